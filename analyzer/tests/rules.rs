@@ -253,7 +253,7 @@ fn confidence_of_unknown_extents() {
         (unknown(), unknown(), 512, None, Some("possible")),
         (Shape::Exact(0, 513), unknown(), 512, Some("likely"), Some("likely")),
         (Shape::Exact(0, 512), unknown(), 512, None, Some("possible")),
-        (Shape::Bound(0, 513), Shape::Exact(0, 8), 512, Some("likely"), Some("likely")),
+        (Shape::Bound(0, 600), Shape::Exact(0, 600), 512, Some("likely"), Some("likely")),
         (Shape::Bound(0, 512), Shape::Bound(0, 512), 512, None, None),
         (Shape::Bound(0, 512), Shape::Bound(0, 512), 0, Some("likely"), Some("likely")),
     ];

@@ -26,5 +26,5 @@ mod sim_table;
 pub use driver_functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
-pub use sim_table::{SIM_TABLE, SimTable};
+pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimTable};
 pub use types::*;

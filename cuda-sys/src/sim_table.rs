@@ -1,19 +1,38 @@
-//! The private table through which the simulated runtime calls the simulated driver past the driver
-//! API, as NVIDIA's libraries do with theirs.
+//! The private table through which the simulated runtime, and the stand-ins for CUDA's libraries,
+//! call the simulated driver past the driver API, as NVIDIA's libraries do with theirs.
 //!
 //! Not part of CUDA's ABI.
 
 use crate::{CUdeviceptr, CUlibrary, CUresult};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int, c_void};
 
 /// The id under which the simulated driver hands out [`SimTable`] through `cuGetExportTable`.
 pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-01";
 
-/// Functions of the simulated driver for the simulated runtime alone.
+/// The memory of a device as a native kernel reaches it.
+#[repr(C)]
+pub struct NativeMemory {
+    /// What `view` wants back.
+    pub owner: *const c_void,
+    /// Where the bytes at a device address lie for the CPU: owner, address, number of bytes,
+    /// whether they are written. Null when they cannot be accessed; then the kernel ends, for the
+    /// launch has failed.
+    pub view: unsafe extern "C" fn(*const c_void, u64, u64, c_int) -> *mut u8,
+}
+
+/// What runs in place of a kernel's PTX: parameter block and memory. It may be called on any
+/// thread, on several at a time, and must call nothing of CUDA.
+pub type NativeKernel = unsafe extern "C" fn(*const u8, *const NativeMemory);
+
+/// Functions of the simulated driver for the simulator's other libraries alone.
 #[repr(C)]
 pub struct SimTable {
     /// `cuLibraryGetGlobal`, past every tool.
     pub library_get_global: unsafe extern "C" fn(*mut CUdeviceptr, *mut usize, CUlibrary, *const c_char) -> CUresult,
     /// Takes note of what the runtime refused: one line of text.
     pub refused: unsafe extern "C" fn(*const c_char),
+    /// Gives a kernel of a library a function that runs in its place. The PTX stays what says which
+    /// bytes it touches. It may store only what it has loaded from there, or to what the function
+    /// overwrites, for it may be run before the function.
+    pub native: unsafe extern "C" fn(CUlibrary, *const c_char, NativeKernel) -> CUresult,
 }

@@ -1,6 +1,9 @@
 //! Every program of `tests/corpus/cuda` and `tests/corpus/separate` on the simulated GPU: does
 //! `streamsan --sim` say what the program's header says?
 //!
+//! They are built as `nvcc` does it by itself, with NVIDIA's static runtime inside; the samples and
+//! the schedules have the shared one.
+//!
 //! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
 //! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
 //! pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
@@ -51,7 +54,7 @@ impl Case {
         let extra = if self.driver_api { link.as_slice() } else { &[] };
         let program = match &self.link {
             Some(link) => build::corpus_separate(&self.file, link)?,
-            None => build::cuda_program(&self.file, "shared", extra)?,
+            None => build::cuda_program(&self.file, "static", extra)?,
         };
         let folder = build::scratch(&format!("corpus-{}{}", self.name, options.concat()));
         let json = folder.join("report.json");

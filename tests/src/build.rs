@@ -126,8 +126,8 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
 }
 
 /// Compiles a CUDA program of several sources separately, and links their device code: in one go,
-/// or (`library`) with all sources but the first in a static library. `gencode` says for which
-/// devices.
+/// or (`library`) with all sources but the first in a static library. The runtime is the static
+/// one. `gencode` says for which devices.
 pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: &str) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let nvcc = format!("'{}' -O2 -g {gencode}", toolkit.join("bin/nvcc").display());
@@ -140,10 +140,10 @@ pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: 
             "made='{{out}}'.parts; rm -rf \"$made\"; mkdir \"$made\"; cd \"$made\"; \
              {nvcc} -dc '{main}' -o main.o; mkdir library; (cd library; {nvcc} -dc {parts_text}; ar rc ../libparts.a *.o); \
              {nvcc} -dlink main.o libparts.a -o linked.o; \
-             g++ main.o linked.o libparts.a -o '{{out}}' {folders} -lcudart; rm -r \"$made\""
+             g++ main.o linked.o libparts.a -o '{{out}}' {folders} -lcudart_static -ldl -lrt -pthread; rm -r \"$made\""
         )
     } else {
-        format!("{nvcc} -rdc=true -cudart shared '{main}' {parts_text} -o '{{out}}' {folders}")
+        format!("{nvcc} -rdc=true '{main}' {parts_text} -o '{{out}}' {folders}")
     };
     let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
     let sources: Vec<&Path> = std::iter::once(file).chain(parts.iter().map(PathBuf::as_path)).collect();

@@ -24,6 +24,15 @@
 //! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
 //! themselves, and a bound around measured pieces, which proves absence only.
 //!
+//! Two more are, because programs are written so on purpose, and the bytes are not known well enough
+//! to tell (both were false alarms in NVIDIA's CUDASTF, `docs/measurements/hunt.md`):
+//!
+//! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
+//!   and of neither launch is it known how many bytes it touches. The launches divide the memory
+//!   among themselves.
+//! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
+//!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
+//!
 //! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
 //! it is not known whether it reads or writes, so it counts as doing both
 //! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
@@ -73,6 +82,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use trace::{KernelId, StackId};
+
 use crate::memory::{Access, AccessKind, Extent, Meet, Precision};
 
 /// How certain it is that the two accesses share a byte.
@@ -101,6 +112,7 @@ impl Confidence {
     /// the pair is a write-after-write.
     pub fn of_pair(previous: &Access, access: &Access, both_write: bool) -> Option<Self> {
         let guessed = rests_on_guess(previous, access) || rests_on_guess(access, previous);
+        let siblings = siblings(previous, access);
         let (previous, access) = (&previous.extent, &access.extent);
         let confidence = Self::of(previous, access)?;
         // Two scatters into one table usually divide it between them, and only a run shows whether
@@ -108,7 +120,8 @@ impl Confidence {
         let scatters = previous.scattered && access.scattered && both_write;
         // A bound around pieces that data selected proves absence only.
         let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
-        let weak = scatters || loose(previous) || loose(access) || guessed;
+        let rim = reaches_rim(previous, access) || reaches_rim(access, previous);
+        let weak = scatters || loose(previous) || loose(access) || guessed || siblings || rim;
         Some(if weak { confidence.min(Self::Possible) } else { confidence })
     }
 
@@ -135,6 +148,29 @@ impl Confidence {
 /// other side may not write, or updates atomically, as the first may do.
 fn rests_on_guess(guess: &Access, other: &Access) -> bool {
     guess.site.guessed && (other.kind != AccessKind::Write || other.site.guessed)
+}
+
+/// Whether two launches of one kernel come from one place, and the bytes of neither are known.
+fn siblings(a: &Access, b: &Access) -> bool {
+    let unknown = |access: &Access| access.extent.precision == Precision::Unknown;
+    a.site.kernel == b.site.kernel
+        && a.site.kernel != KernelId::NONE
+        && a.site.stack == b.site.stack
+        && a.site.stack != StackId::NONE
+        && a.site.stream != b.site.stream
+        && unknown(a)
+        && unknown(b)
+}
+
+/// Whether only the last eighth of an upper bound, or less, reaches into the other side, which
+/// begins there and goes on behind it. A kernel that works in tiles and whose guard is not
+/// understood is bounded by whole tiles.
+fn reaches_rim(bound: &Extent, other: &Extent) -> bool {
+    bound.precision == Precision::Bound
+        && other.precision != Precision::Unknown
+        && bound.start < other.start
+        && bound.end < other.end
+        && (bound.end.saturating_sub(other.start)).saturating_mul(8) <= bound.end - bound.start
 }
 
 #[cfg(test)]

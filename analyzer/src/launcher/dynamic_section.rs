@@ -1,11 +1,7 @@
-//! What the dynamic section of a program says: whether its search paths lead past the simulated
-//! GPU, and which functions it needs.
+//! What the dynamic section of a program says: which libraries it needs, where they are looked for,
+//! and which functions it needs.
 //!
-//! Owns reading `DT_RPATH` the way the dynamic linker does. `LD_LIBRARY_PATH`, by which the
-//! simulated GPU comes before a program, wins over everything but the old-style path (`DT_RPATH`
-//! without a `DT_RUNPATH`) of a file or of those that load it, and names with a slash. A library
-//! that is preloaded under the same name wins over those too. What a program opens at run time is
-//! not seen here. A file that cannot be read needs nothing.
+//! A file that cannot be read needs nothing.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,9 +9,6 @@ use std::path::{Path, PathBuf};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadRef};
-
-/// More files than a program loads.
-const MOST_FILES: usize = 2000;
 
 /// What a file says of the libraries that it needs.
 #[derive(Default)]
@@ -26,51 +19,6 @@ pub struct Needs {
     pub rpath: Vec<PathBuf>,
     /// Folders of `DT_RUNPATH`.
     pub runpath: Vec<PathBuf>,
-}
-
-/// The names of CUDA runtimes (`libcudart.so.13`) that a program loads past `LD_LIBRARY_PATH`.
-/// `listed`: its folders, in which the other libraries of the program are looked for.
-pub fn runtimes_past(program: &Path, listed: &[PathBuf]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut seen = HashSet::new();
-    // Each with the old-style folders of the files that load it.
-    let mut open = vec![(program.to_path_buf(), Vec::<PathBuf>::new())];
-    while let Some((file, inherited)) = open.pop() {
-        let file = file.canonicalize().unwrap_or(file);
-        if seen.len() == MOST_FILES || !seen.insert(file.clone()) {
-            continue;
-        }
-        let Some(needs) = needs(&file) else { continue };
-        let mut own = if needs.runpath.is_empty() { needs.rpath.clone() } else { Vec::new() };
-        own.extend(inherited);
-        // A file with a new-style path does not use the old-style ones of its loaders.
-        let old: &[PathBuf] = if needs.runpath.is_empty() { &own } else { &[] };
-        for name in &needs.names {
-            let base = Path::new(name).file_name().map(|base| base.to_string_lossy().into_owned()).unwrap_or_default();
-            let is_path = name.contains('/');
-            let first = old.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-            if base.starts_with("libcudart.so.") {
-                if (is_path || first.is_some()) && !found.contains(&base) {
-                    found.push(base);
-                }
-                continue;
-            }
-            let path = if is_path { Some(PathBuf::from(name)) } else { first };
-            let later = || {
-                let folders = listed.iter().chain(&needs.runpath);
-                folders.map(|folder| folder.join(name)).find(|path| path.is_file())
-            };
-            open.extend(path.or_else(later).map(|path| (path, own.clone())));
-        }
-    }
-    found.sort();
-    found
-}
-
-fn needs(file: &Path) -> Option<Needs> {
-    // Programs with CUDA code are large: only what is asked for is read.
-    let data = object::ReadCache::new(std::fs::File::open(file).ok()?);
-    needs_in(&data, file)
 }
 
 /// What a file says of the libraries that it needs, with its folder in place of `$ORIGIN`. `None`
@@ -147,17 +95,18 @@ mod tests {
     #[test]
     fn programs_without_cuda_and_damaged_files_need_nothing() {
         let this = std::env::current_exe().expect("this test");
-        let of = |file: &Path| (runtimes_past(file, &[]), missing_functions(file, &[]));
-        assert_eq!(of(&this), Default::default());
-        assert!(needs(&this).is_some_and(|needs| needs.names.iter().any(|name| name.starts_with("libc.so"))));
-        for file in [Path::new("/nowhere"), Path::new(file!())] {
-            assert_eq!(of(file), Default::default());
+        let bytes = std::fs::read(&this).expect("readable");
+        let needs = |bytes: &[u8]| needs_in(bytes, &this);
+        assert!(needs(&bytes).is_some_and(|needs| needs.names.iter().any(|name| name.starts_with("libc.so"))));
+        let missing = |file: &Path| missing_functions(file, &[]);
+        for file in [this.as_path(), Path::new("/nowhere"), Path::new(file!())] {
+            assert_eq!(missing(file), Vec::<String>::new());
         }
-        let bytes = std::fs::read(this).expect("readable");
         let file = std::env::temp_dir().join(format!("streamsan-dynamic-{}", std::process::id()));
         for len in [0, 3, 64, 4096, bytes.len() / 2] {
             std::fs::write(&file, &bytes[..len]).expect("writable");
-            assert_eq!(of(&file), Default::default(), "{len} bytes");
+            assert_eq!(missing(&file), Vec::<String>::new(), "{len} bytes");
+            assert!(needs(&bytes[..len]).is_none(), "{len} bytes");
         }
         let _ = std::fs::remove_file(&file);
     }

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use crate::launcher::descendants;
-use crate::launcher::executable;
 use crate::launcher::simulator::Sim;
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
@@ -106,10 +105,13 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(beside("libstreamsan_threads.so")?);
     }
-    let program = executable::find(&plan.program[0]);
-    for runtime in plan.sim.zip(program).map(|(sim, program)| sim.preloads(&program)).unwrap_or_default() {
+    if let Some(divert) = plan.sim.and_then(Sim::preload) {
         preload.push(":");
-        preload.push(runtime);
+        preload.push(divert);
+    }
+    if let Some(stand_ins) = plan.sim.and_then(Sim::stand_ins) {
+        preload.push(":");
+        preload.push(stand_ins);
     }
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);

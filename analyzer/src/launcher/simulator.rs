@@ -1,5 +1,6 @@
 //! The simulated GPU in front of a program: a folder with `libcuda.so.1` and
-//! `libcudart.so.12`/`.13` for `LD_LIBRARY_PATH`, and the variables that configure the simulator.
+//! `libcudart.so.12`/`.13` for `LD_LIBRARY_PATH`, what is preloaded beside them, and the variables
+//! that configure the simulator.
 //!
 //! Owns the folder, the variables and the reading of the simulator's messages. Does not simulate:
 //! that is the crate `sim`, whose libraries lie beside the streamsan program.
@@ -18,6 +19,9 @@ const NAMES: [(&str, &str); 2] =
 
 /// All names that the folder may hold.
 const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
+
+/// One of the names of the stand-ins for CUDA's libraries, which are one file.
+const STAND_INS: &str = "libcublas.so.13";
 
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
@@ -53,13 +57,16 @@ impl Sim {
         Ok(Self { folder: libraries(run)?, variables, status })
     }
 
-    /// The runtimes that have to be preloaded, because the program's own search paths lead past
-    /// `LD_LIBRARY_PATH` to others.
-    pub fn preloads(&self, program: &Path) -> Vec<PathBuf> {
-        let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        let listed: Vec<PathBuf> = std::env::split_paths(&listed).collect();
-        let names = dynamic_section::runtimes_past(program, &listed);
-        names.into_iter().map(|name| self.folder.join(name)).filter(|path| path.exists()).collect()
+    /// What has to be preloaded: the library that puts the simulator's runtime in place of NVIDIA's
+    /// where a program holds that itself, or finds it past `LD_LIBRARY_PATH`.
+    pub fn preload(&self) -> Option<PathBuf> {
+        Some(self.folder.join("libstreamsan_divert.so")).filter(|path| path.exists())
+    }
+
+    /// The stand-ins for CUDA's libraries, to be preloaded: then they come before NVIDIA's,
+    /// wherever the program's search paths lead.
+    pub fn stand_ins(&self) -> Option<PathBuf> {
+        Some(self.folder.join(STAND_INS)).filter(|path| path.exists())
     }
 
     /// Functions that the program is linked with and the simulated GPU has not got: then the loader

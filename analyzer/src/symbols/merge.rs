@@ -76,7 +76,7 @@ impl NativeFrame {
         if is_interpreter(module) {
             return Part::Interpreter;
         }
-        if is_hidden_module(module) {
+        if is_hidden_module(module) || self.module.as_deref().is_some_and(is_stand_in) {
             return Part::Folded(module.to_string());
         }
         if self.glue {
@@ -116,6 +116,14 @@ fn is_interpreter(module: &str) -> bool {
 fn is_hidden_module(module: &str) -> bool {
     const HIDDEN: [&str; 5] = ["libcuda.so", "libcudart.so", "libcudart-", "libstreamsan", "ld-linux"];
     HIDDEN.iter().any(|prefix| module.starts_with(prefix)) || (module.starts_with("ld-") && module.contains(".so"))
+}
+
+/// Whether it is one of the simulator's stand-ins for CUDA's libraries, which lie in a folder of
+/// their own. NVIDIA's own libraries are shown: they call what the program did not.
+fn is_stand_in(path: &str) -> bool {
+    const LIBRARIES: [&str; 3] = ["libcu", "libnccl", "libnvshmem"];
+    let Some((folder, file)) = path.rsplit_once('/') else { return false };
+    folder.ends_with("/sim") && LIBRARIES.iter().any(|prefix| file.starts_with(prefix))
 }
 
 fn is_c_library(module: &str) -> bool {
@@ -309,14 +317,15 @@ fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
 struct Fold {
     name: String,
     count: usize,
-    /// The outermost function of CUDA's runtime among them: the one that the program called.
+    /// The outermost function of CUDA's libraries among them: the one that the program called.
     entry: Option<String>,
 }
 
 impl Fold {
     fn entered(&mut self, frame: &NativeFrame) {
         let (function, _) = frame.outer();
-        let rest = function.strip_prefix("cuda").unwrap_or("");
+        const LIBRARIES: [&str; 2] = ["cuda", "cublas"];
+        let rest = LIBRARIES.iter().find_map(|prefix| function.strip_prefix(prefix)).unwrap_or("");
         if rest.starts_with(|c: char| c.is_ascii_uppercase())
             && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         {

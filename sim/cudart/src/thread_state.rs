@@ -145,6 +145,33 @@ pub fn put<T>(to: *mut T, value: T) -> Res {
     Ok(())
 }
 
+/// Hands out the first bytes of a result: in older versions the struct ended there.
+pub fn put_start<T: Copy>(to: *mut c_void, value: &T, bytes: usize) -> Res {
+    if to.is_null() {
+        return Err(INVALID);
+    }
+    let bytes = bytes.min(size_of::<T>());
+    // SAFETY: the C interface: a non-null output pointer is writable, for as many bytes as the
+    // version's struct has.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping(std::ptr::from_ref(value).cast(), bytes) };
+    Ok(())
+}
+
+/// Reads an argument of which the caller has the first bytes only: the others are zero.
+pub fn get_start<T: Copy>(from: *const T, bytes: usize) -> Result<T, cudaError> {
+    if from.is_null() {
+        return Err(INVALID);
+    }
+    let mut value = std::mem::MaybeUninit::<T>::zeroed();
+    let bytes = bytes.min(size_of::<T>());
+    // SAFETY: the C interface: a non-null input pointer is readable, for as many bytes as the
+    // version's struct has. Structs of C are valid with zeros.
+    unsafe {
+        value.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes);
+        Ok(value.assume_init())
+    }
+}
+
 /// Reads an argument.
 pub fn get<T: Copy>(from: *const T) -> Result<T, cudaError> {
     if from.is_null() {

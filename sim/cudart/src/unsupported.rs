@@ -23,6 +23,19 @@ fn missing(name: &str) -> cudaError {
     cudaErrorNotSupported
 }
 
+/// Refuses a function of the static runtime in a program that this library has not heard of. Called
+/// in that function's place by the library that diverts static runtimes (`sim-divert`).
+///
+/// # Safety
+/// `name` is a C string.
+// SAFETY: a name of our own.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn streamsan_cudart_refuse(name: *const std::ffi::c_char) -> cudaError {
+    // SAFETY: the caller's promise.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy();
+    crate::thread_state::bare(|| Err(missing(&name)))
+}
+
 fn absent(_name: &str) -> cudaError {
     cudaErrorNotSupported
 }

@@ -14,6 +14,7 @@ use crate::memory::texture;
 use crate::memory::{self, Allocation, AllocationKind};
 use crate::objects::context::Context;
 use crate::objects::module::{CodeForm, Function, Module};
+use crate::objects::native_kernel;
 use crate::sched;
 
 /// A module's code as the interpreter runs it.
@@ -218,10 +219,25 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
         ..interp::Launch::default()
     };
     let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new() };
+    let native = module.code.natives.get(&function.name);
+    if let Some(native) = native
+        && !device.observing()
+    {
+        return native_kernel::run(native, &function.name, &launch.params, &device);
+    }
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let ran = interp::run(program, kernel, &launch, &device, workers);
     if let Some(addresses) = device.addresses {
-        addresses.finish(&function.name, &launch, ran.is_ok());
+        let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };
+        addresses.finish(&function.name, &launch, place, ran.is_ok());
+        if let (Some(native), Ok(())) = (native, &ran) {
+            return native_kernel::run(
+                native,
+                &function.name,
+                &launch.params,
+                &Gpu { ctx: module.ctx.clone(), addresses: None },
+            );
+        }
     }
     ran.map_err(|fault| {
         match &fault.kind {

@@ -13,6 +13,7 @@ use crate::interp::{self, Linker, MachineKernel, MachineModule, MachineVariable}
 use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
 use crate::objects::kernel_exec::Compiled;
+use crate::objects::native_kernel::NativeKernels;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.
@@ -43,6 +44,8 @@ pub struct Code {
     pub form: CodeForm,
     /// Stands in for machine code: running it does nothing.
     pub stand_in: bool,
+    /// Kernels that native functions run in place of the PTX.
+    pub natives: NativeKernels,
     /// More belongs to it, of which there is machine code only.
     incomplete: bool,
 }
@@ -66,7 +69,8 @@ impl Code {
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
         let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
-        Ok(Arc::new(Code { form: CodeForm::Ptx { ast, managed }, stand_in, incomplete }))
+        let natives = NativeKernels::default();
+        Ok(Arc::new(Code { form: CodeForm::Ptx { ast, managed }, stand_in, natives, incomplete }))
     }
 
     /// Reads machine code.
@@ -75,7 +79,8 @@ impl Code {
             crate::status::complain(&format!("machine code: {error}"));
             CUresult::ERROR_INVALID_IMAGE
         })?;
-        Ok(Arc::new(Code { form: CodeForm::Machine(module), stand_in: false, incomplete: false }))
+        let natives = NativeKernels::default();
+        Ok(Arc::new(Code { form: CodeForm::Machine(module), stand_in: false, natives, incomplete: false }))
     }
 
     /// The status for a name that is not in it.
@@ -160,7 +165,7 @@ pub struct Global {
 
 /// Memory of a module's variables.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct VariableMemory {
     /// Where it lies.
     pub at: u64,
     /// Whether the host may use it too.
@@ -176,7 +181,7 @@ pub struct Module {
     /// Its variables.
     pub globals: HashMap<String, Global>,
     /// The memory that holds them.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<VariableMemory>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     compiled: OnceLock<Compiled>,
 }
@@ -308,7 +313,7 @@ fn machine_facts(module: &MachineModule, kernel: &MachineKernel) -> FunctionLimi
     }
 }
 
-type Placed = (HashMap<String, Global>, Vec<Block>);
+type Placed = (HashMap<String, Global>, Vec<VariableMemory>);
 
 fn allocate(ctx: &Context, size: u64, align: u64, managed: bool) -> Result<u64, CUresult> {
     let memory = memory::get();
@@ -326,7 +331,7 @@ fn place_ptx(ctx: &Context, ast: &ptx::Module, managed: &[String]) -> Result<Pla
     for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
         let managed = managed.contains(&variable.name);
         let at = allocate(ctx, variable.size.max(1), u64::from(variable.align), managed)?;
-        blocks.push(Block { at, managed });
+        blocks.push(VariableMemory { at, managed });
         globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
     }
     let known = ModuleSymbols(&globals);
@@ -347,7 +352,7 @@ fn place_machine(ctx: &Context, module: &MachineModule) -> Result<Placed, CUresu
     let mut blocks = Vec::new();
     for block in module.blocks() {
         let at = allocate(ctx, block.size, 256, block.managed)?;
-        blocks.push(Block { at, managed: block.managed });
+        blocks.push(VariableMemory { at, managed: block.managed });
     }
     let addresses: Vec<u64> = blocks.iter().map(|block| block.at).collect();
     let initial = module.initial(&addresses).map_err(|why| {
@@ -358,7 +363,7 @@ fn place_machine(ctx: &Context, module: &MachineModule) -> Result<Placed, CUresu
         memory.space.write(block.at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
     }
     let global = |variable: MachineVariable| {
-        let Block { at, managed } = blocks[variable.block];
+        let VariableMemory { at, managed } = blocks[variable.block];
         (variable.name, Global { at: at + variable.offset, size: variable.size, managed })
     };
     let globals = module.variables().into_iter().map(global).collect();

@@ -2,5 +2,7 @@
 
 mod answers;
 mod architecture;
+mod libraries;
 mod refusals;
+mod runtimes;
 mod simulated;

@@ -1,6 +1,5 @@
 //! What the simulated GPU refuses, whatever the program makes of the error: no such run looks
-//! clean, and what was refused is named. What a program only asks about, or loads past the
-//! simulated GPU by old search paths, makes no difference.
+//! clean, and what was refused is named. What a program only asks about makes no difference.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -111,32 +110,6 @@ fn a_static_program_with_device_code_is_no_clean_run() {
             assert_eq!(errors(&ended).len(), usize::from(expected == 70), "{name}: {}", ended.err);
         }
     }
-}
-
-#[test]
-fn an_old_style_path_to_another_runtime_is_overruled() {
-    if no_toolkit() {
-        return;
-    }
-    let toolkit = build::toolkit().unwrap_or_else(|e| panic!("{e}"));
-    let lib = [toolkit.join("lib"), toolkit.join("lib64")];
-    let lib = lib.iter().find(|lib| lib.join("libcudart.so.13").exists()).expect("a shared runtime");
-    let path = format!("-rpath={}", lib.display());
-    for tags in ["--disable-new-dtags", "--enable-new-dtags"] {
-        let extra = ["-Xlinker", tags, "-Xlinker", path.as_str()];
-        for (more, code) in [(&[][..], 66), (&["-DFIXED"], 0)] {
-            let program = compiled("programs/demo/racy.cu", &[&extra[..], more].concat());
-            let ended = sim(&[], &program, &[]);
-            assert_eq!(ended.code(), Some(code), "{tags}: {}", ended.err);
-            assert!(errors(&ended).is_empty() && ended.out.starts_with("total "), "{tags}: {}", ended.err);
-        }
-    }
-    // Behind a shell it cannot be seen beforehand: it is not clean, and told what it is.
-    let program = compiled("programs/demo/racy.cu", &["-Xlinker", "--disable-new-dtags", "-Xlinker", path.as_str()]);
-    let shell = format!("{} || true", program.display());
-    let ended = sim(&[], Path::new("sh"), &["-c", &shell]);
-    assert_eq!(ended.code(), Some(70), "{}", ended.err);
-    assert!(errors(&ended)[0].contains("DT_RPATH") && !ended.err.contains("statically"), "{}", ended.err);
 }
 
 #[test]

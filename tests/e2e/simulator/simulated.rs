@@ -44,32 +44,6 @@ fn the_patch_of_exact_mode_notes_what_warps_touch() {
 }
 
 #[test]
-fn a_static_runtime_is_told_what_to_do() {
-    let Some(program) = compiled("programs/entry_point.cu", "static", &[]) else { return };
-    let ended = sim(&[], &program);
-    assert_eq!(ended.code(), Some(70), "a run that checked nothing is not clean: {}", ended.err);
-    let line = ended.ours().into_iter().find(|line| line.contains("ERROR")).unwrap_or_default();
-    assert!(line.contains("not run on the simulated GPU") && line.contains("-cudart shared"), "{}", ended.err);
-
-    // A program that swallows the error, or makes it its own, and a recording of it.
-    let Some(swallows) = compiled("programs/sim/swallows.cu", "static", &[]) else { return };
-    assert_eq!(sim(&[], &swallows).code(), Some(70));
-    let mut command = run::streamsan(["run", "--sim", "--json"]);
-    let json = build::scratch("sim-static").join("j");
-    let ended = run::end(command.arg(&json).arg("--").arg(&swallows).arg("3").env_remove("LD_LIBRARY_PATH"));
-    assert_eq!(ended.code(), Some(70), "its 3 means nothing: {}", ended.err);
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("JSON");
-    assert!(report["coverage"]["not_simulated"][0].as_str().is_some_and(|why| why.contains("-cudart shared")));
-    let mut command = run::streamsan(["record", "--sim", "-o"]);
-    command.arg(json.with_file_name("t")).arg("--").arg(&swallows).env_remove("LD_LIBRARY_PATH");
-    assert_eq!(run::end(&mut command).code(), Some(70));
-
-    // With the shared runtime the same program is simply clean.
-    let Some(shared) = compiled("programs/sim/swallows.cu", "shared", &[]) else { return };
-    assert_eq!((sim(&[], &shared).code(), sim(&[], &shared).ours().len()), (Some(0), 2));
-}
-
-#[test]
 fn code_without_ptx_is_no_clean_run_even_if_the_program_swallows_it() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;

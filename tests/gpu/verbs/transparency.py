@@ -119,8 +119,8 @@ class Comparison:
             return
         stem = f"{program.group}-{program.name}-{mode}"
         log, trace = session.work / f"{stem}.txt", session.work / f"{stem}.trace"
-        under = session.streamsan(*self.modes[mode], "--log-file", log)
-        under += ["-o", trace] if mode == "record" else ["--error-exitcode", "0"]
+        under = session.streamsan(*self.modes[mode])
+        under += ["-o", trace] if mode == "record" else ["--error-exitcode", "0", "--log-file", log]
         under += ["--sim"] if self.sim else []
         ran = session.run(
             [*under, "--", *program.command], factor=2, env=self.cuda_env if program.case else self.python_env

@@ -9,8 +9,9 @@ use crate::{command, environment, workspace};
 
 /// Fetch CUDA's headers of the oldest and the newest versions that the table of `cuda-sys` covers.
 ///
-/// From PyPI, headers only, about 25 MB of downloads, into `.cache/cuda-headers/VERSION`. Without
-/// them the tests of `cuda-sys` compare with the toolkit of `scripts/toolkit` alone.
+/// From PyPI, about 25 MB of downloads, into `.cache/cuda-headers/VERSION`. Without them the tests
+/// of `cuda-sys` compare with the toolkit of `scripts/toolkit` alone. The runtime libraries beside
+/// the headers (`lib`) are kept too: the simulator takes their place in a test.
 #[derive(clap::Args)]
 pub struct CudaHeadersArgs {
     /// Versions of the packages.
@@ -23,7 +24,7 @@ pub fn run(args: &CudaHeadersArgs) -> Result<ExitCode> {
     let cache = workspace::root().join(".cache/cuda-headers");
     for version in &args.versions {
         let folder = cache.join(version);
-        if folder.join("cuda.h").exists() {
+        if folder.join("cuda.h").exists() && folder.join("lib").exists() {
             continue;
         }
         let work = cache.join(format!(".fetch-{version}"));
@@ -71,14 +72,29 @@ fn packages(version: &str) -> Vec<String> {
     }
 }
 
-/// Copies the headers of every folder `include`, and of the folders in it.
+/// Copies the headers of every folder `include`, and of the folders in it, and the runtime of every
+/// folder `lib`.
 fn take_headers(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(from)? {
         let path = entry?.path();
         if path.ends_with("include") {
             copy_headers(&path, to, 1)?;
+        } else if path.ends_with("lib") {
+            copy_runtime(&path, &to.join("lib"))?;
         } else if path.is_dir() {
             take_headers(&path, to)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_runtime(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("libcudart") {
+            std::fs::create_dir_all(to)?;
+            std::fs::copy(&path, to.join(name))?;
         }
     }
     Ok(())

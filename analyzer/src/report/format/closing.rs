@@ -70,6 +70,9 @@ fn judgement(report: &Report) -> String {
     out
 }
 
+/// How the kernels of the simulator's stand-in for cuBLAS are named.
+const STAND_IN: &str = "streamsan_cublas";
+
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -95,6 +98,11 @@ pub fn coverage(report: &Report) -> String {
         let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
     }
     out.push('\n');
+    let stood_in: u64 = c.kernels.iter().filter(|(name, _)| name.starts_with(STAND_IN)).map(|(_, k)| k.launches).sum();
+    if stood_in > 0 {
+        let what = counted(stood_in, "call", "calls");
+        let _ = writeln!(out, "streamsan: NOTE: {what} of cuBLAS by the simulator's stand-in");
+    }
     if !c.reasons.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
     }

@@ -1,5 +1,5 @@
-//! Makes `libcudart.so.12` out of `libcudart.so.13`: the same library under the other name, symbol
-//! versions included.
+//! Makes `libcudart.so.12` or `.11` out of `libcudart.so.13`: the same library under the other
+//! name, symbol versions included.
 //!
 //! `streamsan-cudart12 libstreamsan_sim_cudart.so libcudart.so.12`
 //!
@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 
 const FROM: &[u8] = b"libcudart.so.13";
-const TO: &[u8] = b"libcudart.so.12";
+const NAMES: [&str; 2] = ["libcudart.so.12", "libcudart.so.11"];
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const DT_VERDEF: u64 = 0x6fff_fffc;
@@ -20,10 +20,16 @@ const DT_VERDEFNUM: u64 = 0x6fff_fffd;
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     let (Some(from), Some(to), None) = (args.next(), args.next(), args.next()) else {
-        eprintln!("usage: streamsan-cudart12 libstreamsan_sim_cudart.so libcudart.so.12");
+        eprintln!("usage: streamsan-cudart12 libstreamsan_sim_cudart.so .../libcudart.so.12");
         return ExitCode::from(2);
     };
-    let renamed = std::fs::read(&from).map_err(|error| error.to_string()).and_then(rename);
+    let file_name = std::path::Path::new(&to).file_name().unwrap_or_default();
+    let Some(name) = NAMES.iter().find(|name| file_name == **name) else {
+        eprintln!("streamsan-cudart12: it makes {} only", NAMES.join(" and "));
+        return ExitCode::from(2);
+    };
+    let renamed =
+        std::fs::read(&from).map_err(|error| error.to_string()).and_then(|file| rename(file, name.as_bytes()));
     match renamed.and_then(|file| std::fs::write(&to, file).map_err(|error| error.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -49,7 +55,7 @@ fn elf_hash(name: &[u8]) -> u32 {
     })
 }
 
-fn rename(mut file: Vec<u8>) -> Result<Vec<u8>, String> {
+fn rename(mut file: Vec<u8>, to: &[u8]) -> Result<Vec<u8>, String> {
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return Err("not a 64-bit ELF library".into());
     }
@@ -80,7 +86,7 @@ fn rename(mut file: Vec<u8>) -> Result<Vec<u8>, String> {
     let (address, offset, _) = load.ok_or("damaged dynamic section")?;
     let mut definition = (at - address + offset) as usize;
 
-    let (old, new) = (elf_hash(FROM), elf_hash(TO));
+    let (old, new) = (elf_hash(FROM), elf_hash(to));
     for _ in 0..definitions {
         if number(&file, definition + 8, 4)? as u32 == old {
             file[definition + 8..definition + 12].copy_from_slice(&new.to_le_bytes());
@@ -90,7 +96,7 @@ fn rename(mut file: Vec<u8>) -> Result<Vec<u8>, String> {
     let mut found = 0;
     for start in 0..file.len().saturating_sub(FROM.len()) {
         if file[start..].starts_with(FROM) {
-            file[start..start + TO.len()].copy_from_slice(TO);
+            file[start..start + to.len()].copy_from_slice(to);
             found += 1;
         }
     }
@@ -110,7 +116,7 @@ mod tests {
     #[test]
     fn refuses_what_is_no_library() {
         for file in [&b""[..], b"hello", b"\x7fELF\x02\x01", &[0x7f, b'E', b'L', b'F', 2, 1, 0, 0, 0]] {
-            assert!(rename(file.to_vec()).is_err());
+            assert!(rename(file.to_vec(), b"libcudart.so.12").is_err());
         }
     }
 }

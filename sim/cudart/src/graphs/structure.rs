@@ -267,9 +267,22 @@ rt! {
     ctx fn [cudaGraphNodeGetEnabled plain](_pt, exec: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint) {
         cu!(cuGraphNodeGetEnabled(exec, node, enabled))
     }
-    ctx fn [cudaGraphInstantiate plain, cudaGraphInstantiateWithFlags plain](
-        _pt, exec: *mut CUgraphExec, graph: CUgraph, flags: u64
+    // Version 11: (exec, graph, node in error, log, bytes of the log).
+    ctx fn [cudaGraphInstantiate plain](
+        _pt, exec: *mut CUgraphExec, graph: CUgraph, node_or_flags: usize, log: *mut c_char, bytes: usize
     ) {
+        if crate::version::major() >= 12 {
+            return cu!(cuGraphInstantiateWithFlags(exec, graph, node_or_flags as u64));
+        }
+        if node_or_flags != 0 {
+            put(node_or_flags as *mut CUgraphNode, CUgraphNode::NULL)?;
+        }
+        if !log.is_null() && bytes > 0 {
+            put(log, 0)?;
+        }
+        cu!(cuGraphInstantiateWithFlags(exec, graph, 0))
+    }
+    ctx fn [cudaGraphInstantiateWithFlags plain](_pt, exec: *mut CUgraphExec, graph: CUgraph, flags: u64) {
         cu!(cuGraphInstantiateWithFlags(exec, graph, flags))
     }
     ctx fn [cudaGraphInstantiateWithParams legacy, cudaGraphInstantiateWithParams_ptsz per_thread](
@@ -281,10 +294,18 @@ rt! {
         cu!(cuGraphExecGetFlags(exec, flags))
     }
     ctx fn [cudaGraphExecDestroy plain](_pt, exec: CUgraphExec) { cu!(cuGraphExecDestroy(exec)) }
+    // Version 11: (exec, graph, node in error, result).
     ctx fn [cudaGraphExecUpdate plain](
-        _pt, exec: CUgraphExec, graph: CUgraph, info: *mut CUgraphExecUpdateResultInfo
+        _pt, exec: CUgraphExec, graph: CUgraph, node_or_info: *mut c_void, why: *mut CUgraphExecUpdateResult
     ) {
-        cu!(cuGraphExecUpdate_v2(exec, graph, info))
+        if crate::version::major() >= 12 {
+            return cu!(cuGraphExecUpdate_v2(exec, graph, node_or_info.cast()));
+        }
+        let mut info = CUgraphExecUpdateResultInfo::zeroed();
+        let updated = cu!(cuGraphExecUpdate_v2(exec, graph, &mut info));
+        put(node_or_info.cast(), info.errorNode)?;
+        put(why, info.result)?;
+        updated
     }
     ctx fn [cudaGraphLaunch legacy, cudaGraphLaunch_ptsz per_thread](pt, exec: CUgraphExec, stream: CUstream) {
         cu!(cuGraphLaunch, pt; (exec, stream))

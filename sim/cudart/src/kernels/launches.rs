@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use cuda_sys::*;
 
 use crate::kernels::registration::{kernel_or_handle, variable};
-use crate::thread_state::{INVALID, Res, get, last_error, put};
+use crate::thread_state::{INVALID, Res, get, last_error, put, put_start};
 
 #[derive(Clone, Copy)]
 struct Configuration {
@@ -117,7 +117,7 @@ rt! {
             cu!(cuFuncGetAttribute(&mut value, attribute, f))?;
             Ok(value)
         };
-        put(out, cudaFuncAttributes {
+        let all = cudaFuncAttributes {
             sharedSizeBytes: ask(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? as usize,
             constSizeBytes: ask(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)? as usize,
             localSizeBytes: ask(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)? as usize,
@@ -133,7 +133,12 @@ rt! {
             requiredClusterHeight: ask(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT)?,
             requiredClusterDepth: ask(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)?,
             ..cudaFuncAttributes::zeroed()
-        })
+        };
+        if crate::version::major() == 11 {
+            let end = std::mem::offset_of!(cudaFuncAttributes, clusterDimMustBeSet);
+            return put_start(out.cast(), &all, end);
+        }
+        put(out, all)
     }
     ctx fn [cudaFuncSetAttribute plain](_pt, f: *const c_void, attribute: CUfunction_attribute, value: c_int) {
         cu!(cuFuncSetAttribute(kernel_or_handle(f)?, attribute, value))

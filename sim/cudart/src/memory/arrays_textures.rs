@@ -2,7 +2,7 @@
 
 use cuda_sys::*;
 
-use crate::thread_state::{INVALID, Res, get, put};
+use crate::thread_state::{INVALID, Res, get, get_start, put};
 
 /// The driver's format and number of channels.
 fn format(d: &cudaChannelFormatDesc) -> Result<(CUarray_format, c_uint), cudaError> {
@@ -186,7 +186,10 @@ rt! {
         _pt, out: *mut u64, res: *const cudaResourceDesc, tex: *const cudaTextureDesc,
         view: *const cudaResourceViewDesc
     ) {
-        let (resource, texture) = (resource(&get(res)?)?, texture(&get(tex)?));
+        // Version 11 has no last field.
+        let old = crate::version::major() == 11;
+        let tex = if old { get_start(tex, std::mem::offset_of!(cudaTextureDesc, seamlessCubemap)) } else { get(tex) };
+        let (resource, texture) = (resource(&get(res)?)?, texture(&tex?));
         cu!(cuTexObjectCreate(out, &resource, &texture, view.cast()))
     }
     ctx fn [cudaDestroyTextureObject plain](_pt, object: u64) {

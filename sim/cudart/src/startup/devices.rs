@@ -101,7 +101,7 @@ fn entry(
 
 rt! {
     quiet fn [cudaRuntimeGetVersion plain](_pt, version: *mut c_int) {
-        put(version, if crate::version::major() >= 13 { 13000 } else { 12090 })
+        put(version, crate::version::number())
     }
     quiet fn [cudaDriverGetVersion plain](_pt, version: *mut c_int) {
         if crate::driver_link::exists() { cu!(cuDriverGetVersion(version)) } else { put(version, 0) }
@@ -186,8 +186,9 @@ rt! {
     bare fn [cudaGetDriverEntryPoint legacy, cudaGetDriverEntryPoint_ptsz per_thread](
         pt, name: *const c_char, out: *mut *mut c_void, flags: u64, status: *mut cudaDriverEntryPointQueryResult
     ) {
-        let version = if crate::version::major() >= 13 { 13000 } else { 12090 };
-        entry(name, out, version, flags, pt, status)
+        // Version 11 has no place for the status.
+        let status = if crate::version::major() == 11 { std::ptr::null_mut() } else { status };
+        entry(name, out, crate::version::number(), flags, pt, status)
     }
     bare fn [cudaGetDriverEntryPointByVersion legacy, cudaGetDriverEntryPointByVersion_ptsz per_thread](
         pt, name: *const c_char, out: *mut *mut c_void, version: c_uint, flags: u64,

@@ -1,8 +1,8 @@
-//! Device properties: one struct in version 13, another in version 12.
+//! Device properties: one struct in version 13, another in version 12, the beginning of that in 11.
 
 use cuda_sys::*;
 
-use crate::thread_state::{Res, put};
+use crate::thread_state::{Res, put, put_start};
 
 fn ask(device: c_int, attribute: CUdevice_attribute) -> Result<c_int, cudaError> {
     let mut value = 0;
@@ -92,7 +92,8 @@ macro_rules! properties {
 properties!(properties_13, cudaDeviceProp);
 properties!(properties_12, cudaDeviceProp_v12);
 
-fn answer(out: *mut c_void, device: c_int) -> Res {
+/// `is_short`: the struct of version 11, with which the one of version 12 begins.
+fn answer(out: *mut c_void, device: c_int, is_short: bool) -> Res {
     if crate::version::major() >= 13 {
         return put(out.cast(), properties_13(device)?);
     }
@@ -100,11 +101,14 @@ fn answer(out: *mut c_void, device: c_int) -> Res {
     p.clockRate = ask(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
     p.memoryClockRate = ask(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
     p.deviceOverlap = ask(device, CU_DEVICE_ATTRIBUTE_GPU_OVERLAP)?;
+    if is_short {
+        return put_start(out, &p, std::mem::offset_of!(cudaDeviceProp_v12, hostRegisterSupported));
+    }
     put(out.cast(), p)
 }
 
 rt! {
-    bare fn [cudaGetDeviceProperties plain, cudaGetDeviceProperties_v2 plain](_pt, out: *mut c_void, device: c_int) {
-        answer(out, device)
-    }
+    // In version 12 the struct grew, and with it the name.
+    bare fn [cudaGetDeviceProperties plain](_pt, out: *mut c_void, device: c_int) { answer(out, device, true) }
+    bare fn [cudaGetDeviceProperties_v2 plain](_pt, out: *mut c_void, device: c_int) { answer(out, device, false) }
 }

@@ -84,7 +84,7 @@ rt! {
     ) {
         cu!(cuStreamIsCapturing, pt; (stream, status))
     }
-    // Version 12 has the form without edge data.
+    // Version 12 has the form without edge data, 11 ends behind the identifier.
     ctx fn [
         cudaStreamGetCaptureInfo legacy, cudaStreamGetCaptureInfo_ptsz per_thread,
     ](
@@ -94,8 +94,12 @@ rt! {
         if crate::version::major() >= 13 {
             return cu!(cuStreamGetCaptureInfo_v3, pt; (stream, status, id, graph, deps, data_or_count.cast(), count));
         }
-        let none = std::ptr::null_mut();
-        cu!(cuStreamGetCaptureInfo_v3, pt; (stream, status, id, graph, deps, none, data_or_count.cast()))
+        let none = std::ptr::null_mut::<c_void>();
+        if crate::version::major() == 11 {
+            let (graph, deps, count) = (none.cast(), none.cast(), none.cast());
+            return cu!(cuStreamGetCaptureInfo_v3, pt; (stream, status, id, graph, deps, none.cast(), count));
+        }
+        cu!(cuStreamGetCaptureInfo_v3, pt; (stream, status, id, graph, deps, none.cast(), data_or_count.cast()))
     }
     ctx fn [cudaStreamGetCaptureInfo_v2 legacy, cudaStreamGetCaptureInfo_v2_ptsz per_thread](
         pt, stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,

@@ -137,7 +137,7 @@ fn proc_address(
 /// The table through which NVIDIA's runtime reaches into the driver.
 const CUDART_TABLE: [u8; 4] = [0x6b, 0xd5, 0xfb, 0x6c];
 
-/// What the simulator's own runtime gets for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses
+/// What the simulator's own libraries get for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses
 /// of variables from a private table of the driver, past every tool, and programs must look the
 /// same to tools here.
 #[cfg(feature = "driver")]
@@ -147,7 +147,23 @@ static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
         std::mem::transmute::<unsafe extern "C" fn(), cuda_sys::pfn::cuLibraryGetGlobal>(exported::cuLibraryGetGlobal)
     },
     refused: runtime_refused,
+    native,
 };
+
+/// # Safety
+/// `name` is a C string.
+#[cfg(feature = "driver")]
+unsafe extern "C" fn native(library: CUlibrary, name: *const c_char, run: cuda_sys::NativeKernel) -> CUresult {
+    // SAFETY: the caller's promise.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy();
+    match crate::objects::module::LIBRARIES.get(library.bits()) {
+        Ok(library) => {
+            library.code.natives.add(&name, run);
+            CUresult::SUCCESS
+        }
+        Err(error) => error,
+    }
+}
 
 /// # Safety
 /// `why` is a C string.
@@ -157,44 +173,57 @@ unsafe extern "C" fn runtime_refused(why: *const c_char) {
     crate::status::complain(&unsafe { std::ffi::CStr::from_ptr(why) }.to_string_lossy());
 }
 
-/// NVIDIA's own runtime, where the program has loaded it from a file.
-fn loaded_runtime() -> Option<std::path::PathBuf> {
-    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
-        // SAFETY: valid during the callback; the loader's names are C strings, and `found` is the
+/// The library that puts the simulator's runtime in place of NVIDIA's (crate `sim-divert`).
+const DIVERT: &str = "libstreamsan_divert.so";
+
+/// The loaded file whose name begins like this.
+fn loaded(name: &'static str) -> Option<std::path::PathBuf> {
+    struct Search(&'static str, Option<std::path::PathBuf>);
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+        // SAFETY: valid during the callback; the loader's names are C strings, and `search` is the
         // caller's.
-        let (name, found) = unsafe {
-            (
-                std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(),
-                &mut *found.cast::<Option<std::path::PathBuf>>(),
-            )
-        };
+        let (name, search) =
+            unsafe { (std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(), &mut *search.cast::<Search>()) };
         let path = std::path::Path::new(&*name);
-        let is_runtime = path.file_name().is_some_and(|file| file.to_string_lossy().starts_with("libcudart.so"));
-        if is_runtime {
-            *found = Some(path.to_path_buf());
+        let is_it = path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(search.0));
+        if is_it {
+            search.1 = Some(path.to_path_buf());
         }
-        c_int::from(is_runtime)
+        c_int::from(is_it)
     }
-    let mut found = None;
-    // SAFETY: the signature that it wants, and `found` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    found
+    let mut search = Search(name, None);
+    // SAFETY: the signature that it wants, and `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.1
 }
 
+/// NVIDIA's own runtime runs in the program: says why, and what to do.
 fn refuse_runtime() {
-    let why = match loaded_runtime() {
-        Some(path) => format!(
-            "the program loads NVIDIA's own CUDA runtime from {}, past LD_LIBRARY_PATH (a path in the file's DT_RPATH, \
-             or a full path): name the simulator's in LD_PRELOAD, or link with -Wl,--enable-new-dtags",
-            path.display()
+    let why = match (loaded(DIVERT), loaded("libcudart")) {
+        (None, _) => format!(
+            "the program's CUDA runtime is NVIDIA's own, which needs private tables of the driver: \
+             name {DIVERT} of the folder `sim` in LD_PRELOAD, or run the program with `streamsan --sim`"
         ),
-        None => {
-            "the program's CUDA runtime is NVIDIA's own, linked statically, which needs private tables of the driver: \
-                 link with `nvcc -cudart shared` to run on the simulated GPU"
-                .into()
+        // It might also be a static one, beside a shared one that is the simulator's.
+        (Some(_), Some(path)) if !is_simulators(&path) => {
+            format!(
+                "the program loads NVIDIA's own CUDA runtime from {}, of a version that is not simulated",
+                path.display()
+            )
         }
+        _ => "the program's CUDA runtime is NVIDIA's own, linked statically, and its symbols are stripped, by which \
+              the simulated one is put in its place: keep them (no `strip`, no `-s`), or link with \
+              `nvcc -cudart shared`"
+            .into(),
     };
     crate::status::complain(&why);
+}
+
+/// Whether a runtime lies beside this driver.
+fn is_simulators(runtime: &std::path::Path) -> bool {
+    let folder = |path: &std::path::Path| path.canonicalize().ok()?.parent().map(std::path::Path::to_path_buf);
+    let driver = loaded("libcuda.so").and_then(|driver| folder(&driver));
+    driver.is_some() && driver == folder(runtime)
 }
 
 abi! {

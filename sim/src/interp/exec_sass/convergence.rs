@@ -83,13 +83,13 @@ pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// NANOSLEEP: lets others run. Lanes that sleep in a loop wait for something, so it counts as
-/// several YIELDs.
+/// many YIELDs.
 pub(crate) fn sleep(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     w.yields += SLEEP;
     crate::interp::exec::control::give_way(w, i, mask)
 }
 
-const SLEEP: u32 = 32;
+const SLEEP: u32 = PATIENCE;
 
 /// Times that lanes of a warp yield before those that wait for them at a BSYNC go on alone.
 const PATIENCE: u32 = 256;

@@ -82,8 +82,8 @@ pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from `z`
-/// on.
+/// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from
+/// `z` on.
 pub(crate) fn to_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let preds: [u32; 7] = std::array::from_fn(|n| w.pred(Pred(i.z + n as u32)));
     each(mask, |l| {

@@ -40,7 +40,6 @@ static void before_init() {
     ASK(cuDeviceGet(&device, 1000));
     ASK(cuDeviceGet(nullptr, 0));
     char text[64];
-    ASK(cuDeviceGetName(text, 0, 0));
     ASK(cuDeviceGetName(text, 64, 1000));
     ASK(cuDeviceGetAttribute(&n, (CUdevice_attribute)9999, 0));
     ASK(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));

@@ -1,0 +1,35 @@
+//! Compiles the crate a second time, as the library that is preloaded.
+//!
+//! It runs before the C library is ready, so it has no standard library inside. Such a library has
+//! to be compiled with `panic=abort`, which cargo sets for whole workspaces only. So the compiler
+//! is called here.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rustc-check-cfg=cfg(freestanding)");
+    let variable = |name: &str| std::env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
+    let out = PathBuf::from(variable("OUT_DIR")).join("libstreamsan_divert.so");
+    let source = Path::new(&variable("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    let mut rustc = Command::new(variable("RUSTC"));
+    rustc.args(["--edition=2024", "--crate-name=streamsan_divert", "--crate-type=cdylib", "--cfg=freestanding"]);
+    rustc.args([
+        "-Cpanic=abort",
+        "-Copt-level=2",
+        "-Clto=fat",
+        "-Ccodegen-units=1",
+        "-Cdebuginfo=0",
+        "-Cstrip=debuginfo",
+    ]);
+    rustc.args(["-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,-soname,libstreamsan_divert.so"]);
+    rustc.args(["-Clink-arg=-Wl,-z,now", "-Clink-arg=-Wl,-Bsymbolic"]);
+    rustc.arg("--target").arg(variable("TARGET")).arg(source).arg("-o").arg(&out);
+    match rustc.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{rustc:?} ended with {status}"),
+        Err(error) => panic!("{rustc:?}: {error}"),
+    }
+}

@@ -1,0 +1,22 @@
+//! Stand-ins for CUDA's closed libraries on the simulated GPU.
+//!
+//! NVIDIA's are machine code around a CUDA runtime that talks to a real driver only. A stand-in
+//! answers the public interface. It is an ordinary user of the driver: what a call asks for becomes
+//! a kernel launch on the handle's stream, which tools see as any other.
+//!
+//! - `driver_link`: the driver's functions
+//! - `model`: the kernels that say which bytes a call touches
+//! - `numerics`: what computes, on the CPU
+//! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
+//! - `refused`: every other function, and those of other libraries
+#![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
+#![allow(clippy::too_many_arguments, reason = "C signatures")]
+#![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
+
+#[macro_use]
+mod driver_link;
+mod cublas;
+mod cublaslt;
+pub mod model;
+mod numerics;
+mod refused;

@@ -1,0 +1,18 @@
+//! What computes: on the CPU, when the stream has come to the call.
+//!
+//! - `number`: the types of elements, and arithmetic over four of them
+//! - `memory`: how device memory is reached
+//! - `matrix`: elements in memory, as strided matrices
+//! - `product`: all that is a product of two matrices
+//! - `vector`, `elementwise`: what goes over vectors and matrices
+//! - `solve`, `factor`: triangular systems, LU and QR factors
+
+#[macro_use]
+pub mod number;
+pub mod elementwise;
+pub mod factor;
+pub mod matrix;
+pub mod memory;
+pub mod product;
+pub mod solve;
+pub mod vector;

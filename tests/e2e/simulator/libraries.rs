@@ -1,0 +1,81 @@
+//! The stand-ins for CUDA's libraries: what they compute, and the races that their calls take part
+//! in. `programs/blas` holds the programs; they declare what they call, so no header of CUDA's is
+//! needed.
+
+use std::path::{Path, PathBuf};
+
+use tests::{build, product, run};
+
+/// A program of `programs/blas`, linked with the simulator's libraries.
+fn built(name: &str) -> PathBuf {
+    let folder = build::programs().join("blas");
+    let source = folder.join(format!("{name}.c"));
+    let libraries = product::bin().join("sim");
+    let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
+    args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
+    args.extend(["-l:libcublas.so.13", "-l:libcublasLt.so.13", "-l:libcudart.so.13", "-lm"].map(String::from));
+    build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn sim(program: &Path, options: &[&str], args: &[&str]) -> run::Ended {
+    let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66"]);
+    command.args(options).arg("--").arg(program).args(args);
+    run::end(command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM"))
+}
+
+/// The number in front of a word.
+fn number_before(text: &str, word: &str) -> Option<u32> {
+    text.split_once(word)?.0.split_whitespace().last()?.parse().ok()
+}
+
+#[test]
+fn cublas_computes_what_loops_compute() {
+    for (name, least) in [("products", 1000), ("algebra", 1500)] {
+        let ended = sim(&built(name), &[], &[]);
+        assert_eq!(ended.code(), Some(0), "{name}: {}{}", ended.out, ended.err);
+        let made = number_before(&ended.out, " comparisons, 0 failed");
+        assert!(made.is_some_and(|made| made >= least), "{name}: {}", ended.out);
+        let calls = number_before(&ended.err, " calls of cuBLAS by the simulator's stand-in");
+        assert!(calls.is_some_and(|calls| calls > 300), "{name}: {}", ended.err);
+        assert!(ended.err.contains(" 0 unknown, "), "{name}: {}", ended.err);
+    }
+}
+
+/// The other way to run a kernel of a stand-in: its PTX, for the addresses, and then what computes.
+#[test]
+fn models_change_nothing_that_is_computed() {
+    let log = build::scratch("models").join("addresses");
+    for name in ["products", "algebra"] {
+        let ended = sim(&built(name), &["--sim-addresses", &log.to_string_lossy()], &[]);
+        assert_eq!(ended.code(), Some(0), "{name}: {}{}", ended.out, ended.err);
+    }
+    assert!(std::fs::read_to_string(&log).is_ok_and(|text| text.contains("streamsan_cublas")));
+}
+
+/// Program, hazard with confidence, and the function of cuBLAS in the finding.
+const RACES: [(&str, &str, &str); 9] = [
+    ("input", "write-after-read (certain)", "streamsan_cublasSgemm"),
+    ("result", "read-after-write (certain)", "streamsan_cublasSgemm"),
+    ("halves", "write-after-write (certain)", "streamsan_cublasSgemm"),
+    ("padding", "write-after-write (certain)", "streamsan_cublasSgemm"),
+    ("factor", "read-after-write (certain)", "streamsan_cublasSgemm"),
+    ("dot", "write-after-write (certain)", "streamsan_cublasSdot"),
+    ("workspace", "write-after-write (likely)", "streamsan_cublasSgemm"),
+    ("addresses", "write-after-read (certain)", "streamsan_cublasSgemmBatched"),
+    ("graph", "write-after-write (certain)", "streamsan_cublasSgemm"),
+];
+
+#[test]
+fn races_of_cublas_calls_are_found_and_their_twins_are_silent() {
+    let program = built("races");
+    for (name, hazard, function) in RACES {
+        let racy = sim(&program, &[], &[name]);
+        assert_eq!(racy.code(), Some(66), "{name}: {}", racy.err);
+        assert!(racy.err.contains(hazard) && racy.err.contains(function), "{name}: {}", racy.err);
+        // The stand-in's own frames are folded.
+        assert!(!racy.err.contains("sim/libraries/src"), "{name}: {}", racy.err);
+        let fixed = sim(&program, &[], &[name, "fixed"]);
+        assert_eq!(fixed.code(), Some(0), "{name}: {}", fixed.err);
+    }
+}
