@@ -318,8 +318,8 @@ fn comparison_notices_differences() {
 }
 
 /// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm --
-/// --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each file, `SASS_ARCH=80` those of one
-/// architecture.
+/// --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each file, `SASS_ARCH=80` those of
+/// one architecture.
 #[test]
 #[ignore = "needs SASS_FILES"]
 fn agrees_on_files() {

@@ -9,6 +9,9 @@
 //!               "ranges":[["0x700000000200","0x7000000011a0"]]}]}
 //! ```
 //!
+//! Of machine code there is `sass_offset` in place of `ptx_line`: bytes from the start of the
+//! section.
+//!
 //! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or
 //! `atomic`. `bytes` is what one lane touches, `count` how many lanes did so. Ranges are merged and
 //! sorted, and end before their second address. `complete` is false when the kernel failed.
@@ -75,7 +78,7 @@ impl Touched {
     }
 }
 
-/// The instructions of a launch: by line of the PTX text and kind.
+/// The instructions of a launch: by line of the PTX text (or offset of the machine code) and kind.
 type Instructions = BTreeMap<(u32, u8), Touched>;
 
 /// What one launch touches.
@@ -109,8 +112,9 @@ impl Collector {
         }
     }
 
-    /// Writes the launch's line.
-    pub fn finish(self, kernel: &str, launch: &Launch, complete: bool) {
+    /// Writes the launch's line. `place` names what instructions are known by: `ptx_line` or
+    /// `sass_offset`.
+    pub fn finish(self, kernel: &str, launch: &Launch, place: &str, complete: bool) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut all = Instructions::new();
         for part in self.parts {
@@ -129,10 +133,10 @@ impl Collector {
             NEXT.fetch_add(1, Ordering::Relaxed),
             quoted(kernel),
         );
-        for (index, ((ptx_line, kind), mut touched)) in all.into_iter().enumerate() {
+        for (index, ((at, kind), mut touched)) in all.into_iter().enumerate() {
             touched.merge();
             line.push_str(if index > 0 { "," } else { "" });
-            let _ = write!(line, "{}", instruction(ptx_line, kind, &touched));
+            let _ = write!(line, "{}", instruction((place, at), kind, &touched));
         }
         line.push_str("]}\n");
         if let Some(file) = file() {
@@ -142,7 +146,7 @@ impl Collector {
     }
 }
 
-fn instruction(ptx_line: u32, kind: u8, touched: &Touched) -> String {
+fn instruction((place, at): (&str, u32), kind: u8, touched: &Touched) -> String {
     let kind = [(AccessKind::Read, "read"), (AccessKind::Write, "write"), (AccessKind::Atomic, "atomic")]
         .iter()
         .find_map(|(known, name)| (*known as u8 == kind).then_some(*name))
@@ -152,7 +156,7 @@ fn instruction(ptx_line: u32, kind: u8, touched: &Touched) -> String {
     let ranges: Vec<String> =
         touched.ranges.iter().map(|(start, end)| format!("[\"{start:#x}\",\"{end:#x}\"]")).collect();
     format!(
-        "{{\"kind\":\"{kind}\",\"bytes\":{},\"count\":{},{source}\"ptx_line\":{ptx_line},\"ranges\":[{}]}}",
+        "{{\"kind\":\"{kind}\",\"bytes\":{},\"count\":{},{source}\"{place}\":{at},\"ranges\":[{}]}}",
         touched.bytes,
         touched.count,
         ranges.join(",")

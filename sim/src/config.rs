@@ -12,13 +12,14 @@
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `code` | `auto` | which code runs where there is PTX and machine code, see below |
-//! | `sass` | `refuse` | `skip`: kernels of machine code without PTX do nothing |
+//! | `sass` | `run` | `skip`: kernels of machine code without PTX do nothing |
 //!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
 //! not run on 8.0 (`loader::program_images`).
 //!
 //! `code=ptx` runs PTX and refuses machine code. `code=sass` chooses as a driver does: machine code
-//! that fits the device, else PTX. `code=auto` runs PTX where all of it is there, else machine code.
+//! that fits the device, else PTX. `code=auto` runs PTX where all of it is there, else machine
+//! code.
 //!
 //! No schedule ever runs an operation before one that CUDA orders before it.
 //!
@@ -168,7 +169,7 @@ impl Config {
                 }
                 "sass" => {
                     config.skip_sass = match value {
-                        "refuse" => false,
+                        "run" | "refuse" => false,
                         "skip" => true,
                         _ => return Err(bad()),
                     }
@@ -234,19 +235,22 @@ mod tests {
     #[test]
     fn reads_every_key() {
         let config =
-            Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5").unwrap();
+            Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5:code=sass")
+                .unwrap();
         assert_eq!(config.arch, 90);
         assert_eq!(config.devices, 2);
         assert_eq!(config.mem, 512 << 20);
         assert_eq!(config.schedule, Schedule::LateFirst);
         assert_eq!((config.seed, config.workers, config.hold_ms), (9, 3, 5));
+        assert_eq!(config.code, CodeChoice::Sass);
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 
     #[test]
     fn names_what_is_wrong() {
         assert_eq!(Config::parse("sched=x"), Err(ConfigError::UnknownKey("sched".into())));
-        for bad in ["arch=8", "arch=", "devices=9", "mem=1", "mem=G", "schedule=fast", "seed=-1", "workers=0"] {
+        for bad in ["arch=8", "arch=", "devices=9", "mem=1", "mem=G", "schedule=fast", "seed=-1", "workers=0", "code=x"]
+        {
             assert!(matches!(Config::parse(bad), Err(ConfigError::BadValue(..))), "{bad}");
         }
     }

@@ -79,6 +79,7 @@ extern "C" __global__ void warps(ARGS) {
     PUT(__ballot_sync(all, a & 1)); PUT(__any_sync(all, a == b)); PUT(__all_sync(all, a | 1)); PUT(__match_any_sync(all, a & 3)); int p; PUT(__match_all_sync(all, b & 0, &p)); PUT(p);
     PUT(__match_any_sync(all, x & 0x700000003ll)); PUT(__reduce_add_sync(all, a)); PUT(__reduce_min_sync(all, (int)a)); PUT(__reduce_max_sync(all, b)); PUT(__reduce_xor_sync(all, c)); PUT(__reduce_and_sync(all, d | 0xff)); PUT(__reduce_or_sync(all, d & 0xff));
     u32 mask = __ballot_sync(all, a & 2); if (a & 2) { PUT(__shfl_sync(mask, b, __ffs(mask) - 1)); PUT(__popc(mask)); PUT(__reduce_add_sync(mask, c)); } else { n += 3; __syncwarp(~mask); }
+    mask = __match_any_sync(all, a & 3); PUT(__reduce_add_sync(mask, b)); PUT(__reduce_max_sync(mask, (int)c)); PUT(__shfl_sync(mask, d, __ffs(mask) - 1)); PUT(__ballot_sync(mask, b & 1)); PUT(__match_any_sync(mask, c & 1));
     PUT(__syncthreads_count(a & 1)); PUT(__syncthreads_and(b | 1)); PUT(__syncthreads_or(c == d));
     asm volatile("bar.sync 3, 64;"); if (t < 32) asm volatile("bar.sync 4, 64;"); else asm volatile("bar.arrive 4, 64;");
     int rounds = 0; for (u32 i = a & 63; __any_sync(all, i != 0);) { if (i) { i >>= 1; rounds++; } } PUT(rounds);

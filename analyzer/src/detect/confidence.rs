@@ -24,8 +24,8 @@
 //! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
 //! themselves, and a bound around measured pieces, which proves absence only.
 //!
-//! Two more are, because programs are written so on purpose, and the bytes are not known well enough
-//! to tell (both were false alarms in NVIDIA's CUDASTF, `docs/measurements/hunt.md`):
+//! Two more are, because programs are written so on purpose, and the bytes are not known well
+//! enough to tell (both were false alarms in NVIDIA's CUDASTF, `docs/measurements/hunt.md`):
 //!
 //! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
 //!   and of neither launch is it known how many bytes it touches. The launches divide the memory

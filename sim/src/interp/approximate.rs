@@ -9,7 +9,7 @@ use super::float::{FTZ, Rounding, flush, input, mul32, output};
 
 /// Functions of the unit, by their code in MUFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Special {
+pub(crate) enum SpecialFunction {
     Cos,
     Sin,
     Ex2,
@@ -33,23 +33,23 @@ fn cos_turns(turns: f64) -> f64 {
 }
 
 /// The function of a double, unrounded.
-pub(crate) fn exact(function: Special, a: f64) -> f64 {
+pub(crate) fn exact(function: SpecialFunction, a: f64) -> f64 {
     match function {
-        Special::Cos => cos_turns(a),
-        Special::Sin => sin_turns(a),
-        Special::Ex2 => a.exp2(),
-        Special::Lg2 => a.log2(),
-        Special::Rcp => 1.0 / a,
-        Special::Rsq => 1.0 / a.sqrt(),
-        Special::Sqrt => a.sqrt(),
-        Special::Tanh => a.tanh(),
+        SpecialFunction::Cos => cos_turns(a),
+        SpecialFunction::Sin => sin_turns(a),
+        SpecialFunction::Ex2 => a.exp2(),
+        SpecialFunction::Lg2 => a.log2(),
+        SpecialFunction::Rcp => 1.0 / a,
+        SpecialFunction::Rsq => 1.0 / a.sqrt(),
+        SpecialFunction::Sqrt => a.sqrt(),
+        SpecialFunction::Tanh => a.tanh(),
     }
 }
 
 /// MUFU of a single.
 #[inline(always)]
-pub(crate) fn special(function: Special, a: f32) -> f32 {
-    if function == Special::Tanh {
+pub(crate) fn special(function: SpecialFunction, a: f32) -> f32 {
+    if function == SpecialFunction::Tanh {
         return output(f64::from(a).tanh() as f32, 0);
     }
     output(exact(function, f64::from(flush(a))) as f32, FTZ)
@@ -77,58 +77,58 @@ fn turns(a: f32) -> f32 {
 
 /// `sin.approx`
 pub(crate) fn sin(a: f32, _: u64) -> f32 {
-    special(Special::Sin, turns(a))
+    special(SpecialFunction::Sin, turns(a))
 }
 
 /// `cos.approx`
 pub(crate) fn cos(a: f32, _: u64) -> f32 {
-    special(Special::Cos, turns(a))
+    special(SpecialFunction::Cos, turns(a))
 }
 
 /// `ex2.approx`
 pub(crate) fn ex2(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 || a >= -126.0 || a.is_nan() {
-        return special(Special::Ex2, a);
+        return special(SpecialFunction::Ex2, a);
     }
-    let root = special(Special::Ex2, output(a * 0.5, 0));
+    let root = special(SpecialFunction::Ex2, output(a * 0.5, 0));
     output(root * root, 0)
 }
 
 /// `lg2.approx`
 pub(crate) fn lg2(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 || !small(a) {
-        return special(Special::Lg2, a);
+        return special(SpecialFunction::Lg2, a);
     }
-    output(special(Special::Lg2, output(a * 16_777_216.0, 0)) - 24.0, 0)
+    output(special(SpecialFunction::Lg2, output(a * 16_777_216.0, 0)) - 24.0, 0)
 }
 
 /// `rcp.approx`
 pub(crate) fn rcp(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 {
-        return special(Special::Rcp, a);
+        return special(SpecialFunction::Rcp, a);
     }
     let scale = match () {
         () if a.abs() > LARGE => 0.25,
         () if small(a) => 16_777_216.0,
         () => 1.0,
     };
-    output(scale * special(Special::Rcp, output(a * scale, 0)), 0)
+    output(scale * special(SpecialFunction::Rcp, output(a * scale, 0)), 0)
 }
 
 /// `rsqrt.approx`
 pub(crate) fn rsqrt(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 || !small(a) {
-        return special(Special::Rsq, a);
+        return special(SpecialFunction::Rsq, a);
     }
-    output(special(Special::Rsq, output(a * 16_777_216.0, 0)) * 4096.0, 0)
+    output(special(SpecialFunction::Rsq, output(a * 16_777_216.0, 0)) * 4096.0, 0)
 }
 
 /// `sqrt.approx`
 pub(crate) fn sqrt(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 || !small(a) {
-        return special(Special::Sqrt, a);
+        return special(SpecialFunction::Sqrt, a);
     }
-    output(special(Special::Sqrt, output(a * 16_777_216.0, 0)) * 0.000_244_140_625, 0)
+    output(special(SpecialFunction::Sqrt, output(a * 16_777_216.0, 0)) * (1.0 / 4096.0), 0)
 }
 
 /// `div.approx`, and with `full` `div.full`.
@@ -139,7 +139,7 @@ pub(crate) fn div(a: f32, b: f32, x: u64, full: bool) -> f32 {
         () => 1.0,
     };
     let scaled = |value: f32| if scale == 1.0 { value } else { output(input(value, x) * scale, x) };
-    output(input(scaled(a), x) * input(special(Special::Rcp, scaled(b)), x), x)
+    output(input(scaled(a), x) * input(special(SpecialFunction::Rcp, scaled(b)), x), x)
 }
 
 /// `rcp.approx.ftz.f64` and (`root`) `rsqrt.approx.ftz.f64`: the lower words do not count.

@@ -112,7 +112,15 @@ pub fn run(
 ) -> Result<(), Fault> {
     let refuse = |kind| {
         let kernel = kernel.name.clone();
-        Err(Fault { kernel, block: [0; 3], thread: [0; 3], kind, line: 0, source: None })
+        Err(Fault {
+            kernel,
+            block: [0; 3],
+            thread: [0; 3],
+            kind,
+            line: 0,
+            machine: program.machine.is_some(),
+            source: None,
+        })
     };
     if let Some(error) = &kernel.error {
         return refuse(FaultKind::Unsupported(Box::new(error.clone())));

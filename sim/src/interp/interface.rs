@@ -110,6 +110,9 @@ pub struct Launch {
     pub grid_id: u64,
 }
 
+/// Multiprocessors that kernels are told of.
+pub(crate) const SMS: u64 = 132;
+
 /// A live allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -142,7 +145,7 @@ pub struct Accesses<'a> {
     pub lanes: &'a [(u64, u32)],
     /// The block.
     pub block: [u32; 3],
-    /// PTX line of the instruction.
+    /// PTX line of the instruction; of machine code its offset in the section, in bytes.
     pub line: u32,
     /// Its source file and line from `.loc`.
     pub source: Option<(&'a str, u32)>,
@@ -276,9 +279,12 @@ pub struct Fault {
     pub thread: [u32; 3],
     /// What went wrong.
     pub kind: FaultKind,
-    /// PTX line, 0 when there is none.
+    /// PTX line, 0 when there is none; of machine code the instruction's offset in its section, in
+    /// bytes.
     pub line: u32,
-    /// Source file and line from `.loc`.
+    /// The kernel runs as machine code.
+    pub machine: bool,
+    /// Source file and line from `.loc` or the line table.
     pub source: Option<(String, u32)>,
 }
 
@@ -314,6 +320,8 @@ impl fmt::Display for Fault {
         write!(f, " in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", self.kernel)?;
         if let Some((file, line)) = &self.source {
             write!(f, ", {file}:{line}")?;
+        } else if self.machine {
+            write!(f, ", machine code at {:#x}", self.line)?;
         } else if self.line != 0 {
             write!(f, ", PTX line {}", self.line)?;
         }

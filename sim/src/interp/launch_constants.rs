@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::interp::exec::control::SMS;
-use crate::interp::interface::Launch;
+use crate::interp::interface::{Launch, SMS};
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::interp::program::{LANES, Program, Row};
 

@@ -271,13 +271,9 @@ impl MachineModule {
     /// # Errors
     /// What stands in the way, as text.
     pub fn initial(&self, blocks: &[u64]) -> Result<Vec<Vec<u8>>, String> {
-        let mut sections: HashMap<usize, Vec<u8>> = HashMap::new();
         let mut out = Vec::new();
         for block in &self.blocks {
-            if !sections.contains_key(&block.section) {
-                sections.insert(block.section, self.relocated(block.section, blocks)?);
-            }
-            let bytes = &sections[&block.section];
+            let bytes = self.relocated(block.section, blocks)?;
             let start = (block.start as usize).min(bytes.len());
             out.push(bytes[start..(start + block.size as usize).min(bytes.len())].to_vec());
         }

@@ -1,5 +1,6 @@
 //! Executes kernels on the CPU. PTX is compiled once into instructions with register slots
-//! ([`Program::compile`]); a launch ([`run()`]) executes them a warp at a time, with blocks spread
+//! ([`Program::compile`]), machine code a kernel at a time ([`Program::compile_machine`] of a
+//! [`MachineModule`]); a launch ([`run()`]) executes them a warp at a time, with blocks spread
 //! over threads. Owns no device memory and knows nothing of streams: the driver around it answers
 //! through [`Device`] and [`Linker`].
 //!
@@ -12,12 +13,14 @@
 //!
 //! # Files
 //!
-//! `interface` is the boundary to the driver. `compile` turns PTX into a `program`;
-//! `module_variables` lays out the variables. A launch goes from `grid` to `cluster`, `block` and
-//! `warp`, and from there to the functions in `exec`, one for each instruction. `float`, `float16`, `approximate`
-//! and `printf` are arithmetic and text without state. `program` and `warp` know each other (an
-//! instruction is a function of a warp); so do `cluster`, `block`, `warp` and `grid`, which share
-//! the launch's environment. `exec` uses all of these and is used by `compile` only.
+//! `interface` is the boundary to the driver. `compile` turns PTX into a `program`, `compile_sass`
+//! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
+//! what the driver tells machine code. A launch goes from `grid` to `cluster`, `block` and
+//! `warp`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
+//! `float`, `float16`, `approximate` and `printf` are arithmetic and text without state. `program`
+//! and `warp` know each other (an instruction is a function of a warp); so do `cluster`, `block`,
+//! `warp` and `grid`, which share the launch's environment. `exec` uses all of these and is used by
+//! `compile`, `compile_sass` and `exec_sass` only.
 //!
 //! # Addresses
 //!
@@ -25,7 +28,8 @@
 //! and the generic address of a shared or local byte is its host address; inside their own state
 //! spaces they count from zero. Constants of the module live in device memory, kernel parameters in
 //! a copy of the launch's parameter block. Function pointers are numbers above
-//! 0x00f0_0000_0000_0000.
+//! 0x00f0_0000_0000_0000. Machine code sees shared and local memory through windows of 4 GiB there
+//! (`machine_module`).
 //!
 //! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics;
 //! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one

@@ -269,6 +269,7 @@ impl<'b> Warp<'b> {
             thread: self.tid.map(|tid| tid[lane]),
             kind,
             line: inst.map_or(0, |inst| inst.line),
+            machine: program.machine.is_some(),
             source: inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned(),
         }
     }

@@ -228,7 +228,8 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let ran = interp::run(program, kernel, &launch, &device, workers);
     if let Some(addresses) = device.addresses {
-        addresses.finish(&function.name, &launch, ran.is_ok());
+        let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };
+        addresses.finish(&function.name, &launch, place, ran.is_ok());
         if let (Some(native), Ok(())) = (native, &ran) {
             return native_kernel::run(
                 native,

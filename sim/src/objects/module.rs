@@ -165,7 +165,7 @@ pub struct Global {
 
 /// Memory of a module's variables.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct VariableMemory {
     /// Where it lies.
     pub at: u64,
     /// Whether the host may use it too.
@@ -181,7 +181,7 @@ pub struct Module {
     /// Its variables.
     pub globals: HashMap<String, Global>,
     /// The memory that holds them.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<VariableMemory>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     compiled: OnceLock<Compiled>,
 }
@@ -313,7 +313,7 @@ fn machine_facts(module: &MachineModule, kernel: &MachineKernel) -> FunctionLimi
     }
 }
 
-type Placed = (HashMap<String, Global>, Vec<Block>);
+type Placed = (HashMap<String, Global>, Vec<VariableMemory>);
 
 fn allocate(ctx: &Context, size: u64, align: u64, managed: bool) -> Result<u64, CUresult> {
     let memory = memory::get();
@@ -331,7 +331,7 @@ fn place_ptx(ctx: &Context, ast: &ptx::Module, managed: &[String]) -> Result<Pla
     for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
         let managed = managed.contains(&variable.name);
         let at = allocate(ctx, variable.size.max(1), u64::from(variable.align), managed)?;
-        blocks.push(Block { at, managed });
+        blocks.push(VariableMemory { at, managed });
         globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
     }
     let known = ModuleSymbols(&globals);
@@ -352,7 +352,7 @@ fn place_machine(ctx: &Context, module: &MachineModule) -> Result<Placed, CUresu
     let mut blocks = Vec::new();
     for block in module.blocks() {
         let at = allocate(ctx, block.size, 256, block.managed)?;
-        blocks.push(Block { at, managed: block.managed });
+        blocks.push(VariableMemory { at, managed: block.managed });
     }
     let addresses: Vec<u64> = blocks.iter().map(|block| block.at).collect();
     let initial = module.initial(&addresses).map_err(|why| {
@@ -363,7 +363,7 @@ fn place_machine(ctx: &Context, module: &MachineModule) -> Result<Placed, CUresu
         memory.space.write(block.at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
     }
     let global = |variable: MachineVariable| {
-        let Block { at, managed } = blocks[variable.block];
+        let VariableMemory { at, managed } = blocks[variable.block];
         (variable.name, Global { at: at + variable.offset, size: variable.size, managed })
     };
     let globals = module.variables().into_iter().map(global).collect();

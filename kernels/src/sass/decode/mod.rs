@@ -1,8 +1,9 @@
 //! From instruction words to instructions: dispatch on operation number, form and generation.
 //!
 //! Owns the dispatch. The families are in `integer`, `logic`, `floating`, `conversion`, `tensor`,
-//! `cross_lane`, `load_store`, `bulk` and `control_flow`; `effects_only` knows what the other instructions write. All of them read
-//! fields by `instruction_word`, and some share the decoding of operands with a sibling.
+//! `cross_lane`, `load_store`, `bulk` and `control_flow`; `effects_only` knows what the other
+//! instructions write. All of them read fields by `instruction_word`, and some share the decoding
+//! of operands with a sibling.
 
 mod bulk;
 mod control_flow;

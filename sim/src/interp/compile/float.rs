@@ -3,7 +3,7 @@
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use crate::interp::approximate::{self, Special, special};
+use crate::interp::approximate::{self, SpecialFunction, special};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x, set, setp};
 use crate::interp::float::*;
@@ -66,7 +66,7 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)),
         "ex2" => op2x(|a: f32, _: f32, x| approximate::ex2(a, x)),
         "lg2" => op2x(|a: f32, _: f32, x| approximate::lg2(a, x)),
-        "tanh" => op2x(|a: f32, _: f32, _| special(Special::Tanh, a)),
+        "tanh" => op2x(|a: f32, _: f32, _| special(SpecialFunction::Tanh, a)),
         _ => return None,
     })
 }

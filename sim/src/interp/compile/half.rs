@@ -40,7 +40,7 @@ impl Lane for B {
 }
 
 /// What an operation does to one element; `x` carries the flags.
-pub(crate) type Element = fn(f64, f64, f64, u64) -> f64;
+pub(crate) type HalfElement = fn(f64, f64, f64, u64) -> f64;
 
 /// Numbers of some operations in [`ELEMENTS`].
 pub(crate) const ADD: u32 = 0;
@@ -112,7 +112,7 @@ pub(crate) fn cut<S: Small>(value: f64, x: u64) -> u16 {
     if x & FTZ != 0 && is_binary16::<S>() && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
 }
 
-fn apply<S: Small>(f: Element, a: u16, b: u16, c: u16, x: u64) -> u16 {
+fn apply<S: Small>(f: HalfElement, a: u16, b: u16, c: u16, x: u64) -> u16 {
     let read = |bits: u16| flushed::<S>(f64::from(S::widen(bits)), x);
     cut::<S>(arranged(f(read(a), read(b), read(c), x), x), x)
 }
@@ -130,7 +130,7 @@ fn run<S: Small, const PACKED: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> N
 }
 
 /// Operations by number. The product of two halves is exact in a double.
-pub(crate) static ELEMENTS: [Element; 12] = [
+pub(crate) static ELEMENTS: [HalfElement; 12] = [
     |a, b, _, _| a + b,
     |a, b, _, _| a - b,
     |a, b, _, _| a * b,

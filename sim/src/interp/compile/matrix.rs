@@ -9,6 +9,7 @@ use crate::interp::exec::control;
 use crate::interp::exec::load_store::SHARED;
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
+use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
 use crate::interp::program::{Inst, Slot};
 
 fn element(name: &str) -> Option<Element> {
@@ -32,6 +33,20 @@ fn shape(op: Op<'_>) -> Option<[usize; 3]> {
         let (n, k) = rest.split_once('k')?;
         Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
     })
+}
+
+/// The form of an `mma` of four bits or one.
+fn narrow(op: Op<'_>, [m, n, k]: [usize; 3]) -> Option<NarrowForm> {
+    let mut factors = op.parts.iter().filter(|part| matches!(part.as_str(), "s4" | "u4" | "b1"));
+    let (a, b) = (factors.next()?, factors.next()?);
+    let bits = if a == "b1" { 1 } else { 4 };
+    let known = match bits {
+        1 => matches!([m, n, k], [8, 8, 128] | [16, 8, 128] | [16, 8, 256]),
+        _ => matches!([m, n, k], [8, 8, 32] | [16, 8, 32] | [16, 8, 64]),
+    };
+    let (a_signed, b_signed) = (a == "s4", b == "s4");
+    let (and, sat) = (op.has("and"), op.has("satfinite"));
+    (known && op.name() == "mma").then_some(NarrowForm { m, k, bits, a_signed, b_signed, and, sat })
 }
 
 impl<'m> Scope<'_, 'm> {
@@ -62,6 +77,9 @@ impl<'m> Scope<'_, 'm> {
 
     fn mma(&mut self, op: Op<'m>, operands: &'m [Operand], opaque: bool) -> Result<()> {
         let Some([m, n, k]) = shape(op) else { return self.unsupported(op) };
+        if let Some(form) = narrow(op, [m, n, k]) {
+            return self.narrow_mma(op, operands, form);
+        }
         let types: Vec<Element> = op.parts.iter().filter_map(|part| element(part)).collect();
         let [d, a, b, c] = match types[..] {
             [d, a, b, c] => [d, a, b, c],
@@ -74,6 +92,7 @@ impl<'m> Scope<'_, 'm> {
         } else {
             matches!([m, n], [16, 8]) && matches!(k, 4 | 8 | 16 | 32)
                 || matches!([m, n, k], [8, 8, 4] if a == Element::F64)
+                || matches!([m, n, k], [8, 8, 16] if a.size() == 1)
         };
         if !sizes || op.has("sp") || op.parts.iter().any(|p| p == "xor" || p == "and" || p.starts_with("block_scale")) {
             return self.unsupported(op);
@@ -97,6 +116,26 @@ impl<'m> Scope<'_, 'm> {
         }
         let y = self.list(&[to, sc, sa, sb].concat());
         self.emit(Inst { x, y, z: z | u32::from(opaque) << 31, ..blank(matrix::multiply) });
+        Ok(())
+    }
+
+    /// `mma` of numbers of four bits and of one.
+    fn narrow_mma(&mut self, op: Op<'m>, operands: &'m [Operand], form: NarrowForm) -> Result<()> {
+        let mut slots = Vec::new();
+        let factors = [form.m * form.k, 8 * form.k].map(|entries| entries * form.bits as usize / 1024);
+        let counts = [(0, form.m / 4), (3, form.m / 4), (1, factors[0]), (2, factors[1])];
+        for (at, count) in counts {
+            let list = self.slots(operands.get(at), Type::B32, at == 0)?;
+            if list.len() != count {
+                return self.misfit();
+            }
+            slots.extend(list);
+        }
+        if op.has("sp") {
+            return self.unsupported(op);
+        }
+        let y = self.list(&slots);
+        self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
         Ok(())
     }
 

@@ -1,12 +1,12 @@
 //! Family of control flow: branches, calls, the ends of threads, convergence barriers, block
 //! barriers, and what orders memory.
 
-use kernels::sass::{InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
+use kernels::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
 
 use super::{Result, Translation};
 use crate::interp::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
 use crate::interp::compile::blank;
-use crate::interp::compile_sass::operands::{RESULT, RESULT_PRED};
+use crate::interp::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::interp::exec::per_lane::op1;
 use crate::interp::exec::{control, warp_sync};
 use crate::interp::exec_sass::{convergence, jumps};
@@ -29,6 +29,11 @@ const BARRIER_RESULT: u16 = 0x31c;
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
     pub(super) fn control(&mut self, i: &MachineInst) -> Result<bool> {
+        if i.flow() != Flow::Next
+            || matches!(i.op, Opcode::Bssy { .. } | Opcode::Bsync { .. } | Opcode::Warpsync { .. })
+        {
+            self.exclusive = false;
+        }
         match i.op {
             Opcode::Exit => {
                 self.under(&i.psrc[..1]);
@@ -74,6 +79,11 @@ impl Translation<'_> {
                 self.under(&i.psrc[..1]);
                 let a = self.source(i, 0)?;
                 self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
+                // Bit 86: EXCLUSIVE.
+                if self.bits(86, 87) != 0 {
+                    self.exclusive = true;
+                    self.emit(Inst { d: EXCLUSIVE, a, ..blank(op1(|a: u32| a)) });
+                }
             }
             Opcode::CacheCtl => self.emit(blank(control::nothing)),
             Opcode::Other(OtherKind::Control) => return self.other_control(i),

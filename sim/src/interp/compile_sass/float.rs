@@ -4,7 +4,7 @@
 use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound};
 
 use super::{Result, Translation};
-use crate::interp::approximate::{Special, special, special_double};
+use crate::interp::approximate::{SpecialFunction, special, special_double};
 use crate::interp::compile::blank;
 use crate::interp::exec::control;
 use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x};
@@ -250,16 +250,16 @@ impl Translation<'_> {
             return Ok(());
         }
         let run = match func {
-            0 => op1(|a: f32| special(Special::Cos, a)),
-            1 => op1(|a: f32| special(Special::Sin, a)),
-            2 => op1(|a: f32| special(Special::Ex2, a)),
-            3 => op1(|a: f32| special(Special::Lg2, a)),
-            4 => op1(|a: f32| special(Special::Rcp, a)),
-            5 => op1(|a: f32| special(Special::Rsq, a)),
+            0 => op1(|a: f32| special(SpecialFunction::Cos, a)),
+            1 => op1(|a: f32| special(SpecialFunction::Sin, a)),
+            2 => op1(|a: f32| special(SpecialFunction::Ex2, a)),
+            3 => op1(|a: f32| special(SpecialFunction::Lg2, a)),
+            4 => op1(|a: f32| special(SpecialFunction::Rcp, a)),
+            5 => op1(|a: f32| special(SpecialFunction::Rsq, a)),
             6 => op1(|a: u32| special_double(false, a)),
             7 => op1(|a: u32| special_double(true, a)),
-            8 => op1(|a: f32| special(Special::Sqrt, a)),
-            9 => op1(|a: f32| special(Special::Tanh, a)),
+            8 => op1(|a: f32| special(SpecialFunction::Sqrt, a)),
+            9 => op1(|a: f32| special(SpecialFunction::Tanh, a)),
             _ => return self.unsupported(i),
         };
         let mut operand = i.src[0];

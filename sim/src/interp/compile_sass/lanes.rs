@@ -3,7 +3,7 @@
 
 use kernels::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 
-use super::operands::SCRATCH;
+use super::operands::{EXCLUSIVE, SCRATCH};
 use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::exec::load_store::{SHARED, copy_async};
@@ -60,7 +60,8 @@ impl Translation<'_> {
                     (ReduxOp::Xor, _) => 7,
                 };
                 let (a, d) = (self.source(i, 0)?, self.dst(i, 0));
-                self.emit(Inst { d, a, y, ..blank(warp_sync::reduce) });
+                let b = if self.exclusive { EXCLUSIVE } else { Slot::NONE };
+                self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
             }
             Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,
             Opcode::CopyAsync { bytes, zfill } => self.copy_async(i, bytes, zfill)?,

@@ -28,11 +28,10 @@ use std::collections::HashMap;
 use kernels::arch::Generation;
 use kernels::sass::MachineInst;
 
+pub(crate) use crate::interp::compile::function::Result;
 use crate::interp::interface::CompileError;
 use crate::interp::machine_module::{MachineKernel, MachineModule};
 use crate::interp::program::{FunctionCode, Inst, Kernel, MachineTables, Pred, Program, Slot};
-
-pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
 /// One kernel's machine code while it is compiled.
 pub(crate) struct Translation<'m> {
@@ -51,6 +50,8 @@ pub(crate) struct Translation<'m> {
     pub word: u128,
     pub pc: u32,
     guard: Pred,
+    /// A WARPSYNC.EXCLUSIVE stands before, in straight code: REDUX keeps to its lanes.
+    exclusive: bool,
     temporaries: u32,
     temporary_preds: u32,
     registers: u32,
@@ -133,6 +134,7 @@ impl<'m> Translation<'m> {
             word: 0,
             pc: 0,
             guard: Pred::ALWAYS,
+            exclusive: false,
             temporaries: 0,
             temporary_preds: 0,
             registers: 0,
@@ -154,6 +156,7 @@ impl<'m> Translation<'m> {
             || self.logic(i)?
             || self.predicates(i)?
             || self.special(i)?
+            || self.texture(i)?
             || self.floating(i)?
             || self.half(i)?
             || self.convert(i)?

@@ -22,8 +22,10 @@ const UNIFORM: u32 = 2;
 const BARRIERS: u32 = UNIFORM + 63;
 /// The row of what the last reduction over a block barrier found.
 pub(super) const RESULT: Slot = Slot(BARRIERS + 16);
+/// The row of the lanes that a WARPSYNC.EXCLUSIVE has let go on together.
+pub(super) const EXCLUSIVE: Slot = Slot(BARRIERS + 17);
 /// Rows for values inside one machine instruction.
-const TEMPORARIES: u32 = BARRIERS + 17;
+const TEMPORARIES: u32 = BARRIERS + 18;
 const MOST_TEMPORARIES: u32 = 32;
 /// Rows of R0 and following.
 const REGISTERS: u32 = TEMPORARIES + MOST_TEMPORARIES;
@@ -133,7 +135,7 @@ impl Translation<'_> {
 
     /// A row with 4 or 8 bytes of a constant bank at a fixed offset.
     pub(crate) fn bank_word(&mut self, bank: u8, offset: u32, bytes: u32) -> Result<Slot> {
-        if offset % 4 != 0 {
+        if !offset.is_multiple_of(4) {
             return self.wrong(format!("c[{bank:#x}][{offset:#x}] is not aligned"));
         }
         if bank == 0 {

@@ -5,8 +5,9 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, Sass
 use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::exec::matrix::{self, Element, Form};
+use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
 use crate::interp::exec::per_lane::{op2x, op3};
-use crate::interp::exec_sass::tensor::{self, NarrowForm, dot_bytes, dot_words};
+use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
 use crate::interp::program::{Inst, InstFn, Slot};
 
 fn element(ty: MatrixTy) -> Option<Element> {
@@ -34,14 +35,14 @@ impl Translation<'_> {
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let run: InstFn = match (four, a_signed, b_signed) {
-                    (true, true, true) => op3(|a, b, c| dot_bytes::<true, true>(a, b, c)),
-                    (true, true, false) => op3(|a, b, c| dot_bytes::<true, false>(a, b, c)),
-                    (true, false, true) => op3(|a, b, c| dot_bytes::<false, true>(a, b, c)),
-                    (true, false, false) => op3(|a, b, c| dot_bytes::<false, false>(a, b, c)),
-                    (false, true, true) => op3(|a, b, c| dot_words::<true, true>(a, b, c)),
-                    (false, true, false) => op3(|a, b, c| dot_words::<true, false>(a, b, c)),
-                    (false, false, true) => op3(|a, b, c| dot_words::<false, true>(a, b, c)),
-                    (false, false, false) => op3(|a, b, c| dot_words::<false, false>(a, b, c)),
+                    (true, true, true) => op3(dot_bytes::<true, true>),
+                    (true, true, false) => op3(dot_bytes::<true, false>),
+                    (true, false, true) => op3(dot_bytes::<false, true>),
+                    (true, false, false) => op3(dot_bytes::<false, false>),
+                    (false, true, true) => op3(dot_words::<true, true>),
+                    (false, true, false) => op3(dot_words::<true, false>),
+                    (false, false, true) => op3(dot_words::<false, true>),
+                    (false, false, false) => op3(dot_words::<false, false>),
                 };
                 let b = if high {
                     let d = self.temporary();
@@ -139,7 +140,7 @@ impl Translation<'_> {
                 sat,
             };
             let y = self.list(&[to, sc, sa, sb].concat());
-            self.emit(Inst { x: form.pack(), y, ..blank(tensor::multiply_narrow) });
+            self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
             return Ok(());
         };
         let sum = match a {

@@ -1,7 +1,7 @@
 //! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
 use crate::interp::exec::per_lane::each;
-use crate::interp::interface::FaultKind;
+use crate::interp::interface::{FaultKind, SMS};
 use crate::interp::program::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
@@ -292,6 +292,3 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| w.set(i.d, l, uniform));
     Next::Step
 }
-
-/// Multiprocessors that `%nsmid` reports.
-pub(crate) const SMS: u64 = 132;

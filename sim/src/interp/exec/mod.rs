@@ -12,6 +12,7 @@ pub(crate) mod control;
 pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
+pub(crate) mod narrow_matrix;
 pub(crate) mod per_lane;
 pub(crate) mod texture;
 pub(crate) mod vector_access;

@@ -1,6 +1,6 @@
 //! Packed halves with the choice of halves, signs and result that machine code has.
 
-use crate::interp::approximate::{self, Special};
+use crate::interp::approximate::{self, SpecialFunction};
 use crate::interp::compile::half::{ELEMENTS, arranged, flushed, is_binary16};
 use crate::interp::exec::per_lane::each;
 use crate::interp::exec_sass::floats::{combined, holds};
@@ -63,8 +63,8 @@ fn outcomes<S: Small>(w: &Warp<'_>, i: &Inst, mask: u32) -> [u32; 2] {
     bits
 }
 
-/// HSET2: halves of `d` are all ones, or 1.0 (bit 2 of `z`), where the comparison combined (low bits
-/// of `z`) with predicate `c` holds.
+/// HSET2: halves of `d` are all ones, or 1.0 (bit 2 of `z`), where the comparison, combined with
+/// predicate `c` (low bits of `z`), holds.
 pub(crate) fn set<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let third = w.pred(Pred(i.c.0));
     let [low, high] = outcomes::<S>(w, i, mask).map(|bits| combined(i.z, bits, third));
@@ -95,7 +95,7 @@ pub(crate) fn set_preds<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next
 /// MUFU of a half: `z` says which half of `a` (bit 0), negated (1), absolute (2); `y` is EX2 (2) or
 /// TANH.
 pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let function = if i.y == 2 { Special::Ex2 } else { Special::Tanh };
+    let function = if i.y == 2 { SpecialFunction::Ex2 } else { SpecialFunction::Tanh };
     each(mask, |l| {
         let value = f64::from(Half::widen((w.get(i.a, l) >> (16 * (i.z & 1))) as u16));
         let value = if i.z & 4 != 0 { value.abs() } else { value };

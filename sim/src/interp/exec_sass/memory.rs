@@ -13,8 +13,8 @@ pub(crate) fn load_bank<T: Cell>() -> InstFn {
         let (start, size) = if i.z == 0 {
             (w.env.bank0.as_ptr() as u64, w.env.bank0.len() as u64 * 8)
         } else {
-            let banks = w.env.program.machine.iter().flat_map(|machine| &machine.banks);
-            let found = banks.filter(|(number, ..)| u32::from(*number) == i.z).next();
+            let mut banks = w.env.program.machine.iter().flat_map(|machine| &machine.banks);
+            let found = banks.find(|(number, ..)| u32::from(*number) == i.z);
             found.map_or((0, 0), |(_, words, size)| (words.as_ptr() as u64, u64::from(*size)))
         };
         let cut = u64::MAX >> (64 - i.c.0);

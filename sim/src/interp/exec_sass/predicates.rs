@@ -72,8 +72,8 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform register
-/// takes. (Measured.)
+/// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform
+/// register takes. (Measured.)
 pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let first = w.get(i.a, mask.trailing_zeros() as usize);
     let mut bits = 0;
@@ -82,8 +82,8 @@ pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from `z`
-/// on.
+/// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from
+/// `z` on.
 pub(crate) fn to_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let preds: [u32; 7] = std::array::from_fn(|n| w.pred(Pred(i.z + n as u32)));
     each(mask, |l| {
