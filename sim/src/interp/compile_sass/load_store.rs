@@ -29,7 +29,7 @@ pub(super) fn space_number(space: AddressSpace) -> Option<u32> {
 const FETCH: u16 = 0xb66;
 /// Its fields that say nothing else than level zero of one sample: predicate 7 at 81..84, 1 at
 /// 84..87, LZ (1) at 87..91 (read off code of nvcc for sm_80).
-const PLAIN: u32 = 0b0001_001_111;
+const PLAIN: u32 = 0x04f;
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
