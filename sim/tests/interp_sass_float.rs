@@ -439,7 +439,6 @@ fn matrices() {
                 let small = |bits: u64| ((bits % 31) as f32 - 15.0) / 8.0;
                 let pair = |cut: fn(f32) -> u64| cut(small(bits)) | cut(small(bits >> 8)) << 16;
                 match *number {
-                    _ if slot % 16 < 2 && *sum == "f64" => u64::from(f32::to_bits(small(bits))) << 32 & 0,
                     _ if slot % 16 < 4 && *sum == "f32" => u64::from(small(bits).to_bits()),
                     "f64" => f64::from(small(bits)).to_bits(),
                     "tf32" => u64::from(small(bits).to_bits()),

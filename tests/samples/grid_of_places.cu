@@ -1,5 +1,5 @@
 // expect: clean
-// pair: kernel axpy on the legacy stream / cudaMemcpyAsync host to device on stream place 0
+// pair: cudaMemcpyAsync host to device on stream place 0 / axpy on the legacy stream
 // needs: none
 // racy: race RAW
 // why: A loop is divided over several places, each with a stream of its own on which its data arrive and leave. With `racy` the parts of the loop run on the task's stream instead; a task over several places has none, so that is the legacy stream, which waits for no non-blocking one.

@@ -1,7 +1,7 @@
 // expect: clean
-// pair: host in solve / cudaMemcpyAsync host to device in solve
+// pair: cudaMemcpyAsync host to device in solve / host write in solve
 // needs: none
-// racy: race WAR host
+// racy: race host WAR
 // why: A solver computes one part of its work on the host, in a pinned workspace of its caller's, and uploads it asynchronously. A caller that solves a stack of matrices hands over the same workspace each time; with `racy` nothing waits for the last upload before the next part is computed over it.
 #include <cstdio>
 #include <cstdlib>

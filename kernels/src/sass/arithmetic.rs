@@ -157,6 +157,11 @@ pub enum Arithmetic {
         /// 1: the source is in the high half of its register.
         half: u8,
     },
+    /// a, an integer of 32 bits, as a single (from sm_86).
+    I2fp {
+        /// a is signed.
+        signed: bool,
+    },
     /// Two single precision numbers as halves: a high, b low. With `merge` a is the low half, and
     /// b are the bits of the high one.
     F2fp {

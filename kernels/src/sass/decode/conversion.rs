@@ -3,6 +3,7 @@
 //! Sizes in the encoding are log2 of bytes.
 
 use super::floating::round;
+use crate::arch::Generation;
 use crate::sass::arithmetic::{Arithmetic, SassRound};
 use crate::sass::decode::instruction_word::{Sign, Word};
 use crate::sass::inst::MachineInst;
@@ -32,7 +33,8 @@ pub(super) fn convert(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
 }
 
 pub(super) fn mufu(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
-    let half = w.bit(73);
+    // One bit up to sm_89, a format after that.
+    let half = if w.arch >= Generation::Hopper { w.b(72, 74) != 0 } else { w.bit(73) };
     let part = if half && w.form() != 4 { w.b(60, 62) as u8 } else { 0 };
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![w.slot_x_float(1)];
@@ -44,6 +46,15 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     match w.base() {
         0x03e => return pack(w, i),
         0x039 => return pack_integers(w, i),
+        0x045 => {
+            let words = w.b(75, 80) == 2 && w.b(84, 86) == 2 && matches!(w.form(), 1 | 4 | 5 | 6);
+            if w.arch < Generation::Ampere || !words {
+                return None;
+            }
+            i.dst = Some(w.dst(false, 1));
+            i.src = smallvec![w.slot_x(false, 1, Sign::None)];
+            return Some(Arithmetic::I2fp { signed: w.bit(74) });
+        }
         _ if !matches!(w.form(), 1 | 4 | 5 | 6) => return None,
         _ => {}
     }

@@ -19,6 +19,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::Frnd { .. } => "FRND",
         Arithmetic::F2f { .. } => "F2F",
         Arithmetic::F2fp { .. } => "F2FP",
+        Arithmetic::I2fp { .. } => "I2FP",
         Arithmetic::Hadd2(..) => "HADD2",
         Arithmetic::Hmul2(..) => "HMUL2",
         Arithmetic::Hfma2 { .. } => "HFMA2",
@@ -119,6 +120,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
                 (true, round_name(round)),
             ])
         }
+        Arithmetic::I2fp { signed } => vec!["F32", if signed { "S32" } else { "U32" }],
         Arithmetic::F2fp { bf16, relu, round, merge } => {
             let kind = if merge { "MERGE_C" } else { "PACK_AB" };
             list([(relu, "RELU"), (bf16, "BF16"), (true, kind), (true, round_name(round))])

@@ -89,6 +89,11 @@ impl Translation<'_> {
                 };
                 self.converted(i, inst, to);
             }
+            Arithmetic::I2fp { signed } => {
+                let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
+                let run: InstFn = if signed { op1(|a: i32| a as f32) } else { op1(|a: u32| a as f32) };
+                self.emit(Inst { d, a, ..blank(run) });
+            }
             Arithmetic::F2fp { bf16, relu, round, merge } => {
                 let (mut a, mut b) = (self.raw_word(&i.src[0], 0)?, self.raw_word(&i.src[1], 0)?);
                 if merge {
