@@ -127,8 +127,11 @@ impl Translation<'_> {
                     Some(mask) => self.src(&InstOperand { regs: 1, ..mask })?,
                     None => self.constant(0xffff_ffff),
                 };
+                // The guard only says which lanes count: all lanes jump, or none.
+                let c = Slot(self.guard.0);
+                self.guard = Pred::ALWAYS;
                 self.jump_to(place);
-                self.emit(Inst { a, y: u32::from(mode == BraMode::Conv), ..blank(jumps::branch_if_apart) });
+                self.emit(Inst { a, c, y: u32::from(mode == BraMode::Conv), ..blank(jumps::branch_if_apart) });
             }
             _ => return self.unsupported(i),
         }

@@ -60,7 +60,8 @@ impl Translation<'_> {
                     (ReduxOp::Xor, _) => 7,
                 };
                 let (a, d) = (self.source(i, 0)?, self.dst(i, 0));
-                let b = if self.exclusive { EXCLUSIVE } else { Slot::NONE };
+                // Each reduction has a WARPSYNC of its own.
+                let b = if std::mem::take(&mut self.exclusive) { EXCLUSIVE } else { Slot::NONE };
                 self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
             }
             Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,

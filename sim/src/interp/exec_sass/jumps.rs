@@ -5,7 +5,7 @@ use crate::interp::exec::call::{Caller, run_builtin};
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::{CompileError, FaultKind};
 use crate::interp::machine_module::code_place;
-use crate::interp::program::{Inst, Next};
+use crate::interp::program::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// Where execution goes on at an address of code.
@@ -88,9 +88,10 @@ pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if elsewhere == 0 { Next::Step } else { jump_address(w, i, elsewhere) }
 }
 
-/// BRA.DIV (`y` = 0) and BRA.CONV (1): to `x` by whether lanes of mask `a` are elsewhere.
+/// BRA.DIV (`y` = 0) and BRA.CONV (1): all lanes go to `x` by whether lanes of mask `a` are
+/// elsewhere, or do not fulfil predicate `c`.
 pub(crate) fn branch_if_apart(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let wanted = w.get(i.a, mask.trailing_zeros() as usize) as u32 & w.alive;
-    let apart = wanted & !mask != 0;
+    let apart = wanted & !(mask & w.pred(Pred(i.c.0))) != 0;
     if apart == (i.y == 0) { crate::interp::exec::control::branch(w, i, mask) } else { Next::Step }
 }
