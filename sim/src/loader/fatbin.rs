@@ -34,7 +34,9 @@ pub enum ImageError {
     #[error("not a code image that CUDA knows")]
     Unknown,
     /// Only machine code.
-    #[error("no PTX inside, only machine code: build with PTX for it (nvcc -arch=sm_80, or -gencode with compute_80)")]
+    #[error(
+        "no PTX inside, only machine code, of which that for 8.x runs here: build for that (nvcc -arch=sm_80), or with PTX"
+    )]
     NoPtx,
     /// Nothing in it runs on the device.
     #[error(

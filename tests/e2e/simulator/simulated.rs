@@ -44,21 +44,34 @@ fn the_patch_of_exact_mode_notes_what_warps_touch() {
 }
 
 #[test]
-fn code_without_ptx_is_no_clean_run_even_if_the_program_swallows_it() {
+fn machine_code_that_does_not_run_is_no_clean_run_even_if_the_program_swallows_it() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;
     }
-    let toolkit = build::toolkit().unwrap_or_else(|e| panic!("{e}"));
-    let file = build::programs().join("sim/swallows.cu");
-    let mut args: Vec<String> =
-        ["-gencode", "arch=compute_80,code=sm_80", "-cudart", "shared", "-o", "{out}"].map(String::from).into();
-    args.extend([toolkit.join("lib"), product::root().join(".toolkit/lib")].map(|lib| format!("-L{}", lib.display())));
-    args.push(file.display().to_string());
-    let program =
-        build::cached("swallows", &toolkit.join("bin/nvcc"), &args, &[&file]).unwrap_or_else(|e| panic!("{e}"));
-    let ended = sim(&[], &program);
+    let ended = sim(&[], &swallowing(90));
     assert_eq!(ended.code(), Some(70), "{}", ended.err);
     assert!(ended.ours().iter().any(|line| line.contains("ERROR") && line.contains("no PTX inside")), "{}", ended.err);
+}
+
+#[test]
+fn machine_code_that_runs_is_a_clean_run() {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let ended = sim(&[], &swallowing(80));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(ended.err.contains("1 launch (1 with ranges"), "{}", ended.err);
+}
+
+/// A program that ignores errors, with machine code for that device and no PTX.
+fn swallowing(arch: u32) -> PathBuf {
+    let toolkit = build::toolkit().unwrap_or_else(|e| panic!("{e}"));
+    let file = build::programs().join("sim/swallows.cu");
+    let mut args: Vec<String> = ["-cudart", "shared", "-o", "{out}", "-gencode"].map(String::from).into();
+    args.push(format!("arch=compute_{arch},code=sm_{arch}"));
+    args.extend([toolkit.join("lib"), product::root().join(".toolkit/lib")].map(|lib| format!("-L{}", lib.display())));
+    args.push(file.display().to_string());
+    build::cached("swallows", &toolkit.join("bin/nvcc"), &args, &[&file]).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
