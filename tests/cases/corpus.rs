@@ -2,7 +2,7 @@
 //! `streamsan --sim` say what the program's header says?
 //!
 //! They are built as `nvcc` does it by itself, with NVIDIA's static runtime inside; the samples and
-//! the schedules have the shared one.
+//! the schedules have the shared one. Each runs twice: its PTX, then its machine code for 8.0.
 //!
 //! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
 //! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
@@ -47,8 +47,9 @@ impl Case {
         }
     }
 
-    /// Compiles and runs the program. The error says what is not as it should be.
-    fn check(&self, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
+    /// Compiles and runs the program's code of that kind (`ptx`, `sass`). The error says what is
+    /// not as it should be.
+    fn check(&self, code: &str, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
         let extra = if self.driver_api { link.as_slice() } else { &[] };
@@ -56,9 +57,10 @@ impl Case {
             Some(link) => build::corpus_separate(&self.file, link)?,
             None => build::cuda_program(&self.file, "static", extra)?,
         };
-        let folder = build::scratch(&format!("corpus-{}{}", self.name, options.concat()));
+        let folder = build::scratch(&format!("corpus-{code}-{}{}", self.name, options.concat()));
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
+        command.env("STREAMSAN_SIM", format!("code={code}"));
         command.args(options).arg("--json").arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
         let ended = run::end(&mut command);
         if ended.hung {
@@ -75,7 +77,7 @@ impl Case {
     }
 }
 
-/// A test of each program, and a second one of those whose race takes seeing the CPU.
+/// Two tests of each program, and another of those whose race takes seeing the CPU.
 pub fn trials() -> Vec<Trial> {
     let corpus = product::root().join("tests/corpus");
     let known = verdict::known_failures(&corpus);
@@ -94,13 +96,14 @@ pub fn trials() -> Vec<Trial> {
             // What is known not to be seen by default is seen with this.
             let (case, on_gpu) = (case.clone(), on_gpu.clone());
             let name = format!("{}::host_accesses", case.name);
-            trials.push(trial("corpus", &name, move || case.check(&["--host-accesses"], &on_gpu)));
+            trials.push(trial("corpus", &name, move || case.check("ptx", &["--host-accesses"], &on_gpu)));
         }
         let is_known = known.contains_key(&case.name);
-        let on_gpu = on_gpu.clone();
-        let name = case.name.clone();
-        let test = move || expect(case.check(&[], &on_gpu), is_known, "known_failures.txt");
-        trials.push(trial("corpus", &name, test));
+        for (code, name) in [("ptx", case.name.clone()), ("sass", format!("{}::machine_code", case.name))] {
+            let (case, on_gpu) = (case.clone(), on_gpu.clone());
+            let test = move || expect(case.check(code, &[], &on_gpu), is_known, "known_failures.txt");
+            trials.push(trial("corpus", &name, test));
+        }
     }
     trials
 }
