@@ -76,3 +76,16 @@ impl Both {
         Ok([to.read::<u8>(), machine])
     }
 }
+
+/// Random numbers (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next one, all 64 bits of it.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
