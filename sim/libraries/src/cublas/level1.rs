@@ -123,15 +123,21 @@ fn inner(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, result: u
     })
 }
 
-fn dot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, result: u64) -> Res {
-    inner(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), 1, result, kind)
+/// With `x` as it is (1), or conjugated (2).
+fn dot<const OPERATION: i32>(
+    call: &mut Entered<'_>,
+    kind: Type,
+    n: i64,
+    x: u64,
+    incx: i64,
+    y: u64,
+    incy: i64,
+    result: u64,
+) -> Res {
+    inner(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), OPERATION, result, kind)
 }
 
-fn conjugate_dot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, result: u64) -> Res {
-    inner(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), 2, result, kind)
-}
-
-fn dot_ex(
+fn dot_ex<const OPERATION: i32>(
     call: &mut Entered<'_>,
     n: i64,
     x: u64,
@@ -146,25 +152,7 @@ fn dot_ex(
 ) -> Res {
     let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
     let kind = call.kind(rt)?;
-    inner(call, x, y, 1, result, kind)
-}
-
-fn conjugate_dot_ex(
-    call: &mut Entered<'_>,
-    n: i64,
-    x: u64,
-    xt: i32,
-    incx: i64,
-    y: u64,
-    yt: i32,
-    incy: i64,
-    result: u64,
-    rt: i32,
-    _et: i32,
-) -> Res {
-    let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
-    let kind = call.kind(rt)?;
-    inner(call, x, y, 2, result, kind)
+    inner(call, x, y, OPERATION, result, kind)
 }
 
 api! { axpy; (n: I, alpha: P, x: P, incx: I, y: P, incy: I)
@@ -213,16 +201,16 @@ api! { greatest; (n: I, x: P, incx: I, result: P)
 api! { smallest; (n: I, x: P, incx: I, result: P)
     cublasIsamin_v2 = F32, cublasIdamin_v2 = F64, cublasIcamin_v2 = C32, cublasIzamin_v2 = C64,
 }
-api! { dot; (n: I, x: P, incx: I, y: P, incy: I, result: P)
+api! { dot::<1>; (n: I, x: P, incx: I, y: P, incy: I, result: P)
     cublasSdot_v2 / cublasSdot_v2_64 = F32, cublasDdot_v2 / cublasDdot_v2_64 = F64,
     cublasCdotu_v2 / cublasCdotu_v2_64 = C32, cublasZdotu_v2 / cublasZdotu_v2_64 = C64,
 }
-api! { conjugate_dot; (n: I, x: P, incx: I, y: P, incy: I, result: P)
+api! { dot::<2>; (n: I, x: P, incx: I, y: P, incy: I, result: P)
     cublasCdotc_v2 / cublasCdotc_v2_64 = C32, cublasZdotc_v2 / cublasZdotc_v2_64 = C64,
 }
-api! { dot_ex; (n: I, x: P, xt: E, incx: I, y: P, yt: E, incy: I, result: P, rt: E, et: E)
+api! { dot_ex::<1>; (n: I, x: P, xt: E, incx: I, y: P, yt: E, incy: I, result: P, rt: E, et: E)
     cublasDotEx / cublasDotEx_64,
 }
-api! { conjugate_dot_ex; (n: I, x: P, xt: E, incx: I, y: P, yt: E, incy: I, result: P, rt: E, et: E)
+api! { dot_ex::<2>; (n: I, x: P, xt: E, incx: I, y: P, yt: E, incy: I, result: P, rt: E, et: E)
     cublasDotcEx / cublasDotcEx_64,
 }

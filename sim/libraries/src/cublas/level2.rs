@@ -1,7 +1,7 @@
 //! Matrices and vectors.
 
 use super::handle::{Entered, Res, Status, operation};
-use super::level3::{part, triangular};
+use super::level3::{part, triangular, whole};
 use crate::numerics::matrix::{Fill, Matrix, Scalar};
 use crate::numerics::number::Type;
 use crate::numerics::product::Product;
@@ -185,7 +185,7 @@ fn filled_times_vector(
     enqueue(call, &Product::new(alpha, a, x, beta, y))
 }
 
-fn symv(
+fn symv<const HERMITIAN: bool>(
     call: &mut Entered<'_>,
     kind: Type,
     uplo: i32,
@@ -199,25 +199,7 @@ fn symv(
     y: u64,
     incy: i64,
 ) -> Res {
-    let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Symmetric(part(uplo)?));
-    filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
-}
-
-fn hemv(
-    call: &mut Entered<'_>,
-    kind: Type,
-    uplo: i32,
-    n: i64,
-    alpha: u64,
-    a: u64,
-    lda: i64,
-    x: u64,
-    incx: i64,
-    beta: u64,
-    y: u64,
-    incy: i64,
-) -> Res {
-    let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Hermitian(part(uplo)?));
+    let a = Matrix::new(a, kind, n, n, lda).filled(whole::<HERMITIAN>(uplo)?);
     filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
 }
 
@@ -287,11 +269,11 @@ api! { syr2; (uplo: E, n: I, alpha: P, x: P, incx: I, y: P, incy: I, a: P, lda: 
 api! { her2; (uplo: E, n: I, alpha: P, x: P, incx: I, y: P, incy: I, a: P, lda: I)
     cublasCher2_v2 / cublasCher2_v2_64 = C32, cublasZher2_v2 / cublasZher2_v2_64 = C64,
 }
-api! { symv; (uplo: E, n: I, alpha: P, a: P, lda: I, x: P, incx: I, beta: P, y: P, incy: I)
+api! { symv::<false>; (uplo: E, n: I, alpha: P, a: P, lda: I, x: P, incx: I, beta: P, y: P, incy: I)
     cublasSsymv_v2 / cublasSsymv_v2_64 = F32, cublasDsymv_v2 / cublasDsymv_v2_64 = F64,
     cublasCsymv_v2 / cublasCsymv_v2_64 = C32, cublasZsymv_v2 / cublasZsymv_v2_64 = C64,
 }
-api! { hemv; (uplo: E, n: I, alpha: P, a: P, lda: I, x: P, incx: I, beta: P, y: P, incy: I)
+api! { symv::<true>; (uplo: E, n: I, alpha: P, a: P, lda: I, x: P, incx: I, beta: P, y: P, incy: I)
     cublasChemv_v2 / cublasChemv_v2_64 = C32, cublasZhemv_v2 / cublasZhemv_v2_64 = C64,
 }
 api! { trmv; (uplo: E, trans: E, diag: E, n: I, a: P, lda: I, x: P, incx: I)

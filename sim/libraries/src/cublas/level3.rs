@@ -17,6 +17,12 @@ pub fn part(uplo: i32) -> Result<Part, Status> {
     }
 }
 
+/// A matrix of which a `cublasFillMode_t` says what half is there: symmetric or Hermitian.
+pub fn whole<const HERMITIAN: bool>(uplo: i32) -> Result<Fill, Status> {
+    let part = part(uplo)?;
+    Ok(if HERMITIAN { Fill::Hermitian(part) } else { Fill::Symmetric(part) })
+}
+
 fn enqueue(call: &mut Entered<'_>, product: &Product) -> Res {
     if product.d.size.contains(&0) {
         return Ok(());
@@ -51,7 +57,7 @@ fn sided(
     enqueue(call, &Product::new(alpha, left, right, beta, c))
 }
 
-fn symm(
+fn symm<const HERMITIAN: bool>(
     call: &mut Entered<'_>,
     kind: Type,
     side: i32,
@@ -67,26 +73,7 @@ fn symm(
     c: u64,
     ldc: i64,
 ) -> Res {
-    sided(call, Fill::Symmetric(part(uplo)?), kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
-}
-
-fn hemm(
-    call: &mut Entered<'_>,
-    kind: Type,
-    side: i32,
-    uplo: i32,
-    m: i64,
-    n: i64,
-    alpha: u64,
-    a: u64,
-    lda: i64,
-    b: u64,
-    ldb: i64,
-    beta: u64,
-    c: u64,
-    ldc: i64,
-) -> Res {
-    sided(call, Fill::Hermitian(part(uplo)?), kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
+    sided(call, whole::<HERMITIAN>(uplo)?, kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
 /// What `syrk` and its relatives have in common: `trans` of one or two matrices with `k` columns.
@@ -336,11 +323,11 @@ fn combine(call: &mut Entered<'_>, op: ElementOp, a: Matrix, b: Matrix, c: Matri
     call.enqueue(&both.blocks(), &both)
 }
 
-api! { symm; (side: E, uplo: E, m: I, n: I, alpha: P, a: P, lda: I, b: P, ldb: I, beta: P, c: P, ldc: I)
+api! { symm::<false>; (side: E, uplo: E, m: I, n: I, alpha: P, a: P, lda: I, b: P, ldb: I, beta: P, c: P, ldc: I)
     cublasSsymm_v2 / cublasSsymm_v2_64 = F32, cublasDsymm_v2 / cublasDsymm_v2_64 = F64,
     cublasCsymm_v2 / cublasCsymm_v2_64 = C32, cublasZsymm_v2 / cublasZsymm_v2_64 = C64,
 }
-api! { hemm; (side: E, uplo: E, m: I, n: I, alpha: P, a: P, lda: I, b: P, ldb: I, beta: P, c: P, ldc: I)
+api! { symm::<true>; (side: E, uplo: E, m: I, n: I, alpha: P, a: P, lda: I, b: P, ldb: I, beta: P, c: P, ldc: I)
     cublasChemm_v2 / cublasChemm_v2_64 = C32, cublasZhemm_v2 / cublasZhemm_v2_64 = C64,
 }
 api! { syrk; (uplo: E, trans: E, n: I, k: I, alpha: P, a: P, lda: I, beta: P, c: P, ldc: I)
