@@ -7,7 +7,7 @@ use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::launches::effects::Launch;
 use crate::memory::Object;
-use crate::memory::{Allocation, Cause, Site};
+use crate::memory::{AccessKind, Allocation, Cause, Site};
 use crate::state::graphs::Graph;
 use crate::state::streams::Stream;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
@@ -153,14 +153,17 @@ impl Analysis {
             Op::Set { stream, ref dst, .. } => {
                 self.coverage.memory_ops += 1;
                 let site = context.site(Cause::Set, stream);
-                let kind = crate::memory::AccessKind::Write;
+                let kind = AccessKind::Write;
                 self.at(context, site, node).region(dst, kind, trace::Space::Unified, true);
             }
-            Op::HostTransfer { request, ref region, writes, exact } => {
+            Op::HostTransfer { request, ref region, reads, writes, exact } => {
                 self.coverage.memory_ops += 1;
                 let site = context.site(Cause::Message, request);
-                let kind = if writes { crate::memory::AccessKind::Write } else { crate::memory::AccessKind::Read };
-                self.at(context, site, node).transfer(region, kind, exact, !request.is_none());
+                for (_, kind) in
+                    [(reads, AccessKind::Read), (writes, AccessKind::Write)].iter().filter(|(does, _)| *does)
+                {
+                    self.at(context, site, node).transfer(region, *kind, exact, !request.is_none());
+                }
             }
             Op::WriteValue { stream, address, width, .. } => {
                 let site = context.site(Cause::Value, stream);
@@ -168,7 +171,7 @@ impl Analysis {
             }
             Op::Prefetch { stream, ref region, discard: true } => {
                 let site = context.site(Cause::Discard, stream);
-                let kind = crate::memory::AccessKind::Write;
+                let kind = AccessKind::Write;
                 self.at(context, site, node).region(region, kind, trace::Space::Device, false);
             }
             Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, context, node),

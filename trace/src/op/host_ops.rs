@@ -59,6 +59,8 @@ macro_rules! host_ops {
         request: StreamId,
         /// Which bytes.
         region: Region,
+        /// Whether it reads them.
+        reads: bool,
         /// Whether it writes them.
         writes: bool,
         /// Whether it touches all of them; otherwise these are the bytes among which it touches

@@ -42,11 +42,11 @@ pub fn any() -> bool {
 }
 
 fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
-    for &Transfer { region, writes, exact } in transfers {
+    for &Transfer { region, reads, writes, exact } in transfers {
         if writes {
             cx.device_will_write(&region);
         }
-        cx.log(&Op::HostTransfer { request, region, writes, exact });
+        cx.log(&Op::HostTransfer { request, region, reads, writes, exact });
     }
 }
 

@@ -20,6 +20,8 @@ const MOST_REGIONS: u64 = 256;
 pub struct Transfer {
     /// Which.
     pub region: Region,
+    /// Whether it reads them.
+    pub reads: bool,
     /// Whether it writes them.
     pub writes: bool,
     /// Whether it touches all of them.
@@ -57,7 +59,14 @@ impl Transfers {
                 continue;
             }
             let start = at(&pattern);
-            split(start, pattern, exact, &mut |region, exact| self.all.push(Transfer { region, writes, exact }));
+            split(start, pattern, exact, &mut |region, exact| {
+                let new = Transfer { region, reads: !writes, writes, exact };
+                // What is read and written is one access: in place, replaced.
+                match self.all.iter_mut().rev().take(8).find(|t| t.region == region && t.exact == exact) {
+                    Some(known) => (known.reads, known.writes) = (known.reads | new.reads, known.writes | writes),
+                    None => self.all.push(new),
+                }
+            });
         }
     }
 
