@@ -97,7 +97,7 @@ impl<'a> ClockRef<'a> {
         if epoch.timeline == TimelineId::HOST {
             return epoch.time <= self.start.host_upto;
         }
-        if self.start.drained {
+        if self.start.drained && !self.streams.is_some_and(|s| s.is_request(slot)) {
             return true;
         }
         // What a clock says of its own timeline is about completion up to the op before, which an

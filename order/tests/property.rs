@@ -43,6 +43,8 @@ enum Step {
     Batch(u32, u32),
     HostFunc(u32),
     HostFuncRun(usize, bool),
+    Request(u32),
+    RequestDone(u32),
 }
 
 const STREAMS: u32 = 12;
@@ -91,6 +93,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (s.clone(), 1..4_u32).prop_map(|(s, n)| Step::Batch(s, n)),
         1 => s.prop_map(Step::HostFunc),
         1 => (0..8_usize, any::<bool>()).prop_map(|(k, done)| Step::HostFuncRun(k, done)),
+        2 => (0..3_u32).prop_map(Step::Request),
+        1 => (0..3_u32).prop_map(Step::RequestDone),
     ]
 }
 
@@ -119,6 +123,8 @@ struct Model {
     freed: BTreeMap<u64, Set>,
     graphs: BTreeMap<u32, Set>,
     funcs: Vec<Func>,
+    /// Requests under way: their ids in the trace, and what their next op comes after.
+    requests: BTreeMap<u32, (StreamId, Set)>,
 }
 
 /// A host function in stream order: what it starts after, what has finished with it.
@@ -307,6 +313,31 @@ impl Run {
                 let epoch = self.w.launch_flags(self.m.lanes[i].id, flags);
                 self.check(i, epoch, before, whole)?;
                 self.m.lanes[i].kernel_start = Some(shared);
+            }
+            Step::Request(r) => {
+                if !self.m.requests.contains_key(&r) {
+                    self.next_stream += 1;
+                    let request = StreamId(self.next_stream);
+                    self.w.op(Op::RequestStart { request });
+                    self.m.requests.insert(r, (request, Set::new()));
+                }
+                let (request, own) = self.m.requests[&r].clone();
+                let region = Region::linear(0x100, 4);
+                let epoch = self.w.op(Op::HostTransfer { request, region, reads: true, writes: true, exact: true });
+                let before: Set = own.union(&self.m.host).copied().collect();
+                let clock = self.w.engine.start_clock();
+                for (n, &e) in self.epochs.iter().enumerate() {
+                    prop_assert_eq!(clock.covers(e), before.contains(&n), "request against op {}", n);
+                }
+                self.epochs.push(epoch);
+                let me = self.epochs.len() - 1;
+                self.m.requests.insert(r, (request, before.into_iter().chain([me]).collect()));
+            }
+            Step::RequestDone(r) => {
+                if let Some((request, whole)) = self.m.requests.remove(&r) {
+                    self.w.op(Op::RequestDone { request });
+                    self.m.host.extend(whole);
+                }
             }
             Step::Record(e, s) => {
                 let i = s as usize;

@@ -63,6 +63,12 @@ ids! {
     ArrayId(u32);
 }
 
+impl ContextId {
+    /// Stands for the context of requests: what libraries do for the host, beside it. No device
+    /// and no context waits for them.
+    pub const REQUESTS: Self = Self(u32::MAX);
+}
+
 impl TimelineId {
     /// The merged host timeline (handovers between host threads are taken to be synchronised).
     pub const HOST: Self = Self(0);

@@ -7,11 +7,11 @@ use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::launches::effects::Launch;
 use crate::memory::Object;
-use crate::memory::{Allocation, Cause, Site};
+use crate::memory::{AccessKind, Allocation, Cause, Site};
 use crate::state::graphs::Graph;
 use crate::state::streams::Stream;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
-use trace::{Epoch, MemoryKind, Op, Origin, StreamId};
+use trace::{ContextId, Epoch, MemoryKind, Op, Origin, StreamId, StreamKind};
 
 impl Analysis {
     pub(super) fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
@@ -33,6 +33,7 @@ impl Analysis {
             | Op::Set { .. }
             | Op::WriteValue { .. }
             | Op::Prefetch { .. }
+            | Op::HostTransfer { .. }
             | Op::GraphLaunch { .. }
                 if self.paused =>
             {
@@ -43,7 +44,8 @@ impl Analysis {
             | Op::AttributedCopy { .. }
             | Op::Set { .. }
             | Op::WriteValue { .. }
-            | Op::Prefetch { .. } => {
+            | Op::Prefetch { .. }
+            | Op::HostTransfer { .. } => {
                 self.work(op, self.submissions.context(origin, epoch), None);
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
@@ -56,6 +58,12 @@ impl Analysis {
                 let (stack, thread) = (origin.stack, origin.thread);
                 self.streams.create(Stream { id: stream, kind, context, stack, thread, handle, taken: None });
             }
+            Op::RequestStart { request: id } => {
+                let (stack, thread, context) = (origin.stack, origin.thread, ContextId::REQUESTS);
+                let kind = StreamKind::NonBlocking;
+                self.streams.create(Stream { id, kind, context, stack, thread, handle: 0, taken: None });
+            }
+            Op::RequestDone { request } => self.streams.destroy(request),
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
                 self.submissions.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
@@ -145,8 +153,17 @@ impl Analysis {
             Op::Set { stream, ref dst, .. } => {
                 self.coverage.memory_ops += 1;
                 let site = context.site(Cause::Set, stream);
-                let kind = crate::memory::AccessKind::Write;
+                let kind = AccessKind::Write;
                 self.at(context, site, node).region(dst, kind, trace::Space::Unified, true);
+            }
+            Op::HostTransfer { request, ref region, reads, writes, exact } => {
+                self.coverage.memory_ops += 1;
+                let site = context.site(Cause::Message, request);
+                for (_, kind) in
+                    [(reads, AccessKind::Read), (writes, AccessKind::Write)].iter().filter(|(does, _)| *does)
+                {
+                    self.at(context, site, node).transfer(region, *kind, exact, !request.is_none());
+                }
             }
             Op::WriteValue { stream, address, width, .. } => {
                 let site = context.site(Cause::Value, stream);
@@ -154,7 +171,7 @@ impl Analysis {
             }
             Op::Prefetch { stream, ref region, discard: true } => {
                 let site = context.site(Cause::Discard, stream);
-                let kind = crate::memory::AccessKind::Write;
+                let kind = AccessKind::Write;
                 self.at(context, site, node).region(region, kind, trace::Space::Device, false);
             }
             Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, context, node),

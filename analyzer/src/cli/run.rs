@@ -11,6 +11,7 @@ use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
 use crate::ipc::Across;
+use crate::launcher::node::{Happening, Leader, RankEnd, Ranks, Seat};
 use crate::launcher::process::{self, Finished, LaunchError, Plan};
 use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
@@ -104,8 +105,16 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Ok(words) => words,
         Err(error) => return wrong(&error),
     };
-    let recorder = match recorder(options) {
-        Ok(recorder) => recorder,
+    // A trace has one rank; ranks that are checked make one report for their machine.
+    let alone = !analyse || purpose.outcome.is_some() || purpose.limit.is_some();
+    let seat = if alone { Ok(Seat::Alone) } else { Seat::take() };
+    let seat = seat.unwrap_or_else(|why| {
+        eprintln!("streamsan: NOTE: {why}; this rank reports for itself");
+        Seat::Alone
+    });
+    let leads = !matches!(seat, Seat::Member(_));
+    let recorder = match leads.then(|| recorder(options)).transpose() {
+        Ok(recorder) => recorder.flatten(),
         Err(code) => return code,
     };
     let across = Across::new(true);
@@ -124,9 +133,13 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Ok(soname) => soname,
         Err(error) => return failed(&error),
     };
+    let socket = match &seat {
+        Seat::Member(member) => OsString::from(&member.socket),
+        Seat::Alone | Seat::Leader(_) => server.path(),
+    };
     let plan = Plan {
         program,
-        socket: server.path(),
+        socket,
         sim: sim.as_ref(),
         soname,
         host_threads: options.host_threads,
@@ -134,7 +147,39 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         shim_options: options.for_shim(environment, exact),
         limit: purpose.limit,
     };
-    let finished = process::run(&plan);
+    let of_rank = |finished: &Result<Finished, LaunchError>| {
+        let mut refused = sim.as_ref().map(Sim::complaints).unwrap_or_default();
+        let code = match finished {
+            Ok(finished) => process::ending(finished.status).unwrap_or_else(|signal| 128 + signal),
+            Err(error) => error.exit_code(),
+        };
+        if let (Some(sim), Some(file), exit_code::NOT_FOUND) = (&sim, executable::find(&program[0]), code) {
+            refused.extend(sim.missing(&file));
+        }
+        RankEnd { code, refused }
+    };
+    if let Seat::Member(member) = seat {
+        let finished = process::run(&plan);
+        let end = of_rank(&finished);
+        let refused = !end.refused.is_empty();
+        let Some(code) = member.ended(&end) else {
+            return failed("the first rank of this machine is gone, and with it the report");
+        };
+        return match finished {
+            Ok(Finished { status, .. }) => ending(status, refused, |_| code),
+            Err(error) => {
+                eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
+                error.exit_code()
+            }
+        };
+    }
+    let (finished, mut ranks) = match &seat {
+        Seat::Leader(leader) => match led(leader, &plan, &server.path(), of_rank) {
+            Ok(ended) => ended,
+            Err(error) => return failed(&format!("the other ranks of this machine cannot be heard: {error}")),
+        },
+        Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
+    };
     let mut outcomes = server.finish();
     across.finish(&mut outcomes);
     if purpose.limit.is_some() {
@@ -159,11 +204,21 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     if let (Some(sim), Some(file), true) = (&sim, executable::find(&program[0]), unstarted) {
         not_simulated.extend(sim.missing(&file));
     }
+    for why in ranks.refused() {
+        if !not_simulated.contains(why) {
+            not_simulated.push(why.clone());
+        }
+    }
+    if ranks.missing > 0 {
+        let missing = counted(ranks.missing.into(), "rank", "ranks");
+        eprintln!("streamsan: NOTE: {missing} of this machine did not come, or ended without a word");
+    }
     let refused = !not_simulated.is_empty();
     drop(server);
     let Finished { status, timed_out } = match finished {
         Ok(finished) => finished,
         Err(error) => {
+            ranks.dismiss(|code| code);
             eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
             return error.exit_code();
         }
@@ -191,6 +246,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
     };
+    ranks.dismiss(judged);
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
@@ -206,6 +262,26 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         }
     }
     ending(status, refused, judged)
+}
+
+/// Runs the program of the first rank, while the other ranks run theirs: how it ended, and theirs.
+fn led(
+    leader: &Leader,
+    plan: &Plan<'_>,
+    socket: &OsStr,
+    of_rank: impl Fn(&Result<Finished, LaunchError>) -> RankEnd + Send,
+) -> std::io::Result<(Result<Finished, LaunchError>, Ranks)> {
+    let (tell, happenings) = leader.open(&socket.to_string_lossy())?;
+    std::thread::scope(|scope| {
+        let own = scope.spawn(move || {
+            let finished = process::run(plan);
+            // The listener is there until this has come.
+            let _ = tell.send(Happening::Own(of_rank(&finished)));
+            finished
+        });
+        let ranks = leader.wait(&happenings);
+        own.join().map(|finished| (finished, ranks)).map_err(|_| std::io::Error::other("a thread has died"))
+    })
 }
 
 /// Why a program can not have found a GPU here, if that is so.

@@ -150,6 +150,16 @@ impl<'a, 'v> Work<'a, 'v> {
         self.spread(extent, kind, Outside::Pageable, keep);
     }
 
+    /// A library reads or writes bytes for the host. `exact`: all of them. `keep`: beyond the call.
+    pub fn transfer(&mut self, region: &Region, kind: AccessKind, exact: bool, keep: bool) {
+        self.site.cause = Cause::Message;
+        if exact {
+            self.region(region, kind, Space::Unified, keep);
+        } else {
+            self.spread(Extent::bound(region.start, region.end(), region.start), kind, Outside::Pageable, keep);
+        }
+    }
+
     /// A whole allocation: a stream-ordered allocation and any free count as writes of every byte.
     pub fn whole(&mut self, ptr: u64, size: u64, id: AllocationId, cause: Cause) {
         self.site.cause = cause;

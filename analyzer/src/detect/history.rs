@@ -124,6 +124,8 @@ impl History {
             Op::Launch { stream, kernel, .. } => (stream, What::Kernel(kernel), After::Nothing),
             Op::Copy { stream, .. } | Op::AttributedCopy { stream, .. } => (stream, What::Copy, After::Nothing),
             Op::Set { stream, .. } => (stream, What::Fill, After::Nothing),
+            Op::HostTransfer { request, .. } => (request, What::Copy, After::Nothing),
+            Op::RequestDone { request } => (StreamId::NONE, What::HostWait, self.last(request)),
             Op::GraphLaunch { stream, .. } => (stream, What::Graph, After::Nothing),
             Op::HostFunc { stream, .. } => (stream, What::HostFunction, After::Nothing),
             Op::WriteValue { stream, .. } => (stream, What::WriteValue, After::Nothing),
@@ -228,7 +230,7 @@ impl History {
             use crate::memory::Cause;
             let what = match access.site.cause {
                 Cause::Kernel => What::Kernel(access.site.kernel),
-                Cause::Copy => What::Copy,
+                Cause::Copy | Cause::Message => What::Copy,
                 Cause::Set | Cause::Discard => What::Fill,
                 Cause::Value => What::WriteValue,
                 Cause::Alloc => What::Alloc,

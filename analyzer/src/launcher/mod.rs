@@ -10,6 +10,9 @@
 //! libraries it is to load, `server` opens the socket, and `process` starts the program and passes
 //! on how it ends.
 //!
+//! `node` brings the ranks of an MPI job on one machine together, each of which has a launcher of
+//! its own.
+//!
 //! `descendants` ends a program, with all that it has started, when its time is over. It and
 //! `process` know each other by the type [`process::Finished`].
 //!
@@ -19,6 +22,7 @@
 pub mod descendants;
 pub mod dynamic_section;
 pub mod executable;
+pub mod node;
 pub mod process;
 pub mod server;
 pub mod simulator;

@@ -67,6 +67,8 @@ pub enum Cause {
     Value,
     /// The contents are discarded.
     Discard,
+    /// A library that sends and receives for the host (MPI).
+    Message,
     /// The host itself, observed during a load or store.
     Host,
     /// The host itself, by a store between two calls. The site is that of the second call, which

@@ -81,7 +81,7 @@ impl Elaborator<'_> {
             confidence: race.confidence,
             established: established(&race.previous, &race.access),
             latent: race.latent,
-            host: access.actor == Actor::Host || previous.actor == Actor::Host,
+            host: [access.actor, previous.actor].iter().any(|a| matches!(a, Actor::Host | Actor::Message)),
             // The call that found a change does not say where the host made it.
             internal: is_library_internal(
                 if access.seen_by.is_empty() { &access.stack } else { &previous.stack },
@@ -205,6 +205,11 @@ impl Elaborator<'_> {
         let (name, short) = (format!("stream {}", id.0), format!("stream_{}", id.0));
         let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
         let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
+        if stream.context == trace::ContextId::REQUESTS {
+            let at = site(&stack).map_or_else(String::new, |at| format!(" that began at {at}"));
+            let name = format!("the request{at}");
+            return StreamName { stack, ..of("request", &name, "request") };
+        }
         let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
         // Only with several devices.
@@ -316,11 +321,17 @@ impl Elaborator<'_> {
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
         }
-        if links.forward.is_none() && !race.latent && access.actor != Actor::Host {
+        let by_host = |name: &StreamName| matches!(name.kind, "host" | "request");
+        if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
             s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
         let (first, second) = (place(&previous.stack), place(&access.stack));
-        if access.actor == Actor::Host || a.kind == "host" {
+        if p.kind == "request" {
+            s.missing = format!("The host does not wait until {} is complete.", p.name);
+            s.cuda.push(format!("{}  // before this access{second}", completion(&previous.call)));
+            return s;
+        }
+        if access.actor == Actor::Host || by_host(a) {
             s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
             let place = match (access.actor, access.seen_by.is_empty()) {
                 (Actor::Host, false) => "before the host writes there".to_string(),
@@ -414,6 +425,16 @@ fn called(stack: &[Frame], driver: &str) -> String {
     if is_version { base.to_string() } else { name.to_string() }
 }
 
+/// The call that completes what this function of MPI has begun.
+fn completion(call: &str) -> &'static str {
+    let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
+    if epoch.iter().any(|begin| call.starts_with(begin)) {
+        "MPI_Win_flush_local(rank, win);"
+    } else {
+        "MPI_Wait(&request, MPI_STATUS_IGNORE);"
+    }
+}
+
 fn place(stack: &[Frame]) -> String {
     site(stack).map_or_else(String::new, |at| format!(", {at}"))
 }
@@ -436,6 +457,7 @@ fn actor(cause: Cause) -> Actor {
         Cause::Free => Actor::Free,
         Cause::Value => Actor::Value,
         Cause::Discard => Actor::Discard,
+        Cause::Message => Actor::Message,
         Cause::Host | Cause::HostBetween => Actor::Host,
     }
 }

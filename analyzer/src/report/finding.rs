@@ -28,6 +28,8 @@ pub enum Actor {
     Value,
     /// The contents were discarded.
     Discard,
+    /// A library that sends and receives for the host.
+    Message,
     /// The host.
     Host,
 }
@@ -43,6 +45,7 @@ impl Actor {
             Self::Free => "free",
             Self::Value => "value",
             Self::Discard => "discard",
+            Self::Message => "message",
             Self::Host => "host",
         }
     }

@@ -114,14 +114,14 @@ impl Engine {
         Covered { snapshot: Some(snapshot), many, all_before: 0 }
     }
 
-    /// All work of some contexts.
+    /// All work of some contexts. No device and no context waits for requests of libraries.
     pub(crate) fn covered_by_contexts(&self, which: impl Fn(u32, Option<u32>) -> bool) -> Covered {
         let floor = self.host.floor_ref();
         let mut snapshot = TimelineSnapshot::default();
         let mut many = Vec::new();
         let mut everything = true;
         for (index, context) in self.streams.contexts.iter().enumerate() {
-            if which(index as u32, context.device) {
+            if which(index as u32, context.device) && !context.is_host {
                 many.extend(context.uncovered.iter().map(|slot| self.frontier(slot)));
             } else {
                 everything &= context.uncovered.is_empty();
@@ -156,6 +156,17 @@ impl Engine {
                 Covered { snapshot: Some(at), ..Covered::default() }
             };
             self.acquire(thread, &what, Guarantee::ALWAYS);
+        }
+        self.host_op()
+    }
+
+    /// The host has seen a request of a library complete (MPI 4.1, 3.7.3: a successful wait or test
+    /// "returns when the operation is complete"). Whatever the library had under way for it is over.
+    pub(crate) fn request_done(&mut self, thread: ThreadId, request: StreamId) -> Epoch {
+        if let Some(slot) = self.streams.find(request) {
+            let snapshot = Some(self.streams.slots[slot as usize].snapshot(slot));
+            self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Guarantee::ALWAYS);
+            self.streams.destroy(request);
         }
         self.host_op()
     }

@@ -16,7 +16,7 @@ mod host_sync;
 mod host_threads;
 mod stream_memops;
 
-use trace::{Epoch, Op, SourceOrder, ThreadId, WaitCompare};
+use trace::{ContextId, Epoch, Op, SourceOrder, StreamKind, ThreadId, WaitCompare};
 
 use crate::engine::Engine;
 use crate::rules::stream_memops::semaphore_address;
@@ -162,6 +162,12 @@ impl Engine {
                 }
                 self.host_op()
             }
+            Op::RequestStart { request } => {
+                self.create_stream(request, ContextId::REQUESTS, StreamKind::NonBlocking);
+                self.host_op()
+            }
+            Op::HostTransfer { request, .. } if !request.is_none() => self.stream_op(request),
+            Op::RequestDone { request } => self.request_done(thread, request),
             Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order
             // nothing.

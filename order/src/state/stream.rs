@@ -173,6 +173,8 @@ pub(crate) struct Context {
     pub part_of: Option<u32>,
     /// Synchronous memory operations always synchronise.
     pub sync_memops: bool,
+    /// Its timelines are requests of libraries: work beside the device ([`ContextId::REQUESTS`]).
+    pub is_host: bool,
     /// What every stream of the context waits for (`cuCtxWaitEvent`), beyond the floor.
     pub waits: Clock,
 }
@@ -249,7 +251,7 @@ impl Streams {
             return 0;
         }
         *self.context_ids.entry(id.0).or_insert_with(|| {
-            self.contexts.push(Context::default());
+            self.contexts.push(Context { is_host: id == ContextId::REQUESTS, ..Context::default() });
             (self.contexts.len() - 1) as u32
         })
     }
@@ -375,6 +377,12 @@ impl Streams {
     #[inline]
     pub fn is_behind_open_wait(&self, epoch: Epoch) -> bool {
         self.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)
+    }
+
+    /// Whether a timeline is a request of a library, which no device waits for.
+    pub fn is_request(&self, slot: u32) -> bool {
+        let stream = self.slots.get(slot as usize);
+        stream.and_then(|s| self.contexts.get(s.context as usize)).is_some_and(|context| context.is_host)
     }
 
     /// How many slots exist, those of dead and waiting streams included (for tests and statistics).

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use trace::Region;
 
-use crate::runtime::{guard, lifecycle};
+use crate::runtime::{guard, lifecycle, thread_state};
 use crate::stack::frames;
 use crate::stack::frames::{Depth, Frames};
 
@@ -286,7 +286,9 @@ pub fn touched(
         }
         fault
     });
-    if count > 0 && !lifecycle::is_forked() && !guard::is_inside() {
+    // What a library moves for the program in its calls is an op of its own.
+    let told = thread_state::inside_transport() || guard::is_inside();
+    if count > 0 && !lifecycle::is_forked() && !told {
         note(&hits[..count], start, writes, in_handler, is_api);
     }
     fault

@@ -2,7 +2,7 @@
 //!
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
 //! functions. Each file makes ops by way of [`crate::observe()`](crate::observe::observe) and knows
-//! no other file: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
+//! no other file: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`] (messages),
 //! [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions),
 //! [`host_threads`] (synchronisation of host threads). Driver functions are in `crate::intercept`.
 
@@ -10,6 +10,8 @@
 #[cfg(not(test))]
 pub mod annotations;
 pub mod host_threads;
+#[cfg_attr(test, expect(dead_code, reason = "the exports call it"))]
+pub mod mpi;
 #[cfg(not(test))]
 pub mod nccl;
 #[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]

@@ -27,7 +27,130 @@ const LIBRARY_CALLS: &[&str] = &[
     "streamsan_allocated",
 ];
 
-/// The number of a library function. A name that is not in `LIBRARY_CALLS` does not compile.
+/// MPI's functions, numbered after those.
+const MPI_CALLS: &[&str] = &[
+    "MPI_Send",
+    "MPI_Bsend",
+    "MPI_Ssend",
+    "MPI_Rsend",
+    "MPI_Recv",
+    "MPI_Mrecv",
+    "MPI_Sendrecv",
+    "MPI_Sendrecv_replace",
+    "MPI_Isend",
+    "MPI_Ibsend",
+    "MPI_Issend",
+    "MPI_Irsend",
+    "MPI_Irecv",
+    "MPI_Imrecv",
+    "MPI_Isendrecv",
+    "MPI_Isendrecv_replace",
+    "MPI_Send_init",
+    "MPI_Bsend_init",
+    "MPI_Ssend_init",
+    "MPI_Rsend_init",
+    "MPI_Recv_init",
+    "MPI_Pack",
+    "MPI_Unpack",
+    "MPI_Reduce_local",
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Ibcast",
+    "MPI_Bcast_init",
+    "MPI_Gather",
+    "MPI_Igather",
+    "MPI_Gather_init",
+    "MPI_Gatherv",
+    "MPI_Igatherv",
+    "MPI_Gatherv_init",
+    "MPI_Scatter",
+    "MPI_Iscatter",
+    "MPI_Scatter_init",
+    "MPI_Scatterv",
+    "MPI_Iscatterv",
+    "MPI_Scatterv_init",
+    "MPI_Allgather",
+    "MPI_Iallgather",
+    "MPI_Allgather_init",
+    "MPI_Allgatherv",
+    "MPI_Iallgatherv",
+    "MPI_Allgatherv_init",
+    "MPI_Alltoall",
+    "MPI_Ialltoall",
+    "MPI_Alltoall_init",
+    "MPI_Alltoallv",
+    "MPI_Ialltoallv",
+    "MPI_Alltoallv_init",
+    "MPI_Alltoallw",
+    "MPI_Ialltoallw",
+    "MPI_Alltoallw_init",
+    "MPI_Reduce",
+    "MPI_Ireduce",
+    "MPI_Reduce_init",
+    "MPI_Allreduce",
+    "MPI_Iallreduce",
+    "MPI_Allreduce_init",
+    "MPI_Reduce_scatter",
+    "MPI_Ireduce_scatter",
+    "MPI_Reduce_scatter_init",
+    "MPI_Reduce_scatter_block",
+    "MPI_Ireduce_scatter_block",
+    "MPI_Reduce_scatter_block_init",
+    "MPI_Scan",
+    "MPI_Iscan",
+    "MPI_Scan_init",
+    "MPI_Exscan",
+    "MPI_Iexscan",
+    "MPI_Exscan_init",
+    "MPI_Neighbor_allgather",
+    "MPI_Ineighbor_allgather",
+    "MPI_Neighbor_allgather_init",
+    "MPI_Neighbor_allgatherv",
+    "MPI_Ineighbor_allgatherv",
+    "MPI_Neighbor_allgatherv_init",
+    "MPI_Neighbor_alltoall",
+    "MPI_Ineighbor_alltoall",
+    "MPI_Neighbor_alltoall_init",
+    "MPI_Neighbor_alltoallv",
+    "MPI_Ineighbor_alltoallv",
+    "MPI_Neighbor_alltoallv_init",
+    "MPI_Neighbor_alltoallw",
+    "MPI_Ineighbor_alltoallw",
+    "MPI_Neighbor_alltoallw_init",
+    "MPI_Put",
+    "MPI_Get",
+    "MPI_Accumulate",
+    "MPI_Get_accumulate",
+    "MPI_Fetch_and_op",
+    "MPI_Compare_and_swap",
+    "MPI_Rput",
+    "MPI_Rget",
+    "MPI_Raccumulate",
+    "MPI_Rget_accumulate",
+    "MPI_Win_fence",
+    "MPI_Win_complete",
+    "MPI_Win_unlock",
+    "MPI_Win_unlock_all",
+    "MPI_Win_flush",
+    "MPI_Win_flush_local",
+    "MPI_Win_flush_all",
+    "MPI_Win_flush_local_all",
+    "MPI_Win_free",
+    "MPI_Wait",
+    "MPI_Test",
+    "MPI_Request_get_status",
+    "MPI_Waitall",
+    "MPI_Testall",
+    "MPI_Waitany",
+    "MPI_Testany",
+    "MPI_Waitsome",
+    "MPI_Testsome",
+    "MPI_Request_free",
+    "MPI_Start",
+    "MPI_Startall",
+];
+
+/// The number of a library function. A name that is in neither list does not compile.
 pub const fn library_call(name: &str) -> FnId {
     let mut index = 0;
     while index < LIBRARY_CALLS.len() {
@@ -36,7 +159,14 @@ pub const fn library_call(name: &str) -> FnId {
         }
         index += 1;
     }
-    panic!("not in LIBRARY_CALLS")
+    let mut index = 0;
+    while index < MPI_CALLS.len() {
+        if is_same(MPI_CALLS[index].as_bytes(), name.as_bytes()) {
+            return FnId((FnId::COUNT + LIBRARY_CALLS.len() + index) as u16);
+        }
+        index += 1;
+    }
+    panic!("not among the names of library functions")
 }
 
 const fn is_same(a: &[u8], b: &[u8]) -> bool {
@@ -81,6 +211,6 @@ pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
 pub fn name_of(call: FnId) -> &'static str {
     match call.index().checked_sub(FnId::COUNT) {
         None => call.name(),
-        Some(index) => LIBRARY_CALLS.get(index).copied().unwrap_or("?"),
+        Some(index) => LIBRARY_CALLS.iter().chain(MPI_CALLS).nth(index).copied().unwrap_or("?"),
     }
 }

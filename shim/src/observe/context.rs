@@ -222,8 +222,35 @@ impl Cx<'_> {
     /// Logs an op with the stack of this call.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn log(&mut self, op: &Op<'_>) -> Epoch {
+        if thread_state::inside_transport() && !self.outlives_transport(op) {
+            return Epoch::default();
+        }
         let func = if let Op::HostFuncRun { func, done: false } = *op { Some(func) } else { None };
         self.log_with(func, |shared, (call, thread, frames)| shared.log(call, thread, frames, op))
+    }
+
+    /// Whether an op that was made inside a library's call counts: handles that the program may
+    /// meet later do, and the program's own memory. Work, synchronisation and the library's
+    /// staging buffers are its transport: they neither race nor order.
+    #[cold]
+    fn outlives_transport(&self, op: &Op<'_>) -> bool {
+        match *op {
+            Op::ContextCreate { .. }
+            | Op::ContextDestroy { .. }
+            | Op::ContextPart { .. }
+            | Op::StreamCreate { .. }
+            | Op::StreamDestroy { .. }
+            | Op::EventCreate { .. }
+            | Op::EventDestroy { .. }
+            | Op::Global { .. }
+            | Op::HostEdge { .. }
+            | Op::Failed { .. } => true,
+            Op::Alloc { kind, .. } => kind == MemoryKind::RegisteredHost,
+            Op::Free { ptr, .. } => {
+                self.core().and_then(Core::lock).is_some_and(|shared| shared.engine.memory_kind(ptr).is_some())
+            }
+            _ => false,
+        }
     }
 
     /// Logs a launch, whose `len` bytes of parameters `fill` writes: see [`Shared::log_launch`].

@@ -16,6 +16,7 @@ use crate::host::watches::{WatchCheck, Watches};
 use crate::host::{pinned_bounds, sigsegv};
 use crate::log::core::Core;
 use crate::real::driver::real;
+use crate::runtime::thread_state;
 use crate::stack::native::is_readable_range;
 
 /// The graph whose node does the work, and which node, counted from 1.
@@ -80,6 +81,9 @@ impl Cx<'_> {
         region: &Region,
         writes: bool,
     ) -> Option<WatchCheck> {
+        if thread_state::inside_transport() {
+            return None;
+        }
         let thread = self.thread();
         let mut shared = core.lock()?;
         let shared = &mut *shared;

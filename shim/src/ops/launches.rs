@@ -10,7 +10,7 @@ use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
 use crate::observe::Cx;
 use crate::real::driver::real;
-use crate::runtime::thread_state::inside_library;
+use crate::runtime::thread_state::{inside_library, inside_transport};
 
 impl Cx<'_> {
     /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
@@ -59,7 +59,8 @@ impl Cx<'_> {
         extra: *mut *mut c_void,
     ) {
         let mut exact = exact::launched();
-        if let Some(id) = self.working_stream(stream)
+        if !inside_transport()
+            && let Some(id) = self.working_stream(stream)
             && let Some(kernel) = self.kernel(function)
         {
             if exact.is_some() {

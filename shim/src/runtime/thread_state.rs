@@ -19,6 +19,8 @@ pub struct ThreadState {
     pub inside: Cell<bool>,
     /// Whether it is in a library call that is an op of its own: [`inside_library`].
     pub inside_library: Cell<bool>,
+    /// Whether it is in a library's call whose CUDA calls are transport: [`inside_transport`].
+    pub inside_transport: Cell<bool>,
     /// Its number, with the generation of the process; 0 before its first op.
     pub thread: Cell<u32>,
     /// Its kernel id: [`super::lock::tid`].
@@ -97,6 +99,19 @@ pub fn inside_library() -> bool {
 /// Marks this thread as in such a call, or out of it; answers what it was.
 pub fn set_inside_library(inside: bool) -> bool {
     with(|l| l.inside_library.replace(inside))
+}
+
+/// Whether this thread is in a call of a library that moves bytes for the host (MPI): the CUDA
+/// calls inside are its own business. They are no work of the program, and what they wait for is
+/// no promise to it.
+#[inline]
+pub fn inside_transport() -> bool {
+    with(|l| l.inside_transport.get())
+}
+
+/// Marks this thread as in such a call, or out of it.
+pub fn set_inside_transport(inside: bool) {
+    with(|l| l.inside_transport.set(inside));
 }
 
 /// The thread has made an op: its next release of a lock is worth an op too

@@ -3,4 +3,5 @@
 mod exact;
 mod host_order;
 mod ipc;
+mod mpi;
 mod random;

@@ -52,5 +52,21 @@ macro_rules! host_ops {
         in_the_act: bool,
     }
 
+    /// A library reads or writes bytes for the host (MPI): during the call, or as a request that it
+    /// works on beside the host.
+    162 HostTransfer {
+        /// The request; [`StreamId::NONE`]: during the call.
+        request: StreamId,
+        /// Which bytes.
+        region: Region,
+        /// Whether it reads them.
+        reads: bool,
+        /// Whether it writes them.
+        writes: bool,
+        /// Whether it touches all of them; otherwise these are the bytes among which it touches
+        /// some.
+        exact: bool,
+    }
+
     } };
 }

@@ -170,6 +170,17 @@ macro_rules! order_ops {
         /// The context that waits.
         context: ContextId,
     }
+    /// A library begins to work for the host beside it (a request of MPI): on a timeline of its own,
+    /// which starts after all that the host has seen finish.
+    53 RequestStart {
+        /// Its id, from the numbers of streams. It belongs to [`ContextId::REQUESTS`].
+        request: StreamId,
+    }
+    /// The host has seen a request complete. Its id is gone.
+    54 RequestDone {
+        /// Which.
+        request: StreamId,
+    }
     /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the
     /// program asks for one).
     60 StreamTaken {

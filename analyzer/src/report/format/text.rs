@@ -129,6 +129,7 @@ pub fn headline(f: &Finding) -> String {
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
         None if f.access.actor == Actor::Host => "The host".to_string(),
+        None if is_in_call(&f.access) => f.access.call.clone(),
         None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
         None => format!("{} on {}", f.access.call, f.access.stream.long),
     };
@@ -176,6 +177,11 @@ pub fn short_kernel(name: &str) -> String {
     if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
 }
 
+/// Whether a library made the access for the host, during a call.
+fn is_in_call(s: &Side) -> bool {
+    s.actor == Actor::Message && s.stream.kind == "host"
+}
+
 fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     let kernel = s.kernel.as_deref().map(|kernel| stack_text::shortened(kernel, 240));
     let what = match (&kernel, s.call.as_str()) {
@@ -191,7 +197,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     };
     let verb = if s.guessed { "may read or write" } else { s.verb };
     let _ = writeln!(out, "{}: {what} {verb} {}", style.paint(Ink::Title, title), bytes(s, f));
-    let mut by = if s.actor == Actor::Host { String::new() } else { format!("on {}", s.stream.long) };
+    let mut by = if s.actor == Actor::Host || is_in_call(s) { String::new() } else { format!("on {}", s.stream.long) };
     if !s.seen_by.is_empty() {
         let _ = write!(by, "at some time before {}, which found other bytes there than the previous access", s.seen_by);
     }
@@ -201,6 +207,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     if let Some((tid, name)) = &s.thread {
         let does = match (s.actor, s.seen_by.is_empty()) {
             (Actor::Host, true) => "in",
+            _ if is_in_call(s) => "in",
             (Actor::Host, false) => ", called by",
             _ => ", submitted by",
         };

@@ -1,0 +1,150 @@
+//! What has not completed: requests, persistent requests, one-sided calls.
+//!
+//! Owns the tables from MPI's handles to timelines of the trace, and the ops that begin and end
+//! them. Only requests that touch CUDA's memory are in them. A library may answer one handle for
+//! several requests that were complete at once (MPICH's and Open MPI's do): a handle has a queue.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cuda_sys::FnId;
+use trace::{Op, StreamId};
+
+use super::transfers::Transfer;
+use crate::observe::{Cx, Phase, observe};
+
+/// One request.
+struct Pending {
+    call: FnId,
+    /// Its timeline, while it is active.
+    active: Option<StreamId>,
+    /// Of a persistent request: what each start touches.
+    again: Option<Vec<Transfer>>,
+}
+
+/// A one-sided call: its window, the rank of its target, its timeline.
+type OneSided = (usize, i32, StreamId);
+
+static REQUESTS: LazyLock<Mutex<HashMap<usize, VecDeque<Pending>>>> = LazyLock::new(Mutex::default);
+static ONE_SIDED: Mutex<Vec<OneSided>> = Mutex::new(Vec::new());
+/// Requests in the table: most waits find nothing to do by this.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether any request is known.
+#[inline]
+pub fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
+fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
+    for &Transfer { region, reads, writes, exact } in transfers {
+        if writes {
+            cx.device_will_write(&region);
+        }
+        cx.log(&Op::HostTransfer { request, region, reads, writes, exact });
+    }
+}
+
+/// A call touches this before it returns.
+pub fn during_call(call: FnId, transfers: &[Transfer]) {
+    observe(call, 0, Phase::Before, |cx| log(cx, StreamId::NONE, transfers));
+}
+
+/// Something begins that touches this until it is complete: its timeline.
+pub fn begin(call: FnId, transfers: &[Transfer]) -> Option<StreamId> {
+    let mut request = None;
+    observe(call, 0, Phase::Before, |cx| {
+        let Some(core) = cx.core() else { return };
+        let id = StreamId(core.handles.next.stream.take());
+        cx.log(&Op::RequestStart { request: id });
+        log(cx, id, transfers);
+        request = Some(id);
+    });
+    request
+}
+
+/// The host has seen it complete.
+pub fn end(call: FnId, request: StreamId) {
+    observe(call, 0, Phase::Before, |cx| {
+        cx.log(&Op::RequestDone { request });
+    });
+}
+
+/// The handle of what has begun is known.
+pub fn add(handle: usize, call: FnId, request: StreamId) {
+    insert(handle, Pending { call, active: Some(request), again: None });
+}
+
+/// A persistent request was made.
+pub fn add_persistent(handle: usize, call: FnId, transfers: Vec<Transfer>) {
+    insert(handle, Pending { call, active: None, again: Some(transfers) });
+}
+
+fn insert(handle: usize, pending: Pending) {
+    lock(&REQUESTS).entry(handle).or_default().push_back(pending);
+    COUNT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A persistent request is about to be started.
+pub fn start(handle: usize) {
+    let found = lock(&REQUESTS).get(&handle).and_then(|queue| {
+        let pending = queue.front()?;
+        Some((pending.call, pending.again.clone()?))
+    });
+    let Some((call, transfers)) = found else { return };
+    let request = begin(call, &transfers);
+    if let Some(pending) = lock(&REQUESTS).get_mut(&handle).and_then(VecDeque::front_mut) {
+        pending.active = request;
+    }
+}
+
+/// The host has seen the request of this handle complete, in this call. `freed`: MPI has set the
+/// handle to null, unless it is a persistent one.
+pub fn complete(handle: usize, call: FnId, freed: bool) {
+    let active = {
+        let mut requests = lock(&REQUESTS);
+        let Some(queue) = requests.get_mut(&handle) else { return };
+        let Some(pending) = queue.front_mut() else { return };
+        let active = pending.active.take();
+        if pending.again.is_none() && freed {
+            queue.pop_front();
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+        }
+        if queue.is_empty() {
+            requests.remove(&handle);
+        }
+        active
+    };
+    if let Some(request) = active {
+        end(call, request);
+    }
+}
+
+/// The program has given a request away: an active one goes on, and no wait will tell of its end.
+pub fn forget(handle: usize) {
+    let mut requests = lock(&REQUESTS);
+    let Some(queue) = requests.get_mut(&handle) else { return };
+    if queue.pop_front().is_some() {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+    if queue.is_empty() {
+        requests.remove(&handle);
+    }
+}
+
+/// A one-sided call has begun.
+pub fn add_one_sided(window: usize, target: i32, request: StreamId) {
+    lock(&ONE_SIDED).push((window, target, request));
+}
+
+/// One-sided calls on a window are complete: those to this target, or all.
+pub fn complete_one_sided(window: usize, target: Option<i32>, call: FnId) {
+    let done: Vec<OneSided> =
+        lock(&ONE_SIDED).extract_if(.., |(win, rank, _)| *win == window && target.is_none_or(|t| t == *rank)).collect();
+    done.into_iter().for_each(|(_, _, request)| end(call, request));
+}

@@ -1,0 +1,266 @@
+//! MPI's calls under Debian's Open MPI and MPICH on the simulated GPU: races, their mended twins,
+//! and the reports of several ranks. `scripts/mpi` fetches the libraries; `programs/mpi` holds the
+//! programs.
+//!
+//! `STREAMSAN_NO_TOOLKIT=1` says that CUDA's compiler is missing, and skips them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tests::run::{Ended, end};
+use tests::{build, product};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mpi {
+    Open,
+    Mpich,
+}
+
+impl Mpi {
+    const ALL: [Self; 2] = [Self::Open, Self::Mpich];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Open => "openmpi",
+            Self::Mpich => "mpich",
+        }
+    }
+
+    fn headers(self) -> PathBuf {
+        libraries().join(match self {
+            Self::Open => "openmpi/include",
+            Self::Mpich => "../../include/x86_64-linux-gnu/mpich",
+        })
+    }
+
+    fn library(self) -> PathBuf {
+        libraries().join(match self {
+            Self::Open => "libmpi.so.40",
+            Self::Mpich => "libmpich.so.12",
+        })
+    }
+
+    fn fortran(self) -> PathBuf {
+        libraries().join(match self {
+            Self::Open => "libmpi_mpifh.so.40",
+            Self::Mpich => "libmpichfort.so.12",
+        })
+    }
+
+    /// A command in the environment of this library: a shell sets it.
+    fn command(self, words: &[&str]) -> Command {
+        let mut command = tests::run::command("bash");
+        // The fake driver is not for these programs.
+        command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM");
+        let script = ". \"$0\" \"$1\"; shift; exec \"$@\"";
+        command.args(["-c", script]).arg(root().join("env")).arg(self.name()).args(words);
+        command
+    }
+}
+
+/// What `scripts/mpi` has unpacked.
+fn root() -> PathBuf {
+    let _held = build::lock(&build::cache().join("mpi.lock")).unwrap_or_else(|error| panic!("{error}"));
+    let made = Command::new(product::root().join("scripts/mpi")).output().expect("scripts/mpi runs");
+    assert!(made.status.success(), "scripts/mpi: {}", String::from_utf8_lossy(&made.stderr));
+    PathBuf::from(String::from_utf8_lossy(&made.stdout).trim())
+}
+
+fn libraries() -> PathBuf {
+    root().join("root/usr/lib/x86_64-linux-gnu")
+}
+
+fn has_toolkit() -> bool {
+    std::env::var_os("STREAMSAN_NO_TOOLKIT").is_none_or(|value| value != "1")
+}
+
+fn source(name: &str) -> PathBuf {
+    build::programs().join("mpi").join(name)
+}
+
+/// A program, linked with these libraries in this order and the MPI library behind them.
+fn built(mpi: Mpi, name: &str, front: &[PathBuf]) -> String {
+    let mut extra = vec![format!("-I{}", mpi.headers().display())];
+    let folder = libraries();
+    for library in front.iter().chain([&mpi.library()]) {
+        extra.extend(["-Xlinker".into(), "--no-as-needed".into(), "-Xlinker".into(), library.display().to_string()]);
+    }
+    extra.extend(["-Xlinker".into(), format!("-rpath-link={}", folder.display())]);
+    let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+    let program = build::cuda_program(&source(name), "shared", &extra).unwrap_or_else(|error| panic!("{error}"));
+    program.display().to_string()
+}
+
+/// The stand-in for a CUDA-aware library, which goes in front of one that is not.
+fn cuda_aware(mpi: Mpi) -> PathBuf {
+    let toolkit = build::toolkit().unwrap_or_else(|error| panic!("{error}"));
+    let file = source("cuda_aware.c");
+    let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-fPIC", "-shared", "-o", "{out}"].map(String::from).into();
+    args.extend([format!("-I{}", mpi.headers().display()), format!("-I{}", toolkit.join("include").display())]);
+    args.push(file.display().to_string());
+    build::cached("libcuda_aware.so", Path::new("gcc"), &args, &[&file]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn sim(mpi: Mpi, words: &[&str]) -> Ended {
+    let streamsan = product::streamsan().display().to_string();
+    let all: Vec<&str> = [streamsan.as_str(), "--sim"].into_iter().chain(words.iter().copied()).collect();
+    end(&mut mpi.command(&all))
+}
+
+/// One finding of this kind, with this call on one side; none in the twin.
+fn judged(mpi: Mpi, program: &str, name: &str, hazard: &str, call: &str) {
+    let racy = sim(mpi, &[program, name]);
+    assert_eq!((racy.code(), racy.out.as_str()), (Some(66), "done\n"), "{mpi:?} {name}: {}", racy.err);
+    assert!(racy.err.contains("SUMMARY: 1 finding (1 certain, 0 likely)"), "{mpi:?} {name}: {}", racy.err);
+    assert!(racy.err.contains(&format!("DATA RACE: {hazard} (certain)")), "{mpi:?} {name}: {}", racy.err);
+    let sides = [format!("access={call} "), format!("previous={call} ")];
+    assert!(sides.iter().any(|side| racy.err.contains(side)), "{mpi:?} {name}: {}", racy.err);
+    assert!(racy.err.contains(" host=yes "), "{mpi:?} {name}: {}", racy.err);
+    let fixed = sim(mpi, &[program, name, "fixed"]);
+    assert_eq!((fixed.code(), fixed.out.as_str()), (Some(0), "done\n"), "{mpi:?} {name}: {}", fixed.err);
+    assert!(fixed.err.contains("SUMMARY: 0 findings"), "{mpi:?} {name}: {}", fixed.err);
+}
+
+const READ_AFTER_WRITE: &str = "read-after-write";
+const WRITE_AFTER_WRITE: &str = "write-after-write";
+const WRITE_AFTER_READ: &str = "write-after-read";
+
+/// Cases of `cases.cu`: their hazard, and the function of MPI in the finding.
+const CASES: [(&str, &str, &str); 38] = [
+    ("send", READ_AFTER_WRITE, "MPI_Send"),
+    ("send-pinned", READ_AFTER_WRITE, "MPI_Send"),
+    ("ssend", READ_AFTER_WRITE, "MPI_Ssend"),
+    ("recv", WRITE_AFTER_READ, "MPI_Recv"),
+    ("recv-pinned", WRITE_AFTER_READ, "MPI_Recv"),
+    ("isend", WRITE_AFTER_READ, "MPI_Isend"),
+    ("irecv", READ_AFTER_WRITE, "MPI_Irecv"),
+    ("devicesync", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("test", READ_AFTER_WRITE, "MPI_Irecv"),
+    ("waitall", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("waitany", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("waitsome", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("testall", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("testany", WRITE_AFTER_WRITE, "MPI_Irecv"),
+    ("sendrecv", READ_AFTER_WRITE, "MPI_Sendrecv"),
+    ("replace", WRITE_AFTER_READ, "MPI_Sendrecv_replace"),
+    ("persistent", READ_AFTER_WRITE, "MPI_Recv_init"),
+    ("startall", WRITE_AFTER_READ, "MPI_Send_init"),
+    ("vector", READ_AFTER_WRITE, "MPI_Send"),
+    ("subarray", READ_AFTER_WRITE, "MPI_Send"),
+    ("struct", READ_AFTER_WRITE, "MPI_Send"),
+    ("halves", READ_AFTER_WRITE, "MPI_Send"),
+    ("nobody", READ_AFTER_WRITE, "MPI_Send"),
+    ("bcast", READ_AFTER_WRITE, "MPI_Bcast"),
+    ("allreduce", READ_AFTER_WRITE, "MPI_Allreduce"),
+    ("reduce", WRITE_AFTER_WRITE, "MPI_Reduce"),
+    ("iallreduce", WRITE_AFTER_WRITE, "MPI_Iallreduce"),
+    ("gatherv", WRITE_AFTER_WRITE, "MPI_Gatherv"),
+    ("allgather", WRITE_AFTER_WRITE, "MPI_Allgather"),
+    ("alltoallw", WRITE_AFTER_WRITE, "MPI_Alltoallw"),
+    ("scatter-inplace", READ_AFTER_WRITE, "MPI_Scatter"),
+    ("put", WRITE_AFTER_READ, "MPI_Put"),
+    ("get", WRITE_AFTER_WRITE, "MPI_Get"),
+    ("accumulate", WRITE_AFTER_READ, "MPI_Accumulate"),
+    ("rput", WRITE_AFTER_READ, "MPI_Rput"),
+    ("flush", WRITE_AFTER_READ, "MPI_Put"),
+    ("pack", READ_AFTER_WRITE, "MPI_Pack"),
+    ("isend-pinned", WRITE_AFTER_READ, "MPI_Isend"),
+];
+
+fn all_cases(mpi: Mpi) {
+    if !has_toolkit() {
+        return;
+    }
+    let program = built(mpi, "cases.cu", &[]);
+    for (name, hazard, call) in CASES {
+        judged(mpi, &program, name, hazard, call);
+    }
+}
+
+#[test]
+fn calls_of_open_mpi_race_and_their_twins_are_silent() {
+    all_cases(Mpi::Open);
+}
+
+#[test]
+fn calls_of_mpich_race_and_their_twins_are_silent() {
+    all_cases(Mpi::Mpich);
+}
+
+/// The library's own copies neither race nor order: device memory, a blocking stream that these
+/// copies wait for.
+#[test]
+fn the_transport_of_a_cuda_aware_library_is_its_own() {
+    if !has_toolkit() {
+        return;
+    }
+    for mpi in Mpi::ALL {
+        let program = built(mpi, "cases.cu", &[cuda_aware(mpi)]);
+        for (name, hazard, call) in [
+            ("transport-device", READ_AFTER_WRITE, "MPI_Send"),
+            ("irecv-device", READ_AFTER_WRITE, "MPI_Irecv"),
+            ("recv-device", WRITE_AFTER_READ, "MPI_Recv"),
+            ("allreduce-device", READ_AFTER_WRITE, "MPI_Allreduce"),
+        ] {
+            judged(mpi, &program, name, hazard, call);
+        }
+    }
+}
+
+/// What a Fortran compiler makes of calls: names in small letters with an underscore, everything by
+/// reference, a last argument for the error.
+#[test]
+fn fortran_names_are_calls_too() {
+    if !has_toolkit() {
+        return;
+    }
+    for mpi in Mpi::ALL {
+        let program = built(mpi, "fortran.cu", &[mpi.fortran()]);
+        judged(mpi, &program, "send", READ_AFTER_WRITE, "MPI_Send");
+        judged(mpi, &program, "irecv", READ_AFTER_WRITE, "MPI_Irecv");
+        judged(mpi, &program, "waitany", WRITE_AFTER_WRITE, "MPI_Irecv");
+    }
+}
+
+/// One report for the ranks of a machine, whichever of the two starts the other, and no rank is
+/// stopped before it has ended.
+#[test]
+fn ranks_make_one_report() {
+    if !has_toolkit() {
+        return;
+    }
+    let streamsan = product::streamsan().display().to_string();
+    for mpi in Mpi::ALL {
+        let (program, launcher) = (built(mpi, "ranks.cu", &[]), format!("mpirun.{}", mpi.name()));
+        for (mode, code) in [("racy", 66), ("fixed", 0), ("fails", 3)] {
+            let inner = end(&mut mpi.command(&[&launcher, "-n", "3", &streamsan, "--sim", &program, mode]));
+            let outer = sim(mpi, &[&launcher, "-n", "3", &program, mode]);
+            for ended in [inner, outer] {
+                assert_eq!(ended.code(), Some(code), "{mpi:?} {mode}: {}", ended.err);
+                let ranks = ended.out.lines().filter(|line| line.starts_with("rank ")).count();
+                let reports: Vec<&str> = ended.err.lines().filter(|line| line.contains("SUMMARY: ")).collect();
+                let found = if mode == "racy" { "1 finding (1 certain, 0 likely), 1 occurrence" } else { "0 findings" };
+                assert_eq!((ranks, reports.len()), (3, 1), "{mpi:?} {mode}: {}{}", ended.out, ended.err);
+                assert!(reports[0].contains(found) && reports[0].ends_with("3 processes"), "{mpi:?}: {}", reports[0]);
+            }
+        }
+    }
+}
+
+/// Several machines: each rank records, and the traces are checked together.
+#[test]
+fn traces_of_ranks_are_checked_together() {
+    if !has_toolkit() {
+        return;
+    }
+    let folder = build::scratch("ranks");
+    let streamsan = product::streamsan().display().to_string();
+    let program = built(Mpi::Open, "ranks.cu", &[]);
+    let trace = folder.join("%q{OMPI_COMM_WORLD_RANK}.trace").display().to_string();
+    let words = ["mpirun.openmpi", "-n", "2", &streamsan, "record", "--sim", "-o", &trace, &program, "racy"];
+    let ended = end(&mut Mpi::Open.command(&words));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let checked = end(&mut Mpi::Open.command(&[&streamsan, "check", &folder.display().to_string()]));
+    assert_eq!(checked.code(), Some(66), "{}", checked.err);
+    assert!(checked.err.contains("SUMMARY: 1 finding") && checked.err.contains("2 processes"), "{}", checked.err);
+}
