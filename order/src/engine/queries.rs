@@ -146,6 +146,12 @@ impl Engine {
         !self.host_funcs.is_empty()
     }
 
+    /// Whether the host has seen all work of all streams finish: what it touches now races with
+    /// none of it.
+    pub fn host_knows_all(&self) -> bool {
+        self.streams.contexts.iter().all(|context| context.uncovered.is_empty())
+    }
+
     /// Epoch of the latest launch of an executable graph.
     pub fn graph_epoch(&self, exec: GraphExecId) -> Option<Epoch> {
         let last = &self.execs.get(&exec.0)?.last.as_ref()?.own;

@@ -4,12 +4,14 @@
 //! functions. Each file makes ops by way of [`crate::observe()`](crate::observe::observe) and knows
 //! no other file: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
 //! [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions),
-//! [`host_threads`] (synchronisation of host threads). Driver functions are in `crate::intercept`.
+//! [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that says itself
+//! what it touches). Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]
 pub mod annotations;
 pub mod host_threads;
+pub mod instrumented;
 #[cfg(not(test))]
 pub mod nccl;
 #[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
