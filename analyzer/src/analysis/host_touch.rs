@@ -11,6 +11,12 @@
 //! purpose, and what the host touches afterwards may be ordered by it. Whether it is cannot be seen
 //! from the outside, so both are `possible` only. A flag that is set at the first plain look cannot
 //! be told from any other racing read.
+//!
+//! # Host functions in stream order
+//!
+//! What one touches is ordered as the function is. It runs later than it was enqueued, so its
+//! touches are compared with work that was enqueued before it, and with work that is enqueued after
+//! they were seen. A race with what comes in between is missed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, HostFuncId, Op, Origin, Space, StreamId, TimelineId};
@@ -31,6 +37,9 @@ pub(super) struct HostTouches {
     heard: FxHashMap<TimelineId, u64>,
     /// Work (and its node) of which a racing touch was reported already.
     reported: FxHashSet<(Epoch, u32)>,
+    /// Host functions that are pending or running: how far each timeline was when they were
+    /// enqueued.
+    functions: FxHashMap<HostFuncId, Vec<u64>>,
 }
 
 impl HostTouches {
@@ -41,6 +50,25 @@ impl HostTouches {
 
     fn heard_of(&self, epoch: Epoch) -> bool {
         self.heard.get(&epoch.timeline).is_some_and(|time| *time >= epoch.time)
+    }
+
+    /// A host function is put into a stream. `times`: how far each timeline is.
+    pub fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
+        if self.functions.len() < MOST {
+            self.functions.insert(func, times);
+        }
+    }
+
+    /// It is over.
+    pub fn function_ended(&mut self, func: HostFuncId) {
+        self.functions.remove(&func);
+    }
+
+    /// Whether an op was enqueued before a host function. What was enqueued later may come after
+    /// the function: its order is not known any more when the function runs.
+    fn was_before(&self, func: HostFuncId, epoch: Epoch) -> bool {
+        let times = self.functions.get(&func);
+        times.and_then(|times| times.get(epoch.timeline.0 as usize)).is_some_and(|time| epoch.time <= *time)
     }
 
     /// Notes that the host was caught touching bytes of this work.
@@ -81,8 +109,13 @@ impl Analysis {
         let context = self.submissions.context(origin, epoch);
         let site = context.site(Cause::Host, StreamId::NONE);
         self.at(context, site, None).region(region, kind, Space::Unified, keep);
+        if !func.is_none() {
+            let touches = &self.touches;
+            self.races.retain(|race| touches.was_before(func, race.previous.epoch));
+        }
+        let listens = polled || (atomic && !writes);
         for race in &mut self.races {
-            if (polled || atomic) && may_tell(race) {
+            if listens && may_tell(race) {
                 self.touches.hear(race.previous.epoch);
             }
             if self.touches.heard_of(race.previous.epoch) {

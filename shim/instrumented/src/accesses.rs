@@ -3,7 +3,7 @@
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-use crate::{ATOMIC, PAGES, READ, TOUCH, WRITE, modules, touch};
+use crate::{ATOMIC, PAGES, READ, TOUCH, WRITE, thread_sanitizer, touch};
 
 /// Functions that are told one address. Eleven instructions if the page is not one that devices can
 /// reach, three while nothing is asked. `$pc`: what puts the address of the access into `rdx`.
@@ -160,16 +160,7 @@ macro_rules! silent {
 silent! { __tsan_func_entry __tsan_func_exit }
 
 /// An instrumented object of the process is being started.
-///
-/// # Safety
-/// Called by compilers' code.
-#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_init() {
-    naked_asm!("mov rdi, qword ptr [rsp]", "jmp {init}", init = sym init)
-}
-
-extern "C" fn init(caller: u64) {
-    modules::add(caller);
-    crate::thread_sanitizer::start();
+pub extern "C" fn __tsan_init() {
+    thread_sanitizer::start();
 }

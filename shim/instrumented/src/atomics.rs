@@ -4,7 +4,7 @@
 //! least what was asked for; plain loads and weaker stores stay what they are on x86-64. An
 //! operation that releases or acquires orders host threads (`--host-order threads`).
 
-use core::arch::x86_64::cmpxchg16b;
+use core::arch::asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -140,15 +140,42 @@ operations! {
         __tsan_atomic64_compare_exchange_val;
 }
 
+/// Compares 16 bytes with `expected` and replaces them by `value` if they are equal; answers what was
+/// there.
+///
+/// # Safety
+/// The address is valid, may be written and is a multiple of 16.
+unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
+    let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
+    // SAFETY: the caller's promise; every processor that runs CUDA has the instruction. It wants a
+    // part of the value in rbx, which the compiler keeps for itself.
+    unsafe {
+        asm!(
+            "mov r8, rbx",
+            "mov rbx, rsi",
+            "lock cmpxchg16b xmmword ptr [rdi]",
+            "mov rbx, r8",
+            in("rdi") a,
+            in("rsi") value as u64,
+            in("rcx") (value >> 64) as u64,
+            inout("rax") low,
+            inout("rdx") high,
+            out("r8") _,
+            options(nostack),
+        );
+    }
+    u128::from(high) << 64 | u128::from(low)
+}
+
 /// Replaces 16 bytes by what `change` makes of them; answers what was there.
 ///
 /// # Safety
-/// The address is valid and a multiple of 16.
+/// As for [`exchange_16`].
 unsafe fn update(a: *mut u128, change: impl Fn(u128) -> u128) -> u128 {
     let mut known = 0;
     loop {
-        // SAFETY: the caller's promise; every processor that runs CUDA has the instruction.
-        let found = unsafe { cmpxchg16b(a, known, change(known), Ordering::SeqCst, Ordering::SeqCst) };
+        // SAFETY: the caller's promise.
+        let found = unsafe { exchange_16(a, known, change(known)) };
         if found == known {
             return found;
         }
@@ -163,7 +190,7 @@ unsafe fn update(a: *mut u128, change: impl Fn(u128) -> u128) -> u128 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_atomic128_load(a: *mut u128, order: c_int) -> u128 {
     // SAFETY: the caller's promise.
-    perform(a as u64, 16, READ, order, || unsafe { cmpxchg16b(a, 0, 0, Ordering::SeqCst, Ordering::SeqCst) })
+    perform(a as u64, 16, READ, order, || unsafe { exchange_16(a, 0, 0) })
 }
 
 /// Stores 16 bytes.
@@ -214,7 +241,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
 ) -> u128 {
     let exchange = || {
         // SAFETY: the caller's promise.
-        unsafe { cmpxchg16b(a, expected, value, Ordering::SeqCst, Ordering::SeqCst) }
+        unsafe { exchange_16(a, expected, value) }
     };
     perform(a as u64, 16, WRITE, order, exchange)
 }

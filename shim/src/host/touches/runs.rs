@@ -284,7 +284,7 @@ impl Locked<'_> {
             region: region(start, last, stride, what >> 3),
             writes: what & 1 != 0,
             atomic: what & 2 != 0,
-            polled: run.repeated.load(Ordering::Relaxed) != 0 && what & 1 == 0,
+            polled: run.repeated.load(Ordering::Relaxed) != 0 && what & 3 != 1,
             stack: origin.stack,
             func: origin.func,
             thread: self.origins.thread,
@@ -295,7 +295,7 @@ impl Locked<'_> {
         for index in 0..self.origins.count {
             let slot = usize::from(self.origins.begun[index]);
             let run = &self.runs[slot];
-            let listens = run.repeated.load(Ordering::Relaxed) != 0 || run.what.load(Ordering::Relaxed) & 2 != 0;
+            let listens = run.repeated.load(Ordering::Relaxed) != 0 || run.what.load(Ordering::Relaxed) & 3 == 2;
             if listens && !self.origins.of[slot].is_written {
                 self.write(slot, write);
             }
