@@ -99,6 +99,8 @@ impl Analysis {
             }
             Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
             Op::ObjectDestroy { object } => self.memory.destroy_object(object),
+            Op::HostFunc { func, .. } => self.touches.function_enqueued(func, self.ordering.times()),
+            Op::HostFuncRun { func, done: true } => self.touches.function_ended(func),
             Op::HostThreads {} => self.has_host_edges = true,
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
             Op::GraphNode { .. } => {
@@ -116,6 +118,7 @@ impl Analysis {
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),
+            Op::HostTouch { .. } => self.host_touch(op, origin, epoch),
             _ => {}
         }
     }

@@ -14,7 +14,7 @@
 //! 4. `submissions` records the submission: coverage counters, the history of the stream, launches
 //!    in flight, early frees, NVTX regions.
 //! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
-//!    `host_access` loads and stores of the host. What touches memory is compared with the accesses
+//!    `host_access` and `host_touch` loads and stores of the host. What touches memory is compared with the accesses
 //!    that are remembered.
 //! 6. `ipc_export` reports accesses to shared memory and events to the other processes of the run
 //!    ([`crate::ipc`]).
@@ -33,11 +33,13 @@ pub(crate) mod alloc_free;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
 pub(crate) mod host_access;
+mod host_touch;
 pub(crate) mod ipc_export;
 pub(crate) mod launch;
 pub(crate) mod op_context;
 mod submissions;
 
+use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
 use crate::detect::confidence::Confidence;
@@ -123,6 +125,7 @@ pub struct Analysis {
     /// Whether repeated launches may take the fast path.
     direct: bool,
     watches: HostWatches,
+    touches: HostTouches,
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
     findings: Findings,
@@ -161,6 +164,7 @@ impl Analysis {
             graphs: Graphs::default(),
             direct: false,
             watches: HostWatches::default(),
+            touches: HostTouches::default(),
             latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),

@@ -15,6 +15,8 @@ pub struct Coverage {
     pub ops: u64,
     /// Copies, fills and other memory operations (their ranges are always exact).
     pub memory_ops: u64,
+    /// Loads and stores of instrumented host code, runs of them counted once.
+    pub host_touches: u64,
     /// Kernel launches, nodes of graph launches included.
     pub launches: u64,
     /// Launches whose accesses all have exact bytes, or at least an upper bound.
@@ -136,6 +138,7 @@ impl Coverage {
     pub fn merge(&mut self, other: &Self) {
         self.ops += other.ops;
         self.memory_ops += other.memory_ops;
+        self.host_touches += other.host_touches;
         self.launches += other.launches;
         self.launches_exact += other.launches_exact;
         self.launches_kinds_only += other.launches_kinds_only;

@@ -71,6 +71,11 @@ impl Ordering {
         self.engine.start_clock().snapshot()
     }
 
+    /// How far each timeline is, by its number.
+    pub fn times(&self) -> Vec<u64> {
+        self.engine.times()
+    }
+
     /// Number of an event's latest record.
     pub fn event_record(&self, event: trace::EventId) -> u64 {
         self.engine.event_record(event)

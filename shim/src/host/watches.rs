@@ -165,6 +165,12 @@ impl Watches {
         self.callers.push(epoch);
     }
 
+    /// Whether a graph may be running host functions, which nobody sees.
+    pub fn graphs_call_host(&mut self, engine: &Engine) -> bool {
+        self.callers.retain(|epoch| !engine.host_covers(*epoch));
+        !self.callers.is_empty()
+    }
+
     /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes
     /// are not pinned memory. `most`: how many bytes to sum up at most, by the size of the region.
     pub fn begin(

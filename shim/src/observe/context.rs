@@ -211,7 +211,7 @@ impl Cx<'_> {
     }
 
     #[unsafe(link_section = "streamsan_hot")]
-    fn capture(&mut self, core: &Core) {
+    pub(super) fn capture(&mut self, core: &Core) {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;

@@ -13,7 +13,7 @@ use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
 use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
 use crate::host::watches::{WatchCheck, Watches};
-use crate::host::{pinned_bounds, sigsegv};
+use crate::host::{pinned_bounds, sigsegv, touches};
 use crate::log::core::Core;
 use crate::real::driver::real;
 use crate::runtime::thread_state;
@@ -167,7 +167,7 @@ impl Cx<'_> {
 
     /// A graph was launched: its copies from the host are watched.
     pub fn watch_graph(&mut self, epoch: Epoch, stream: StreamId, handle: CUgraphExec) {
-        if pinned_bounds::are_empty() {
+        if pinned_bounds::are_empty() && !touches::is_linked() {
             return;
         }
         let Some(core) = self.core() else { return };

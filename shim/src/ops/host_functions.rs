@@ -10,6 +10,7 @@ use trace::{HostFuncId, Op};
 
 use crate::log::call_names::HOST_FUNCTION;
 use crate::observe::{Cx, Phase, observe};
+use crate::runtime::thread_state;
 
 /// A host function on its way through a stream: what the program asked for.
 pub struct Wrapped {
@@ -59,6 +60,7 @@ fn note(func: HostFuncId, done: bool) {
     observe(HOST_FUNCTION, 0, Phase::Before, |cx| {
         cx.without_stack().log(&Op::HostFuncRun { func, done });
     });
+    thread_state::with(|l| l.host_function.set(if done { 0 } else { func.0 }));
 }
 
 /// What the driver calls for a wrapped host function.

@@ -51,6 +51,20 @@ macro_rules! host_ops {
         /// between that call and the watched work's.
         in_the_act: bool,
     }
+    /// A host thread touched memory that devices can reach: seen exactly, by its own instructions
+    /// (the library for instrumented host code). It is ordered as the host's calls are.
+    170 HostTouch {
+        /// Which bytes.
+        region: Region,
+        /// Whether it wrote.
+        writes: bool,
+        /// Whether it was an atomic operation, or one of a `volatile` object.
+        atomic: bool,
+        /// Whether the thread read the same bytes again and again, with no call in between.
+        polled: bool,
+        /// The host function that the thread was running in stream order, or none.
+        func: HostFuncId,
+    }
 
     /// A library reads or writes bytes for the host (MPI): during the call, or as a request that it
     /// works on beside the host.

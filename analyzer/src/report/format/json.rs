@@ -24,7 +24,7 @@
 //!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect,
 //!                         several, gaps[] { reason, at, launches },
 //!                         indirect_gap { reason, at } or null },
-//!             memory_ops, graph_launches,
+//!             memory_ops, host_touches, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
@@ -132,6 +132,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
             "memory_ops": c.memory_ops,
+            "host_touches": c.host_touches,
             "graph_launches": c.graph_launches,
             "not_modelled": c.not_modelled,
             "unobserved": c.unobserved,
