@@ -108,6 +108,8 @@ impl Analysis {
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),
+            Op::HostTouch { .. } => self.host_touch(op, origin, epoch),
+            Op::HostWatched { ptr } => self.memory.watched(ptr),
             _ => {}
         }
     }

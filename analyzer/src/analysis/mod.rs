@@ -321,6 +321,8 @@ impl Analysis {
             let what = "synchronisation of host threads (recorded with --host-order threads only)";
             coverage.unobserved.insert(what.to_string(), 1);
         }
+        let unwatched = self.memory.unwatched();
+        (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         if self.pending.given_up() > 0 {

@@ -164,6 +164,13 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
+    /// The host loads or stores these bytes itself. What is not ordered before it is compared with
+    /// it; it is over when it has been seen, so nothing later can race with it.
+    pub fn host(&mut self, start: u64, end: u64, kind: AccessKind) {
+        self.site.cause = Cause::Host;
+        self.spread(Extent::exact(start, end), kind, Outside::Counted, false);
+    }
+
     /// A stream writes a value.
     pub fn value(&mut self, address: u64, width: u8) {
         self.site.cause = Cause::Value;
@@ -488,6 +495,7 @@ impl<'a, 'v> Work<'a, 'v> {
             self.memory.overwritten(&extent);
         }
         self.memory.touched(home, &access);
+        self.memory.used(home, &access);
         let races = &mut *self.races;
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
         match self.memory.map(home) {

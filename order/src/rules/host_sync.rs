@@ -180,6 +180,14 @@ impl Engine {
         epoch
     }
 
+    /// The host touches memory in a host function.
+    pub(crate) fn host_func_touch(&mut self, func: HostFuncId) -> Epoch {
+        let Some((epoch, clock)) = self.host_funcs.get(&func.0).cloned() else { return self.host_op() };
+        self.start_snapshot = Some(clock);
+        self.last.source = ClockSource::Snapshot;
+        epoch
+    }
+
     /// Whether a stream waits for the legacy stream and is waited for by it.
     pub(crate) fn is_legacy(&self, slot: u32) -> bool {
         self.streams.slots[slot as usize].kind == StreamKind::Legacy

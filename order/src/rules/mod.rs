@@ -162,6 +162,8 @@ impl Engine {
                 }
                 self.host_op()
             }
+            // In a host function the host is as far as the function's stream is.
+            Op::HostTouch { func, .. } if !func.is_none() => self.host_func_touch(func),
             Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order
             // nothing.

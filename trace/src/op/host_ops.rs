@@ -51,6 +51,26 @@ macro_rules! host_ops {
         /// between that call and the watched work's.
         in_the_act: bool,
     }
+    /// The host loaded or stored these bytes of memory that devices can reach, seen in the act: the
+    /// stack is that of the access. Compared with whatever work is not ordered before it.
+    162 HostTouch {
+        /// First address.
+        start: u64,
+        /// One past the last address.
+        end: u64,
+        /// Whether the host wrote.
+        writes: bool,
+        /// Whether by an atomic instruction.
+        atomic: bool,
+        /// The host function in which it did, when it was in one.
+        func: HostFuncId,
+    }
+    /// From here on all loads and stores of the host to this memory are looked for while work of a
+    /// device that may use it is pending.
+    163 HostWatched {
+        /// First address of the allocation.
+        ptr: u64,
+    }
 
     } };
 }
