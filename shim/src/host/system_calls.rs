@@ -10,6 +10,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::page_protection::{self, PROTECTED};
+use super::touches;
 use crate::real::elf;
 
 /// Which arguments of a call name its bytes.
@@ -37,7 +38,9 @@ enum Buffer {
 fn touch(start: *const c_void, len: usize, writes: bool) {
     let start = start as u64;
     if len > 0 {
-        page_protection::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
+        let end = start.saturating_add(len as u64);
+        page_protection::touched(start, end, writes, false, |_| false);
+        touches::given(start, end, writes);
     }
 }
 

@@ -166,6 +166,11 @@ impl AddressSpace {
         if self.contains(addr) { addr - self.base + self.alias } else { addr }
     }
 
+    /// Whether the simulator reaches all of these bytes by another mapping than the program.
+    pub fn has_own_view(&self, addr: u64, len: u64) -> bool {
+        self.contains(addr) && len <= self.size - (addr - self.base)
+    }
+
     fn mark(&self, addr: u64, len: u64, page: Page) {
         let mut at = addr;
         while at < addr + len {

@@ -4,6 +4,7 @@
 //! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
 //! processes), `array`, `texture` and `sampling`. `memcpy` moves bytes.
+//! `own_view` says to a tool which memory the simulator maps twice.
 //!
 //! Some files know the table and the table knows them: a free digests the content of the allocation
 //! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
@@ -16,6 +17,7 @@ pub(crate) mod array;
 pub(crate) mod graph_memory;
 pub mod ipc;
 pub mod memcpy;
+pub mod own_view;
 pub mod pool;
 pub(crate) mod result_digests;
 mod sampling;

@@ -38,8 +38,8 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
-use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::closing::WATCHING;
+use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
 };

@@ -15,6 +15,9 @@ impl Cx<'_> {
         let context = self.current_context();
         let context = self.context(context);
         self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
+        if matches!(kind, MemoryKind::Managed | MemoryKind::PinnedHost | MemoryKind::RegisteredHost) {
+            self.host_memory_comes(ptr, size, kind == MemoryKind::RegisteredHost);
+        }
     }
 
     fn allocated_in_stream(&mut self, ptr: u64, size: u64, pool: PoolId, stream: CUstream) {
@@ -32,6 +35,7 @@ impl Cx<'_> {
             let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
             let range = if host { self.pinned_range(ptr) } else { None };
             self.log(&Op::Free { ptr, kind, stream: StreamId::NONE });
+            self.host_memory_freed(ptr);
             if let Some((start, end)) = range {
                 self.host_memory_goes(start, end);
             }
