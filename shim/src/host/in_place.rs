@@ -3,7 +3,7 @@
 //! Owns the list of such memory and of the pending work in it, behind the lock of
 //! `crate::log::core`; each piece of work holds pages ([`super::holds`]) until the host is ordered
 //! after it. What a launch uses is not known here: it may use all of every allocation that a word of
-//! its parameters points into. The analyzer, which knows what kernels touch, decides what a touch
+//! its parameters points into, and managed variables. The analyzer, which knows what kernels touch, decides what a touch
 //! of the CPU means.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +27,18 @@ pub fn exists() -> bool {
 struct Memory {
     start: u64,
     end: u64,
+    kind: InPlaceKind,
+}
+
+/// What such memory is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InPlaceKind {
+    /// Allocated by the driver.
+    Allocated,
     /// The program's own pages: the first and the last one hold other things too.
-    registered: bool,
+    Registered,
+    /// A managed variable, which kernels name without a parameter.
+    Variable,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,10 +61,13 @@ pub struct InPlace {
 
 impl InPlace {
     /// Memory that devices reach through a mapping of their own has come.
-    pub fn add(&mut self, start: u64, end: u64, registered: bool) {
+    pub fn add(&mut self, start: u64, end: u64, kind: InPlaceKind) {
+        if self.memory.iter().any(|m| (m.start, m.end) == (start, end)) {
+            return;
+        }
         self.leave(start, end);
         let at = self.memory.partition_point(|m| m.start < start);
-        self.memory.insert(at, Memory { start, end, registered });
+        self.memory.insert(at, Memory { start, end, kind });
         ANY.store(true, Ordering::Relaxed);
     }
 
@@ -83,6 +96,10 @@ impl InPlace {
     pub fn use_words(&mut self, engine: &Engine, epoch: Epoch, words: impl Iterator<Item = u64>) {
         let (Some(first), Some(last)) = (self.memory.first(), self.memory.last()) else { return };
         let (lowest, highest) = (first.start, last.end);
+        let variables = self.memory.iter().filter(|m| m.kind == InPlaceKind::Variable).copied().collect::<Vec<_>>();
+        for memory in variables {
+            self.add_use(engine, epoch, memory, (memory.start, memory.end), Level::Nothing);
+        }
         for word in words.filter(|word| (lowest..highest).contains(word)) {
             if let Some(memory) = self.around(word) {
                 self.add_use(engine, epoch, memory, (memory.start, memory.end), Level::Nothing);
@@ -103,7 +120,7 @@ impl InPlace {
 
     fn add_use(&mut self, engine: &Engine, epoch: Epoch, memory: Memory, (start, end): (u64, u64), level: Level) {
         let (mut first, mut last) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
-        if memory.registered {
+        if memory.kind == InPlaceKind::Registered {
             first = first.max(memory.start.next_multiple_of(PAGE));
             last = last.min(memory.end & !(PAGE - 1));
         }

@@ -7,11 +7,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cuda_sys::{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, CUdevice_attribute, CUgraphExec};
+use cuda_sys::*;
 use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
 
 use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
+use crate::host::in_place::InPlaceKind;
 use crate::host::page_protection::is_ordinary;
 use crate::host::watches::{WatchCheck, Watches};
 use crate::host::{in_place, pinned_bounds, sigsegv, single_step};
@@ -145,7 +146,7 @@ impl Cx<'_> {
     }
 
     /// Memory of the host that devices can use in place has come: whether it is watched is logged.
-    pub fn host_memory_comes(&mut self, ptr: u64, size: u64, registered: bool) {
+    pub fn host_memory_comes(&mut self, ptr: u64, size: u64, kind: InPlaceKind) {
         let Some(core) = self.core().filter(|core| core.options.host_accesses) else { return };
         let end = ptr.saturating_add(size);
         if size == 0 || !driver::has_own_view(ptr, size) || !is_ordinary(ptr, end) || !sigsegv::install() {
@@ -153,9 +154,23 @@ impl Cx<'_> {
         }
         single_step::prepare();
         let Some(mut shared) = core.lock() else { return };
-        shared.watches.in_place.add(ptr, end, registered);
+        shared.watches.in_place.add(ptr, end, kind);
         drop(shared);
         self.log(&Op::HostWatched { ptr });
+    }
+
+    /// A variable of a module was found: if it is managed, the host uses it in place.
+    pub fn variable_found(&mut self, ptr: u64, size: u64) {
+        if !self.core().is_some_and(|core| core.options.host_accesses) || !driver::has_own_views() {
+            return;
+        }
+        let mut managed = 0_u8;
+        let answer = real!(cuPointerGetAttribute(
+            (&raw mut managed).cast() => *mut c_void, CU_POINTER_ATTRIBUTE_IS_MANAGED => CUpointer_attribute, ptr => CUdeviceptr
+        ));
+        if answer == CUresult::SUCCESS && managed != 0 {
+            self.host_memory_comes(ptr, size, InPlaceKind::Variable);
+        }
     }
 
     /// The memory that begins here is about to go away.

@@ -2,5 +2,6 @@
 
 mod exact;
 mod host_order;
+mod in_place;
 mod ipc;
 mod random;

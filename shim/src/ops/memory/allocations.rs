@@ -6,6 +6,7 @@
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
+use crate::host::in_place::InPlaceKind;
 use crate::observe::Cx;
 use crate::real::driver::real;
 
@@ -15,8 +16,10 @@ impl Cx<'_> {
         let context = self.current_context();
         let context = self.context(context);
         self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
-        if matches!(kind, MemoryKind::Managed | MemoryKind::PinnedHost | MemoryKind::RegisteredHost) {
-            self.host_memory_comes(ptr, size, kind == MemoryKind::RegisteredHost);
+        match kind {
+            MemoryKind::Managed | MemoryKind::PinnedHost => self.host_memory_comes(ptr, size, InPlaceKind::Allocated),
+            MemoryKind::RegisteredHost => self.host_memory_comes(ptr, size, InPlaceKind::Registered),
+            _ => {}
         }
     }
 
