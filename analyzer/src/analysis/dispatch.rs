@@ -119,6 +119,7 @@ impl Analysis {
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),
             Op::HostTouch { .. } => self.host_touch(op, origin, epoch),
+            Op::HostWatched { ptr } => self.memory.watched(ptr),
             _ => {}
         }
     }

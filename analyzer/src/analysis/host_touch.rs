@@ -1,4 +1,4 @@
-//! Loads and stores of instrumented host code, seen one by one.
+//! Loads and stores of the host, seen one by one: by instrumented code, or by held pages.
 //!
 //! Owns the way from a `HostTouch` op to accesses of the host and their races, and what the host
 //! may have been told through memory. Pairs of two host accesses are not looked for: that is
@@ -12,6 +12,9 @@
 //! from the outside, so both are `possible` only. A flag that is set at the first plain look cannot
 //! be told from any other racing read.
 //!
+//! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
+//! whatever came before them is over. While one is not known to be over, races are `possible`.
+//!
 //! # Host functions in stream order
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
@@ -19,10 +22,11 @@
 //! they were seen. A race with what comes in between is missed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::{Epoch, HostFuncId, Op, Origin, Space, StreamId, TimelineId};
+use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
 
 use super::Analysis;
 use crate::detect::confidence::Confidence;
+use crate::detect::host_watch;
 use crate::detect::race::Race;
 use crate::memory::{Access, AccessKind, Cause};
 
@@ -113,16 +117,50 @@ impl Analysis {
             let touches = &self.touches;
             self.races.retain(|race| touches.was_before(func, race.previous.epoch));
         }
+        if self.races.is_empty() {
+            return;
+        }
+        let signals = self.signals();
         let listens = polled || (atomic && !writes);
         for race in &mut self.races {
+            let work = &race.previous;
+            let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
+            let told = signals.iter().any(|e| may_follow(*e)) || self.watches.graph_follows(work.epoch, &self.ordering);
             if listens && may_tell(race) {
                 self.touches.hear(race.previous.epoch);
             }
-            if self.touches.heard_of(race.previous.epoch) {
+            if told || self.touches.heard_of(race.previous.epoch) {
                 race.confidence = Confidence::Possible;
             } else {
                 self.touches.report(&race.previous);
             }
         }
+    }
+
+    /// Work that the host has not seen finish and that may tell it something through memory which
+    /// both use: kernels with a fence of system scope, and values that streams write.
+    fn signals(&mut self) -> Vec<Epoch> {
+        let mut signals = Vec::new();
+        let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
+        for access in self.memory.accesses_in(&host_watch::SHARED) {
+            match access.site.cause {
+                _ if self.ordering.host_saw(access.epoch) => {}
+                Cause::Value => signals.push(access.epoch),
+                Cause::Kernel => {
+                    let known = (access.site.kernel, access.site.stream, access.epoch);
+                    if kernels.last() != Some(&known) {
+                        kernels.push(known);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (kernel, stream, epoch) in kernels {
+            let arch = self.arch(stream);
+            if self.code.signals(kernel, self.names.kernel(kernel), arch) {
+                signals.push(epoch);
+            }
+        }
+        signals
     }
 }

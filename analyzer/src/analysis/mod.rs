@@ -42,7 +42,7 @@ mod submissions;
 use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{self, Confidence};
 use crate::detect::coverage::{Coverage, KernelCoverage};
 use crate::detect::findings::{FindingState, Findings};
 use crate::detect::hints::Hints;
@@ -83,6 +83,8 @@ pub struct AnalysisOptions {
     pub policy: Policy,
     /// Also look for pairs that only an unpromised synchronisation orders.
     pub latent: bool,
+    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
+    pub pageable_copies: bool,
     /// Also compare unknown extents at different addresses.
     pub pedantic: bool,
     /// Also look for calls that are no race but probably a mistake.
@@ -103,6 +105,7 @@ impl Default for AnalysisOptions {
         Self {
             policy: Policy::Observed,
             latent: false,
+            pageable_copies: true,
             pedantic: false,
             hints: false,
             host_threads: false,
@@ -110,6 +113,21 @@ impl Default for AnalysisOptions {
             confirm: false,
             settle: false,
         }
+    }
+}
+
+impl AnalysisOptions {
+    /// What the engine of the order is to know.
+    fn order(&self) -> order::Options {
+        let mut options = order::Options::default();
+        options.policy = self.policy;
+        options.latent = self.latent;
+        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
+        options.host_functions_signal = true;
+        // Without the trace's word for it, host threads share a timeline all the same.
+        options.host_threads = self.host_threads;
+        options.pageable_copies_wait = !self.pageable_copies;
+        options
     }
 }
 
@@ -159,7 +177,7 @@ impl Analysis {
             names: Names::default(),
             streams: Streams::default(),
             memory: Allocations::default(),
-            ordering: Ordering::new(options.policy, options.latent, options.host_threads),
+            ordering: Ordering::new(options.order()),
             code: LaunchEvaluator::new(code),
             graphs: Graphs::default(),
             direct: false,
@@ -325,6 +343,8 @@ impl Analysis {
             let what = "synchronisation of host threads (recorded with --host-order threads only)";
             coverage.unobserved.insert(what.to_string(), 1);
         }
+        let unwatched = self.memory.unwatched();
+        (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         if self.pending.given_up() > 0 {
@@ -390,6 +410,11 @@ impl Analysis {
 
     #[cold]
     fn count_races(&mut self) {
+        for race in &mut self.races {
+            if confidence::is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
+                race.confidence = race.confidence.min(Confidence::Likely);
+            }
+        }
         race::merge(&mut self.races);
         if let Some(trial) = &mut self.confirm {
             let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };

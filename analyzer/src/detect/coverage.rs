@@ -35,6 +35,10 @@ pub struct Coverage {
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
+    /// Managed allocations that devices used while nothing looked for the host's accesses.
+    pub unwatched_managed: u64,
+    /// Pinned and registered allocations that kernels or fills used in place meanwhile.
+    pub unwatched_pinned: u64,
     /// Accesses dropped for lack of room.
     pub forgotten: u64,
     /// Operations made while the program had switched checking off.
@@ -147,6 +151,8 @@ impl Coverage {
         self.launches_measured += other.launches_measured;
         self.launches_learned += other.launches_learned;
         self.unknown_memory += other.unknown_memory;
+        self.unwatched_managed += other.unwatched_managed;
+        self.unwatched_pinned += other.unwatched_pinned;
         self.forgotten += other.forgotten;
         self.paused += other.paused;
         self.graph_launches += other.graph_launches;

@@ -109,7 +109,7 @@ disarm! {
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, reasons, kernels, disabled, not_simulated, unread;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, unknown_memory, forgotten, paused, graph_launches, findings_dropped, damaged;
+        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged;
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{ClockRef, Engine, FastClock, Options, Policy};
+use order::{ClockRef, Engine, FastClock, Options};
 use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.
@@ -15,15 +15,9 @@ pub struct Ordering {
 }
 
 impl Ordering {
-    /// `latent`: also keep the order that only documented promises give. `host_threads`: give host
-    /// threads timelines of their own, when the trace says how they synchronise.
-    pub fn new(policy: Policy, latent: bool, host_threads: bool) -> Self {
-        let mut options = Options::default();
-        options.policy = policy;
-        options.latent = latent;
-        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
-        options.host_functions_signal = true;
-        options.host_threads = host_threads;
+    /// The order that these options ask for.
+    pub fn new(options: Options) -> Self {
+        let latent = options.latent;
         Self { engine: Engine::with_options(options), latent }
     }
 

@@ -10,6 +10,11 @@
 //!
 //! Host code that is compiled for it says itself what it touches: [`touches`].
 //!
+//! Where devices reach memory through another mapping than the program does (the simulated GPU),
+//! the CPU's touches of what kernels use in place are seen as well: [`in_place`] knows which work is
+//! pending, [`holds`] takes its pages from the CPU, and a touch becomes an entry of [`held_touches`] while
+//! [`single_step`] lets one instruction pass.
+//!
 //! [`pinned_bounds`] rules most copies out. [`watches`] holds the rest, with sums from [`checksum`]
 //! within the [`read_budget`], and protects pages. A touch of a protected page arrives in
 //! [`sigsegv`] or, when the kernel would touch it, in [`system_calls`]; both give the page back in
@@ -17,10 +22,14 @@
 
 pub mod checksum;
 pub mod graph_copies;
+pub mod held_touches;
+pub mod holds;
+pub mod in_place;
 pub mod page_protection;
 pub mod pinned_bounds;
 pub mod read_budget;
 pub mod sigsegv;
+pub mod single_step;
 pub mod system_calls;
 pub mod touches;
 pub mod watches;

@@ -12,10 +12,10 @@ use trace::{NoteKind, Op, ThreadId};
 use super::shared::{self, Shared};
 use super::{call_names, stacks};
 use crate::handles::tables::Handles;
-use crate::host::page_protection;
 use crate::host::read_budget::ReadBudget;
 use crate::host::touches::{self, runs};
 use crate::host::watches::Watches;
+use crate::host::{held_touches, page_protection};
 use crate::real::driver::real;
 use crate::real::driver_mapping::OTHER_DRIVERS;
 use crate::runtime::attach::Attached;
@@ -109,6 +109,11 @@ impl Core {
             shared.log(call_names::HOST_ACCESS, ThreadId(touch.thread & 0x00ff_ffff), frames, &op);
             // What there is to say of this copy has been said.
             shared.watches.end(touch.watch);
+        });
+        held_touches::drain(|op, thread, frames| {
+            let Some(mut shared) = self.lock() else { return };
+            let frames = self.options.stacks.then_some(frames);
+            shared.log(call_names::HOST_ACCESS, ThreadId(thread & 0x00ff_ffff), frames, op);
         });
     }
 

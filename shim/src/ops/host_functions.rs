@@ -57,10 +57,14 @@ impl Cx<'_> {
 }
 
 fn note(func: HostFuncId, done: bool) {
+    thread_state::with(|thread| thread.host_function.set(0));
     observe(HOST_FUNCTION, 0, Phase::Before, |cx| {
         cx.without_stack().log(&Op::HostFuncRun { func, done });
     });
-    thread_state::with(|l| l.host_function.set(if done { 0 } else { func.0 }));
+    // What the thread touches from here on, it touches in stream order.
+    if !done {
+        thread_state::with(|thread| thread.host_function.set(func.0));
+    }
 }
 
 /// What the driver calls for a wrapped host function.

@@ -41,6 +41,10 @@ pub struct ThreadState {
     pub streams: HandleCache<16>,
     /// The events that it used last.
     pub events: HandleCache<16>,
+    /// Pages that it closes behind its next instruction: `crate::host::single_step`.
+    pub stepping: [Cell<u64>; 4],
+    /// It had blocked the signal of that.
+    pub trap_blocked: Cell<bool>,
     /// Room for a stack: too large to be cleared for every call.
     pub frames: UnsafeCell<Frames>,
 }

@@ -11,7 +11,7 @@ use crate::config;
 use crate::interp::{self, Accesses, Device, Extent, Fault, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::address_space::{GRANULE, Page};
 use crate::memory::texture;
-use crate::memory::{self, Allocation, AllocationKind};
+use crate::memory::{self, Allocation, AllocationKind, registered_view};
 use crate::objects::context::Context;
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
@@ -84,7 +84,12 @@ impl Device for Gpu {
         if !space.contains(address) {
             // Host memory that the program registered; any other is out of reach.
             let block = memory.find(address).filter(|block| matches!(block.kind, AllocationKind::Registered(_)))?;
-            return Some(Extent { start: block.at, end: block.end(), writable: true });
+            // Its whole pages may have a view of their own, at another distance.
+            let (start, end) = match registered_view::find(address) {
+                Ok(view) => (view.start, view.end),
+                Err(next) => (registered_view::last_end(address), next),
+            };
+            return Some(Extent { start: block.at.max(start), end: block.end().min(end), writable: true });
         }
         // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
         // does not fault as long as something else keeps its page.

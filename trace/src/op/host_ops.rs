@@ -51,8 +51,9 @@ macro_rules! host_ops {
         /// between that call and the watched work's.
         in_the_act: bool,
     }
-    /// A host thread touched memory that devices can reach: seen exactly, by its own instructions
-    /// (the library for instrumented host code). It is ordered as the host's calls are.
+    /// A host thread touched memory that devices can reach, seen in the act: by its own word (the
+    /// library for instrumented host code) or by a page that it may not touch. The stack is that of
+    /// the access. It is ordered as the host's calls are.
     170 HostTouch {
         /// Which bytes.
         region: Region,
@@ -80,6 +81,13 @@ macro_rules! host_ops {
         /// Whether it touches all of them; otherwise these are the bytes among which it touches
         /// some.
         exact: bool,
+    }
+
+    /// From here on all loads and stores of the host to this memory are looked for while work of a
+    /// device that may use it is pending.
+    163 HostWatched {
+        /// First address of the allocation.
+        ptr: u64,
     }
 
     } };

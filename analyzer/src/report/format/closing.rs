@@ -73,6 +73,9 @@ fn judgement(report: &Report) -> String {
 /// How the kernels of the simulator's stand-in for cuBLAS are named.
 const STAND_IN: &str = "streamsan_cublas";
 
+/// The options with which the host's accesses to memory that kernels use are seen.
+pub const WATCHING: &str = "--sim --host-accesses";
+
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -102,6 +105,16 @@ pub fn coverage(report: &Report) -> String {
     if stood_in > 0 {
         let what = counted(stood_in, "call", "calls");
         let _ = writeln!(out, "streamsan: NOTE: {what} of cuBLAS by the simulator's stand-in");
+    }
+    if c.unwatched_managed + c.unwatched_pinned > 0 {
+        let kinds = [(c.unwatched_managed, "managed"), (c.unwatched_pinned, "pinned")];
+        let what = kinds.iter().filter(|k| k.0 > 0).map(|(n, kind)| format!("{n} {kind}")).collect::<Vec<_>>();
+        let noun = if c.unwatched_managed + c.unwatched_pinned == 1 { "allocation" } else { "allocations" };
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: devices used {} {noun} in which loads and stores of the host are not seen ({WATCHING} sees them)",
+            what.join(" and ")
+        );
     }
     if !c.reasons.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));

@@ -38,6 +38,7 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
+use crate::report::format::closing::WATCHING;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
@@ -137,6 +138,11 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "not_modelled": c.not_modelled,
             "unobserved": c.unobserved,
             "unknown_memory": c.unknown_memory,
+            "host_unwatched": {
+                "managed": c.unwatched_managed,
+                "pinned": c.unwatched_pinned,
+                "option": (c.unwatched_managed + c.unwatched_pinned > 0).then_some(WATCHING),
+            },
             "forgotten": c.forgotten,
             "paused": c.paused,
             "findings_dropped": c.findings_dropped,
