@@ -1,0 +1,115 @@
+//! Who is told what launches touch, and the life of a launch that is measured.
+//!
+//! A launch is announced inside the call that makes it. It is told of when the last holder of its
+//! [`LaunchTouched`] lets go: normally the work that ran it. Nobody may let go with a lock of the
+//! simulator held, because the tool may take its time.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch};
+
+use super::pages::TouchedPages;
+use crate::interp::Accesses;
+
+static OBSERVER: AtomicPtr<LaunchObserver> = AtomicPtr::new(std::ptr::null_mut());
+
+fn observer() -> Option<&'static LaunchObserver> {
+    // SAFETY: null, or one that lives as long as the process (`observe`).
+    unsafe { OBSERVER.load(Ordering::Acquire).as_ref() }
+}
+
+/// Makes this one the observer of the process; false when there is another.
+#[cfg(feature = "driver")]
+pub fn observe(observer: &'static LaunchObserver) -> bool {
+    let new = std::ptr::from_ref(observer).cast_mut();
+    OBSERVER.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Whether anybody may want to know.
+pub fn is_observed() -> bool {
+    observer().is_some()
+}
+
+/// Says that a graph is being launched.
+pub fn graph_begins(exec: usize) {
+    if let Some(observer) = observer() {
+        // SAFETY: the observer's own function.
+        unsafe { (observer.graph_begins)(CUgraphExec(exec as *mut _)) };
+    }
+}
+
+/// A launch whose bytes somebody wants.
+pub struct LaunchTouched {
+    observer: &'static LaunchObserver,
+    number: u64,
+    pages: TouchedPages,
+    ended: AtomicBool,
+    failed: AtomicBool,
+}
+
+impl LaunchTouched {
+    /// Announces a launch: number and name of its function, grid and block, the node that it is of
+    /// (or 0). Nothing if nobody wants its bytes.
+    pub fn begin(function: u64, name: &str, (grid, block): ([u32; 3], [u32; 3]), node: usize) -> Option<LaunchTouched> {
+        let observer = observer()?;
+        let name = CString::new(name).ok()?;
+        let node = CUgraphNode(node as *mut _);
+        let launch = ObservedLaunch { function, name: name.as_ptr(), grid, block, node };
+        // SAFETY: all of it lives until the call returns.
+        let number = unsafe { (observer.begins)(&raw const launch) };
+        let (ended, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        (number != 0).then(|| LaunchTouched { observer, number, pages: TouchedPages::new(), ended, failed })
+    }
+
+    /// It may never run: then it touches nothing.
+    pub fn may_be_left_out(self) -> LaunchTouched {
+        self.ended.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// Takes note of what a warp touches.
+    pub fn observe(&self, accesses: &Accesses<'_>) {
+        self.pages.observe(accesses);
+    }
+
+    /// It has run, perhaps not for the last time.
+    pub fn end(&self, failed: bool) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.failed.fetch_or(failed, Ordering::Relaxed);
+    }
+}
+
+impl Drop for LaunchTouched {
+    fn drop(&mut self) {
+        let complete = *self.ended.get_mut() && !*self.failed.get_mut();
+        let (observer, number) = (self.observer, self.number);
+        self.pages.read(|pages| {
+            // SAFETY: the pages live until the call returns.
+            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), complete.into()) }
+        });
+    }
+}
+
+/// The measured launches of one launch of a graph, by their nodes.
+#[derive(Default)]
+pub struct GraphTouched(HashMap<usize, Arc<LaunchTouched>>);
+
+impl GraphTouched {
+    /// Adds the launch of a node.
+    pub fn insert(&mut self, node: usize, launch: LaunchTouched) {
+        self.0.insert(node, Arc::new(launch));
+    }
+
+    /// The launch of a node.
+    pub fn get(&self, node: usize) -> Option<Arc<LaunchTouched>> {
+        self.0.get(&node).cloned()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
