@@ -27,6 +27,6 @@ mod sim_table;
 pub use driver_functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
-pub use sim_measure::{LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage};
+pub use sim_measure::{LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage, launch_end};
 pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimTable};
 pub use types::*;

@@ -38,6 +38,16 @@ pub struct TouchedPage {
     pub bits: *const u32,
 }
 
+/// How launches end.
+pub mod launch_end {
+    /// It failed, or it was dropped.
+    pub const FAILED: i32 = 0;
+    /// It ran.
+    pub const RAN: i32 = 1;
+    /// It is a node in a part of a graph that was left out.
+    pub const LEFT_OUT: i32 = 2;
+}
+
 /// What a tool is asked and told. All functions may be called on any thread, several at a time, and
 /// must call nothing of CUDA.
 #[repr(C)]
@@ -48,9 +58,9 @@ pub struct LaunchObserver {
     /// A kernel has been accepted, inside the call that launches it. Answers the number by which
     /// its bytes are to be told, or 0 when nobody wants them.
     pub begins: unsafe extern "C" fn(*const ObservedLaunch) -> u64,
-    /// A launch has ended, the number, its pages in any order (each kind of a page once) and how
-    /// many. Not complete: it was dropped, or it failed. Told once for each number, at any time
-    /// after `begins`, perhaps before the call has returned.
+    /// A launch has ended: its number, its pages in any order (each kind of a page once), how many,
+    /// and its [`launch_end`]. Told once for each number, at any time after `begins`, perhaps
+    /// before the call has returned.
     pub ended: unsafe extern "C" fn(u64, *const TouchedPage, usize, c_int),
 }
 

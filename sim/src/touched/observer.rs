@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch};
+use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
 
 use super::pages::TouchedPages;
 use crate::interp::Accesses;
@@ -46,7 +46,8 @@ pub struct LaunchTouched {
     observer: &'static LaunchObserver,
     number: u64,
     pages: TouchedPages,
-    ended: AtomicBool,
+    in_body: bool,
+    ran: AtomicBool,
     failed: AtomicBool,
 }
 
@@ -60,14 +61,16 @@ impl LaunchTouched {
         let launch = ObservedLaunch { function, name: name.as_ptr(), grid, block, node };
         // SAFETY: all of it lives until the call returns.
         let number = unsafe { (observer.begins)(&raw const launch) };
-        let (ended, failed) = (AtomicBool::new(false), AtomicBool::new(false));
-        (number != 0).then(|| LaunchTouched { observer, number, pages: TouchedPages::new(), ended, failed })
+        let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let pages = TouchedPages::new();
+        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed })
     }
 
     /// It may never run: then it touches nothing.
     pub fn may_be_left_out(self) -> LaunchTouched {
-        self.ended.store(true, Ordering::Relaxed);
-        self
+        let mut launch = self;
+        launch.in_body = true;
+        launch
     }
 
     /// Takes note of what a warp touches.
@@ -77,18 +80,22 @@ impl LaunchTouched {
 
     /// It has run, perhaps not for the last time.
     pub fn end(&self, failed: bool) {
-        self.ended.store(true, Ordering::Relaxed);
+        self.ran.store(true, Ordering::Relaxed);
         self.failed.fetch_or(failed, Ordering::Relaxed);
     }
 }
 
 impl Drop for LaunchTouched {
     fn drop(&mut self) {
-        let complete = *self.ended.get_mut() && !*self.failed.get_mut();
+        let end = match (*self.failed.get_mut(), *self.ran.get_mut()) {
+            (false, true) => launch_end::RAN,
+            (false, false) if self.in_body => launch_end::LEFT_OUT,
+            _ => launch_end::FAILED,
+        };
         let (observer, number) = (self.observer, self.number);
         self.pages.read(|pages| {
             // SAFETY: the pages live until the call returns.
-            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), complete.into()) }
+            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end) }
         });
     }
 }

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use cuda_sys::{
     CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable,
-    TouchedPage,
+    TouchedPage, launch_end,
 };
+use trace::exact_flags;
 
 use super::graph_launch::{self, SimulatedNode};
 use super::state::{self, Simulated, running};
-use super::tickets::Tickets;
+use super::tickets::{Tickets, Touched};
 use crate::exact::demand::{Demand, MeasuredFunction};
 use crate::exact::glob;
 use crate::exact::runs::{Collector, PAGE_WORDS};
@@ -84,26 +85,28 @@ unsafe extern "C" fn begins(launch: *const ObservedLaunch) -> u64 {
     }
 }
 
-unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, complete: c_int) {
+unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, end: c_int) {
     let Some(simulated) = running() else { return };
     let run = || {
-        let touched = (complete != 0).then(|| {
-            let mut collector = Collector::default();
-            for index in 0..count {
-                // SAFETY: there are so many pages, each with so many words.
-                let (page, bits) = unsafe {
-                    let page = &*pages.add(index);
-                    (page, std::slice::from_raw_parts(page.bits, PAGE_WORDS))
-                };
-                if bits.iter().all(|word| *word == u32::MAX) {
-                    collector.whole(page.address, page.kind);
-                } else {
-                    collector.page(page.address, page.kind, bits);
-                }
+        let mut collector = Collector::default();
+        for index in 0..count {
+            // SAFETY: there are so many pages, each with so many words.
+            let (page, bits) = unsafe {
+                let page = &*pages.add(index);
+                (page, std::slice::from_raw_parts(page.bits, PAGE_WORDS))
+            };
+            if bits.iter().all(|word| *word == u32::MAX) {
+                collector.whole(page.address, page.kind);
+            } else {
+                collector.page(page.address, page.kind, bits);
             }
-            collector.finish()
-        });
-        simulated.ended(number, touched);
+        }
+        let flags = match end {
+            launch_end::RAN => exact_flags::SIMULATED,
+            launch_end::LEFT_OUT => exact_flags::SIMULATED | exact_flags::NOT_RUN,
+            _ => exact_flags::LOST,
+        };
+        simulated.ended(number, Touched { flags, runs: collector.finish() });
     };
     let _ = catch_unwind(AssertUnwindSafe(run));
 }

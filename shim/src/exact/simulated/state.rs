@@ -4,8 +4,6 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use trace::exact_flags;
-
 use super::tickets::{LaunchPlace, Tickets, Touched};
 use crate::exact::demand::Demand;
 use crate::exact::settled::SettledLaunches;
@@ -77,7 +75,6 @@ fn log(place: LaunchPlace, touched: &Touched) {
     if lifecycle::is_running()
         && let Some(core) = core()
     {
-        let flags = if touched.is_some() { 0 } else { exact_flags::LOST };
-        log_exact(core, place.epoch, place.node, flags, touched.as_deref().unwrap_or_default());
+        log_exact(core, place.epoch, place.node, touched.flags, &touched.runs);
     }
 }

@@ -16,8 +16,14 @@ pub struct LaunchPlace {
     pub node: u32,
 }
 
-/// The bytes of a launch; `None` when it did not end well.
-pub type Touched = Option<Vec<ExactRun>>;
+/// The bytes of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Touched {
+    /// `trace::exact_flags`.
+    pub flags: u32,
+    /// The bytes.
+    pub runs: Vec<ExactRun>,
+}
 
 enum Ticket {
     Fresh,
@@ -83,6 +89,10 @@ mod tests {
     use super::*;
     use trace::TimelineId;
 
+    fn touched(flags: u32) -> Touched {
+        Touched { flags, runs: Vec::new() }
+    }
+
     fn place(time: u64) -> LaunchPlace {
         LaunchPlace { epoch: Epoch { timeline: TimelineId(1), time }, node: 0 }
     }
@@ -92,9 +102,9 @@ mod tests {
         let mut tickets = Tickets::default();
         let (one, two) = (tickets.open(), tickets.open());
         assert!(tickets.logged(one, place(1)).is_none() && tickets.any_logged());
-        assert!(tickets.ended(two, Some(Vec::new())).is_none());
-        assert_eq!(tickets.ended(one, None), Some((place(1), None)));
-        assert_eq!(tickets.logged(two, place(2)), Some(Some(Vec::new())));
+        assert!(tickets.ended(two, touched(4)).is_none());
+        assert_eq!(tickets.ended(one, touched(2)), Some((place(1), touched(2))));
+        assert_eq!(tickets.logged(two, place(2)), Some(touched(4)));
         assert!(tickets.open.is_empty());
     }
 
@@ -103,10 +113,10 @@ mod tests {
         let mut tickets = Tickets::default();
         let (one, two) = (tickets.open(), tickets.open());
         tickets.unlogged(one);
-        assert!(tickets.ended(one, None).is_none());
-        assert!(tickets.ended(two, None).is_none());
+        assert!(tickets.ended(one, touched(0)).is_none());
+        assert!(tickets.ended(two, touched(0)).is_none());
         tickets.unlogged(two);
         assert!(tickets.open.is_empty() && !tickets.any_logged());
-        assert!(tickets.ended(two, None).is_none(), "told twice");
+        assert!(tickets.ended(two, touched(0)).is_none(), "told twice");
     }
 }
