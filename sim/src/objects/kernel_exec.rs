@@ -16,6 +16,7 @@ use crate::objects::context::Context;
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
 use crate::sched;
+use crate::touched::LaunchTouched;
 
 /// A module's code as the interpreter runs it.
 pub struct Compiled(Program);
@@ -72,12 +73,13 @@ fn program<'a>(function: &'a Function, module: &'a Module) -> Result<&'a Program
 }
 
 /// The device as a running kernel sees it.
-struct Gpu {
+struct Gpu<'t> {
     ctx: Arc<Context>,
     addresses: Option<Collector>,
+    touched: Option<&'t LaunchTouched>,
 }
 
-impl Device for Gpu {
+impl Device for Gpu<'_> {
     fn allocation(&self, address: u64) -> Option<Extent> {
         let memory = memory::get();
         let space = memory.space;
@@ -148,12 +150,15 @@ impl Device for Gpu {
     }
 
     fn observing(&self) -> bool {
-        self.addresses.is_some()
+        self.addresses.is_some() || self.touched.is_some()
     }
 
     fn observe(&self, accesses: &Accesses<'_>) {
         if let Some(addresses) = &self.addresses {
             addresses.observe(accesses);
+        }
+        if let Some(touched) = self.touched {
+            touched.observe(accesses);
         }
     }
 
@@ -205,10 +210,20 @@ fn shared_unit() -> u32 {
     if config::get_or_default().arch >= 80 { 128 } else { 256 }
 }
 
-/// Runs a kernel to its end.
-pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
+/// Runs a kernel to its end; `touched`: what wants to know its bytes.
+pub fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
+    let ran = execute(function, launch, touched);
+    if let Some(touched) = touched {
+        touched.end(ran.is_err());
+    }
+    ran
+}
+
+fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
     let module = function.module()?;
     if module.code.stand_in {
+        // It did nothing, which says nothing of what it touches.
+        touched.inspect(|touched| touched.end(true));
         return Ok(());
     }
     let program = program(function, &module)?;
@@ -223,7 +238,7 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
         cooperative: launch.cooperative,
         ..interp::Launch::default()
     };
-    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new() };
+    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new(), touched };
     let native = module.code.natives.get(&function.name);
     if let Some(native) = native
         && !device.observing()
@@ -232,17 +247,14 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     }
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let ran = interp::run(program, kernel, &launch, &device, workers);
+    let observing = device.observing();
     if let Some(addresses) = device.addresses {
         let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };
         addresses.finish(&function.name, &launch, place, ran.is_ok());
-        if let (Some(native), Ok(())) = (native, &ran) {
-            return native_kernel::run(
-                native,
-                &function.name,
-                &launch.params,
-                &Gpu { ctx: module.ctx.clone(), addresses: None },
-            );
-        }
+    }
+    if let (true, Some(native), Ok(())) = (observing, native, &ran) {
+        let device = Gpu { ctx: module.ctx.clone(), addresses: None, touched: None };
+        return native_kernel::run(native, &function.name, &launch.params, &device);
     }
     ran.map_err(|fault| {
         match &fault.kind {
