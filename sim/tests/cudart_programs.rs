@@ -115,6 +115,22 @@ fn what_is_not_ordered_happens_both_ways() {
 }
 
 #[test]
+fn textures_are_the_same_to_both_kinds_of_code() {
+    let program = compile(&own("texture_forms.cu"), &["-w"]);
+    let [ptx, machine] = ["code=ptx", "code=sass"].map(|options| {
+        let output = run(&mut start(&program, options));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    for (ptx, machine) in ptx.lines().zip(machine.lines()) {
+        assert_eq!(ptx, machine);
+    }
+    // With the handle as an argument and out of a table.
+    let (same, differs) = (ptx.matches(" same ").count(), ptx.matches(" differs ").count());
+    assert_eq!((ptx.lines().count(), same, differs), (machine.lines().count(), 215, 0), "{ptx}");
+}
+
+#[test]
 fn a_wrong_option_fails_and_says_so() {
     let program = compile(&own("order.cu"), &[]);
     let output = start(&program, "schedule=fastest").output().unwrap();

@@ -3,10 +3,10 @@
 use kernels::ptx::Type;
 use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, Opcode};
 
-use super::operands::SCRATCH;
-use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::compile::load_store::atomic_by_name;
+use crate::interp::compile_sass::operands::SCRATCH;
+use crate::interp::compile_sass::{Result, Translation};
 use crate::interp::exec::control;
 use crate::interp::exec::per_lane::op2;
 use crate::interp::exec_sass::memory;
@@ -46,7 +46,7 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<InstFn> {
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
-    pub(super) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
+    pub(in crate::interp::compile_sass) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
         match i.op {
             Opcode::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 } => {
                 // Each active lane adds one.
