@@ -10,8 +10,7 @@ use crate::access_log::Collector;
 use crate::config;
 use crate::interp::{self, Accesses, Device, Extent, Fault, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::address_space::{GRANULE, Page};
-use crate::memory::texture;
-use crate::memory::{self, Allocation, AllocationKind, registered_view};
+use crate::memory::{self, Allocation, AllocationKind, registered_view, texture, texture_access};
 use crate::objects::context::Context;
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
@@ -146,7 +145,7 @@ impl Device for Gpu<'_> {
     }
 
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-        texture::serve(request)
+        texture_access::serve(request)
     }
 
     fn observing(&self) -> bool {
