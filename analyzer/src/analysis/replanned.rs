@@ -60,6 +60,8 @@ impl Analysis {
         twin.release();
         std::mem::swap(&mut twin.names, &mut self.names);
         std::mem::swap(&mut twin.code, &mut self.code);
+        // What the twin repeated is no launch of the program.
+        drop(self.code.counted());
         (std::mem::take(&mut twin.findings), twin.take_replan().unwrap_or_default())
     }
 
@@ -78,7 +80,13 @@ impl Analysis {
                     held.extend((!apart).then_some(block.event));
                     apart
                 });
-                held.into_iter().for_each(|event| self.add_wait(stream, event, thread));
+                for event in held {
+                    // A pool hands such a block out when it has seen the event complete.
+                    match stream.is_none() {
+                        true => drop(self.ordering.apply(&Op::EventReached { event, record: 1 }, thread)),
+                        false => self.add_wait(stream, event, thread),
+                    }
+                }
             }
             _ => {}
         }

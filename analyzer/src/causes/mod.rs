@@ -95,7 +95,8 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
             finding.cause.clone_from(&cause.fingerprint);
         }
     }
-    causes.retain(|cause| outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
+    // A wait that is needed only once the others are there has no finding of its own yet.
+    causes.retain(|cause| cause.tried || outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
     outcome.causes = causes;
     let identities = |wanted: &dyn Fn(usize) -> bool| {
         let mut list: Vec<Identity> = Vec::new();

@@ -399,7 +399,12 @@ fn causes<'a>(
             }
         };
         let both = waits.iter().position(|wait| needs(wait) && by_place(wait));
-        both.or_else(|| waits.iter().position(by_place)).or_else(|| waits.iter().position(needs))
+        // Several waits may order it only together: one that touches its places stands for them.
+        let touches = |wait: &AddedWait| wait.before == own.before || wait.after == own.after;
+        both.or_else(|| waits.iter().position(by_place))
+            .or_else(|| waits.iter().position(needs))
+            .or_else(|| waits.iter().position(touches))
+            .or_else(|| (!waits.is_empty()).then_some(0))
     };
     findings.iter().map(of).collect()
 }

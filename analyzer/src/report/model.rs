@@ -166,7 +166,7 @@ impl Report {
         }
         let of = |cause: &RootCause| self.findings.iter().filter(|f| f.cause == cause.fingerprint).count();
         let mut sized: Vec<(usize, RootCause)> = self.causes.iter().map(|cause| (of(cause), cause.clone())).collect();
-        sized.retain(|(findings, _)| *findings > 0);
+        sized.retain(|(findings, cause)| *findings > 0 || cause.tried);
         sized.sort_by_key(|(findings, _)| std::cmp::Reverse(*findings));
         self.causes = sized.into_iter().map(|(_, cause)| cause).collect();
         if let Some(mended) = &mut self.mended {

@@ -237,10 +237,10 @@ impl Program {
         let mut buffer = vec![0; 1 << 16];
         let len = record.encode(&mut buffer).expect("fits");
         buffer.truncate(len);
+        self.kept.keep(&buffer);
         match &mut self.tape {
             Some(tape) => tape.push(buffer),
             None => {
-                self.kept.keep(&buffer);
                 self.analysis.feed(&Record::decode(&buffer).expect("decodes"));
             }
         }
