@@ -41,6 +41,10 @@ impl Analysis {
         if !in_the_act && self.touches.is_reported(&watch.work) {
             return;
         }
+        // The shim has asked its own order. An added wait may have changed the answer.
+        if self.replan.is_some() && self.ordering.host_saw(watch.work.epoch) {
+            return;
+        }
         let cause = if in_the_act { Cause::Host } else { Cause::HostBetween };
         let access = Access {
             epoch,

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::cause::RootCause;
 use crate::report::format::programs;
 use crate::report::model::{GateStatus, Report};
 use crate::report::words::counted;
@@ -24,6 +25,10 @@ pub fn summary(report: &Report) -> String {
         counted(occurrences, "occurrence", "occurrences"),
         counted(report.processes.len() as u64, "process", "processes"),
     );
+    let causes = report.causes_of(report.failures()).len();
+    if causes > 0 {
+        let _ = write!(line, ", {}", counted(causes as u64, "cause", "causes"));
+    }
     if latent > 0 {
         let _ = write!(line, ", {latent} latent");
     }
@@ -39,6 +44,38 @@ pub fn summary(report: &Report) -> String {
     if suppressed > 0 {
         let _ = write!(line, ", {suppressed} suppressed");
     }
+    line
+}
+
+/// What was tried to mend the findings of the run, as a line.
+pub fn trial(report: &Report) -> String {
+    let Some(m) = &report.mended else { return String::new() };
+    if !m.skipped.is_empty() {
+        return format!(
+            "streamsan: NOTE: the mending waits were not tried: {}; record the run (-o FILE) and check the trace\n",
+            m.skipped
+        );
+    }
+    if m.waits == 0 {
+        return String::new();
+    }
+    let is_wait = |cause: &&RootCause| matches!(cause.kind, "missing-wait" | "missing-host-wait");
+    let what =
+        if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
+    let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
+    let findings = counted(m.findings, "finding remains", "findings remain");
+    let mut line = format!("streamsan: TRIED: with {these} {} of {findings}", m.remain);
+    if m.fresh > 0 {
+        let _ = write!(line, " and {} new", counted(m.fresh, "is", "are"));
+    }
+    match m.blocked {
+        0 => line.push_str(", no deadlock, no wait on a later record"),
+        _ => line.push_str(", but a wait may never end, behind a value that is written later"),
+    }
+    if m.waits > 1 && m.smallest {
+        line.push_str("; none of them can be left out");
+    }
+    line.push('\n');
     line
 }
 
