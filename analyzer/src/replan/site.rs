@@ -60,7 +60,8 @@ impl OpSite {
             Op::Prefetch { stream, .. } => (OpClass::Discard, stream),
             Op::GraphLaunch { stream, .. } => (OpClass::Graph, stream),
             Op::EventRecord { stream, .. } => (OpClass::Record, stream),
-            Op::HostAccess { .. } => (OpClass::Host, StreamId::NONE),
+            Op::HostAccess { .. } | Op::HostTouch { .. } => (OpClass::Host, StreamId::NONE),
+            Op::HostTransfer { request, .. } => (OpClass::Host, request),
             _ => return None,
         };
         Some((Self { stack, kernel: launched, class }, stream))
@@ -86,7 +87,7 @@ impl OpSite {
             Cause::Alloc => OpClass::Alloc,
             Cause::Free => OpClass::Free,
             Cause::Discard => OpClass::Discard,
-            Cause::Host | Cause::HostBetween => OpClass::Host,
+            Cause::Host | Cause::HostBetween | Cause::Message => OpClass::Host,
         };
         Self { stack: site.stack, kernel: site.kernel, class }
     }

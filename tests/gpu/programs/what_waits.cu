@@ -7,6 +7,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <functional>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -53,7 +55,37 @@ static void row(const char *name, cudaStream_t busy, const std::function<void()>
     CHECK(cudaDeviceSynchronize());
 }
 
+/// Another process's memory: as many handles as asked for, until it is told to end.
+struct Exporter {
+    enum { COUNT = 3 };
+    cudaIpcMemHandle_t handles[COUNT];
+    int stop;
+    pid_t pid;
+
+    /// To be called before this process uses CUDA.
+    Exporter() {
+        int back[2], forth[2];
+        if (pipe(back) || pipe(forth)) exit(1);
+        stop = forth[1];
+        if ((pid = fork()) == 0) {
+            close(forth[1]);
+            for (auto &handle : handles) {
+                void *p;
+                CHECK(cudaMalloc(&p, 4 << 20));
+                CHECK(cudaIpcGetMemHandle(&handle, p));
+            }
+            char end;
+            if (write(back[1], handles, sizeof handles) != sizeof handles) _exit(1);
+            (void)!read(forth[0], &end, 1);
+            _exit(0);
+        }
+        if (read(back[0], handles, sizeof handles) != sizeof handles) exit(1);
+    }
+    ~Exporter() { close(stop), waitpid(pid, nullptr, 0); }
+};
+
 int main() {
+    Exporter exporter;
     cudaStream_t b, c, n;
     CHECK(cudaStreamCreate(&b));
     CHECK(cudaStreamCreate(&c));
@@ -129,6 +161,9 @@ int main() {
         row(label("cuMemUnmap"), on.stream, [&] { DO(p_cuMemMap(va, page, 0, handle, 0)); DO(p_cuMemUnmap(va, page)); });
         row(label("cuMemSetAccess"), on.stream, [&] { DO(p_cuMemMap(va, page, 0, handle, 0)); DO(p_cuMemSetAccess(va, page, &access, 1)); });
         DO(p_cuMemUnmap(va, page));
+        void *imported;
+        CHECK(cudaIpcOpenMemHandle(&imported, exporter.handles[&on - busy], cudaIpcMemLazyEnablePeerAccess));
+        row(label("cudaIpcCloseMemHandle"), on.stream, [&] { CHECK(cudaIpcCloseMemHandle(imported)); });
         row(label("cudaStreamDestroy"), on.stream, [&] { cudaStream_t s; CHECK(cudaStreamCreate(&s)); CHECK(cudaStreamDestroy(s)); });
     }
     row("record on c after wait(0, completed event), b busy", b, [&] {
