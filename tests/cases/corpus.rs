@@ -4,8 +4,8 @@
 //! They are built as `nvcc` does it by itself, with NVIDIA's static runtime inside; the samples and
 //! the schedules have the shared one. Each runs twice: its PTX, then its machine code for 8.0.
 //!
-//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of a
-//! launch must hold all that it touched.
+//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of
+//! a launch must hold all that it touched.
 //!
 //! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
 //! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same

@@ -3,8 +3,8 @@
 //! a second time with the argument `racy`, which leaves out one piece of synchronisation; what they
 //! compute then is nobody's business, the verdict is.
 //!
-//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of a
-//! launch must hold all that it touched.
+//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of
+//! a launch must hold all that it touched.
 //!
 //! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
 //! `python3 tests/gpu check --samples` runs the same programs on a real GPU.

@@ -51,8 +51,8 @@ impl Analysis {
         let number = node.map_or(0, |(_, index)| index + 1);
         let mut touched = self.pending.touched(context.origin.epoch, number);
         // The API reports the whole size of a copy that reads less and fills the rest with zeros
-        // (CUDA 13.0).
-        if let Some(touched) = touched.as_mut().filter(|touched| !touched.is_simulated())
+        // (CUDA 13.0), and so does the simulated GPU.
+        if let Some(touched) = &mut touched
             && self.code.copies_in_part(kernel, def, arch)
         {
             measured::bound_reads(&mut touched.runs);

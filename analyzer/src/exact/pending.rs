@@ -29,7 +29,7 @@ pub struct MeasuredLaunch {
 }
 
 impl MeasuredLaunch {
-    /// Whether a simulated GPU saw each access as it was made.
+    /// Whether a simulated GPU told them, which misses none.
     pub fn is_simulated(&self) -> bool {
         self.flags & exact_flags::SIMULATED != 0
     }

@@ -185,7 +185,7 @@ fn programs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
             if cases.is_empty() || needs.contains("heavy") {
                 continue;
             }
-            let program = compiled(&file, &needs).map_err(|why| anyhow!("{name}: {why}"))?;
+            let program = compiled(group, &file, &needs).map_err(|why| anyhow!("{name}: {why}"))?;
             for (code, case) in ["ptx", "sass"].into_iter().flat_map(|code| cases.iter().map(move |case| (code, case)))
             {
                 let mut command = vec![program.display().to_string()];
@@ -218,9 +218,14 @@ fn cases(group: &str, name: &str) -> Vec<&'static str> {
     }
 }
 
-fn compiled(file: &Path, needs: &str) -> Result<PathBuf, String> {
+/// As the tests compile it, so that it is compiled once.
+fn compiled(group: &str, file: &Path, needs: &str) -> Result<PathBuf, String> {
     let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
-    let mut extra = vec!["-std=c++17"];
+    let (runtime, mut extra) = match group {
+        "samples" => ("shared", Vec::new()),
+        "corpus" => ("static", Vec::new()),
+        _ => ("static", vec!["-std=c++17"]),
+    };
     if needs.contains("driver-api") {
         extra.extend(link.iter().map(String::as_str));
     }
@@ -228,7 +233,7 @@ fn compiled(file: &Path, needs: &str) -> Result<PathBuf, String> {
         // The last one counts.
         extra.push("-arch=sm_90");
     }
-    build::cuda_program(file, "shared", &extra)
+    build::cuda_program(file, runtime, &extra)
 }
 
 /// Runs one; how each of its kernels was predicted.
