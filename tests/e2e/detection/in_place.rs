@@ -106,7 +106,12 @@ fn what_nothing_watches_is_said() {
         let path = json.to_string_lossy().into_owned();
         let ended = case(&program, &[options, &["--json", &path]].concat(), &[name, "fixed"]);
         assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
-        assert_eq!(ended.err.contains("--sim --host-accesses sees them"), managed + pinned > 0, "{name}: {}", ended.err);
+        assert_eq!(
+            ended.err.contains("--sim --host-accesses sees them"),
+            managed + pinned > 0,
+            "{name}: {}",
+            ended.err
+        );
         let text = std::fs::read_to_string(&json).expect("a report");
         let report: Value = serde_json::from_str(&text).expect("JSON");
         let unwatched = &report["coverage"]["host_unwatched"];
