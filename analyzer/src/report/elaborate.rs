@@ -3,11 +3,13 @@
 //! Owns the naming of things and the advice on the missing synchronisation. Runs for findings only,
 //! so it may be slow. Does not print.
 
+use crate::detect::confidence::is_staged_copy;
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Hazard;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::report::call_site::site;
+use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
 use crate::state::names::Names;
@@ -322,10 +324,10 @@ impl Elaborator<'_> {
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
         }
-        if crate::detect::confidence::is_staged_copy(&previous.call, &race.previous) {
+        if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
             s.facts.push(format!(
-                "{} from pageable memory has read its source when it returns. Its bytes may still be on their way to the device: \
-                 CUDA's \"API synchronization behavior\", rule C3 of order-rules.md. --no-pageable-copies takes it to be over.",
+                "{} {STAGED}, but its bytes may still be on their way to the device: CUDA's \"API synchronization \
+                 behavior\", rule C3 in docs/reference/order-rules.md. --no-pageable-copies takes such copies to be over.",
                 previous.call
             ));
         }

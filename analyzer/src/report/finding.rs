@@ -11,6 +11,9 @@ use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
 
+/// What a report says of a copy that may not be over when it returns, behind the function's name.
+pub const STAGED: &str = "from pageable memory has read its source when it returns";
+
 /// The kind of a side of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Actor {

@@ -7,7 +7,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 use trace::{HostFuncId, Op, Region};
@@ -15,7 +15,7 @@ use trace::{HostFuncId, Op, Region};
 use super::holds::{self, PAGE};
 use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
 use super::single_step;
-use crate::real::driver_mapping;
+use crate::real::{driver_mapping, elf};
 use crate::runtime::{guard, lifecycle, thread_state};
 use crate::stack::frames::{self, Depth, Frames};
 use crate::stack::native::is_readable_range;
@@ -106,6 +106,18 @@ static QUEUE: Queue = Queue {
     locked: AtomicBool::new(false),
 };
 
+/// Where the C library is.
+static LIBRARY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Finds out what the handler cannot. Not for signal handlers.
+pub fn prepare() {
+    if LIBRARY[1].load(Ordering::Relaxed) == 0 {
+        let library = elf::object_of(libc::getpid as *const () as usize);
+        LIBRARY[0].store(library.start as u64, Ordering::Relaxed);
+        LIBRARY[1].store(library.end as u64, Ordering::Relaxed);
+    }
+}
+
 fn with_entries<T>(run: impl FnOnce(*mut Entry) -> T) -> T {
     let mut before = 0_u64;
     mask(libc::SIG_SETMASK, Some(!0), Some(&mut before));
@@ -175,6 +187,11 @@ fn note(place: Place, address: u64, in_handler: bool) -> bool {
         frames.skip_one();
     }
     let foreign = is_of_driver(&place, frames);
+    // One `memmove` touches from many of its instructions: the program's line is what they share.
+    let library = LIBRARY[0].load(Ordering::Relaxed)..LIBRARY[1].load(Ordering::Relaxed);
+    if library.contains(&place.instruction) {
+        frames.skip_one();
+    }
     with_entries(|_| {
         // SAFETY: the lock is held, and the entry is ours.
         unsafe {
@@ -269,7 +286,7 @@ pub fn given(start: u64, end: u64, writes: bool) {
     if !holds::holds(start, end, writes) {
         return;
     }
-    holds::give(start, end);
+    holds::give(start, end, guard::thread_number());
     if !lifecycle::is_forked() && !guard::is_inside() {
         let (thread, func) = (guard::thread_number(), thread_state::with(|thread| thread.host_function.get()));
         let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start };

@@ -7,8 +7,8 @@
 //! ([`super::held_touches`]).
 //!
 //! A page is open while one instruction of a thread touches it ([`super::single_step`]); until the
-//! next call where that cannot be or has been done often enough; and for good once the kernel was
-//! given its address, because it may use it at any time and would answer `EFAULT`.
+//! next call where that cannot be or has been done often enough; and until the next call of the same thread
+//! when that has given its address to the kernel, which would answer `EFAULT`.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -69,8 +69,8 @@ enum Why {
     Stepped(u32),
     /// Until the next call.
     Call,
-    /// The kernel may have its address.
-    Given,
+    /// The kernel may have its address, from this thread.
+    Given(u32),
 }
 
 #[derive(Clone, Copy)]
@@ -107,7 +107,7 @@ static TABLE: Table = Table {
     locked: AtomicBool::new(false),
 };
 
-/// Pages that are open until the next call.
+/// Pages that are open until a call.
 #[unsafe(link_section = "streamsan_state")]
 pub static OPEN_PAGES: AtomicU32 = AtomicU32::new(0);
 static STEPPED: AtomicU64 = AtomicU64::new(0);
@@ -158,21 +158,20 @@ impl Pages {
 
     fn open(&mut self, page: u64, why: Why) {
         protect(page, page + PAGE, Level::Free);
+        let stays = !matches!(why, Why::Stepped(_));
         if let Some(known) = self.opened(page) {
-            if why == Why::Given {
-                if known.why == Why::Call {
-                    OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
-                }
+            // What a thread waits in the kernel for stays open longest.
+            if stays && !matches!(known.why, Why::Given(_)) {
+                let counted = known.why == Why::Call;
                 known.why = why;
+                OPEN_PAGES.fetch_add(u32::from(!counted), Ordering::AcqRel);
             }
             return;
         }
         // Without room the page stays open until a hold of it begins or ends.
         if let Some(free) = self.open.iter_mut().find(|open| open.why == Why::No) {
             *free = OpenPage { at: page, why };
-            if why == Why::Call {
-                OPEN_PAGES.fetch_add(1, Ordering::AcqRel);
-            }
+            OPEN_PAGES.fetch_add(u32::from(stays), Ordering::AcqRel);
         }
     }
 
@@ -224,21 +223,20 @@ pub fn renew() {
 pub fn forget(start: u64, end: u64) {
     with_pages(|pages| {
         for open in pages.open.iter_mut().filter(|open| open.why != Why::No && start <= open.at && open.at < end) {
-            if open.why == Why::Call {
-                OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
-            }
+            OPEN_PAGES.fetch_sub(u32::from(!matches!(open.why, Why::Stepped(_))), Ordering::AcqRel);
             open.why = Why::No;
         }
     });
 }
 
-/// Closes the pages that were open until the next call.
+/// Closes the pages that were open until the next call, and those that this thread has given to
+/// the kernel: it is back.
 #[cold]
-pub fn close() {
+pub fn close(thread: u32) {
     with_pages(|pages| {
         for index in 0..OPEN {
             let page = pages.open[index];
-            if page.why == Why::Call {
+            if page.why == Why::Call || page.why == Why::Given(thread) {
                 pages.open[index].why = Why::No;
                 OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
                 pages.apply(page.at, page.at + PAGE);
@@ -298,13 +296,13 @@ pub fn stepped(page: u64) {
     });
 }
 
-/// Opens the pages of these bytes for good: the kernel gets their address.
-pub fn give(start: u64, end: u64) {
+/// Opens the pages of these bytes: the kernel gets their address from this thread.
+pub fn give(start: u64, end: u64, thread: u32) {
     with_pages(|pages| {
         let mut page = start & !(PAGE - 1);
         while page < end {
             if pages.level(page) != Level::Free {
-                pages.open(page, Why::Given);
+                pages.open(page, Why::Given(thread));
             }
             page += PAGE;
         }

@@ -84,7 +84,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             core.log_touches();
         }
         if holds::OPEN_PAGES.load(Ordering::Relaxed) != 0 {
-            holds::close();
+            holds::close(inside.thread());
         }
         op(&mut cx);
         cx.token

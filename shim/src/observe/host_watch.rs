@@ -157,6 +157,7 @@ impl Cx<'_> {
             return;
         }
         single_step::prepare();
+        touches::prepare();
         let Some(mut shared) = core.lock() else { return };
         shared.watches.in_place.add(ptr, end, kind);
         drop(shared);

@@ -319,7 +319,8 @@ fn protected_pages_are_invisible_to_the_program() {
     for function in ["uploads", "registered", "mapped", "columns", "small", "moves", "altstacks"] {
         assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
     }
-    assert_eq!(findings.len(), 22, "{lines:#?}");
+    // `memmove` both loads and stores.
+    assert_eq!(findings.len(), 23, "{lines:#?}");
 }
 
 #[test]

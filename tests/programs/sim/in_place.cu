@@ -126,6 +126,7 @@ static void copy_in() {
     int *device;
     CHECK(cudaMalloc(&device, n * sizeof(int)));
     CHECK(cudaMemset(device, 1, n * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
     p = managed();
     CHECK(cudaMemcpyAsync(p, device, half * sizeof(int), cudaMemcpyDefault, s));
     wait();

@@ -7,6 +7,7 @@
 use crate::detect::confidence::Confidence;
 use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
+use crate::report::finding::STAGED;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
@@ -153,6 +154,10 @@ fn doubt(f: &Finding) -> Option<&'static str> {
         }
         _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
         _ if either("bound") => Some("only an upper bound of the bytes is known"),
+        _ if f.synchronisation.facts.iter().any(|fact| fact.contains(STAGED)) => {
+            Some("drivers often finish such a copy before it returns, and CUDA does not promise it")
+        }
+        _ if f.host => Some("the host may have learned through memory that the previous access was over"),
         _ => Some("the two patterns are too irregular to be compared byte by byte"),
     }
 }
