@@ -2,5 +2,6 @@
 
 mod exact;
 mod host_order;
+mod instrumented;
 mod ipc;
 mod random;
