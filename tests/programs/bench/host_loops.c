@@ -1,6 +1,6 @@
 /* Loops of the host that wait for memory, in nanoseconds an element (processor time, the best of some passes), as JSON:
  * `ordinary` over memory of malloc, `idle` over managed memory that nothing uses, `busy` over managed
- * memory while work is pending. Without the argument `cuda` only the first. scripts/bench --host compiles it
+ * memory while work is pending, `beside` over memory of malloc meanwhile. Without the argument `cuda` only the first. scripts/bench --host compiles it
  * plainly and with -fsanitize=thread. */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -76,6 +76,8 @@ int main(int argc, char **argv) {
         /* Nobody waits for this. */
         if (upload(there, memory, 4096, NULL)) return 3;
         measure("busy", get_managed);
+        printf(", ");
+        measure("beside", malloc);
     }
     printf("}\n");
     return 0;
