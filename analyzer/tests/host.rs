@@ -183,3 +183,133 @@ fn wild_numbers_do_no_harm() {
     p.does("", Op::HostAccess { watch: u32::MAX, start: u64::MAX, end: 0, writes: false, in_the_act: true });
     p.does("", Op::HostAccess { watch: 1, start: 0, end: u64::MAX, writes: true, in_the_act: false });
 }
+
+fn touch(p: &mut Program, region: Region, writes: bool, atomic: bool, polled: bool) {
+    p.does("", Op::HostTouch { region, writes, atomic, polled, func: HostFuncId::NONE });
+}
+
+/// A kernel on stream A that writes the first half of managed memory.
+fn computing() -> Program {
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    p.go(A, PINNED, &[writes(0, Shape::Exact(0, N / 2))]);
+    p
+}
+
+#[test]
+fn a_touch_of_what_a_kernel_still_writes() {
+    let mut p = computing();
+    p.line(71);
+    touch(&mut p, Region::linear(PINNED + 16, 4), false, false, false);
+    let f = p.finds("read-after-write certain");
+    assert!(f.host);
+    assert_eq!((f.from, f.to, f.access.stack[0].line), (16, 20, Some(71)));
+    let mut p = computing();
+    touch(&mut p, Region::linear(PINNED + 16, 4), true, false, false);
+    p.finds("write-after-write certain");
+}
+
+#[test]
+fn touches_that_race_with_nothing() {
+    let mut p = computing();
+    touch(&mut p, Region::linear(PINNED + N / 2, N / 2), true, false, false);
+    p.sync(A);
+    touch(&mut p, Region::linear(PINNED, N), true, false, false);
+    p.silent();
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    touch(&mut p, Region::linear(PINNED, N), true, false, false);
+    p.go(A, PINNED, &[reads(0, Shape::Exact(0, N))]);
+    touch(&mut p, Region::linear(PINNED, N), false, false, false);
+    p.silent();
+}
+
+#[test]
+fn other_members_of_the_same_structures_are_other_bytes() {
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    p.go(A, PINNED, &[writes(0, Shape::Strided { lo: 0, width: 4, stride: 16, count: 64 })]);
+    touch(&mut p, Region::pitched(PINNED + 8, 4, 64, 16), true, false, false);
+    p.silent();
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    p.go(A, PINNED, &[writes(0, Shape::Strided { lo: 0, width: 4, stride: 16, count: 64 })]);
+    touch(&mut p, Region::pitched(PINNED + 2, 4, 64, 16), true, false, false);
+    p.finds("write-after-write certain");
+}
+
+#[test]
+fn a_flag_that_is_polled_may_tell_of_what_came_before_it() {
+    for (atomic, polled) in [(true, false), (false, true)] {
+        let mut p = computing();
+        p.go(A, PINNED, &[writes(0, Shape::Exact(N - 4, N))]);
+        touch(&mut p, Region::linear(PINNED + N - 4, 4), false, atomic, polled);
+        touch(&mut p, Region::linear(PINNED, 64), false, false, false);
+        p.silent();
+    }
+    // Another stream's work is not told of, nor what comes behind the flag.
+    let mut p = computing();
+    p.alloc(PINNED + (1 << 20), N, MemoryKind::Managed);
+    p.go(B, PINNED + (1 << 20), &[writes(0, Shape::Exact(0, 4))]);
+    touch(&mut p, Region::linear(PINNED + (1 << 20), 4), false, true, false);
+    touch(&mut p, Region::linear(PINNED, 64), false, false, false);
+    p.finds("read-after-write certain");
+}
+
+#[test]
+fn atomic_operations_of_both_sides_are_no_race() {
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    p.go(A, PINNED, &[atomics(0, Shape::Exact(0, 4))]);
+    touch(&mut p, Region::linear(PINNED, 4), true, true, false);
+    p.silent();
+    let mut p = computing();
+    touch(&mut p, Region::linear(PINNED, 4), true, true, false);
+    p.finds("read-after-write certain");
+}
+
+#[test]
+fn the_instruction_and_its_bytes_are_one_finding() {
+    let mut p = copying();
+    touch(&mut p, Region::linear(PINNED + 256, 4), true, false, false);
+    changed(&mut p, 1);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn a_host_function_may_touch_what_came_before_it_in_its_stream() {
+    let function = |p: &mut Program, stream| {
+        p.does("cudaLaunchHostFunc", Op::HostFunc { stream, func: HostFuncId(1), address: 1 });
+    };
+    let runs = |p: &mut Program| {
+        p.does("", Op::HostFuncRun { func: HostFuncId(1), done: false });
+        let region = Region::linear(PINNED, 64);
+        p.does("", Op::HostTouch { region, writes: false, atomic: false, polled: false, func: HostFuncId(1) });
+    };
+    let mut p = computing();
+    function(&mut p, A);
+    // Behind it, but enqueued before it runs.
+    p.go(A, PINNED, &[writes(0, Shape::Exact(0, N))]);
+    runs(&mut p);
+    p.silent();
+    let mut p = computing();
+    function(&mut p, B);
+    runs(&mut p);
+    p.finds("read-after-write certain");
+    // Work that is enqueued later on another stream is not ordered with it either.
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::Managed);
+    function(&mut p, B);
+    runs(&mut p);
+    p.go(A, PINNED, &[writes(0, Shape::Exact(0, N))]);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn wild_touches_do_no_harm() {
+    let mut p = computing();
+    let wild = Region { height: u32::MAX, depth: u32::MAX, pitch: u64::MAX, ..Region::linear(u64::MAX - 1, u64::MAX) };
+    touch(&mut p, wild, true, true, true);
+    touch(&mut p, Region::linear(0, u64::MAX), false, false, false);
+    p.does("", Op::HostFuncRun { func: HostFuncId(7), done: true });
+}

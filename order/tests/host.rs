@@ -233,6 +233,35 @@ fn a_host_function_runs_in_stream_order_and_is_not_the_host() {
     assert!(w.engine.host_function(HostFuncId(1)).is_none());
 }
 
+/// `cuLaunchHostFunc`: a load or store inside it is ordered as the function is.
+#[test]
+fn what_a_host_function_touches_is_ordered_as_the_function_is() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    assert!(w.engine.host_knows_all());
+    let before = w.launch(a);
+    assert!(!w.engine.host_knows_all());
+    let f = w.op(Op::HostFunc { stream: a, func: HostFuncId(1), address: 1 });
+    let other = w.launch(b);
+    let frontier = w.engine.times();
+    assert!(frontier[other.timeline.0 as usize] >= other.time && frontier[f.timeline.0 as usize] >= f.time);
+    w.op(Op::HostFuncRun { func: HostFuncId(1), done: false });
+    let touch = |func| {
+        let region = Region::linear(8, 4);
+        Op::HostTouch { region, writes: true, atomic: false, polled: false, func }
+    };
+    assert_eq!(w.op(touch(HostFuncId(1))), f);
+    assert!(w.after(before) && !w.after(other));
+    w.op(touch(HostFuncId::NONE));
+    assert!(!w.after(before), "the host itself has waited for nothing");
+    w.sync_stream(a);
+    assert!(!w.engine.host_knows_all());
+    w.sync_stream(b);
+    assert!(w.engine.host_knows_all());
+    w.op(touch(HostFuncId::NONE));
+    assert!(w.after(before) && w.after(other));
+}
+
 /// `cuLaunchHostFunc`: what it stores for the host is the program's own protocol, hence an option.
 #[test]
 fn a_host_function_may_count_as_a_message_to_the_host() {

@@ -182,3 +182,21 @@ pub fn cuda_program_with(file: &Path, included: &[&Path], cudart: &str, extra: &
     let inputs: Vec<&Path> = [file].into_iter().chain(included.iter().copied()).collect();
     cached(&name, &toolkit.join("bin/nvcc"), &args, &inputs)
 }
+
+/// Compiles a CUDA program in two steps, with these options (`-Xcompiler=...`) for the first and the
+/// others for the second.
+pub fn sanitized_program(file: &Path, extra: &[&str]) -> Result<PathBuf, String> {
+    let toolkit = toolkit().map_err(str::to_owned)?;
+    let nvcc = format!("'{}' -O2 -g -arch=sm_80 -cudart shared", toolkit.join("bin/nvcc").display());
+    let folders = [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")];
+    let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
+    let (compile, link): (Vec<&str>, Vec<&str>) = extra.iter().partition(|option| option.starts_with("-Xcompiler"));
+    let script = format!(
+        "made='{{out}}'.o; {nvcc} {} -c '{}' -o \"$made\"; {nvcc} \"$made\" -o '{{out}}' {folders} {}",
+        compile.join(" "),
+        file.display(),
+        link.join(" "),
+    );
+    let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    cached(&name, Path::new("sh"), &["-ec".into(), script], &[file])
+}

@@ -6,7 +6,7 @@
 //! [`crate::ingest`].
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
-//! program, `dynamic_section` which libraries it loads, `simulator` and `soname` prepare the
+//! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is instrumented, `simulator` and `soname` prepare the
 //! libraries it is to load, `server` opens the socket, and `process` starts the program and passes
 //! on how it ends.
 //!
@@ -24,6 +24,7 @@ pub mod dynamic_section;
 pub mod executable;
 pub mod node;
 pub mod process;
+pub mod sanitized;
 pub mod server;
 pub mod simulator;
 pub mod soname;

@@ -12,8 +12,9 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use crate::launcher::descendants;
+use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
+use crate::launcher::{descendants, executable, sanitized};
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
 /// the run.
@@ -54,6 +55,12 @@ pub enum LaunchError {
     /// A file of StreamSan is missing.
     #[error("{0} is missing: build it, or keep it beside the streamsan program")]
     Missing(PathBuf),
+    /// The program holds the real runtime of ThreadSanitizer, which lets no library come before it.
+    #[error(
+        "cannot check {0}: it holds ThreadSanitizer's own runtime; link it with the shared one, or with \
+         -lstreamsan_host in its place (docs/guide/host-memory.md)"
+    )]
+    ThreadSanitizer(String),
     /// The program can not be run.
     #[error("cannot run {program}: {error}")]
     Program {
@@ -70,7 +77,7 @@ impl LaunchError {
         match self {
             Self::Missing(_) => crate::exit_code::INTERNAL,
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => crate::exit_code::NOT_FOUND,
-            Self::Program { .. } => crate::exit_code::CANNOT_EXECUTE,
+            Self::Program { .. } | Self::ThreadSanitizer(_) => crate::exit_code::CANNOT_EXECUTE,
         }
     }
 }
@@ -113,6 +120,19 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(stand_ins);
     }
+    let sanitized = executable::find(&plan.program[0]).map_or(Sanitized::No, |file| sanitized::of(&file));
+    let stand_in = match sanitized {
+        Sanitized::Inside => {
+            return Err(LaunchError::ThreadSanitizer(plan.program[0].to_string_lossy().into_owned()));
+        }
+        Sanitized::Shared => sanitized::folder(),
+        Sanitized::No => None,
+    };
+    // Before the C library: instrumented code calls its memory functions by their own names.
+    if stand_in.is_some() {
+        preload.push(":");
+        preload.push(beside("libstreamsan_host.so")?);
+    }
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
@@ -138,8 +158,12 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);
     }
+    let mut folders: Vec<&OsStr> = plan.sim.iter().map(|sim| sim.folder.as_os_str()).collect();
+    folders.extend(stand_in.as_deref().map(Path::as_os_str));
+    if !folders.is_empty() {
+        command.env("LD_LIBRARY_PATH", in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));
+    }
     if let Some(sim) = plan.sim {
-        command.env("LD_LIBRARY_PATH", in_front(sim.folder.as_os_str(), "LD_LIBRARY_PATH"));
         command.envs(sim.variables.iter().map(|(name, value)| (name, value)));
     }
     pass_signals_on();

@@ -3,6 +3,7 @@
 mod exact;
 mod host_order;
 mod in_place;
+mod instrumented;
 mod ipc;
 mod mpi;
 mod random;

@@ -15,6 +15,8 @@
 //! not stand behind it. Does not judge what races.
 
 pub mod pages;
+#[cfg(test)]
+mod run_tests;
 pub mod runs;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -1,0 +1,136 @@
+//! Host code that is compiled with `-fsanitize=thread`: each load and store of memory that devices
+//! use is seen, on the simulated GPU.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tests::run::{Ended, end, streamsan};
+use tests::{build, fake, product};
+
+const SANITIZED: &str = "-Xcompiler=-fsanitize=thread";
+
+/// The program of all cases, linked with the library itself. `None`: CUDA's compiler is missing, and
+/// that was said.
+fn linked() -> Option<PathBuf> {
+    let folder = format!("-L{}", product::bin().display());
+    compiled(&[SANITIZED, "-lstreamsan_host", &folder, "-Xlinker=--no-as-needed"])
+}
+
+fn compiled(extra: &[&str]) -> Option<PathBuf> {
+    match build::toolkit() {
+        // Linking is a step of its own: with the option the compiler would add the real runtime.
+        Ok(_) => {
+            let file = build::programs().join("instrumented.cu");
+            Some(build::sanitized_program(&file, extra).unwrap_or_else(|error| panic!("{error}")))
+        }
+        Err(reason) => {
+            eprintln!("not run: {reason}");
+            None
+        }
+    }
+}
+
+fn run(program: &PathBuf, options: &[&str], words: &[&str]) -> Ended {
+    let mut command = streamsan(["run", "--sim"]);
+    end(command.args(options).arg("--").arg(program).args(words).env_remove("LD_LIBRARY_PATH"))
+}
+
+/// The names that the program lists.
+fn cases(program: &PathBuf) -> Vec<String> {
+    let ended = run(program, &[], &[]);
+    assert_eq!(ended.code(), Some(2), "{}", ended.err);
+    ended.out.lines().map(str::to_owned).collect()
+}
+
+fn options(case: &str) -> &'static [&'static str] {
+    if case.starts_with("handed_over") { &["--host-order", "threads"] } else { &[] }
+}
+
+#[test]
+fn every_case_is_found_and_its_mended_form_is_silent() {
+    let Some(program) = linked() else { return };
+    let cases = cases(&program);
+    assert!(cases.len() >= 29, "{cases:?}");
+    for case in &cases {
+        let mended = run(&program, options(case), &[case]);
+        assert_eq!(mended.code(), Some(0), "{case}: {}", mended.err);
+        if case.starts_with("silent_") {
+            continue;
+        }
+        let racy = run(&program, options(case), &[case, "racy"]);
+        assert_eq!(racy.code(), Some(66), "{case}: {}", racy.err);
+        assert!(racy.err.contains("(certain)") && racy.err.contains("1 finding "), "{case}: {}", racy.err);
+    }
+}
+
+#[test]
+fn a_report_names_both_lines_and_the_bytes() {
+    let Some(program) = linked() else { return };
+    let json = build::scratch("instrumented").join("j");
+    let ended = run(&program, &["--json", json.to_str().expect("a path")], &["struct_member", "racy"]);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(json).expect("written")).expect("JSON");
+    let finding = &report["findings"][0];
+    assert_eq!(finding["host"], true, "{finding:#}");
+    assert_eq!(report["coverage"]["host_touches"], 1, "a loop is one run: {:#}", report["coverage"]);
+    let (access, previous) = (finding["access"]["stack"].to_string(), finding["previous"]["stack"].to_string());
+    assert!(access.contains("struct_member") && !access.contains("streamsan"), "{access}");
+    assert!(previous.contains("struct_member"), "{previous}");
+}
+
+#[test]
+fn code_that_is_not_instrumented_is_not_seen() {
+    let Some(program) = compiled(&[]) else { return };
+    assert_eq!(run(&program, &[], &["managed_read", "racy"]).code(), Some(0));
+}
+
+#[test]
+fn a_program_that_is_linked_with_the_shared_runtime_gets_the_stand_in() {
+    let Some(program) = compiled(&[SANITIZED, "-ltsan"]) else { return };
+    for (words, code) in [(&["copy_out", "racy"][..], 66), (&["copy_out"], 0), (&["host_atomic", "racy"], 66)] {
+        let ended = run(&program, &[], words);
+        assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.err);
+        assert!(!ended.err.contains("ThreadSanitizer"), "{}", ended.err);
+    }
+}
+
+fn gcc(source: &str, extra: &[&str]) -> PathBuf {
+    build::c_program(source, extra)
+}
+
+#[test]
+fn the_real_runtime_inside_a_program_is_refused_in_one_line() {
+    let program = gcc("sanitized.c", &["-fsanitize=thread", "-static-libtsan", "-mcx16"]);
+    let ended = end(streamsan(["run", "--"]).arg(&program));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(126), ""), "{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(ended.err.contains("holds ThreadSanitizer's own runtime"), "{}", ended.err);
+}
+
+/// Atomic operations of all sizes, memory functions and the rest of the interface do what they
+/// should: the program compares with what it computes by itself.
+#[test]
+fn the_library_performs_what_it_stands_for() {
+    let folder = product::bin().display().to_string();
+    let sanitized = build::scratch("sanitized").join("sanitized.o");
+    let source = build::programs().join("sanitized.c");
+    let mut compile = Command::new("gcc");
+    compile.args(["-O2", "-g", "-fsanitize=thread", "-mcx16", "-c", "-o"]).arg(&sanitized).arg(source);
+    assert!(compile.status().expect("gcc").success());
+    let program = sanitized.with_file_name("sanitized");
+    let mut link = Command::new("gcc");
+    link.arg(&sanitized).arg("-o").arg(&program).args(["-L", &folder, "-lstreamsan_host", "-pthread"]);
+    assert!(link.status().expect("gcc").success());
+    // Alone, without StreamSan and without CUDA.
+    let alone = end(Command::new(&program).env("LD_LIBRARY_PATH", &folder));
+    assert_eq!((alone.code(), alone.out.as_str()), (Some(0), "right\n"), "{}", alone.err);
+    assert_eq!(alone.err, "");
+    // Beside the shim, still without CUDA; the launcher finds the library.
+    let beside = end(streamsan(["run", "--"]).arg(&program));
+    assert_eq!((beside.code(), beside.out.as_str()), (Some(0), "right\n"), "{}", beside.err);
+    // With CUDA: the gate is open while the loops run.
+    let library = fake::folder().display().to_string();
+    let with_cuda = end(streamsan(["run", "--"]).arg(&program).arg("cuda").env("LD_LIBRARY_PATH", &library));
+    assert_eq!((with_cuda.code(), with_cuda.out.as_str()), (Some(0), "right\n"), "{}", with_cuda.err);
+}
