@@ -10,7 +10,6 @@
 #[cfg(not(test))]
 pub mod annotations;
 pub mod host_threads;
-#[cfg_attr(test, expect(dead_code, reason = "the exports call it"))]
 pub mod mpi;
 #[cfg(not(test))]
 pub mod nccl;
