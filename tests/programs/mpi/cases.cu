@@ -306,7 +306,9 @@ int main(int argc, char **argv) {
         MPI_Pack(x, N, MPI_FLOAT, plain, bytes, &position, all);
         wait();
     } else if (is("upload")) {  // The copy still reads what is received.
-        cudaMemcpyAsync(y + N, x, bytes, cudaMemcpyDefault, stream);
+        void *device = nullptr;
+        cudaMalloc(&device, bytes);
+        cudaMemcpyAsync(device, x, bytes, cudaMemcpyDefault, stream);
         MPI_Isend(plain, bytes, MPI_BYTE, 0, TAG, all, &other);
         mended();
         MPI_Recv(x, N, MPI_FLOAT, 0, TAG, all, MPI_STATUS_IGNORE);

@@ -49,9 +49,9 @@ const fn c_name(name: &'static str) -> &'static CStr {
     }
 }
 
-mod collectives;
-mod completion;
-mod neighbours;
-mod one_sided;
-mod point_to_point;
-mod progress;
+pub mod collectives;
+pub mod completion;
+pub mod neighbours;
+pub mod one_sided;
+pub mod point_to_point;
+pub mod progress;
