@@ -10,7 +10,7 @@
 //! - [`driver_api`](mod@driver_api), [`runtime_api`](mod@runtime_api): the two tables.
 //! - [`driver_functions`], [`runtime_functions`]: what the tables say about each symbol, as data.
 //! - [`model_coverage`]: how much of each function StreamSan models.
-//! - `sim_table`: the private table of the simulated driver.
+//! - `sim_table`, `sim_measure`: private tables of the simulated driver.
 
 #[macro_use]
 pub mod types;
@@ -21,10 +21,12 @@ pub mod model_coverage;
 pub mod runtime_api;
 pub mod runtime_functions;
 pub mod runtime_types;
+mod sim_measure;
 mod sim_table;
 
 pub use driver_functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
+pub use sim_measure::{LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage, launch_end};
 pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimTable};
 pub use types::*;

@@ -95,6 +95,8 @@ table! {
         "what synchronises: what drivers do, or only what CUDA promises";
     Latent "latent" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also show pairs that only unpromised synchronisation orders; see --fail-on";
+    PageableCopies "pageable-copies" None, FLAG, "yes", JUDGES, Analyzer, Detection,
+        "take a cudaMemcpy from pageable memory to be over when it returns";
     HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Hunt, Record, Check], Both, Detection,
         "'threads': order host threads by pthread synchronisation only";
     Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,

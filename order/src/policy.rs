@@ -182,6 +182,17 @@ pub fn copy(asynchronous: bool, dst: MemoryClass, src: MemoryClass, sync_memops:
     }
 }
 
+/// Whether this is the line of a copy whose bytes are staged when it returns, and may still be on
+/// their way to the device.
+pub fn is_staged(rule: &Rule) -> bool {
+    rule == &COPY_FROM_PAGEABLE
+}
+
+/// The line for a synchronous copy from pinned memory: the host waits for all of it.
+pub fn copied_from_pinned() -> &'static Rule {
+    &COPY_FROM_PINNED
+}
+
 /// The line for a set.
 pub fn set(asynchronous: bool, dst: MemoryClass, sync_memops: bool) -> &'static Rule {
     match (asynchronous, dst) {

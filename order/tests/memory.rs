@@ -28,6 +28,10 @@ struct Case {
 fn case(policy: Policy) -> Case {
     let mut options = Options::default();
     options.policy = policy;
+    case_with(options)
+}
+
+fn case_with(options: Options) -> Case {
     let mut w = World::with(options);
     let legacy = w.stream(1, StreamKind::Legacy);
     let blocking = w.stream(2, StreamKind::Blocking);
@@ -111,6 +115,23 @@ fn a_staged_source_is_read_during_the_call() {
     assert!(c.w.engine.source_epoch().is_some(), "here it is");
     c.w.launch(c.blocking);
     assert_eq!(c.w.engine.source_epoch(), None);
+}
+
+/// The same page: "the DMA to final destination may not have completed" when the call returns.
+/// Programs that rely on it can be taken at their word.
+#[test]
+fn a_pageable_copy_can_be_taken_to_be_over() {
+    for (waits, policy) in [false, true].into_iter().flat_map(|w| [(w, Policy::Observed), (w, Policy::Documented)]) {
+        let mut options = Options::default();
+        (options.policy, options.pageable_copies_wait) = (policy, waits);
+        let mut c = case_with(options);
+        let op = c.w.copy(c.legacy, DEVICE, PAGEABLE, false);
+        assert_eq!(seen(&c, op), (true, false, waits), "{policy:?}");
+        let op = c.w.copy(c.legacy, DEVICE, PAGEABLE, true);
+        assert_eq!(seen(&c, op).2, false, "an asynchronous one is not over: {policy:?}");
+        let op = c.w.copy(c.legacy, DEVICE, DEVICE2, false);
+        assert_eq!(seen(&c, op).2, false, "nor one within the device: {policy:?}");
+    }
 }
 
 /// The same page, memsets.

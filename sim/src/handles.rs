@@ -8,8 +8,8 @@ use std::sync::{Arc, RwLock};
 
 use cuda_sys::CUresult;
 
-/// The live objects of one kind. A handle is the object's address, so it comes back after the
-/// object is gone, as real ones do.
+/// The live objects of one kind. A handle is the object's address (or a number that the owner
+/// chose), so it comes back after the object is gone, as real ones do.
 pub struct Handles<T: 'static> {
     live: RwLock<Option<HashMap<usize, Arc<T>>>>,
 }
@@ -26,6 +26,12 @@ impl<T> Handles<T> {
         let mut live = self.live.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         live.get_or_insert_default().insert(handle, object);
         handle
+    }
+
+    /// Makes the object known under a handle that the caller chose, and that no other one has.
+    pub fn insert_as(&self, handle: usize, object: Arc<T>) {
+        let mut live = self.live.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        live.get_or_insert_default().insert(handle, object);
     }
 
     /// The object, or `CUDA_ERROR_INVALID_HANDLE`.

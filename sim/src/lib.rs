@@ -11,7 +11,8 @@
 //! - `interp`: the kernels.
 //!
 //! Beside them stand `config` (what the user can choose), `handles` (what programs hold instead of
-//! objects), `status` and `access_log` (files that a run can leave behind).
+//! objects), `status` and `access_log` (files that a run can leave behind), and `touched` (which
+//! bytes kernels touch, for a tool that asks).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.
@@ -31,3 +32,4 @@ mod memory;
 mod objects;
 mod sched;
 mod status;
+mod touched;

@@ -114,6 +114,36 @@ fn what_is_not_ordered_happens_both_ways() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["1 11\n", "11 11\n"]);
 }
 
+/// What a program prints when its PTX and when its machine code runs.
+fn of_both_kinds(program: &str) -> [String; 2] {
+    let program = compile(&own(program), &["-w", "-std=c++17"]);
+    let printed = ["code=ptx", "code=sass"].map(|options| {
+        let output = run(&mut start(&program, options));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    for (ptx, machine) in printed[0].lines().zip(printed[1].lines()) {
+        assert_eq!(ptx, machine);
+    }
+    printed
+}
+
+#[test]
+fn asynchronous_copies_arrive_at_barriers_in_both_kinds_of_code() {
+    let [ptx, machine] = of_both_kinds("async_barriers.cu");
+    assert_eq!((ptx.lines().count(), &ptx), (5, &machine));
+    // 37 * 255 % 1009, and 251 arrivals that are missing of 256.
+    assert!(ptx.contains("by hand: 251000354 "), "{ptx}");
+}
+
+#[test]
+fn textures_are_the_same_to_both_kinds_of_code() {
+    let [ptx, machine] = of_both_kinds("texture_forms.cu");
+    // With the handle as an argument and out of a table.
+    let (same, differs) = (ptx.matches(" same ").count(), ptx.matches(" differs ").count());
+    assert_eq!((ptx.lines().count(), same, differs), (machine.lines().count(), 215, 0), "{ptx}");
+}
+
 #[test]
 fn a_wrong_option_fails_and_says_so() {
     let program = compile(&own("order.cu"), &[]);

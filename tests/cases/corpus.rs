@@ -4,6 +4,9 @@
 //! They are built as `nvcc` does it by itself, with NVIDIA's static runtime inside; the samples and
 //! the schedules have the shared one. Each runs twice: its PTX, then its machine code for 8.0.
 //!
+//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of a
+//! launch must hold all that it touched.
+//!
 //! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
 //! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
 //! pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
@@ -14,7 +17,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tests::verdict::{self, OnGpu, Verdict};
-use tests::{build, fake, product, run};
+use tests::{build, fake, oracle, product, run};
 
 use crate::{expect, programs, trial};
 
@@ -50,18 +53,42 @@ impl Case {
     /// Compiles and runs the program's code of that kind (`ptx`, `sass`). The error says what is
     /// not as it should be.
     fn check(&self, code: &str, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
+        let program = self.compiled()?;
+        let folder = build::scratch(&format!("corpus-{code}-{}{}", self.name, options.concat()));
+        let (report, ended) = self.run(&program, code, options, &folder)?;
+        // With more options it may show more.
+        if options.is_empty() { on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out) } else { Ok(()) }
+    }
+
+    /// Measures its launches. The error says what is not as it should be, or was predicted wrongly.
+    fn measure(&self, code: &str) -> Result<(), String> {
+        let folder = build::scratch(&format!("corpus-{code}-{}-measured", self.name));
+        let compared = folder.join("compared.json");
+        let options = ["--exact=all", "--exact-compare", &*compared.to_string_lossy()];
+        let (report, ended) = self.run(&self.compiled()?, code, &options, &folder)?;
+        let launches = &report["coverage"]["launches"];
+        if launches["measured"] != launches["total"] {
+            return Err(format!("not all launches were measured: {launches}\n{}", ended.err));
+        }
+        oracle::judge(&compared).map(|_| ())
+    }
+
+    fn compiled(&self) -> Result<PathBuf, String> {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
         let extra = if self.driver_api { link.as_slice() } else { &[] };
-        let program = match &self.link {
-            Some(link) => build::corpus_separate(&self.file, link)?,
-            None => build::cuda_program(&self.file, "static", extra)?,
-        };
-        let folder = build::scratch(&format!("corpus-{code}-{}{}", self.name, options.concat()));
+        match &self.link {
+            Some(link) => build::corpus_separate(&self.file, link),
+            None => build::cuda_program(&self.file, "static", extra),
+        }
+    }
+
+    /// Runs the program and judges the report.
+    fn run(&self, program: &Path, code: &str, options: &[&str], folder: &Path) -> Result<(Value, run::Ended), String> {
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
         command.env("STREAMSAN_SIM", format!("code={code}"));
-        command.args(options).arg("--json").arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        command.args(options).arg("--json").arg(&json).arg("--").arg(program).env_remove("LD_LIBRARY_PATH");
         let ended = run::end(&mut command);
         if ended.hung {
             return Err(format!("hangs\n{}\n{}", ended.out, ended.err));
@@ -72,12 +99,12 @@ impl Case {
         let text = std::fs::read_to_string(&json).map_err(|e| format!("no JSON: {e}\n{}", ended.err))?;
         let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
         self.verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
-        // With more options it may show more.
-        if options.is_empty() { on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out) } else { Ok(()) }
+        Ok((report, ended))
     }
 }
 
-/// Two tests of each program, and another of those whose race takes seeing the CPU.
+/// Two tests of each program, two with its launches measured, and another of those whose race takes
+/// seeing the CPU.
 pub fn trials() -> Vec<Trial> {
     let corpus = product::root().join("tests/corpus");
     let known = verdict::known_failures(&corpus);
@@ -100,9 +127,12 @@ pub fn trials() -> Vec<Trial> {
         }
         let is_known = known.contains_key(&case.name);
         for (code, name) in [("ptx", case.name.clone()), ("sass", format!("{}::machine_code", case.name))] {
-            let (case, on_gpu) = (case.clone(), on_gpu.clone());
+            let (case, measured, on_gpu) = (case.clone(), case.clone(), on_gpu.clone());
             let test = move || expect(case.check(code, &[], &on_gpu), is_known, "known_failures.txt");
             trials.push(trial("corpus", &name, test));
+            let case = measured.clone();
+            let test = move || expect(case.measure(code), is_known, "known_failures.txt");
+            trials.push(trial("corpus", &format!("{name}::measured"), test));
         }
     }
     trials

@@ -3,6 +3,9 @@
 //! a second time with the argument `racy`, which leaves out one piece of synchronisation; what they
 //! compute then is nobody's business, the verdict is.
 //!
+//! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of a
+//! launch must hold all that it touched.
+//!
 //! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
 //! `python3 tests/gpu check --samples` runs the same programs on a real GPU.
 
@@ -12,7 +15,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tests::verdict::{self, OnGpu, Verdict};
-use tests::{build, fake, product, run};
+use tests::{build, fake, oracle, product, run};
 
 use crate::{expect, programs, trial};
 
@@ -59,6 +62,23 @@ impl Sample {
         build::cuda_program(&self.file, "shared", &extra)
     }
 
+    /// Measures its launches. The error says what was predicted wrongly, or found wrongly.
+    fn measure(&self, racy: bool) -> Result<(), String> {
+        let folder = build::scratch(&format!("sample-{}-{racy}-measured", self.name));
+        let (json, compared) = (folder.join("report.json"), folder.join("compared.json"));
+        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--exact=all", "--exact-compare"]);
+        command.arg(&compared).arg("--json").arg(&json).arg("--").arg(self.compiled()?);
+        let ended = run::end(command.args(racy.then_some("racy")).env_remove("LD_LIBRARY_PATH"));
+        if ended.hung || ended.status.code() != Some(0) {
+            return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
+        }
+        let text = std::fs::read_to_string(&json).map_err(|e| format!("no JSON: {e}\n{}", ended.err))?;
+        let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
+        let verdict = if racy { self.racy.as_ref().expect("a racy twin") } else { &self.clean };
+        verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
+        oracle::judge(&compared).map(|_| ())
+    }
+
     /// Compiles and runs the program. The error says what is not as it should be.
     fn check(&self, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
         let program = self.compiled()?;
@@ -95,7 +115,7 @@ impl Sample {
     }
 }
 
-/// A test of each program, and one of each racy twin.
+/// A test of each program, and one of each racy twin; the same with their launches measured.
 pub fn trials() -> Vec<Trial> {
     let folder = product::root().join("tests/samples");
     let on_gpu = Arc::new(OnGpu::read(&product::root().join("tests/corpus")));
@@ -107,12 +127,15 @@ pub fn trials() -> Vec<Trial> {
         let skip = sample.needs("heavy") && !heavy;
         let twins = if sample.racy.is_some() { vec![false, true] } else { vec![false] };
         for racy in twins {
-            let sample = sample.clone();
+            let (sample, measured) = (sample.clone(), sample.clone());
             let name = if racy { format!("{}-racy", sample.name) } else { sample.name.clone() };
             let is_known = known.remove(&name).is_some();
             let on_gpu = on_gpu.clone();
             let test = move || expect(sample.check(racy, &on_gpu), is_known, "known_failures.txt");
             trials.push(trial("samples", &name, test).with_ignored_flag(skip));
+            let sample = measured;
+            let test = move || expect(sample.measure(racy), is_known, "known_failures.txt");
+            trials.push(trial("samples", &format!("{name}::measured"), test).with_ignored_flag(skip));
         }
     }
     assert!(known.is_empty(), "known_failures.txt names what is not there: {known:?}");

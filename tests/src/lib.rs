@@ -9,6 +9,7 @@ pub mod compare;
 pub mod fake;
 pub mod field;
 pub mod made;
+pub mod oracle;
 pub mod product;
 pub mod recorded;
 pub mod run;

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, operators, precision, ptx_census, schedules,
-    torch_sim, unsafe_blocks, validators,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, operators, oracle, precision, ptx_census,
+    schedules, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -33,6 +33,7 @@ enum Verb {
     Loom(loom::LoomArgs),
     Numba(numba::NumbaArgs),
     Operators(operators::OperatorsArgs),
+    Oracle(oracle::OracleArgs),
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
     Schedules(schedules::SchedulesArgs),
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Loom(args) => loom::run(&args),
         Verb::Numba(args) => numba::run(&args),
         Verb::Operators(args) => operators::run(&args),
+        Verb::Oracle(args) => oracle::run(&args),
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
         Verb::Schedules(args) => schedules::run(&args),

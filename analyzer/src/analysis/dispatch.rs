@@ -99,6 +99,8 @@ impl Analysis {
             }
             Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
             Op::ObjectDestroy { object } => self.memory.destroy_object(object),
+            Op::HostFunc { func, .. } => self.touches.function_enqueued(func, self.ordering.times()),
+            Op::HostFuncRun { func, done: true } => self.touches.function_ended(func),
             Op::HostThreads {} => self.has_host_edges = true,
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
             Op::GraphNode { .. } => {
@@ -116,6 +118,8 @@ impl Analysis {
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),
+            Op::HostTouch { .. } => self.host_touch(op, origin, epoch),
+            Op::HostWatched { ptr } => self.memory.watched(ptr),
             _ => {}
         }
     }
@@ -189,10 +193,13 @@ impl Analysis {
 
     pub(super) fn launch_graph(&mut self, stream: StreamId, exec: trace::GraphExecId, origin: &Origin, epoch: Epoch) {
         self.coverage.graph_launches += 1;
-        let Some(graph) = self.graphs.take(exec) else {
+        let Some(mut graph) = self.graphs.take(exec) else {
             *self.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
             return;
         };
+        if self.replan.is_some() {
+            self.replan_graph(&mut graph);
+        }
         let launched = origin.stack;
         for &index in graph.sequence() {
             let Some(node) = graph.node(index) else { continue };

@@ -1,7 +1,8 @@
 //! The host's own loads and stores, as the shim observed them.
 //!
-//! Owns the way from a `HostWatch` and a `HostAccess` op to a race. Does not decide whether
-//! something else explains a changed byte: that is [`crate::detect::host_watch`].
+//! Owns the way from a `HostWatch` and a `HostAccess` op to a race. Does not decide whether something
+//! else explains a changed byte: that is [`crate::detect::host_watch`]. Accesses that were seen
+//! themselves, and are compared with all work, are in [`super::host_touch`].
 
 use super::Analysis;
 use crate::detect::confidence::Confidence;
@@ -36,6 +37,14 @@ impl Analysis {
     pub(super) fn host_access(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
         let Op::HostAccess { watch, start, end, writes, in_the_act } = *op else { return };
         let Some(watch) = self.watches.judge(watch, in_the_act, &self.memory) else { return };
+        // The host's own instructions have said it, more exactly.
+        if !in_the_act && self.touches.is_reported(&watch.work) {
+            return;
+        }
+        // The shim has asked its own order. An added wait may have changed the answer.
+        if self.replan.is_some() && self.ordering.host_saw(watch.work.epoch) {
+            return;
+        }
         let cause = if in_the_act { Cause::Host } else { Cause::HostBetween };
         let access = Access {
             epoch,

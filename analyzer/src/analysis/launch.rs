@@ -11,6 +11,7 @@
 use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::exact::learned::Shape;
+use crate::exact::pending::MeasuredLaunch;
 use crate::exact::{cas_loops, compare, measured};
 use crate::ipc::Member;
 use crate::launch_memory::launch_key::LaunchKey;
@@ -51,21 +52,23 @@ impl Analysis {
         let mut touched = self.pending.touched(context.origin.epoch, number);
         // The API reports the whole size of a copy that reads less and fills the rest with zeros
         // (CUDA 13.0).
-        if let Some(runs) = &mut touched
+        if let Some(touched) = touched.as_mut().filter(|touched| !touched.is_simulated())
             && self.code.copies_in_part(kernel, def, arch)
         {
-            measured::bound_reads(runs);
+            measured::bound_reads(&mut touched.runs);
         }
         // Code that runs as it was before the patch reports no access: such an answer is not
         // evidence.
-        let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
+        let may_be_unpatched = self.confirm.is_some() && measured::claims(&predicted);
+        let nothing = |of: &MeasuredLaunch| may_be_unpatched && of.runs.is_empty() && !of.is_simulated();
+        let has_run = touched.as_ref().is_none_or(MeasuredLaunch::has_run);
         let touched = if touched.as_ref().is_some_and(nothing) {
             *self.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
             None
         } else {
             touched
         };
-        let (mut touched, mut recalled) = (touched, false);
+        let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
         if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)
             && let Some(code) = self.code.identity(kernel, def, arch)
         {
@@ -80,7 +83,7 @@ impl Analysis {
                 }
             }
         }
-        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled) {
+        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled && has_run) {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
         }

@@ -14,7 +14,7 @@
 //! 4. `submissions` records the submission: coverage counters, the history of the stream, launches
 //!    in flight, early frees, NVTX regions.
 //! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
-//!    `host_access` loads and stores of the host. What touches memory is compared with the accesses
+//!    `host_access` and `host_touch` loads and stores of the host. What touches memory is compared with the accesses
 //!    that are remembered.
 //! 6. `ipc_export` reports accesses to shared memory and events to the other processes of the run
 //!    ([`crate::ipc`]).
@@ -33,16 +33,19 @@ pub(crate) mod alloc_free;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
 pub(crate) mod host_access;
+mod host_touch;
 pub(crate) mod ipc_export;
 pub(crate) mod launch;
 pub(crate) mod op_context;
+pub(crate) mod replanned;
 mod submissions;
 
+use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{self, Confidence};
 use crate::detect::coverage::{Coverage, KernelCoverage};
-use crate::detect::findings::{FindingState, Findings};
+use crate::detect::findings::{FindingState, Findings, RawFinding};
 use crate::detect::hints::Hints;
 use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
@@ -57,8 +60,9 @@ use crate::ipc::Member;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::launches::kernel_code::CodeReader;
 use crate::memory::Allocations;
+use crate::replan::waits::Replan;
 use crate::report::elaborate::elaborator;
-use crate::report::fingerprint::number;
+use crate::report::fingerprint::{Identity, number};
 use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
 use crate::state::graphs::Graphs;
@@ -81,6 +85,8 @@ pub struct AnalysisOptions {
     pub policy: Policy,
     /// Also look for pairs that only an unpromised synchronisation orders.
     pub latent: bool,
+    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
+    pub pageable_copies: bool,
     /// Also compare unknown extents at different addresses.
     pub pedantic: bool,
     /// Also look for calls that are no race but probably a mistake.
@@ -101,6 +107,7 @@ impl Default for AnalysisOptions {
         Self {
             policy: Policy::Observed,
             latent: false,
+            pageable_copies: true,
             pedantic: false,
             hints: false,
             host_threads: false,
@@ -108,6 +115,21 @@ impl Default for AnalysisOptions {
             confirm: false,
             settle: false,
         }
+    }
+}
+
+impl AnalysisOptions {
+    /// What the engine of the order is to know.
+    fn order(&self) -> order::Options {
+        let mut options = order::Options::default();
+        options.policy = self.policy;
+        options.latent = self.latent;
+        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
+        options.host_functions_signal = true;
+        // Without the trace's word for it, host threads share a timeline all the same.
+        options.host_threads = self.host_threads;
+        options.pageable_copies_wait = !self.pageable_copies;
+        options
     }
 }
 
@@ -123,6 +145,7 @@ pub struct Analysis {
     /// Whether repeated launches may take the fast path.
     direct: bool,
     watches: HostWatches,
+    touches: HostTouches,
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
     findings: Findings,
@@ -146,6 +169,10 @@ pub struct Analysis {
     pub(crate) member: Option<Member>,
     /// Whether the process shares memory or events with others.
     shares: bool,
+    /// Changes to the order, when it is checked again.
+    replan: Option<Box<Replan>>,
+    /// The findings that were reported, as they were before ids became names.
+    pub(crate) reported: Vec<(RawFinding, Identity)>,
 }
 
 impl Analysis {
@@ -156,11 +183,12 @@ impl Analysis {
             names: Names::default(),
             streams: Streams::default(),
             memory: Allocations::default(),
-            ordering: Ordering::new(options.policy, options.latent, options.host_threads),
+            ordering: Ordering::new(options.order()),
             code: LaunchEvaluator::new(code),
             graphs: Graphs::default(),
             direct: false,
             watches: HostWatches::default(),
+            touches: HostTouches::default(),
             latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),
@@ -179,6 +207,8 @@ impl Analysis {
             paused: false,
             member: None,
             shares: false,
+            replan: None,
+            reported: Vec::new(),
         }
     }
 
@@ -213,6 +243,15 @@ impl Analysis {
             self.define(&record.op);
             return;
         }
+        let translated;
+        let record = match &self.replan {
+            Some(plan) => {
+                translated = plan.translated(record);
+                self.before_replanned(record);
+                &translated
+            }
+            None => record,
+        };
         let epoch = match record.op {
             Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
                 if self.overlaps(stream, kernel) {
@@ -234,6 +273,9 @@ impl Analysis {
             self.submissions.observe(coverage, &record.op, &record.origin, epoch, torch);
         }
         self.act(&record.op, &record.origin, epoch);
+        if self.replan.is_some() {
+            self.after_replanned(record, epoch);
+        }
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if self.shares {
             self.export(&record.op, epoch);
@@ -309,6 +351,9 @@ impl Analysis {
             if raw.race.freed_early && finding.allocation.as_ref().is_some_and(elsewhere) {
                 continue;
             }
+            if standing == FindingState::Stands {
+                self.reported.push((raw.clone(), finding.identity));
+            }
             merge_finding(if standing == FindingState::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
         }
         number(&mut findings);
@@ -321,6 +366,8 @@ impl Analysis {
             let what = "synchronisation of host threads (recorded with --host-order threads only)";
             coverage.unobserved.insert(what.to_string(), 1);
         }
+        let unwatched = self.memory.unwatched();
+        (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         if self.pending.given_up() > 0 {
@@ -334,6 +381,8 @@ impl Analysis {
             member: None,
             findings,
             withdrawn,
+            causes: Vec::new(),
+            mended: None,
             hints,
             faults,
             coverage,
@@ -342,6 +391,11 @@ impl Analysis {
         };
         self.leave(&mut outcome);
         outcome
+    }
+
+    /// Whether weak findings count.
+    pub fn is_pedantic(&self) -> bool {
+        self.options.pedantic
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -386,10 +440,18 @@ impl Analysis {
 
     #[cold]
     fn count_races(&mut self) {
+        for race in &mut self.races {
+            if confidence::is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
+                race.confidence = race.confidence.min(Confidence::Likely);
+            }
+        }
         race::merge(&mut self.races);
         if let Some(trial) = &mut self.confirm {
             let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
             self.races.iter().for_each(|race| trial.suspect(race, least));
+        }
+        if let Some(trial) = self.replan.as_mut().and_then(|plan| plan.trial.as_mut()) {
+            self.races.iter().for_each(|race| trial.race(race));
         }
         for race in self.races.drain(..) {
             self.findings.add(&race, &self.memory, &self.streams, &self.submissions.history);

@@ -38,6 +38,7 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
     AnalysisOptions {
         policy: options.policy,
         latent: options.latent,
+        pageable_copies: options.pageable_copies,
         pedantic: options.pedantic,
         hints: options.hints,
         host_threads: options.host_threads,

@@ -324,7 +324,7 @@ fn ending(status: std::process::ExitStatus, refused: bool, code: impl FnOnce(i32
 /// What the shim needs for `--exact`.
 fn exact(options: &Options) -> Result<Vec<String>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    crate::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
+    crate::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")), options.sim)
 }
 
 #[cfg(test)]

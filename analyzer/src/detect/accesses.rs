@@ -498,6 +498,7 @@ impl<'a, 'v> Work<'a, 'v> {
             self.memory.overwritten(&extent);
         }
         self.memory.touched(home, &access);
+        self.memory.used(home, &access);
         let races = &mut *self.races;
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
         match self.memory.map(home) {

@@ -33,6 +33,10 @@
 //! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
 //!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
 //!
+//! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
+//! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
+//! likely at most.
+//!
 //! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
 //! it is not known whether it reads or writes, so it counts as doing both
 //! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
@@ -84,7 +88,7 @@ use serde::{Deserialize, Serialize};
 
 use trace::{KernelId, StackId};
 
-use crate::memory::{Access, AccessKind, Extent, Meet, Precision};
+use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Precision};
 
 /// How certain it is that the two accesses share a byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -142,6 +146,16 @@ impl Confidence {
             _ => Some(if a.holds(b.anchor) || b.holds(a.anchor) { Self::Likely } else { Self::Possible }),
         }
     }
+}
+
+/// Whether this is the device's side of a synchronous copy from host memory: such copies are
+/// unordered only where the memory is pageable and the driver stages it. `call`: the function.
+pub fn is_staged_copy(call: &str, access: &Access) -> bool {
+    access.site.cause == Cause::Copy
+        && access.kind == AccessKind::Write
+        && access.site.node == 0
+        && call.starts_with("cuMemcpyHtoD")
+        && !call.contains("Async")
 }
 
 /// Whether two accesses conflict only if the guess about the first one's direction is right: the

@@ -15,6 +15,8 @@ pub struct Coverage {
     pub ops: u64,
     /// Copies, fills and other memory operations (their ranges are always exact).
     pub memory_ops: u64,
+    /// Loads and stores of instrumented host code, runs of them counted once.
+    pub host_touches: u64,
     /// Kernel launches, nodes of graph launches included.
     pub launches: u64,
     /// Launches whose accesses all have exact bytes, or at least an upper bound.
@@ -33,6 +35,10 @@ pub struct Coverage {
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
+    /// Managed allocations that devices used while nothing looked for the host's accesses.
+    pub unwatched_managed: u64,
+    /// Pinned and registered allocations that kernels or fills used in place meanwhile.
+    pub unwatched_pinned: u64,
     /// Accesses dropped for lack of room.
     pub forgotten: u64,
     /// Operations made while the program had switched checking off.
@@ -136,6 +142,7 @@ impl Coverage {
     pub fn merge(&mut self, other: &Self) {
         self.ops += other.ops;
         self.memory_ops += other.memory_ops;
+        self.host_touches += other.host_touches;
         self.launches += other.launches;
         self.launches_exact += other.launches_exact;
         self.launches_kinds_only += other.launches_kinds_only;
@@ -144,6 +151,8 @@ impl Coverage {
         self.launches_measured += other.launches_measured;
         self.launches_learned += other.launches_learned;
         self.unknown_memory += other.unknown_memory;
+        self.unwatched_managed += other.unwatched_managed;
+        self.unwatched_pinned += other.unwatched_pinned;
         self.forgotten += other.forgotten;
         self.paused += other.paused;
         self.graph_launches += other.graph_launches;

@@ -20,9 +20,13 @@ use trace::{Epoch, MemoryKind, Region, TimelineId};
 
 use crate::memory::allocations::Home;
 use crate::memory::{Access, Allocations, Cause, Dim, Extent, Meet, Precision};
+use crate::state::happens_before::Ordering;
 
 /// Maximum number of watches, as in the shim. The oldest make room.
 const MOST: usize = 4096;
+
+/// Kinds of memory that the host and devices use in place.
+pub const SHARED: [MemoryKind; 3] = [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed];
 
 /// Bytes that pending work reads or writes.
 #[derive(Clone, Debug)]
@@ -60,6 +64,14 @@ impl HostWatches {
         self.graph_launches.insert(epoch.timeline, epoch.time);
     }
 
+    /// Whether a graph with host functions that the host has not seen finish may follow this work.
+    pub fn graph_follows(&self, work: Epoch, ordering: &Ordering) -> bool {
+        self.graph_launches.iter().any(|(timeline, time)| {
+            let graph = Epoch { timeline: *timeline, time: *time };
+            (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
+        })
+    }
+
     /// The watched work, when an access of the host to these bytes races with it.
     ///
     /// `in_the_act`: the access itself was observed. Otherwise only a change of bytes was.
@@ -72,8 +84,7 @@ impl HostWatches {
             let cause = matches!(e.site.cause, Cause::Kernel | Cause::Value);
             cause && e.kind.writes() && !e.same_op(&watch.work) && watch.may_follow(e.epoch)
         };
-        let host = [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed];
-        if memory.accesses_in(&host).any(signals)
+        if memory.accesses_in(&SHARED).any(signals)
             || self
                 .graph_launches
                 .iter()

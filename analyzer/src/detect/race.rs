@@ -6,7 +6,7 @@
 //! not grade how certain a race is: that is [`super::confidence`].
 
 use crate::detect::confidence::Confidence;
-use crate::memory::Access;
+use crate::memory::{Access, Cause};
 use serde::{Deserialize, Serialize};
 use trace::Epoch;
 
@@ -67,6 +67,10 @@ pub struct Race {
 impl Race {
     /// Judges an unordered pair; `None` when it is no race.
     pub fn judge(previous: &Access, access: &Access, latent: bool) -> Option<Self> {
+        // Races among host threads are not looked for.
+        if previous.site.cause == Cause::Host && access.site.cause == Cause::Host {
+            return None;
+        }
         let hazard = Hazard::of(previous, access)?;
         let both_write = hazard == Hazard::WriteAfterWrite;
         let confidence = Confidence::of_pair(previous, access, both_write)?;

@@ -19,6 +19,27 @@ struct Waiting {
     bytes: Vec<u8>,
 }
 
+/// The bytes of a launch, as they were measured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MeasuredLaunch {
+    /// The bytes.
+    pub runs: Vec<ExactRun>,
+    /// `trace::exact_flags`.
+    pub flags: u32,
+}
+
+impl MeasuredLaunch {
+    /// Whether a simulated GPU saw each access as it was made.
+    pub fn is_simulated(&self) -> bool {
+        self.flags & exact_flags::SIMULATED != 0
+    }
+
+    /// Whether the kernel ran at all.
+    pub fn has_run(&self) -> bool {
+        self.flags & exact_flags::NOT_RUN == 0
+    }
+}
+
 /// The queue.
 #[derive(Default)]
 pub struct PendingRecords {
@@ -29,7 +50,7 @@ pub struct PendingRecords {
     awaited: FxHashMap<Epoch, FxHashSet<u32>>,
     /// Nodes of the next launch of a graph that will be measured.
     announced: FxHashMap<GraphExecId, FxHashSet<u32>>,
-    arrived: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
+    arrived: FxHashMap<(Epoch, u32), MeasuredLaunch>,
     given_up: u64,
     max: Option<usize>,
 }
@@ -66,7 +87,7 @@ impl PendingRecords {
                 let epoch = Epoch { timeline, time };
                 let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
-                    self.arrived.insert((epoch, node), runs.iter().collect());
+                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: runs.iter().collect(), flags });
                 }
                 if nodes.is_empty() {
                     self.awaited.remove(&epoch);
@@ -125,7 +146,7 @@ impl PendingRecords {
 
     /// The measured bytes of the launch at this epoch, or of a node (counted from 1) of the graph
     /// launched there, if known.
-    pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<Vec<ExactRun>> {
+    pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<MeasuredLaunch> {
         if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
     }
 
@@ -203,7 +224,8 @@ mod tests {
         assert!(released(&mut pending).is_empty(), "the first is not there yet");
         assert!(pending.takes(&exact(1, exact_flags::LOST, &[])));
         assert_eq!(released(&mut pending), [1, 2, 3, 4]);
-        assert_eq!((pending.touched(at(1), 0), pending.touched(at(3), 0)), (None, Some(vec![run])));
+        let touched = [1, 3].map(|time| pending.touched(at(time), 0).map(|measured| measured.runs));
+        assert_eq!(touched, [None, Some(vec![run])]);
         assert!(!pending.takes(&launch(5, 0)), "nothing waits any more");
         assert_eq!(pending.given_up(), 0);
     }
@@ -227,7 +249,7 @@ mod tests {
         assert!(released(&mut pending).is_empty(), "node 5 is not there yet");
         assert!(pending.takes(&record(0, of_node(5, &runs))));
         assert_eq!(released(&mut pending), [1, 2]);
-        let touched = [2, 3, 5, 0].map(|node| pending.touched(at(1), node));
+        let touched = [2, 3, 5, 0].map(|node| pending.touched(at(1), node).map(|measured| measured.runs));
         assert_eq!(touched, [Some(vec![]), None, Some(vec![run]), None]);
         assert!(!pending.takes(&graph(3, exec)), "announced for one launch only");
         assert_eq!(pending.given_up(), 0);

@@ -14,13 +14,31 @@ const LIBRARY: &str = "libsanitizer-public.so";
 const PATCH: &str = "exact.fatbin";
 
 /// The options of the shim for exact mode, complete with paths; nothing without `--exact` and
-/// `--confirm`. The error is one line for the user.
-pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>, String> {
+/// `--confirm`. A simulated GPU measures by itself. The error is one line for the user.
+pub fn shim_options(options: &ExactOptions, beside: &Path, simulated: bool) -> Result<Vec<String>, String> {
     let asked = match (&options.kernels, options.confirm) {
         (None, false) => return Ok(Vec::new()),
         (None, true) => "--confirm",
         (Some(_), _) => "--exact",
     };
+    // A comparison also needs the launches that the code decides.
+    let every = if options.compare.is_some() { "all" } else { "1" };
+    let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { every } else { k }));
+    let mut words: Vec<String> = kernels.into_iter().collect();
+    if options.confirm {
+        words.push("confirm=1".into());
+    }
+    if !simulated {
+        words.extend(of_nvidia(options, asked, beside)?);
+    }
+    match words.iter().find(|word| word.contains(':')) {
+        Some(word) => Err(format!("{asked} can not pass on '{word}': it contains a colon")),
+        None => Ok(words),
+    }
+}
+
+/// What patching needs: the patch, and NVIDIA's library.
+fn of_nvidia(options: &ExactOptions, asked: &str, beside: &Path) -> Result<[String; 2], String> {
     let patch = options.patch.as_ref().map_or_else(|| beside.join(PATCH), PathBuf::from);
     if !patch.is_file() {
         return Err(format!(
@@ -39,21 +57,10 @@ pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>
         })?,
     };
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    // A comparison also needs the launches that the code decides.
-    let every = if options.compare.is_some() { "all" } else { "1" };
-    let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { every } else { k }));
-    let mut words: Vec<String> = kernels.into_iter().collect();
-    if options.confirm {
-        words.push("confirm=1".into());
-    }
-    words.extend([
+    Ok([
         format!("sanitizer-library={}", absolute(&library).display()),
         format!("exact-patch={}", absolute(&patch).display()),
-    ]);
-    match words.iter().find(|word| word.contains(':')) {
-        Some(word) => Err(format!("{asked} can not pass on '{word}': it contains a colon")),
-        None => Ok(words),
-    }
+    ])
 }
 
 /// The library in the toolkit (`CUDA_HOME`, `/usr/local/cuda*`), in `LD_LIBRARY_PATH`, or in the
@@ -98,29 +105,30 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("streamsan-exact-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let mut options = ExactOptions::default();
-        assert_eq!(shim_options(&options, &folder), Ok(Vec::new()));
+        assert_eq!(shim_options(&options, &folder, false), Ok(Vec::new()));
         options.kernels = Some(String::new());
-        let error = shim_options(&options, &folder).unwrap_err();
+        assert_eq!(shim_options(&options, &folder, true), Ok(vec!["exact=1".into()]));
+        let error = shim_options(&options, &folder, false).unwrap_err();
         assert!(error.contains("exact.fatbin, which scripts/patch makes"), "{error}");
         std::fs::write(folder.join(PATCH), b"x").expect("a file");
         options.library = Some("/nowhere/lib.so".into());
-        let error = shim_options(&options, &folder).unwrap_err();
+        let error = shim_options(&options, &folder, false).unwrap_err();
         assert_eq!(error, "--sanitizer-library: there is no file /nowhere/lib.so");
         let library = folder.join("lib.so");
         std::fs::write(&library, b"x").expect("a file");
         options.library = Some(library.display().to_string());
-        let words = shim_options(&options, &folder).expect("complete");
+        let words = shim_options(&options, &folder, false).expect("complete");
         assert_eq!(words[0], "exact=1");
         assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
         options.kernels = Some("sort".into());
-        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=sort");
+        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "exact=sort");
         (options.kernels, options.compare) = (Some(String::new()), Some("file".into()));
-        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=all");
+        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "exact=all");
         (options.kernels, options.confirm) = (None, true);
-        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "confirm=1");
+        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "confirm=1");
         options.library = Some("/nowhere/lib.so".into());
         options.patch = Some("/nowhere/patch".into());
-        let error = shim_options(&options, &folder).unwrap_err();
+        let error = shim_options(&options, &folder, false).unwrap_err();
         assert!(error.starts_with("--confirm needs /nowhere/patch"), "{error}");
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -14,6 +14,16 @@ use std::ops::Bound;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u32);
 
+/// What the host can do with a root, and whether that is seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HostSide {
+    /// Nothing, or nothing that is left to say.
+    #[default]
+    Settled,
+    /// Loads and stores, which nobody looks for.
+    Unwatched,
+}
+
 /// One root.
 #[derive(Debug, Default)]
 pub struct Root {
@@ -27,6 +37,8 @@ pub struct Root {
     pub ghost: bool,
     /// Other processes have it too.
     pub shared: bool,
+    /// What the host can do with it, and whether that is seen.
+    pub host_side: HostSide,
     /// The accesses to it.
     pub map: AccessMap,
     /// The predicted accesses of measured launches, when findings are being confirmed: see

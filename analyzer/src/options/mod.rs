@@ -76,6 +76,8 @@ pub struct Options {
     pub policy: Policy,
     /// Show pairs that only an unpromised synchronisation orders.
     pub latent: bool,
+    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
+    pub pageable_copies: bool,
     /// Show all findings, weak ones too.
     pub pedantic: bool,
     /// Also say what is no race, but probably not meant.
@@ -214,6 +216,7 @@ impl Default for Options {
             error_exitcode: crate::exit_code::FINDINGS,
             policy: Policy::Observed,
             latent: false,
+            pageable_copies: true,
             pedantic: false,
             hints: false,
             host_threads: false,
@@ -301,6 +304,7 @@ impl Options {
             Id::Pedantic => self.pedantic = on,
             Id::Policy => self.policy = [Policy::Observed, Policy::Documented][choice],
             Id::Latent => self.latent = on,
+            Id::PageableCopies => self.pageable_copies = on,
             Id::HostOrder => self.host_threads = choice == 1,
             Id::Hints => self.hints = on,
             Id::OnlyKernel => self.filters.only_kernel.extend(text),

@@ -102,6 +102,7 @@ impl Elaborator<'_> {
             to: to.wrapping_sub(base),
             synchronisation,
             scene: self.scene(&raw.around),
+            cause: String::new(),
         };
         finding.identity = identity(&finding);
         finding
@@ -320,6 +321,13 @@ impl Elaborator<'_> {
         }
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
+        }
+        if crate::detect::confidence::is_staged_copy(&previous.call, &race.previous) {
+            s.facts.push(format!(
+                "{} from pageable memory has read its source when it returns. Its bytes may still be on their way to the device: \
+                 CUDA's \"API synchronization behavior\", rule C3 of order-rules.md. --no-pageable-copies takes it to be over.",
+                previous.call
+            ));
         }
         let by_host = |name: &StreamName| matches!(name.kind, "host" | "request");
         if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {

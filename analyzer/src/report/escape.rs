@@ -7,6 +7,7 @@
 //! markup, which each format does itself. Tables that are looked up by name keep their names.
 
 use crate::detect::coverage::Coverage;
+use crate::report::cause::{CausePoint, MendingLines, RootCause};
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
 };
@@ -100,16 +101,19 @@ disarm! {
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Finding: origin, programs, access, previous, allocation, previous_allocation, synchronisation, scene;
-        identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
+        cause, identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
+    CausePoint: at, stack, streams; ;
+    MendingLines: lines; api;
+    RootCause: missing, after, before, mend; fingerprint, kind, tried;
     Hint: text, stack, other; kind, count, pid;
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, reasons, kernels, disabled, not_simulated, unread;
-        ops, memory_ops, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, unknown_memory, forgotten, paused, graph_launches, findings_dropped, damaged;
+        ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
+        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged;
 }
 
 #[cfg(test)]

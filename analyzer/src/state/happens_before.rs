@@ -5,7 +5,7 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{ClockRef, Engine, FastClock, Options, Policy};
+use order::{ClockRef, Engine, FastClock, Options};
 use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.
@@ -15,15 +15,9 @@ pub struct Ordering {
 }
 
 impl Ordering {
-    /// `latent`: also keep the order that only documented promises give. `host_threads`: give host
-    /// threads timelines of their own, when the trace says how they synchronise.
-    pub fn new(policy: Policy, latent: bool, host_threads: bool) -> Self {
-        let mut options = Options::default();
-        options.policy = policy;
-        options.latent = latent;
-        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
-        options.host_functions_signal = true;
-        options.host_threads = host_threads;
+    /// The order that these options ask for.
+    pub fn new(options: Options) -> Self {
+        let latent = options.latent;
         Self { engine: Engine::with_options(options), latent }
     }
 
@@ -71,6 +65,11 @@ impl Ordering {
         self.engine.start_clock().snapshot()
     }
 
+    /// How far each timeline is, by its number.
+    pub fn times(&self) -> Vec<u64> {
+        self.engine.times()
+    }
+
     /// Number of an event's latest record.
     pub fn event_record(&self, event: trace::EventId) -> u64 {
         self.engine.event_record(event)
@@ -93,6 +92,13 @@ impl Ordering {
         let timeline = self.engine.timeline(stream).unwrap_or_default();
         let epoch = Epoch { timeline, time: self.engine.stream_time(stream) + 1 };
         View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
+    }
+
+    /// Whether an op of this stream, if it were enqueued now, would be behind a wait for a value
+    /// that nobody has been seen to write.
+    pub fn is_blocked(&mut self, stream: StreamId) -> bool {
+        self.engine.prepare_stream(stream);
+        self.engine.stream_clock(stream).is_behind_open_wait()
     }
 
     /// Whether the host has seen this op finish.

@@ -166,8 +166,12 @@ impl Lower<'_> {
             parts.push(self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }));
         }
         if matches!(i.op, sass::Opcode::Bulk) {
-            let size = self.arg(i, 0);
-            return Addr::Bulk(parts, size);
+            // The register counts units of 16 bytes (UBLKCP, UBLKRED: nvcc of CUDA 13 shifts the
+            // bytes right by 4 for 9.0, 10.0 and 12.0).
+            let units = self.arg(i, 0);
+            let bytes = self.f.var(Class::W32);
+            self.emit_always(i, Op::Shl, &[units, SrcOperand::imm(4)], &[bytes]);
+            return Addr::Bulk(parts, SrcOperand::new(Src::Var(bytes)));
         }
         Addr::Sum(parts, m.offset)
     }

@@ -327,10 +327,10 @@ pub enum Opcode {
         /// Where psrc\[0\] is false, zeros are written.
         zfill: bool,
     },
-    /// Bulk copy of src\[0\] bytes from mem\[1\] to mem\[0\] (UBLKCP) or bulk reduction into it
-    /// (UBLKRED, atomic).
+    /// Bulk copy of src\[0\] units of 16 bytes from mem\[1\] to mem\[0\] (UBLKCP) or bulk
+    /// reduction into it (UBLKRED, atomic).
     Bulk,
-    /// Bulk prefetch into L2 of src\[0\] bytes at mem\[0\] (UBLKPF).
+    /// Bulk prefetch into L2 of src\[0\] units of 16 bytes at mem\[0\] (UBLKPF).
     BulkPrefetch,
     /// Tensor copy or reduction: mem\[0\] the destination, mem\[1\] the source; the global side has
     /// `AddressSpace::TensorMap`. UTMALDG, UTMASTG, UTMAREDG, UTMAPF, UTMACCTL.

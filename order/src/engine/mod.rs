@@ -38,6 +38,9 @@ pub struct Options {
     /// Give each host thread a timeline of its own, from [`Op::HostThreads`] on; without that op
     /// there are no edges between threads to take, and they share one. Not together with `latent`.
     pub host_threads: bool,
+    /// Take a synchronous copy from pageable memory to be over when it returns. The documents
+    /// promise only that its source has been read.
+    pub pageable_copies_wait: bool,
 }
 
 /// The happens-before engine. What every op touches lies together, from the end of `host` to the

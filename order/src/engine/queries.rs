@@ -33,6 +33,13 @@ impl Engine {
         Some(ClockRef::of_clock(&self.host, &self.streams, start, &snapshot.clock).snapshot())
     }
 
+    /// The time of each timeline now, by its number; the host's is at 0.
+    pub fn times(&self) -> Vec<u64> {
+        let mut times: Vec<u64> = self.streams.slots.iter().map(|stream| stream.time).collect();
+        times[0] = self.host.time;
+        times
+    }
+
     /// The stream that lives on a timeline, or lived there last.
     pub fn stream_on(&self, timeline: TimelineId) -> Option<StreamId> {
         let slot = timeline.0 as usize;
@@ -144,6 +151,12 @@ impl Engine {
     /// Whether host functions have been put into streams that have not ended yet.
     pub fn host_functions_pending(&self) -> bool {
         !self.host_funcs.is_empty()
+    }
+
+    /// Whether the host has seen all work of all streams finish: what it touches now races with
+    /// none of it.
+    pub fn host_knows_all(&self) -> bool {
+        self.streams.contexts.iter().all(|context| context.uncovered.is_empty())
     }
 
     /// Epoch of the latest launch of an executable graph.

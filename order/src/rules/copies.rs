@@ -47,7 +47,8 @@ impl Engine {
         let epoch = self.advance(slot, upto);
         let s = &mut self.streams.slots[slot as usize];
         (s.batch, s.batch_start) = (batch, upto);
-        self.host_waits(thread, slot, rule);
+        let settled = self.options.pageable_copies_wait && policy::is_staged(rule);
+        self.host_waits(thread, slot, if settled { policy::copied_from_pinned() } else { rule });
         if rule.source(self.options.policy) == SourceRead::DuringCall {
             self.last_source = Some(self.host_epoch());
         }

@@ -7,7 +7,7 @@ use trace::{ContextId, Epoch, EventId, HostFuncId, StreamId, StreamKind, SyncId,
 
 use crate::clock::{Entry, NO_LINEAGE, TimelineSnapshot};
 use crate::engine::Engine;
-use crate::start_clock::ClockSource;
+use crate::start_clock::{ClockSnapshot, ClockSource};
 use crate::state::host::{Covered, Guarantee};
 
 impl Engine {
@@ -160,8 +160,8 @@ impl Engine {
         self.host_op()
     }
 
-    /// The host has seen a request of a library complete (MPI 4.1, 3.7.3: a successful wait or test
-    /// "returns when the operation is complete"). Whatever the library had under way for it is over.
+    /// The host has seen a request of a library complete (MPI 4.1, 3.7.3: a wait, or
+    /// a test that succeeds, "returns when the operation is complete").
     pub(crate) fn request_done(&mut self, thread: ThreadId, request: StreamId) -> Epoch {
         if let Some(slot) = self.streams.find(request) {
             let snapshot = Some(self.streams.slots[slot as usize].snapshot(slot));
@@ -186,6 +186,17 @@ impl Engine {
                 Guarantee { by_policy: true, documented: false },
             );
         }
+        self.start_in_host_func(epoch, clock)
+    }
+
+    /// A load or store inside a host function: ordered as the function is. Of one that is not known
+    /// to be pending it is the host's.
+    pub(crate) fn host_func_touch(&mut self, func: HostFuncId) -> Epoch {
+        let Some((epoch, clock)) = self.host_funcs.get(&func.0).cloned() else { return self.host_op() };
+        self.start_in_host_func(epoch, clock)
+    }
+
+    fn start_in_host_func(&mut self, epoch: Epoch, clock: ClockSnapshot) -> Epoch {
         self.start_snapshot = Some(clock);
         self.last.source = ClockSource::Snapshot;
         epoch

@@ -117,6 +117,7 @@ impl Engine {
                 epoch
             }
             Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
+            Op::HostTouch { func, .. } if !func.is_none() => self.host_func_touch(func),
             Op::WriteValue { stream, address, value, barrier, .. } => {
                 let epoch = self.stream_op(stream);
                 let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);

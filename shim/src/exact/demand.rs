@@ -88,8 +88,7 @@ impl Default for Demand {
 
 impl Demand {
     /// In the callback of a launch: whether it is to be measured.
-    pub fn measures(&self, launch: &LaunchData) -> bool {
-        let function = MeasuredFunction::of(launch);
+    pub fn measures(&self, function: MeasuredFunction) -> bool {
         LAST.set(Some(function));
         self.any.load(Ordering::Relaxed)
             && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))
@@ -181,20 +180,10 @@ impl Demand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cuda_sys::CUstream;
 
-    fn launch(module: usize, function: usize) -> LaunchData {
-        LaunchData {
-            context: CUcontext(std::ptr::null_mut()),
-            stream: CUstream::NULL,
-            stream_handle: std::ptr::null_mut(),
-            module: module as *mut c_void,
-            function: CUfunction(function as *mut _),
-            name: std::ptr::null(),
-            shape: [1; 9],
-            grid: 0,
-            launch: std::ptr::null_mut(),
-        }
+    fn launch(module: usize, function: usize) -> MeasuredFunction {
+        let function = CUfunction(function as *mut _);
+        MeasuredFunction { context: CUcontext(std::ptr::null_mut()), module: module as *mut c_void, function }
     }
 
     #[test]
@@ -202,17 +191,17 @@ mod tests {
         // SAFETY: all-zero is an empty list.
         let wanted: MeasureRequests = unsafe { std::mem::zeroed() };
         let demand = Demand::default();
-        assert!(!demand.measures(&launch(8, 16)));
+        assert!(!demand.measures(launch(8, 16)));
         assert!(demand.asked(KernelId(3), &wanted).is_none(), "nothing has been requested");
         wanted.add(KernelId(3));
-        assert!(!demand.measures(&launch(8, 32)));
+        assert!(!demand.measures(launch(8, 32)));
         assert!(demand.asked(KernelId(4), &wanted).is_none(), "another kernel");
-        assert!(!demand.measures(&launch(8, 16)));
+        assert!(!demand.measures(launch(8, 16)));
         let function = demand.asked(KernelId(3), &wanted).expect("its function is known now");
         assert!(demand.asked(KernelId(3), &wanted).is_none(), "no launch, no function");
         assert_eq!(demand.patched(&function), None);
         demand.add(function, true);
-        assert!(!demand.measures(&launch(8, 32)) && demand.measures(&launch(8, 16)));
+        assert!(!demand.measures(launch(8, 32)) && demand.measures(launch(8, 16)));
         assert!(demand.asked(KernelId(3), &wanted).is_none());
     }
 
@@ -237,14 +226,14 @@ mod tests {
         let wanted: MeasureRequests = unsafe { std::mem::zeroed() };
         wanted.add(KernelId(3));
         let demand = Demand::default();
-        assert!(!demand.measures(&launch(8, 16)));
+        assert!(!demand.measures(launch(8, 16)));
         let function = demand.asked(KernelId(3), &wanted).expect("wanted");
         demand.add(function, false);
-        assert!(!demand.measures(&launch(8, 16)), "not patched");
+        assert!(!demand.measures(launch(8, 16)), "not patched");
         assert!(demand.asked(KernelId(3), &wanted).is_none(), "not tried again");
         assert_eq!(demand.patched(&function), Some(false));
         demand.forget(|f| f.module == 8 as *mut c_void);
-        assert!(!demand.measures(&launch(8, 16)), "another function by the same handle");
+        assert!(!demand.measures(launch(8, 16)), "another function by the same handle");
         assert!(demand.asked(KernelId(3), &wanted).is_some());
     }
 }

@@ -2,6 +2,18 @@
 //!
 //! Owns the comparison of a pattern with a kernel's name. Knows nothing of kernels.
 
+use std::ffi::{CStr, c_char};
+
+/// Whether a kernel is to be measured: `None` wants none, the empty pattern all.
+pub fn wants(pattern: Option<&[u8]>, name: *const c_char) -> bool {
+    let Some(pattern) = pattern else { return false };
+    if pattern.is_empty() {
+        return true;
+    }
+    // SAFETY: null, or a C string of the one who launches.
+    !name.is_null() && matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
 /// Whether a name matches: a pattern without `*` may occur anywhere in it.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if !pattern.contains(&b'*') {

@@ -23,7 +23,7 @@ use trace::{Epoch, GraphExecId, KernelId, Op};
 
 use super::demand::MeasuredFunction;
 use super::device_table::{DeviceTable, OF_GRAPH};
-use super::launch::{self, LaunchTable};
+use super::launch;
 use super::sanitizer_api::{GraphData, LaunchData, NodeData};
 use super::settled::GridAndBlock;
 use super::state::{DRAINING, Exact, running};
@@ -125,14 +125,17 @@ impl Exact {
         let table = launching.table.as_ref().filter(|table| table.context == launch.context);
         let data = table.map_or(std::ptr::null(), |table| table.address().wrapping_byte_add(OF_GRAPH));
         launching.spoilt |= !self.assign(launch, data);
-        let asked = self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
+        let asked = self.demand.as_ref().is_some_and(|demand| demand.measures(MeasuredFunction::of(launch)));
         launching.nodes.push(KernelNode {
             handle: node.node as u64,
             function: MeasuredFunction::of(launch),
             shape: GridAndBlock::of(launch),
             number: launch.grid as u16,
             wanted: (asked || self.wants(launch.name)) && !self.is_refused(launch.module) && !data.is_null(),
-            settled: self.settled.as_ref().is_some_and(|settled| settled.has(launch)),
+            settled: self
+                .settled
+                .as_ref()
+                .is_some_and(|settled| settled.has(MeasuredFunction::of(launch), GridAndBlock::of(launch))),
         });
     }
 }
@@ -208,6 +211,6 @@ impl GraphLaunching {
     /// The launch has been logged at `epoch`: its table is read when the stream has got there.
     pub fn submitted(&mut self, epoch: Epoch, stream: CUstream, per_thread: bool) {
         let Some(table) = self.table.take() else { return };
-        launch::submitted(LaunchTable::of(table), epoch, stream, per_thread);
+        launch::table_submitted(table, epoch, stream, per_thread);
     }
 }

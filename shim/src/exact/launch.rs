@@ -4,15 +4,18 @@
 //! the hook ([`launched`]), which hands it in ([`submitted`]) or gives it up ([`abandoned`]).
 //! Reading tables is in [`super::readback`].
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use cuda_sys::{CUcontext, CUstream};
 use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId};
 
+use super::demand::MeasuredFunction;
 use super::device_table::DeviceTable;
 use super::sanitizer_api::{LaunchData, StreamHandle};
+use super::settled::GridAndBlock;
+use super::simulated::launch::{self as simulated, LaunchNumber};
 use super::state::{DRAINING, Exact, PENDING, running};
 use super::table_pool::TableOffer;
 use super::{glob, readback};
@@ -36,8 +39,12 @@ impl Exact {
         }
         // What the driver launches for calls of ours is not the program's.
         let ours = DRAINING.get() || lifecycle::is_off();
-        let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
-        let decided = !ours && self.settled.as_ref().is_some_and(|settled| settled.has(launch));
+        let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(MeasuredFunction::of(launch)));
+        let decided = !ours
+            && self
+                .settled
+                .as_ref()
+                .is_some_and(|settled| settled.has(MeasuredFunction::of(launch), GridAndBlock::of(launch)));
         let wanted = !ours && (asked || !decided && self.wants(launch.name)) && !self.is_refused(launch.module);
         let table = if wanted { self.take(launch.context, launch.stream_handle) } else { None };
         if wanted && table.is_none() {
@@ -75,15 +82,7 @@ impl Exact {
     }
 
     pub(super) fn wants(&self, name: *const std::ffi::c_char) -> bool {
-        let Some(pattern) = &self.pattern else { return false };
-        if pattern.is_empty() {
-            return true;
-        }
-        if name.is_null() {
-            return false;
-        }
-        // SAFETY: the API passes a C string.
-        glob::matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+        glob::wants(self.pattern.as_deref(), name)
     }
 
     pub(super) fn give_back(&self, table: DeviceTable) {
@@ -93,33 +92,37 @@ impl Exact {
     }
 }
 
-/// The table of the launch that this thread has just made, if it got one.
-pub struct LaunchTable(Box<DeviceTable>);
-
-impl LaunchTable {
-    /// The table of a graph's launch.
-    pub(super) fn of(table: DeviceTable) -> Self {
-        Self(Box::new(table))
-    }
+/// Where the bytes of the launch that this thread has just made will be found, if it is measured.
+pub enum LaunchMeasurement {
+    /// In a table on the device.
+    Table(Box<DeviceTable>),
+    /// The simulator tells them by this number.
+    Simulated(LaunchNumber),
 }
 
 /// Behind a launch: takes its table.
 #[inline]
-pub fn launched() -> Option<LaunchTable> {
+pub fn launched() -> Option<LaunchMeasurement> {
     let table = thread_state::with(|l| l.launching.get());
     if table.is_null() {
         return None;
     }
     thread_state::with(|l| l.launching.set(std::ptr::null_mut()));
+    if let Some(number) = LaunchNumber::of(table) {
+        return Some(LaunchMeasurement::Simulated(number));
+    }
     // SAFETY: made by Box::into_raw in `launching`, taken once.
-    Some(LaunchTable(unsafe { Box::from_raw(table.cast()) }))
+    Some(LaunchMeasurement::Table(unsafe { Box::from_raw(table.cast()) }))
 }
 
 /// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or
 /// such launches no more.
 #[inline]
 pub fn apply_requests(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) {
-    let Some(exact) = running() else { return };
+    let Some(exact) = running() else {
+        simulated::apply_requests(kernel, grid, block, core);
+        return;
+    };
     if let Some(settled) = &exact.settled {
         settled.follow(core.header().settled.has(LaunchClass::of(kernel, grid, block)));
     }
@@ -131,18 +134,30 @@ pub fn apply_requests(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &
 }
 
 /// The launch was none of those that are logged: its table is given up.
-pub fn abandoned(launched: LaunchTable) {
-    if let Some(exact) = running()
-        && let Ok(mut pool) = exact.pool.lock()
-    {
-        pool.give_up(launched.0.context);
+pub fn abandoned(launched: LaunchMeasurement) {
+    match launched {
+        LaunchMeasurement::Simulated(number) => number.abandoned(),
+        LaunchMeasurement::Table(table) => {
+            if let Some(exact) = running()
+                && let Ok(mut pool) = exact.pool.lock()
+            {
+                pool.give_up(table.context);
+            }
+        }
     }
 }
 
 /// The launch has been logged at `epoch`: its table is read when the stream has got there.
-pub fn submitted(launched: LaunchTable, epoch: Epoch, stream: CUstream, per_thread: bool) {
+pub fn submitted(launched: LaunchMeasurement, epoch: Epoch, stream: CUstream, per_thread: bool) {
+    match launched {
+        LaunchMeasurement::Simulated(number) => number.submitted(epoch),
+        LaunchMeasurement::Table(table) => table_submitted(*table, epoch, stream, per_thread),
+    }
+}
+
+/// As [`submitted`], of a table.
+pub(super) fn table_submitted(mut table: DeviceTable, epoch: Epoch, stream: CUstream, per_thread: bool) {
     let (Some(exact), Some(core)) = (running(), core()) else { return };
-    let mut table = *launched.0;
     table.epoch = epoch;
     if !table.submitted(stream, per_thread) {
         return readback::log_lost(core, &table);

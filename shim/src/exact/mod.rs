@@ -1,6 +1,7 @@
 //! Exact mode: which bytes a launch really touches, found by patched instructions.
 //!
-//! Owns the way of one launch. NVIDIA's Sanitizer API calls back while the driver takes the launch
+//! Owns the way of one launch. On a simulated GPU the simulator tells ([`simulated`]). On a device
+//! NVIDIA's Sanitizer API calls back while the driver takes the launch
 //! ([`callbacks`]), and the kernel gets a table in device memory. The hook behind the launch
 //! records an event ([`submitted`]). When that has fired the table is read, becomes an `Op::Exact`
 //! and is used again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
@@ -34,9 +35,11 @@ mod runs;
 mod sanitizer_api;
 mod settled;
 mod setup;
+mod simulated;
 mod state;
 mod table_pool;
 
-pub use launch::{LaunchTable, abandoned, apply_requests, launched, submitted};
+pub use launch::{LaunchMeasurement, abandoned, apply_requests, launched, submitted};
 pub use readback::drain;
 pub use setup::prepare;
+pub use simulated::graph_launch as simulated_graph_launch;

@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use cuda_sys::CUcontext;
-use trace::codec::List;
-use trace::{Epoch, Op, exact_flags};
+use trace::exact_flags;
 
 use super::device_table::{self, DeviceTable, TouchedBytes};
-use super::state::{DRAINING, Exact, PATIENCE, PENDING, note, running};
+use super::state::{DRAINING, Exact, PATIENCE, PENDING, log_exact, note, running};
 use super::table_pool::{self, HostStage, TableNeed, within};
 use crate::handles::captures;
 use crate::log::core::Core;
@@ -197,12 +196,5 @@ pub(super) fn log_lost(core: &Core, table: &DeviceTable) {
     }
     for (_, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
         log_exact(core, table.epoch, *node, exact_flags::LOST, &[]);
-    }
-}
-
-fn log_exact(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[trace::ExactRun]) {
-    if let Some(mut shared) = core.lock() {
-        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
-        shared.define(&op);
     }
 }

@@ -27,6 +27,11 @@ impl GridAndBlock {
     pub fn of(launch: &LaunchData) -> Self {
         Self(std::array::from_fn(|i| launch.shape[i]))
     }
+
+    /// Of these numbers of blocks and threads.
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        Self(std::array::from_fn(|i| if i < 3 { grid[i] } else { block[i - 3] }))
+    }
 }
 
 /// Launches that are left out: functions by their handles, each with its shapes.
@@ -45,8 +50,7 @@ unsafe impl Sync for SettledLaunches {}
 
 impl SettledLaunches {
     /// In the callback of a launch: whether it is left out.
-    pub fn has(&self, launch: &LaunchData) -> bool {
-        let (function, shape) = (MeasuredFunction::of(launch), GridAndBlock::of(launch));
+    pub fn has(&self, function: MeasuredFunction, shape: GridAndBlock) -> bool {
         let key = (function.function.0 as usize, shape);
         let has = self.0.lock().is_ok_and(|known| known.get(&key) == Some(&function));
         LAST.set(Some((function, shape, has)));
@@ -88,32 +92,31 @@ mod tests {
     use super::*;
     use std::ffi::c_void;
 
-    fn launch(module: usize, function: usize) -> LaunchData {
-        // SAFETY: all-zero is a valid value of every field.
-        let mut data: LaunchData = unsafe { std::mem::zeroed() };
-        (data.module, data.function) = (module as *mut c_void, cuda_sys::CUfunction(function as *mut c_void));
-        data
+    fn of(module: usize, function: usize) -> MeasuredFunction {
+        let (context, function) = (cuda_sys::CUcontext::NULL, cuda_sys::CUfunction(function as *mut c_void));
+        MeasuredFunction { context, module: module as *mut c_void, function }
     }
 
     #[test]
     fn a_kernel_is_left_out_while_it_is_settled() {
         let known = SettledLaunches::default();
-        assert!(!known.has(&launch(8, 16)));
+        let one = GridAndBlock::new([1; 3], [32, 1, 1]);
+        assert!(!known.has(of(8, 16), one));
         known.follow(false);
-        assert!(!known.has(&launch(8, 16)));
+        assert!(!known.has(of(8, 16), one));
         known.follow(true);
-        assert!(known.has(&launch(8, 16)) && !known.has(&launch(8, 32)) && !known.has(&launch(24, 16)));
-        let larger = LaunchData { shape: [2, 1, 1, 32, 1, 1, 1, 1, 1], ..launch(8, 16) };
-        assert!(!known.has(&larger), "another shape");
-        assert!(known.has(&launch(8, 16)));
+        assert!(known.has(of(8, 16), one) && !known.has(of(8, 32), one) && !known.has(of(24, 16), one));
+        let larger = GridAndBlock::new([2, 1, 1], [32, 1, 1]);
+        assert!(!known.has(of(8, 16), larger), "another shape");
+        assert!(known.has(of(8, 16), one));
         known.follow(false);
-        assert!(!known.has(&launch(8, 16)), "the analyzer has changed its mind");
+        assert!(!known.has(of(8, 16), one), "the analyzer has changed its mind");
         known.follow(true);
         known.forget(|f| f.module == 8 as *mut c_void);
-        assert!(!known.has(&launch(8, 16)), "another function by the same handle");
+        assert!(!known.has(of(8, 16), one), "another function by the same handle");
         // Without a launch there is nothing to follow.
         known.follow(false);
         known.follow(true);
-        assert!(!known.has(&launch(8, 16)));
+        assert!(!known.has(of(8, 16), one));
     }
 }

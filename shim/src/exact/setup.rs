@@ -15,6 +15,7 @@ use super::callbacks::callback;
 use super::demand::Demand;
 use super::sanitizer_api::SanitizerApi;
 use super::settled::SettledLaunches;
+use super::simulated;
 use super::state::{EXACT, Exact, PATIENCE, PENDING, fail, note, running};
 use super::table_pool::TablePool;
 use crate::log::start::core;
@@ -44,6 +45,11 @@ pub fn prepare() {
     let confirm = options::is_on(Id::Confirm);
     if pattern.is_none() && !confirm {
         return;
+    }
+    match simulated::start(pattern, settles, confirm) {
+        Ok(true) => return,
+        Ok(false) => {}
+        Err(why) => return fail(format_args!("no exact mode: {why}")),
     }
     let path = |id: Id, otherwise: OsString| match ::options::last(text, id) {
         Some(Value::Text(path)) => OsStr::from_bytes(path).to_os_string(),

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cuda_sys::CUcontext;
-use trace::{NoteKind, Op};
+use trace::codec::List;
+use trace::{Epoch, ExactRun, NoteKind, Op};
 
 use super::demand::Demand;
 use super::sanitizer_api::SanitizerApi;
 use super::settled::SettledLaunches;
 use super::table_pool::TablePool;
+use crate::log::core::Core;
 use crate::log::start::core;
 use crate::runtime::lock::Lock;
 use crate::runtime::stderr;
@@ -85,5 +87,13 @@ pub(super) fn note(text: &str, count: u64) {
         && let Some(mut shared) = core.lock()
     {
         shared.define(&Op::Note { kind: NoteKind::Unobserved, text: text.into(), count });
+    }
+}
+
+/// Logs what a launch, or a node of a graph's launch, has touched.
+pub(super) fn log_exact(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[ExactRun]) {
+    if let Some(mut shared) = core.lock() {
+        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
+        shared.define(&op);
     }
 }

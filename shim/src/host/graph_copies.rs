@@ -16,14 +16,38 @@ pub struct GraphHostWork {
     pub targets: Vec<(u32, Region)>,
     /// It calls host functions.
     pub calls_host: bool,
+    /// Words of its kernels' parameters that may be addresses.
+    pub words: Vec<u64>,
+    /// All that its copies read.
+    pub read: Vec<Region>,
+    /// All that its copies and fills write.
+    pub written: Vec<Region>,
 }
 
 impl GraphHostWork {
     /// Of a graph with these nodes, `None` for those that do nothing.
     pub fn of(nodes: &[Option<Op<'_>>]) -> Self {
         let ops = || nodes.iter().flatten();
+        let mut used = Self::default();
+        for op in ops() {
+            match *op {
+                Op::Launch { params, .. } => {
+                    let words =
+                        params.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
+                    used.words.extend(words.filter(|word| (1 << 16..1 << 47).contains(word)));
+                }
+                Op::Copy { dst, src, .. } => {
+                    used.read.push(src);
+                    used.written.push(dst);
+                }
+                Op::Set { dst, .. } => used.written.push(dst),
+                _ => {}
+            }
+        }
+        used.words.sort_unstable();
+        used.words.dedup();
         if ops().any(|op| matches!(op, Op::HostFunc { .. })) {
-            return Self { calls_host: true, ..Self::default() };
+            return Self { calls_host: true, ..used };
         }
         let is_written = |src: &Region| {
             ops().any(|op| match op {
@@ -44,7 +68,7 @@ impl GraphHostWork {
         Self {
             sources: nodes.iter().enumerate().filter_map(source).collect(),
             targets: nodes.iter().enumerate().filter_map(target).collect(),
-            calls_host: false,
+            ..used
         }
     }
 }

@@ -10,6 +10,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use super::held_touches;
 use super::page_protection::{self, TouchOutcome};
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
@@ -18,14 +19,15 @@ type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::si
 type Signal = unsafe extern "C" fn(i32, libc::sighandler_t) -> libc::sighandler_t;
 
 /// What the program has set for `SIGSEGV`.
-struct Theirs(UnsafeCell<Option<libc::sigaction>>);
+struct Theirs(UnsafeCell<[Option<libc::sigaction>; 2]>);
 
 // SAFETY: used with LOCKED held.
 unsafe impl Sync for Theirs {}
 
-static THEIRS: Theirs = Theirs(UnsafeCell::new(None));
+static THEIRS: Theirs = Theirs(UnsafeCell::new([None; 2]));
 static LOCKED: AtomicBool = AtomicBool::new(false);
-static INSTALLED: AtomicU32 = AtomicU32::new(NO);
+/// By signal, as `THEIRS` is.
+static INSTALLED: [AtomicU32; 2] = [const { AtomicU32::new(NO) }; 2];
 const NO: u32 = 0;
 const YES: u32 = 1;
 const GIVEN_UP: u32 = 2;
@@ -35,14 +37,24 @@ thread_local! {
     static AGAIN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
 }
 
-fn with_theirs<T>(run: impl FnOnce(&mut Option<libc::sigaction>) -> T) -> T {
+/// The number of a signal that may have a handler of ours: `SIGSEGV`, and `SIGTRAP` for single
+/// steps.
+fn number_of(signal: i32) -> Option<usize> {
+    [libc::SIGSEGV, libc::SIGTRAP].iter().position(|known| *known == signal)
+}
+
+fn is_ours(signal: i32) -> Option<usize> {
+    number_of(signal).filter(|number| INSTALLED[*number].load(Ordering::Acquire) == YES)
+}
+
+fn with_theirs<T>(number: usize, run: impl FnOnce(&mut Option<libc::sigaction>) -> T) -> T {
     let mut before = 0;
     page_protection::mask(libc::SIG_SETMASK, Some(!0), Some(&mut before));
     while LOCKED.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
         std::hint::spin_loop();
     }
     // SAFETY: the lock is held.
-    let result = run(unsafe { &mut *THEIRS.0.get() });
+    let result = run(unsafe { &mut (*THEIRS.0.get())[number] });
     LOCKED.store(false, Ordering::Release);
     page_protection::mask(libc::SIG_SETMASK, Some(before), None);
     result
@@ -77,35 +89,41 @@ fn zeroed() -> libc::sigaction {
 
 /// Sees to it that faults come here. False: they do not, so nothing may be protected.
 pub fn install() -> bool {
-    match INSTALLED.load(Ordering::Acquire) {
+    install_for(libc::SIGSEGV, handler as *const () as usize)
+}
+
+/// Sees to it that a signal, `SIGSEGV` or `SIGTRAP`, comes to this handler. False: it does not.
+pub(super) fn install_for(signal: i32, handler: usize) -> bool {
+    let Some(number) = number_of(signal) else { return false };
+    let installed = &INSTALLED[number];
+    match installed.load(Ordering::Acquire) {
         GIVEN_UP => return false,
         YES => {
             let mut now = zeroed();
-            let ours = real_sigaction(libc::SIGSEGV, std::ptr::null(), &mut now) == 0
-                && now.sa_sigaction == handler as *const () as usize;
+            let ours = real_sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == handler;
             if !ours {
                 // Code that bypasses the C library has set a handler: it must have its way.
-                INSTALLED.store(GIVEN_UP, Ordering::Release);
+                installed.store(GIVEN_UP, Ordering::Release);
             }
             return ours;
         }
         _ => {}
     }
-    with_theirs(|theirs| {
-        if INSTALLED.load(Ordering::Acquire) != NO {
-            return INSTALLED.load(Ordering::Acquire) == YES;
+    with_theirs(number, |theirs| {
+        if installed.load(Ordering::Acquire) != NO {
+            return installed.load(Ordering::Acquire) == YES;
         }
         let (mut ours, mut before) = (zeroed(), zeroed());
-        ours.sa_sigaction = handler as *const () as usize;
+        ours.sa_sigaction = handler;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         // SAFETY: a valid set.
         unsafe { libc::sigfillset(&mut ours.sa_mask) };
-        if real_sigaction(libc::SIGSEGV, &ours, &mut before) != 0 {
-            INSTALLED.store(GIVEN_UP, Ordering::Release);
+        if real_sigaction(signal, &ours, &mut before) != 0 {
+            installed.store(GIVEN_UP, Ordering::Release);
             return false;
         }
         *theirs = Some(before);
-        INSTALLED.store(YES, Ordering::Release);
+        installed.store(YES, Ordering::Release);
         true
     })
 }
@@ -122,7 +140,12 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
         let is_api = |frames: &crate::stack::frames::Frames| {
             driver_mapping::holds(at) || frames.native().iter().take(4).any(|frame| driver_mapping::holds(*frame))
         };
-        let mended = match page_protection::touched(address, address + 1, writes, true, is_api) {
+        let mut outcome = page_protection::touched(address, address + 1, writes, true, is_api);
+        if outcome == TouchOutcome::Foreign {
+            // SAFETY: this is the handler.
+            outcome = unsafe { held_touches::fault(address, writes, context) };
+        }
+        let mended = match outcome {
             TouchOutcome::Mended => true,
             TouchOutcome::Again => {
                 AGAIN.try_with(|again| {
@@ -145,8 +168,12 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
 }
 
 /// What would have happened without us.
-unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, code: i32) {
-    let action = with_theirs(|theirs| {
+///
+/// # Safety
+/// All but the signal's code is what the kernel passed to the handler, and so is that.
+pub(super) unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, code: i32) {
+    let Some(number) = number_of(signal) else { return };
+    let action = with_theirs(number, |theirs| {
         let action = theirs.unwrap_or_else(zeroed);
         if action.sa_flags & libc::SA_RESETHAND != 0 {
             *theirs = Some(zeroed());
@@ -158,7 +185,9 @@ unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, 
         libc::SIG_IGN if sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             real_sigaction(signal, &zeroed(), std::ptr::null_mut());
-            INSTALLED.store(GIVEN_UP, Ordering::Release);
+            INSTALLED[number].store(GIVEN_UP, Ordering::Release);
+            // A trap does not happen again by itself, a fault does.
+            let sent = sent || signal == libc::SIGTRAP;
             // A fault happens again when we return; a signal that was sent is sent again.
             if sent {
                 // SAFETY: plain system calls.
@@ -215,7 +244,7 @@ pub unsafe extern "C" fn sigaction(signal: i32, new: *const libc::sigaction, old
     if !is_wanted() {
         return real_sigaction(signal, new, old);
     }
-    if signal != libc::SIGSEGV || INSTALLED.load(Ordering::Acquire) != YES {
+    let Some(number) = is_ours(signal) else {
         // A handler during which SIGSEGV is blocked could not touch a protected page.
         // SAFETY: new is null or valid; the set begins with the kernel's 64 bits.
         let open = unsafe { new.as_ref() }.map(|new| {
@@ -226,8 +255,8 @@ pub unsafe extern "C" fn sigaction(signal: i32, new: *const libc::sigaction, old
             open
         });
         return real_sigaction(signal, open.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), old);
-    }
-    with_theirs(|theirs| {
+    };
+    with_theirs(number, |theirs| {
         let before = theirs.unwrap_or_else(zeroed);
         // SAFETY: sigaction's contract: each is null or valid.
         unsafe {
@@ -248,7 +277,7 @@ pub unsafe extern "C" fn sigaction(signal: i32, new: *const libc::sigaction, old
 /// As for `signal`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn signal(number: i32, handler: libc::sighandler_t) -> libc::sighandler_t {
-    if number != libc::SIGSEGV || INSTALLED.load(Ordering::Acquire) != YES {
+    if is_ours(number).is_none() {
         static KNOWN: AtomicUsize = AtomicUsize::new(0);
         let address = real(c"signal", &KNOWN);
         if address == 0 {

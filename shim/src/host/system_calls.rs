@@ -9,6 +9,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::held_touches;
 use super::page_protection::{self, PROTECTED};
 use crate::real::elf;
 
@@ -37,7 +38,9 @@ enum Buffer {
 fn touch(start: *const c_void, len: usize, writes: bool) {
     let start = start as u64;
     if len > 0 {
-        page_protection::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
+        let end = start.saturating_add(len as u64);
+        page_protection::touched(start, end, writes, false, |_| false);
+        held_touches::given(start, end, writes);
     }
 }
 

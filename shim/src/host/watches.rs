@@ -18,6 +18,7 @@ use trace::{Epoch, HostFuncId, Op, Region};
 
 use crate::host::checksum;
 use crate::host::checksum::Checksums;
+use crate::host::in_place::InPlace;
 use crate::host::page_protection;
 
 /// Watches at a time. More are not begun: the oldest one makes room.
@@ -91,6 +92,8 @@ pub struct Watches {
     callers: Vec<Epoch>,
     /// Pages may be protected.
     accesses: bool,
+    /// What devices use in place.
+    pub in_place: InPlace,
 }
 
 impl Watches {
@@ -165,6 +168,12 @@ impl Watches {
         self.callers.push(epoch);
     }
 
+    /// Whether a graph may be running host functions, which nobody sees.
+    pub fn graphs_call_host(&mut self, engine: &Engine) -> bool {
+        self.callers.retain(|epoch| !engine.host_covers(*epoch));
+        !self.callers.is_empty()
+    }
+
     /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes
     /// are not pinned memory. `most`: how many bytes to sum up at most, by the size of the region.
     pub fn begin(
@@ -226,7 +235,8 @@ impl Watches {
     /// host function.
     #[inline]
     pub fn is_due(&self, engine: &Engine, calls_host: bool) -> bool {
-        !self.list.is_empty() && (calls_host || engine.host_changes() != self.seen)
+        let any = !self.list.is_empty() || !self.in_place.is_idle();
+        any && (calls_host || engine.host_changes() != self.seen)
     }
 
     /// A watch to check because it ends, if there is one. Those that other threads are checking are
@@ -234,6 +244,7 @@ impl Watches {
     /// returns.
     pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<WatchCheck> {
         self.seen = engine.host_changes();
+        self.in_place.settle(engine);
         // A host function in stream order knows more than the host.
         let clock = func.and_then(|func| Some(engine.host_function(func)?.1));
         let is_over = |w: &Watch| engine.host_covers(w.epoch) || clock.is_some_and(|clock| clock.covers(w.epoch));
@@ -307,6 +318,7 @@ impl Watches {
 
     /// Memory goes away, and with it every watch of it that no thread is checking.
     pub fn leave(&mut self, start: u64, end: u64) {
+        self.in_place.leave(start, end);
         self.forget(start, end);
         self.drop_where(|w| w.region.start < end && start < w.region.end() && w.state == State::Idle);
     }

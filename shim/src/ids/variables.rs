@@ -118,6 +118,7 @@ impl Cx<'_> {
             if answer == CUresult::SUCCESS {
                 let name = Text(name.to_bytes());
                 self.log(&Op::Global { ptr, size: size as u64, image: entry.image, name });
+                self.variable_found(ptr, size as u64);
             }
         }
     }

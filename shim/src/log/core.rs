@@ -12,9 +12,10 @@ use trace::{NoteKind, Op, ThreadId};
 use super::shared::{self, Shared};
 use super::{call_names, stacks};
 use crate::handles::tables::Handles;
-use crate::host::page_protection;
 use crate::host::read_budget::ReadBudget;
+use crate::host::touches::{self, runs};
 use crate::host::watches::Watches;
+use crate::host::{held_touches, page_protection};
 use crate::real::driver::real;
 use crate::real::driver_mapping::OTHER_DRIVERS;
 use crate::runtime::attach::Attached;
@@ -52,6 +53,9 @@ impl Core {
         let header: *const Header = attached.producer.ring().header();
         let watches = Watches::new(options.host_accesses);
         let stack_ids = StackIds::default();
+        let host_threads = options.host_threads;
+        runs::forget_all();
+        touches::set_thread_order(host_threads);
         Self {
             options,
             handles: Handles::default(),
@@ -59,7 +63,7 @@ impl Core {
             own_analyzer: attached.own_analyzer,
             stack_ids,
             threads: AtomicU32::new(0),
-            shared: Lock::new(Shared::new(attached.producer, watches, stack_ids)),
+            shared: Lock::new(Shared::new(attached.producer, watches, stack_ids, host_threads)),
             header,
         }
     }
@@ -106,11 +110,19 @@ impl Core {
             // What there is to say of this copy has been said.
             shared.watches.end(touch.watch);
         });
+        held_touches::drain(|op, thread, frames| {
+            let Some(mut shared) = self.lock() else { return };
+            let frames = self.options.stacks.then_some(frames);
+            shared.log(call_names::HOST_ACCESS, ThreadId(thread & 0x00ff_ffff), frames, op);
+        });
     }
 
     /// The last records: what could not be observed.
     pub fn say_goodbye(&self) {
         self.log_touches();
+        if let Some(mut shared) = self.lock() {
+            shared.end_runs();
+        }
         // The end of the process: whatever it has under way ends with it.
         if shared::has_time()
             && let Some(mut shared) = self.lock()
@@ -118,7 +130,9 @@ impl Core {
             shared.log_time();
         }
         let others = OTHER_DRIVERS.load(Ordering::Relaxed) as u64;
+        let untold = self.lock().map_or(0, |shared| shared.untold_touches());
         let counts = [
+            (untold, "touches of the host while a graph with host functions may have run"),
             (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
             (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
             (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),

@@ -11,11 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use order::Engine;
 use trace::ring::Producer;
-use trace::{CallId, Epoch, KernelId, LAUNCH_HEAD, LaunchShape, Op, Origin, StackId, StreamId, ThreadId};
+use trace::{CallId, Epoch, HostFuncId, KernelId, LAUNCH_HEAD, LaunchShape, Op, Origin, StackId, StreamId, ThreadId};
 
+use super::call_names::HOST_ACCESS;
 use super::ring_writer::RingWriter;
 use super::stacks::StackDefinitions;
 use crate::host::pinned_bounds;
+use crate::host::touches;
+use crate::host::touches::pages::HostMemory;
+use crate::host::touches::runs::{self, Touched, Written};
 use crate::host::watches::Watches;
 use crate::stack::frames::Frames;
 use crate::stack::stack_ids::StackIds;
@@ -50,6 +54,13 @@ pub struct Shared {
     /// Bytes of the host that pending work reads.
     pub watches: Watches,
     stack_ids: StackIds,
+    /// Memory of the host that devices can reach.
+    host_memory: HostMemory,
+    /// Whether host threads have an order of their own: then what one touches may race with what
+    /// another enqueues later.
+    host_threads: bool,
+    /// Touches that may have been a graph's host function, which nobody sees running.
+    untold_touches: u64,
     /// The happens-before engine: builds the clocks.
     pub engine: Engine,
     stacks: HashMap<u128, StackId, BuildHasherDefault<IdentityHasher>>,
@@ -75,13 +86,16 @@ impl Hasher for IdentityHasher {
 
 impl Shared {
     /// An empty log that is written to this end of the ring.
-    pub fn new(producer: Producer, watches: Watches, stack_ids: StackIds) -> Self {
+    pub fn new(producer: Producer, watches: Watches, stack_ids: StackIds, host_threads: bool) -> Self {
         Self {
             engine: Engine::with_options(engine_options()),
             watches,
             out: RingWriter::new(producer),
             stacks: HashMap::default(),
             stack_ids,
+            host_memory: HostMemory::default(),
+            host_threads,
+            untold_touches: 0,
             definitions: StackDefinitions::default(),
         }
     }
@@ -92,6 +106,10 @@ impl Shared {
         let origin = self.place(call, thread, stack, op);
         if self.watches.note(op) {
             pinned_bounds::note(&self.watches);
+        }
+        self.host_memory.note(op);
+        if touches::is_linked() {
+            self.set_gate();
         }
         self.out.emit(&origin, op);
         origin.epoch
@@ -111,6 +129,9 @@ impl Shared {
         let &LaunchShape { grid, block, cluster, shared, flags } = shape;
         let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &[] };
         let origin = self.place(call, thread, stack, &op);
+        if touches::is_linked() {
+            self.set_gate();
+        }
         let most = LAUNCH_HEAD + len;
         if self.out.has_room(most) || self.out.make_room(most) {
             self.out.write(most, |room| origin.encode_launch(stream, kernel, shape, len, room, fill));
@@ -121,6 +142,9 @@ impl Shared {
     /// The place of an op.
     #[unsafe(link_section = "streamsan_hot")]
     fn place(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Origin {
+        if runs::any_begun() {
+            self.end_runs();
+        }
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
         if SHARES.load(Ordering::Relaxed) {
@@ -169,10 +193,59 @@ impl Shared {
         id
     }
 
+    /// An op comes: what was touched before it is written before it.
+    #[cold]
+    #[inline(never)]
+    pub fn end_runs(&mut self) {
+        // SAFETY: this is behind the lock of the log.
+        unsafe { runs::end_all(|run| write_run(&mut self.engine, &mut self.out, run)) };
+    }
+
+    /// Begins a run of touches by the calling thread, and writes what ends by that. `func`: the host
+    /// function that the thread runs.
+    pub fn begin_run(&mut self, touched: &Touched, thread: ThreadId, stack: Option<&Frames>, func: HostFuncId) {
+        if !touches::is_open() {
+            return;
+        }
+        if func.is_none() && self.watches.graphs_call_host(&self.engine) {
+            self.untold_touches += 1;
+            return;
+        }
+        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
+        // SAFETY: this is behind the lock of the log.
+        let Some(table) = (unsafe { runs::table() }) else { return };
+        let (engine, out) = (&mut self.engine, &mut self.out);
+        // SAFETY: as above; the table is this thread's.
+        unsafe { runs::begin(table, touched, (thread, stack, func), |run| write_run(engine, out, run)) };
+    }
+
+    /// Touches that were left out.
+    pub fn untold_touches(&self) -> u64 {
+        self.untold_touches
+    }
+
+    /// Opens the gate for touches while there is anything that they may race with.
+    #[cold]
+    #[inline(never)]
+    fn set_gate(&mut self) {
+        self.host_memory.show();
+        let idle = self.engine.host_knows_all() && !self.host_threads;
+        touches::set_open(!idle && !self.host_memory.is_empty());
+    }
+
     /// The id of a function's name, defining it when it is new.
     pub fn name(&mut self, call: cuda_sys::FnId) -> CallId {
         self.out.name(call)
     }
+}
+
+/// Writes a run of touches: an op of the host, at the place where its run ends.
+fn write_run(engine: &mut Engine, out: &mut RingWriter, run: &Written) {
+    let &Written { region, writes, atomic, polled, stack, func, thread } = run;
+    let op = Op::HostTouch { region, writes, atomic, polled, func };
+    let call = out.name(HOST_ACCESS);
+    let epoch = engine.apply(&op, thread);
+    out.emit(&Origin { call, thread, stack, epoch }, &op);
 }
 
 /// The end of a host function is known to the host (XLA hands buffers out again from one): without

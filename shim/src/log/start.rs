@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::call_counts;
 use super::core::Core;
+use crate::host::touches;
 use crate::runtime::lifecycle::{self, StartTurn};
 use crate::runtime::options::Options;
 use crate::runtime::{attach, handle_cache};
@@ -65,6 +66,7 @@ fn start() -> Option<&'static Core> {
     lifecycle::watch_for_forks();
     let core = Box::leak(Box::new(Core::new(options, attached)));
     core.introduce();
+    touches::look_for_library();
     CORE.store(core, Ordering::Release);
     lifecycle::running();
     Some(core)

@@ -14,7 +14,7 @@ use trace::{
 };
 
 use crate::exact;
-use crate::host::page_protection;
+use crate::host::{holds, page_protection};
 use crate::log::call_names::HOST_THREADS;
 use crate::log::core::Core;
 use crate::log::shared::Shared;
@@ -82,6 +82,9 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             && let Some(core) = cx.core()
         {
             core.log_touches();
+        }
+        if holds::OPEN_PAGES.load(Ordering::Relaxed) != 0 {
+            holds::close();
         }
         op(&mut cx);
         cx.token
@@ -211,7 +214,7 @@ impl Cx<'_> {
     }
 
     #[unsafe(link_section = "streamsan_hot")]
-    fn capture(&mut self, core: &Core) {
+    pub(super) fn capture(&mut self, core: &Core) {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;

@@ -7,15 +7,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cuda_sys::{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, CUdevice_attribute, CUgraphExec};
+use cuda_sys::*;
 use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
 
 use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
+use crate::host::in_place::InPlaceKind;
+use crate::host::page_protection::is_ordinary;
 use crate::host::watches::{WatchCheck, Watches};
-use crate::host::{pinned_bounds, sigsegv};
+use crate::host::{in_place, pinned_bounds, sigsegv, single_step, touches};
 use crate::log::core::Core;
-use crate::real::driver::real;
+use crate::real::driver::{self, real};
 use crate::runtime::thread_state;
 use crate::stack::native::is_readable_range;
 
@@ -147,6 +149,62 @@ impl Cx<'_> {
         }
     }
 
+    /// Memory of the host that devices can use in place has come: whether it is watched is logged.
+    pub fn host_memory_comes(&mut self, ptr: u64, size: u64, kind: InPlaceKind) {
+        let Some(core) = self.core().filter(|core| core.options.host_accesses) else { return };
+        let end = ptr.saturating_add(size);
+        if size == 0 || !driver::has_own_view(ptr, size) || !is_ordinary(ptr, end) || !sigsegv::install() {
+            return;
+        }
+        single_step::prepare();
+        let Some(mut shared) = core.lock() else { return };
+        shared.watches.in_place.add(ptr, end, kind);
+        drop(shared);
+        self.log(&Op::HostWatched { ptr });
+    }
+
+    /// A variable of a module was found: if it is managed, the host uses it in place.
+    pub fn variable_found(&mut self, ptr: u64, size: u64) {
+        if !self.core().is_some_and(|core| core.options.host_accesses) || !driver::has_own_views() {
+            return;
+        }
+        let mut managed = 0_u8;
+        let answer = real!(cuPointerGetAttribute(
+            (&raw mut managed).cast() => *mut c_void, CU_POINTER_ATTRIBUTE_IS_MANAGED => CUpointer_attribute, ptr => CUdeviceptr
+        ));
+        if answer == CUresult::SUCCESS && managed != 0 {
+            self.host_memory_comes(ptr, size, InPlaceKind::Variable);
+        }
+    }
+
+    /// The memory that begins here is about to go away.
+    pub fn host_memory_freed(&mut self, ptr: u64) {
+        if in_place::exists()
+            && let Some(mut shared) = self.core().and_then(Core::lock)
+        {
+            shared.watches.in_place.leave(ptr, ptr + 1);
+        }
+    }
+
+    /// Work at `epoch` was submitted with these parameters.
+    #[cold]
+    pub fn uses_words(&mut self, epoch: Epoch, words: impl Iterator<Item = u64>) {
+        if let Some(mut shared) = self.core().and_then(Core::lock) {
+            let shared = &mut *shared;
+            shared.watches.in_place.use_words(&shared.engine, epoch, words);
+        }
+    }
+
+    /// Work at `epoch` reads or writes these bytes.
+    pub fn uses_region(&mut self, epoch: Epoch, region: &Region, writes: bool) {
+        if in_place::exists()
+            && let Some(mut shared) = self.core().and_then(Core::lock)
+        {
+            let shared = &mut *shared;
+            shared.watches.in_place.use_region(&shared.engine, epoch, region, writes);
+        }
+    }
+
     /// Where the pinned memory that begins at an address lies.
     pub fn pinned_range(&self, ptr: u64) -> Option<(u64, u64)> {
         self.core()?.lock()?.watches.range(ptr)
@@ -167,7 +225,7 @@ impl Cx<'_> {
 
     /// A graph was launched: its copies from the host are watched.
     pub fn watch_graph(&mut self, epoch: Epoch, stream: StreamId, handle: CUgraphExec) {
-        if pinned_bounds::are_empty() {
+        if pinned_bounds::are_empty() && !touches::is_linked() && !in_place::exists() {
             return;
         }
         let Some(core) = self.core() else { return };
@@ -178,6 +236,11 @@ impl Cx<'_> {
             && let Some(mut shared) = core.lock()
         {
             shared.watches.calls_host(epoch);
+        }
+        if in_place::exists() {
+            self.uses_words(epoch, host.words.iter().copied());
+            host.read.iter().for_each(|region| self.uses_region(epoch, region, false));
+            host.written.iter().for_each(|region| self.uses_region(epoch, region, true));
         }
         for (index, region) in &host.sources {
             self.watch_source(epoch, stream, (exec, index + 1), region);
@@ -191,7 +254,8 @@ impl Cx<'_> {
 /// Whether pages may be protected: asked for, possible, and without effect on the device.
 fn may_protect(core: &Core) -> bool {
     static SHARED: AtomicU64 = AtomicU64::new(0);
-    if !core.options.host_accesses {
+    // Where devices have a mapping of their own, all of their work is watched in another way.
+    if !core.options.host_accesses || driver::has_own_views() {
         return false;
     }
     // Where devices go through the CPU's page tables they would lose access too.

@@ -10,6 +10,7 @@ use trace::{HostFuncId, Op};
 
 use crate::log::call_names::HOST_FUNCTION;
 use crate::observe::{Cx, Phase, observe};
+use crate::runtime::thread_state;
 
 /// A host function on its way through a stream: what the program asked for.
 pub struct Wrapped {
@@ -56,9 +57,14 @@ impl Cx<'_> {
 }
 
 fn note(func: HostFuncId, done: bool) {
+    thread_state::with(|thread| thread.host_function.set(0));
     observe(HOST_FUNCTION, 0, Phase::Before, |cx| {
         cx.without_stack().log(&Op::HostFuncRun { func, done });
     });
+    // What the thread touches from here on, it touches in stream order.
+    if !done {
+        thread_state::with(|thread| thread.host_function.set(func.0));
+    }
 }
 
 /// What the driver calls for a wrapped host function.

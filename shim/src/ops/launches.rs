@@ -8,6 +8,7 @@ use trace::{EventMode, LaunchShape, Op, launch_flags};
 
 use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
+use crate::host::in_place;
 use crate::observe::Cx;
 use crate::real::driver::real;
 use crate::runtime::thread_state::{inside_library, inside_transport};
@@ -79,6 +80,10 @@ impl Cx<'_> {
                 // there are none.
                 None => unsafe { kernel.gather(kernel_params, to) },
             });
+            if in_place::exists() {
+                // SAFETY: forwarded from the caller.
+                unsafe { self.uses_in_launch(epoch, kernel, bytes, kernel_params) };
+            }
             if let Some(table) = exact.take() {
                 exact::submitted(table, epoch, stream, self.stream0() == Stream0::PerThread);
             }
@@ -116,6 +121,27 @@ unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *m
 }
 
 impl Cx<'_> {
+    /// Notes what a launch may use of the host's memory.
+    ///
+    /// # Safety
+    /// As for [`Cx::launched`].
+    #[cold]
+    unsafe fn uses_in_launch(
+        &mut self,
+        epoch: trace::Epoch,
+        kernel: &Kernel,
+        bytes: Option<&[u8]>,
+        params: *mut *mut c_void,
+    ) {
+        let mut gathered = vec![0; if params.is_null() { 0 } else { kernel.size() }];
+        let bytes = bytes.unwrap_or_else(|| {
+            // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
+            unsafe { kernel.gather(params, &mut gathered) };
+            &gathered
+        });
+        self.uses_words(epoch, words_of(bytes));
+    }
+
     /// Waits for a launch, as the user asked for. An error is not reported to the program here: its
     /// next call answers it.
     #[cold]
@@ -127,6 +153,11 @@ impl Cx<'_> {
         };
         self.log_failure(result, id);
     }
+}
+
+/// The words of parameters that may be addresses.
+pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
 }
 
 /// The buffer that an `extra` list names, if it does.

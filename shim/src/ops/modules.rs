@@ -123,6 +123,7 @@ impl Cx<'_> {
             Text(unsafe { CStr::from_ptr(name) }.to_bytes())
         };
         self.log(&Op::Global { ptr, size, image, name });
+        self.variable_found(ptr, size);
     }
 }
 

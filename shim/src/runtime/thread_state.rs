@@ -31,12 +31,20 @@ pub struct ThreadState {
     pub start: Cell<u64>,
     /// The table of the launch that it is making, a type of `crate::exact`.
     pub launching: Cell<*mut c_void>,
+    /// What it has touched of the host's memory, a type of `crate::host::touches`; null: nothing.
+    pub touches: Cell<*mut c_void>,
+    /// The host function that it runs in stream order; 0: none.
+    pub host_function: Cell<u32>,
     /// The legacy streams that it used last, by context.
     pub legacy: HandleCache<2>,
     /// The streams that it used last.
     pub streams: HandleCache<16>,
     /// The events that it used last.
     pub events: HandleCache<16>,
+    /// Pages that it closes behind its next instruction: `crate::host::single_step`.
+    pub stepping: [Cell<u64>; 4],
+    /// It had blocked the signal of that.
+    pub trap_blocked: Cell<bool>,
     /// Room for a stack: too large to be cleared for every call.
     pub frames: UnsafeCell<Frames>,
 }

@@ -10,7 +10,7 @@
 //! that name only, which `version` reads where the two versions differ.
 //!
 //! The functions stand in one folder for each chapter of the API, with the names of the driver's
-//! folders in the crate `sim`. Every function uses `macros`, `driver_link` (the driver's functions)
+//! folders in the crate `sim`. Every function uses `macros`, the crate `sim-driver-link`
 //! and `thread_state` (device and last error of a thread). Functions that are not simulated stand
 //! in `unsupported`.
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
@@ -20,7 +20,6 @@
 #[macro_use]
 mod macros;
 
-mod driver_link;
 mod graphs;
 mod kernels;
 mod memory;

@@ -37,7 +37,7 @@ macro_rules! cu {
     ($name:ident @ $version:literal ($($arg:expr),* $(,)?)) => { cu!(@call $name, false, $version, ($($arg),*)) };
     ($name:ident, $pt:expr; ($($arg:expr),* $(,)?)) => { cu!(@call $name, $pt, 13000, ($($arg),*)) };
     (@call $name:ident, $pt:expr, $version:literal, ($($arg:expr),*)) => {{
-        static SLOTS: [$crate::driver_link::Slot; 2] = [const { $crate::driver_link::Slot::new() }; 2];
+        static SLOTS: [sim_driver_link::Slot; 2] = [const { sim_driver_link::Slot::new() }; 2];
         let per_thread: bool = $pt;
         let family = cuda_sys::id::$name.info().family;
         match SLOTS[usize::from(per_thread)].get(family, $version, per_thread) {

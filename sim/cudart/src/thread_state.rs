@@ -45,7 +45,7 @@ pub fn last_error(forget: bool) -> cudaError {
 pub fn init() -> Res {
     static DONE: OnceLock<Res> = OnceLock::new();
     *DONE.get_or_init(|| {
-        if !crate::driver_link::exists() {
+        if !sim_driver_link::exists() {
             return Err(cudaErrorInsufficientDriver);
         }
         cu!(cuInit(0))
@@ -106,7 +106,7 @@ pub fn use_primary(device: c_int) -> Res {
 
 fn finish(body: impl FnOnce() -> Res) -> cudaError {
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        crate::driver_link::refused("a function of the runtime failed inside the simulator");
+        sim_driver_link::refused("a function of the runtime failed inside the simulator");
         Err(cudaErrorUnknown)
     });
     match result {

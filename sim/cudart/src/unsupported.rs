@@ -19,7 +19,7 @@ macro_rules! refused {
 }
 
 fn missing(name: &str) -> cudaError {
-    crate::driver_link::refused(&format!("{name} is not simulated"));
+    sim_driver_link::refused(&format!("{name} is not simulated"));
     cudaErrorNotSupported
 }
 

@@ -4,7 +4,7 @@
 //! answers the public interface. It is an ordinary user of the driver: what a call asks for becomes
 //! a kernel launch on the handle's stream, which tools see as any other.
 //!
-//! - `driver_link`: the driver's functions
+//! - `macros`: calls of the driver, through the crate `sim-driver-link`
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
@@ -15,7 +15,7 @@
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 
 #[macro_use]
-mod driver_link;
+mod macros;
 mod cublas;
 mod cublaslt;
 pub mod model;

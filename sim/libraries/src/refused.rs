@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::driver_link::refused;
+use sim_driver_link::refused;
 
 /// Defines functions that refuse with a status.
 macro_rules! refuse {

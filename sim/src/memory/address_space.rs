@@ -10,6 +10,7 @@
 //! view. Host memory that the simulator did not allocate is reached through `/proc/self/mem`, which
 //! ignores page protection too.
 
+use crate::memory::registered_view;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
@@ -163,7 +164,15 @@ impl AddressSpace {
     /// Where the simulator itself reaches an address: of the space, through the second view; of the
     /// host, directly.
     pub fn alias_of(&self, addr: u64) -> u64 {
-        if self.contains(addr) { addr - self.base + self.alias } else { addr }
+        if self.contains(addr) {
+            return addr - self.base + self.alias;
+        }
+        registered_view::find(addr).map_or(addr, |view| view.alias_of(addr))
+    }
+
+    /// Whether the simulator reaches all of these bytes by another mapping than the program.
+    pub fn has_own_view(&self, addr: u64, len: u64) -> bool {
+        self.contains(addr) && len <= self.size - (addr - self.base)
     }
 
     fn mark(&self, addr: u64, len: u64, page: Page) {
@@ -328,19 +337,57 @@ impl AddressSpace {
     /// `into` must be writable for `len` bytes.
     unsafe fn read_host(&self, addr: u64, into: *mut u8, len: usize) -> Result<(), UnmappedAddress> {
         // SAFETY: the caller vouches for the destination; u8 has no invalid values.
-        let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
+        let mut into = unsafe { std::slice::from_raw_parts_mut(into, len) };
+        let mut addr = addr;
+        while !into.is_empty() {
+            let found = registered_view::find(addr);
+            let end = found.map_or_else(|next| next, |view| view.end);
+            let (piece, rest) = into.split_at_mut(into.len().min((end - addr) as usize));
+            match found {
+                // SAFETY: the view is mapped up to its end.
+                Ok(view) => unsafe {
+                    std::ptr::copy_nonoverlapping(view.alias_of(addr) as *const u8, piece.as_mut_ptr(), piece.len());
+                },
+                Err(_) => self.read_plain(addr, piece)?,
+            }
+            addr = addr.wrapping_add(piece.len() as u64);
+            into = rest;
+        }
+        Ok(())
+    }
+
+    fn read_plain(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
         match &self.mem {
             Some(mem) => mem.read_exact_at(into, addr).map_err(|_| UnmappedAddress { addr }),
             None => {
                 // SAFETY: without /proc the only way is the direct one; the program vouches for its
                 // own pointer.
-                unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, into.as_mut_ptr(), len) };
+                unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, into.as_mut_ptr(), into.len()) };
                 Ok(())
             }
         }
     }
 
     fn write_host(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
+        let (mut addr, mut from) = (addr, from);
+        while !from.is_empty() {
+            let found = registered_view::find(addr);
+            let end = found.map_or_else(|next| next, |view| view.end);
+            let (piece, rest) = from.split_at(from.len().min((end - addr) as usize));
+            match found {
+                // SAFETY: the view is mapped up to its end.
+                Ok(view) => unsafe {
+                    std::ptr::copy_nonoverlapping(piece.as_ptr(), view.alias_of(addr) as *mut u8, piece.len());
+                },
+                Err(_) => self.write_plain(addr, piece)?,
+            }
+            addr = addr.wrapping_add(piece.len() as u64);
+            from = rest;
+        }
+        Ok(())
+    }
+
+    fn write_plain(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
         match &self.mem {
             Some(mem) => mem.write_all_at(from, addr).map_err(|_| UnmappedAddress { addr }),
             None => {

@@ -3,7 +3,9 @@
 //! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped)
 //! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
-//! processes), `array`, `texture` and `sampling`. `memcpy` moves bytes.
+//! processes), `array`, `texture` with `sampling` and `texture_access`. `memcpy` moves bytes.
+//! `own_view` says to a tool which memory the simulator maps twice, and `registered_view` does so
+//! with the program's own pages.
 //!
 //! Some files know the table and the table knows them: a free digests the content of the allocation
 //! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
@@ -16,10 +18,13 @@ pub(crate) mod array;
 pub(crate) mod graph_memory;
 pub mod ipc;
 pub mod memcpy;
+pub mod own_view;
 pub mod pool;
+pub mod registered_view;
 pub(crate) mod result_digests;
 mod sampling;
 pub(crate) mod texture;
+pub(crate) mod texture_access;
 pub mod virtual_memory;
 
 use std::collections::BTreeMap;
@@ -319,6 +324,9 @@ impl Memory {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let allocation = self.remove(at, |kind| matches!(kind, AllocationKind::Registered(_)));
+        if let Some(allocation) = &allocation {
+            registered_view::end(allocation.at, allocation.end());
+        }
         allocation
             .map(|allocation| result_digests::allocation_ends(&allocation))
             .ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)

@@ -8,6 +8,15 @@ use cuda_sys::*;
 
 use super::texture::TextureObject;
 
+/// What an instruction wants to know of a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sample {
+    /// Its colour, filtered as the texture says.
+    Filtered,
+    /// One component of the four texels around it.
+    Component(usize),
+}
+
 /// A texel, as its place in width, height and depth. None is the border.
 type Place = Option<[u64; 3]>;
 
@@ -42,16 +51,16 @@ impl TextureObject {
         self.texture.filterMode == CU_TR_FILTER_MODE_LINEAR && (self.is_float() || self.normalises())
     }
 
-    /// A sample at real coordinates, filtered as described, in a layer if there are layers.
-    pub(super) fn sample(&self, coordinates: &[f32], layer: Option<u32>) -> Result<[u64; 4], String> {
-        let axes = coordinates.len().min(3);
+    /// What a sample sees at real coordinates, in a layer if there are layers.
+    pub(super) fn sample(&self, coordinates: &[f32], layer: Option<u32>, what: Sample) -> Result<[u64; 4], String> {
+        let axes = if self.view.line { 1 } else { coordinates.len().min(3) };
         let mut at = [0f32; 3];
         for axis in 0..axes {
             let scale = if self.is_normalised() { self.view.size[axis] as f32 } else { 1.0 };
             at[axis] = coordinates[axis] * scale;
         }
         let layer = layer.map(|layer| self.layer(layer, 1));
-        self.filter(&at[..axes], |whole| {
+        self.look(&at[..axes], what, |whole| {
             let mut place = [0, 0, layer.unwrap_or(0)];
             for axis in 0..axes {
                 place[axis] = self.wrap(axis, whole[axis])?;
@@ -61,14 +70,14 @@ impl TextureObject {
     }
 
     /// A sample in a direction from the middle of a cube, of a layer of cubes.
-    pub(super) fn sample_cube(&self, direction: [f32; 3], layer: u32) -> Result<[u64; 4], String> {
+    pub(super) fn sample_cube(&self, direction: [f32; 3], layer: u32, what: Sample) -> Result<[u64; 4], String> {
         let (face, [s, t]) = face_of(direction);
         let first = self.layer(layer, 6);
         let size = self.view.size[0] as i64;
         let place = |face: u64, x: i64, y: i64| Some([x as u64, y as u64, first + face]);
         let inside = |c: i64| (0..size).contains(&c);
         let at = [(s + 1.0) / 2.0 * size as f32, (t + 1.0) / 2.0 * size as f32];
-        self.filter(&at, |whole| {
+        self.look(&at, what, |whole| {
             let (x, y) = (whole[0], whole[1]);
             if inside(x) && inside(y) {
                 return place(face, x, y);
@@ -84,6 +93,17 @@ impl TextureObject {
             let whole = |c: f32| (((c + 1.0) / 2.0 * size as f32).floor() as i64).clamp(0, size - 1);
             place(beyond, whole(s), whole(t))
         })
+    }
+
+    fn look(&self, at: &[f32], what: Sample, texel_at: impl Fn([i64; 3]) -> Place) -> Result<[u64; 4], String> {
+        let Sample::Component(component) = what else { return self.filter(at, texel_at) };
+        let [x, y] = [0, 1].map(|axis| (at.get(axis).copied().unwrap_or(0.5) - 0.5).floor() as i64);
+        // From the lower left one against the clock, where y counts upwards (as OpenGL says it).
+        let mut out = [0; 4];
+        for (out, (x, y)) in out.iter_mut().zip([(x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y)]) {
+            *out = self.texel(texel_at([x, y, 0]))?[component];
+        }
+        Ok(out)
     }
 
     /// The texel at a place, or those around it as the filter weighs them. `texel_at` finds what

@@ -1,12 +1,14 @@
-//! Texture and surface objects: what kernels read and write through them. How a texture is sampled
-//! (filters, address modes, faces) is in `sampling`.
+//! Texture and surface objects: what kernels read and write through them, and where. How a texture
+//! is sampled (filters, address modes, faces) is in `sampling`, what instructions ask for in
+//! `texture_access`.
+//!
+//! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_sys::*;
 
-use crate::handles::{Handles, handle_of};
-use crate::interp::TextureRequest;
+use crate::handles::Handles;
 use crate::memory;
 use crate::memory::array::{ARRAYS, Array, channel_bytes};
 use crate::sched::OpId;
@@ -40,8 +42,8 @@ impl Retired {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn find(&self, object: u64) -> Option<Arc<TextureObject>> {
-        self.list().iter().map(|(object, _)| object).find(|known| handle_of(known) as u64 == object).cloned()
+    pub(super) fn find(&self, object: u64) -> Option<Arc<TextureObject>> {
+        self.list().iter().map(|(object, _)| object).find(|known| known.handle == object).cloned()
     }
 }
 
@@ -53,9 +55,15 @@ pub struct TextureObject {
     pub texture: CUDA_TEXTURE_DESC,
     /// Whether it is a surface.
     pub surface: bool,
+    handle: u64,
     pub(super) view: View,
     keep: Mutex<Option<Arc<Array>>>,
 }
+
+/// The next handle. They come back when all have been given out.
+static NEXT: Mutex<u64> = Mutex::new(1);
+/// No handle is this large.
+const MOST_HANDLES: u64 = 1 << 20;
 
 /// The texels that an object reaches.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +73,10 @@ pub(super) struct View {
     layer: u64,
     /// Width, height, and depth or layers (six for each cube).
     pub size: [u64; 3],
-    channels: u64,
-    format: CUarray_format,
+    pub channels: u64,
+    pub format: CUarray_format,
+    /// It has a width only: compilers sample a line as an area, at height zero.
+    pub line: bool,
 }
 
 // SAFETY: descriptors are plain data; the pointers in them are never followed.
@@ -105,6 +115,7 @@ impl TextureObject {
                         size,
                         channels: u64::from(linear.numChannels),
                         format: linear.format,
+                        line: true,
                     }
                 }
                 CU_RESOURCE_TYPE_PITCH2D => {
@@ -117,6 +128,7 @@ impl TextureObject {
                         size: [p.width as u64, p.height as u64, 1],
                         channels: u64::from(p.numChannels),
                         format: p.format,
+                        line: false,
                     }
                 }
                 CU_RESOURCE_TYPE_ARRAY => {
@@ -130,6 +142,7 @@ impl TextureObject {
                         size,
                         channels: u64::from(d.NumChannels),
                         format: d.Format,
+                        line: d.Height == 0,
                     };
                     keep = Some(array);
                     view
@@ -141,14 +154,30 @@ impl TextureObject {
         if !matches!(view.channels, 1 | 2 | 4) || (keep.is_none() && memory::get().find(view.at).is_none()) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        let object = TextureObject { resource, texture, surface, view, keep: Mutex::new(keep) };
-        Ok(TEXTURE_OBJECTS.insert(Arc::new(object)) as u64)
+        let mut next = NEXT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let used = |handle: u64| TEXTURE_OBJECTS.find(handle as usize).is_some() || RETIRED.find(handle).is_some();
+        let after = |handle: u64| handle % (MOST_HANDLES - 1) + 1;
+        let mut handle = *next;
+        while used(handle) {
+            handle = after(handle);
+            if handle == *next {
+                return Err(CUresult::ERROR_OUT_OF_MEMORY);
+            }
+        }
+        *next = after(handle);
+        let object = TextureObject { resource, texture, surface, handle, view, keep: Mutex::new(keep) };
+        TEXTURE_OBJECTS.insert_as(handle as usize, Arc::new(object));
+        Ok(handle)
+    }
+
+    /// Bytes of a texel.
+    pub(super) fn texel_bytes(&self) -> u64 {
+        channel_bytes(self.view.format).unwrap_or(1) * self.view.channels
     }
 
     fn address_of(&self, at: [u64; 3]) -> u64 {
         let view = &self.view;
-        let texel = channel_bytes(view.format).unwrap_or(1) * view.channels;
-        view.at + at[2] * view.layer + at[1] * view.pitch + at[0] * texel
+        view.at + at[2] * view.layer + at[1] * view.pitch + at[0] * self.texel_bytes()
     }
 
     /// One texel: the raw bits of four channels, missing ones zero (and one for the last, as
@@ -192,7 +221,7 @@ impl TextureObject {
     }
 
     /// A fetch at integer coordinates, which ignores filter and address mode: outside is zero.
-    pub fn fetch(&self, coordinates: &[i64]) -> Result<[u64; 4], String> {
+    pub(super) fn fetch(&self, coordinates: &[i64]) -> Result<[u64; 4], String> {
         let mut at = [0u64; 3];
         for (axis, &c) in coordinates.iter().enumerate().take(3) {
             if c < 0 || c as u64 >= self.view.size[axis] {
@@ -205,8 +234,8 @@ impl TextureObject {
 
     /// Address of a surface access; the first coordinate counts bytes, layers and faces come last.
     /// What is outside is brought inside if `clamp`, else there is no address.
-    pub fn surface_address(&self, coordinates: &[i64], bytes: u64, clamp: bool) -> Option<u64> {
-        let row = self.view.size[0] * self.view.channels * channel_bytes(self.view.format)?;
+    pub(super) fn surface_address(&self, coordinates: &[i64], bytes: u64, clamp: bool) -> Option<u64> {
+        let row = self.view.size[0] * self.texel_bytes();
         let last = [row.checked_sub(bytes)?, self.view.size[1] - 1, self.view.size[2] - 1];
         let mut at = [0u64; 3];
         for (axis, &c) in coordinates.iter().enumerate().take(3) {
@@ -214,6 +243,12 @@ impl TextureObject {
             at[axis] = u64::try_from(inside).ok().filter(|c| *c <= last[axis])?;
         }
         Some(self.address_of([0, at[1], at[2]]) + at[0])
+    }
+
+    /// Whether the depth counts layers or faces.
+    pub(super) fn is_layered(&self) -> bool {
+        let keep = self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        keep.as_ref().is_some_and(|array| array.descriptor.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) != 0)
     }
 
     /// Ends the object's hold on its array.
@@ -231,137 +266,4 @@ fn half(bits: u16) -> f32 {
         31 => f32::NAN,
         _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
     }
-}
-
-/// Which coordinates an instruction has: of a line, an area or a room, of a direction (cube), and
-/// before them the layer.
-#[derive(Clone, Copy)]
-struct Geometry {
-    axes: usize,
-    cube: bool,
-    layered: bool,
-}
-
-impl Geometry {
-    fn of(parts: &[&str]) -> Option<Geometry> {
-        let (axes, cube, layered) = parts.iter().find_map(|part| {
-            Some(match *part {
-                "1d" => (1, false, false),
-                "2d" => (2, false, false),
-                "3d" => (3, false, false),
-                "a1d" => (1, false, true),
-                "a2d" => (2, false, true),
-                "cube" => (3, true, false),
-                "acube" => (3, true, true),
-                _ => return None,
-            })
-        })?;
-        Some(Geometry { axes, cube, layered })
-    }
-}
-
-/// Answers a texture or surface instruction: the opcode names the geometry, the type of the
-/// coordinates and the width of surface accesses.
-pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-    let object = TEXTURE_OBJECTS.find(request.object as usize).or_else(|| RETIRED.find(request.object));
-    let object = object.ok_or("not a texture or surface object")?;
-    let parts: Vec<&str> = request.opcode.split('.').collect();
-    let done = match (Geometry::of(&parts), parts[0]) {
-        (Some(geometry), "tex") => read(&object, geometry, &parts, request),
-        (Some(geometry), "suld" | "sust") if !geometry.cube => surface(&object, geometry, &parts, request),
-        _ => Ok(None),
-    };
-    done?.ok_or_else(|| {
-        let why = format!("{} {NOT_SIMULATED}", request.opcode);
-        crate::status::complain(&why);
-        why
-    })
-}
-
-/// `tex`. None is an instruction that is not simulated.
-fn read(
-    object: &TextureObject,
-    geometry: Geometry,
-    parts: &[&str],
-    request: &TextureRequest<'_>,
-) -> Result<Option<[u64; 4]>, String> {
-    let first = usize::from(geometry.layered);
-    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
-    if parts.contains(&"grad") {
-        return Ok(None);
-    }
-    let layer = if geometry.layered { request.coordinates[0] } else { 0 };
-    match parts.last() {
-        Some(&"s32") if !geometry.cube => {
-            let mut at: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
-            if geometry.layered {
-                at.resize(2, 0);
-                at.push(object.layer(layer, 1) as i64);
-            }
-            object.fetch(&at).map(Some)
-        }
-        Some(&"f32") => {
-            let mut at = [0f32; 3];
-            for (to, &bits) in at.iter_mut().zip(given) {
-                *to = f32::from_bits(bits);
-            }
-            let sampled = if geometry.cube {
-                object.sample_cube(at, layer)
-            } else {
-                object.sample(&at[..geometry.axes], geometry.layered.then_some(layer))
-            };
-            sampled.map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
-/// `suld`, `sust`. None is an instruction that is not simulated.
-fn surface(
-    object: &TextureObject,
-    geometry: Geometry,
-    parts: &[&str],
-    request: &TextureRequest<'_>,
-) -> Result<Option<[u64; 4]>, String> {
-    let first = usize::from(geometry.layered);
-    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
-    let width = parts.iter().find_map(|part| match *part {
-        "b8" => Some(1u64),
-        "b16" => Some(2),
-        "b32" => Some(4),
-        "b64" => Some(8),
-        _ => None,
-    });
-    let Some(width) = width else { return Ok(None) };
-    let count = if parts.contains(&"v4") {
-        4
-    } else if parts.contains(&"v2") {
-        2
-    } else {
-        1
-    };
-    let mut whole: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
-    if geometry.layered {
-        whole.resize(2, 0);
-        whole.push(i64::from(request.coordinates[0] as i32));
-    }
-    let space = memory::get().space;
-    let mut out = [0u64; 4];
-    let Some(at) = object.surface_address(&whole, width * count, parts.contains(&"clamp")) else {
-        return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(Some(out)) };
-    };
-    for (n, out) in out.iter_mut().enumerate().take(count as usize) {
-        let at = at + n as u64 * width;
-        let mut bytes = [0u8; 8];
-        let done = if parts[0] == "suld" {
-            let done = space.read(at, &mut bytes[..width as usize]);
-            *out = u64::from_le_bytes(bytes);
-            done
-        } else {
-            let value = request.values.get(n).copied().unwrap_or(0).to_le_bytes();
-            space.write(at, &value[..width as usize])
-        };
-        done.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
-    }
-    Ok(Some(out))
 }

@@ -13,7 +13,7 @@ use cuda_sys::*;
 
 use crate::objects::context::Context;
 use crate::objects::graph::{Graph, lock};
-use crate::objects::task::{Plan, Task};
+use crate::objects::task::{Plan, PlanMeasured, Task};
 use crate::sched::{Step, Work};
 
 /// A condition: a value that kernels set and conditional nodes read.
@@ -107,7 +107,11 @@ impl Conditional {
     }
 
     /// What the node does when its turn has come.
-    pub fn steps(self: Arc<Self>, ctx: &Arc<Context>) -> Box<dyn FnMut() -> Option<Vec<Step>> + Send> {
+    pub fn steps(
+        self: Arc<Self>,
+        ctx: &Arc<Context>,
+        measured: PlanMeasured,
+    ) -> Box<dyn FnMut() -> Option<Vec<Step>> + Send> {
         let ctx = ctx.clone();
         let mut first = true;
         Box::new(move || {
@@ -116,7 +120,7 @@ impl Conditional {
             if !again || ctx.check().is_err() {
                 return None;
             }
-            let mut plan = Plan::default();
+            let mut plan = Plan { measured: measured.clone(), ..Plan::default() };
             self.chosen()?.plan(&mut plan, &ctx, &[]);
             Some(plan.steps)
         })

@@ -271,7 +271,9 @@ impl Graph {
         let mut steps: Vec<usize> = Vec::new();
         for (node, deps) in self.sorted().unwrap_or_default() {
             let deps: Vec<usize> = deps.iter().map(|&dep| steps[dep]).collect();
-            let step = plan.add(ctx, &node.task(), if deps.is_empty() { before } else { &deps });
+            // The handle that the program knows: this graph may be a copy inside an executable.
+            let handle = node.origin.unwrap_or_else(|| handle_of(&node));
+            let step = plan.add_node(ctx, &node.task(), handle, if deps.is_empty() { before } else { &deps });
             steps.push(step);
         }
         plan.steps.push((Work::Point(None), if steps.is_empty() { before.to_vec() } else { steps }, Vec::new()));

@@ -11,8 +11,9 @@ use crate::objects::capture;
 use crate::objects::context::Context;
 use crate::objects::graph::{Graph, Node, UserObject, lock, node_type};
 use crate::objects::stream::Stream;
-use crate::objects::task::{Plan, Task};
-use crate::sched::OpId;
+use crate::objects::task::{Plan, PlanMeasured, Task};
+use crate::sched::{OpId, Work};
+use crate::touched::{self, GraphTouched};
 
 /// All live executable graphs.
 pub static GRAPH_EXECS: Handles<GraphExec> = Handles::new();
@@ -155,20 +156,60 @@ impl GraphExec {
             plan.steps.push((crate::objects::conditional::reset(self.conditions.clone()), Vec::new(), Vec::new()));
             first.push(0);
         }
+        let measured = self.measured();
+        if let Some(measured) = &measured {
+            plan.measured = PlanMeasured::Graph(Arc::downgrade(measured));
+        }
         for node in lock(&self.nodes).iter() {
             let mut deps: Vec<usize> = node.deps.iter().map(|&dep| steps[dep]).collect();
             if deps.is_empty() {
                 deps.clone_from(&first);
             }
             let task = if node.enabled { &node.task } else { &Task::Empty };
-            let step = plan.add(&self.ctx, task, &deps);
+            let step = plan.add_node(&self.ctx, task, node.source, &deps);
             steps.push(step);
+        }
+        let asks_later = |node: &ExecNode| matches!(&node.task, Task::Conditional(_) | Task::Child(_));
+        if let Some(measured) = measured.as_ref().filter(|_| lock(&self.nodes).iter().any(asks_later)).cloned() {
+            // Bodies of conditional nodes ask for their launches when their turn has come.
+            plan.steps.push((Work::Run(Box::new(move || drop(measured))), steps, Vec::new()));
         }
         let mut last = lock(&self.last);
         *last = plan.submit(stream.id, &[*last]);
         self.memory.launched(*last);
         self.launched.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The launches of its kernels whose bytes somebody wants, if there are any.
+    fn measured(&self) -> Option<Arc<GraphTouched>> {
+        fn visit(task: &Task, node: usize, in_body: bool, found: &mut GraphTouched) {
+            let inner = match task {
+                Task::Kernel(kernel) => {
+                    if let Some(launch) = kernel.measured(node) {
+                        found.insert(node, if in_body { launch.may_be_left_out() } else { launch });
+                    }
+                    return;
+                }
+                Task::Child(child) => std::slice::from_ref(child),
+                Task::Conditional(node) => &node.bodies[..],
+                _ => return,
+            };
+            let in_body = in_body || matches!(task, Task::Conditional(_));
+            for node in inner.iter().flat_map(|graph| graph.nodes()) {
+                let handle = node.origin.unwrap_or_else(|| handle_of(&node));
+                visit(&node.task(), handle, in_body, found);
+            }
+        }
+        if !touched::is_observed() {
+            return None;
+        }
+        touched::graph_begins(self as *const GraphExec as usize);
+        let mut found = GraphTouched::default();
+        for node in lock(&self.nodes).iter().filter(|node| node.enabled) {
+            visit(&node.task, node.source, false, &mut found);
+        }
+        (!found.is_empty()).then(|| Arc::new(found))
     }
 
     /// Maps the memory that it allocates.

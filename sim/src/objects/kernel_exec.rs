@@ -10,12 +10,12 @@ use crate::access_log::Collector;
 use crate::config;
 use crate::interp::{self, Accesses, Device, Extent, Fault, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::address_space::{GRANULE, Page};
-use crate::memory::texture;
-use crate::memory::{self, Allocation, AllocationKind};
+use crate::memory::{self, Allocation, AllocationKind, registered_view, texture, texture_access};
 use crate::objects::context::Context;
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
 use crate::sched;
+use crate::touched::LaunchTouched;
 
 /// A module's code as the interpreter runs it.
 pub struct Compiled(Program);
@@ -72,19 +72,25 @@ fn program<'a>(function: &'a Function, module: &'a Module) -> Result<&'a Program
 }
 
 /// The device as a running kernel sees it.
-struct Gpu {
+struct Gpu<'t> {
     ctx: Arc<Context>,
     addresses: Option<Collector>,
+    touched: Option<&'t LaunchTouched>,
 }
 
-impl Device for Gpu {
+impl Device for Gpu<'_> {
     fn allocation(&self, address: u64) -> Option<Extent> {
         let memory = memory::get();
         let space = memory.space;
         if !space.contains(address) {
             // Host memory that the program registered; any other is out of reach.
             let block = memory.find(address).filter(|block| matches!(block.kind, AllocationKind::Registered(_)))?;
-            return Some(Extent { start: block.at, end: block.end(), writable: true });
+            // Its whole pages may have a view of their own, at another distance.
+            let (start, end) = match registered_view::find(address) {
+                Ok(view) => (view.start, view.end),
+                Err(next) => (registered_view::last_end(address), next),
+            };
+            return Some(Extent { start: block.at.max(start), end: block.end().min(end), writable: true });
         }
         // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
         // does not fault as long as something else keeps its page.
@@ -139,16 +145,19 @@ impl Device for Gpu {
     }
 
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-        texture::serve(request)
+        texture_access::serve(request)
     }
 
     fn observing(&self) -> bool {
-        self.addresses.is_some()
+        self.addresses.is_some() || self.touched.is_some()
     }
 
     fn observe(&self, accesses: &Accesses<'_>) {
         if let Some(addresses) = &self.addresses {
             addresses.observe(accesses);
+        }
+        if let Some(touched) = self.touched {
+            touched.observe(accesses);
         }
     }
 
@@ -200,10 +209,20 @@ fn shared_unit() -> u32 {
     if config::get_or_default().arch >= 80 { 128 } else { 256 }
 }
 
-/// Runs a kernel to its end.
-pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
+/// Runs a kernel to its end; `touched`: what wants to know its bytes.
+pub fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
+    let ran = execute(function, launch, touched);
+    if let Some(touched) = touched {
+        touched.end(ran.is_err());
+    }
+    ran
+}
+
+fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
     let module = function.module()?;
     if module.code.stand_in {
+        // It did nothing, which says nothing of what it touches.
+        touched.inspect(|touched| touched.end(true));
         return Ok(());
     }
     let program = program(function, &module)?;
@@ -218,7 +237,7 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
         cooperative: launch.cooperative,
         ..interp::Launch::default()
     };
-    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new() };
+    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new(), touched };
     let native = module.code.natives.get(&function.name);
     if let Some(native) = native
         && !device.observing()
@@ -227,17 +246,14 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     }
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let ran = interp::run(program, kernel, &launch, &device, workers);
+    let observing = device.observing();
     if let Some(addresses) = device.addresses {
         let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };
         addresses.finish(&function.name, &launch, place, ran.is_ok());
-        if let (Some(native), Ok(())) = (native, &ran) {
-            return native_kernel::run(
-                native,
-                &function.name,
-                &launch.params,
-                &Gpu { ctx: module.ctx.clone(), addresses: None },
-            );
-        }
+    }
+    if let (true, Some(native), Ok(())) = (observing, native, &ran) {
+        let device = Gpu { ctx: module.ctx.clone(), addresses: None, touched: None };
+        return native_kernel::run(native, &function.name, &launch.params, &device);
     }
     ran.map_err(|fault| {
         match &fault.kind {

@@ -2,7 +2,7 @@
 //! `kernel_exec` runs it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use cuda_sys::CUresult;
@@ -188,6 +188,8 @@ pub struct Module {
 
 /// A kernel in a context.
 pub struct Function {
+    /// Its number, unlike its handle never given again.
+    pub number: u64,
     /// Its name.
     pub name: String,
     /// Where its code is; a function handle does not keep its module loaded.
@@ -248,7 +250,9 @@ impl Module {
         }
         let (params, facts) = self.code.kernel(name).ok_or_else(|| self.code.not_found(name))?;
         let param_bytes = params.last().map_or(0, |last| last.offset + last.size);
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let function = Arc::new(Function {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             name: name.to_owned(),
             module: Arc::downgrade(self),
             kernel: kernel.map(Arc::downgrade),

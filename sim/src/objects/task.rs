@@ -1,7 +1,7 @@
 //! Tasks: what a call asks the device to do, before it is decided whether that happens now (an
 //! operation of a stream) or later (a node of a graph).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cuda_sys::*;
 
@@ -20,6 +20,7 @@ use crate::objects::module::Function;
 use crate::objects::stream::Stream;
 use crate::objects::{capture, thread};
 use crate::sched::{self, OpId, Step, StreamId, Work};
+use crate::touched::{GraphTouched, LaunchTouched};
 
 /// A host function and its argument.
 #[derive(Clone, Copy)]
@@ -100,6 +101,38 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Events that are recorded by steps.
     pub records: Vec<(usize, Arc<Event>, sched::Stamp)>,
+    /// What wants to know the bytes of its kernels.
+    pub measured: PlanMeasured,
+}
+
+/// What wants to know the bytes of the kernels of a plan.
+#[derive(Clone, Default)]
+pub enum PlanMeasured {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It has one kernel.
+    Launch(Arc<LaunchTouched>),
+    /// Its kernels are nodes of a graph's launch, which keeps it until all of them have run.
+    Graph(Weak<GraphTouched>),
+}
+
+impl PlanMeasured {
+    fn of(&self, node: usize) -> Option<Arc<LaunchTouched>> {
+        match self {
+            PlanMeasured::Nothing => None,
+            PlanMeasured::Launch(launch) => Some(launch.clone()),
+            PlanMeasured::Graph(nodes) => nodes.upgrade()?.get(node),
+        }
+    }
+}
+
+impl KernelLaunch {
+    /// Announces it to the process's observer; `node`: the graph's node that it is, or 0.
+    pub fn measured(&self, node: usize) -> Option<LaunchTouched> {
+        let (function, launch) = (&self.function, &self.launch);
+        LaunchTouched::begin(function.number, &function.name, (launch.grid, launch.block), node)
+    }
 }
 
 fn fault(ctx: &Context, what: &str, fault: UnmappedAddress) {
@@ -173,6 +206,11 @@ impl Plan {
     /// Adds a task behind the given steps and answers its last step, behind which all of it is
     /// done.
     pub fn add(&mut self, ctx: &Arc<Context>, task: &Task, before: &[usize]) -> usize {
+        self.add_node(ctx, task, 0, before)
+    }
+
+    /// The same of a node of a graph, by the handle that the program could have for it.
+    pub fn add_node(&mut self, ctx: &Arc<Context>, task: &Task, node: usize, before: &[usize]) -> usize {
         let work = match task.clone() {
             Task::Alloc(at, size) if spoils() => run(ctx, move |_| spoil(at, size)),
             Task::Free(at) if spoils() => run(ctx, move |_| {
@@ -182,11 +220,14 @@ impl Plan {
             }),
             Task::End(block) if spoils() || result_digests::wanted() => run(ctx, move |_| end(&block)),
             Task::Empty | Task::Alloc(..) | Task::Free(_) | Task::End(_) => Work::Point(None),
-            Task::Kernel(kernel) => run(ctx, move |ctx| {
-                if let Err(error) = kernel_exec::run(&kernel.function, &kernel.launch) {
-                    ctx.fail(error);
-                }
-            }),
+            Task::Kernel(kernel) => {
+                let measured = self.measured.of(node);
+                run(ctx, move |ctx| {
+                    if let Err(error) = kernel_exec::run(&kernel.function, &kernel.launch, measured.as_deref()) {
+                        ctx.fail(error);
+                    }
+                })
+            }
             Task::Copy(copy) => run(ctx, move |ctx| match copy.run(memory::get().space) {
                 Ok(()) => result_digests::copied(&copy),
                 Err(at) => fault(ctx, "copy", at),
@@ -228,7 +269,7 @@ impl Plan {
                 return self.steps.len() - 1;
             }
             Task::Child(graph) => return graph.plan(self, ctx, before),
-            Task::Conditional(node) => Work::Expand(node.steps(ctx)),
+            Task::Conditional(node) => Work::Expand(node.steps(ctx, self.measured.clone())),
         };
         self.push(work, before)
     }
@@ -299,6 +340,11 @@ pub fn enqueue_after(stream: &Arc<Stream>, task: Task, after: &[OpId]) -> Result
         return Ok(Enqueued::Captured);
     }
     let mut plan = Plan::default();
+    if let Task::Kernel(kernel) = &task
+        && let Some(measured) = kernel.measured(0)
+    {
+        plan.measured = PlanMeasured::Launch(Arc::new(measured));
+    }
     plan.add(&stream.ctx, &task, &[]);
     if plan.steps.len() == 1 && plan.records.is_empty() && plan.steps[0].2.is_empty() {
         let (work, ..) = plan.steps.remove(0);

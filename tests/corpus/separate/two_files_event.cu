@@ -34,7 +34,8 @@ int main() {
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
     const float four = 4;
-    CHECK(cudaMemcpyToSymbol(factor, &four, sizeof four));
+    // On the reader's stream: one on the legacy stream may still be under way when it has returned.
+    CHECK(cudaMemcpyToSymbolAsync(factor, &four, sizeof four, 0, cudaMemcpyHostToDevice, b));
 
     fill<<<n / 256, 256, 0, a>>>(x, n);
     CHECK(cudaGetLastError());

@@ -2,6 +2,7 @@
 
 mod exact;
 mod host_order;
+mod in_place;
 mod ipc;
 mod mpi;
 mod random;

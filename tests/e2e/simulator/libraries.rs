@@ -45,6 +45,7 @@ fn cublas_computes_what_loops_compute() {
         assert_eq!(ended.code(), Some(0), "{name}: {}{}", ended.out, ended.err);
         let made = number_before(&ended.out, " comparisons, 0 failed");
         assert!(made.is_some_and(|made| made >= least), "{name}: {}", ended.out);
+        assert!(!ended.out.contains("refused:"), "{name}: {}", ended.out);
         let calls = number_before(&ended.err, " calls of cuBLAS by the simulator's stand-in");
         assert!(calls.is_some_and(|calls| calls > 300), "{name}: {}", ended.err);
         assert!(ended.err.contains(" 0 unknown, "), "{name}: {}", ended.err);

@@ -3,6 +3,7 @@
 mod answers;
 mod architecture;
 mod libraries;
+mod measured;
 mod refusals;
 mod runtimes;
 mod simulated;

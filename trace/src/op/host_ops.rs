@@ -51,6 +51,21 @@ macro_rules! host_ops {
         /// between that call and the watched work's.
         in_the_act: bool,
     }
+    /// A host thread touched memory that devices can reach, seen in the act: by its own word (the
+    /// library for instrumented host code) or by a page that it may not touch. The stack is that of
+    /// the access. It is ordered as the host's calls are.
+    170 HostTouch {
+        /// Which bytes.
+        region: Region,
+        /// Whether it wrote.
+        writes: bool,
+        /// Whether it was an atomic operation, or one of a `volatile` object.
+        atomic: bool,
+        /// Whether the thread read the same bytes again and again, with no call in between.
+        polled: bool,
+        /// The host function that the thread was running in stream order, or none.
+        func: HostFuncId,
+    }
 
     /// A library reads or writes bytes for the host (MPI): during the call, or as a request that it
     /// works on beside the host.
@@ -66,6 +81,13 @@ macro_rules! host_ops {
         /// Whether it touches all of them; otherwise these are the bytes among which it touches
         /// some.
         exact: bool,
+    }
+
+    /// From here on all loads and stores of the host to this memory are looked for while work of a
+    /// device that may use it is pending.
+    163 HostWatched {
+        /// First address of the allocation.
+        ptr: u64,
     }
 
     } };

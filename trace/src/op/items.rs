@@ -72,6 +72,11 @@ pub mod exact_kind {
 pub mod exact_flags {
     /// The ranges could not be had: nothing is known of the launch but its summary.
     pub const LOST: u32 = 1;
+    /// A simulated GPU told them: every access was seen as it was made, so that none at all is
+    /// evidence too.
+    pub const SIMULATED: u32 = 2;
+    /// The kernel did not run: a node in a part of a graph that was left out.
+    pub const NOT_RUN: u32 = 4;
 }
 
 /// Bits of [`Op::Launch`](crate::op::Op::Launch)'s `flags`.

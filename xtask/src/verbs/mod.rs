@@ -9,6 +9,7 @@ pub mod fuzz;
 pub mod loom;
 pub mod numba;
 pub mod operators;
+pub mod oracle;
 pub mod precision;
 pub mod ptx_census;
 pub mod schedules;

@@ -51,6 +51,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::Pedantic => flag(o.pedantic),
         Id::Policy => vec![if o.policy == order::Policy::Documented { "documented" } else { "observed" }.to_owned()],
         Id::Latent => flag(o.latent),
+        Id::PageableCopies => flag(o.pageable_copies),
         Id::HostOrder => vec![if o.host_threads { "threads" } else { "merged" }.to_owned()],
         Id::Hints => flag(o.hints),
         Id::SymbolPath => o.symbol_path.clone(),

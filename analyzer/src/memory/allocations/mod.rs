@@ -4,9 +4,9 @@
 //! carved out of a root), aliases, arrays, texture and surface objects, and the descriptions of
 //! allocations that have ended. Does not decide what races.
 //!
-//! `lookup` is the look-up by address. `variables` handles `__device__` variables and `sharing`
-//! memory that other processes have too. All three add methods to [`Allocations`] and know this
-//! file only.
+//! `lookup` is the look-up by address. `variables` handles `__device__` variables, `sharing` memory
+//! that other processes have too, and `host_side` memory that the host uses unseen. All four add
+//! methods to [`Allocations`] and know this file only.
 //!
 //! # Lifetimes
 //!
@@ -21,6 +21,7 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
+pub mod host_side;
 mod lookup;
 mod sharing;
 mod variables;
@@ -82,6 +83,7 @@ pub struct Allocations {
     names: Vec<Box<str>>,
     forgotten: u64,
     shared: Shared,
+    unwatched: host_side::Unwatched,
 }
 
 impl Allocations {
@@ -105,7 +107,8 @@ impl Allocations {
         } else {
             self.end_roots(info.ptr, end);
             let number = self.stamps.begin(info.id);
-            self.roots.insert(info.ptr, Root::new(end, info.id, number));
+            let host_side = self.host_side(info.kind);
+            self.roots.insert(info.ptr, Root { host_side, ..Root::new(end, info.id, number) });
         }
         self.infos.insert(info.id, info);
         info.id
@@ -324,6 +327,7 @@ impl Allocations {
     fn remove_root(&mut self, ptr: u64) {
         if let Some(root) = self.roots.remove(ptr) {
             self.stamps.end(root.number);
+            self.host_side_ended(root.host_side);
             self.bury(root.id, &root.map);
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::cause::RootCause;
 use crate::report::format::programs;
 use crate::report::model::{GateStatus, Report};
 use crate::report::words::counted;
@@ -24,6 +25,10 @@ pub fn summary(report: &Report) -> String {
         counted(occurrences, "occurrence", "occurrences"),
         counted(report.processes.len() as u64, "process", "processes"),
     );
+    let causes = report.causes_of(report.failures()).len();
+    if causes > 0 {
+        let _ = write!(line, ", {}", counted(causes as u64, "cause", "causes"));
+    }
     if latent > 0 {
         let _ = write!(line, ", {latent} latent");
     }
@@ -39,6 +44,38 @@ pub fn summary(report: &Report) -> String {
     if suppressed > 0 {
         let _ = write!(line, ", {suppressed} suppressed");
     }
+    line
+}
+
+/// What was tried to mend the findings of the run, as a line.
+pub fn trial(report: &Report) -> String {
+    let Some(m) = &report.mended else { return String::new() };
+    if !m.skipped.is_empty() {
+        return format!(
+            "streamsan: NOTE: the mending waits were not tried: {}; record the run (-o FILE) and check the trace\n",
+            m.skipped
+        );
+    }
+    if m.waits == 0 {
+        return String::new();
+    }
+    let is_wait = |cause: &&RootCause| matches!(cause.kind, "missing-wait" | "missing-host-wait");
+    let what =
+        if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
+    let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
+    let findings = counted(m.findings, "finding remains", "findings remain");
+    let mut line = format!("streamsan: TRIED: with {these} {} of {findings}", m.remain);
+    if m.fresh > 0 {
+        let _ = write!(line, " and {} new", counted(m.fresh, "is", "are"));
+    }
+    match m.blocked {
+        0 => line.push_str(", no deadlock, no wait on a later record"),
+        _ => line.push_str(", but a wait may never end, behind a value that is written later"),
+    }
+    if m.waits > 1 && m.smallest {
+        line.push_str("; none of them can be left out");
+    }
+    line.push('\n');
     line
 }
 
@@ -73,6 +110,9 @@ fn judgement(report: &Report) -> String {
 /// How the kernels of the simulator's stand-in for cuBLAS are named.
 const STAND_IN: &str = "streamsan_cublas";
 
+/// The options with which the host's accesses to memory that kernels use are seen.
+pub const WATCHING: &str = "--sim --host-accesses";
+
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -102,6 +142,16 @@ pub fn coverage(report: &Report) -> String {
     if stood_in > 0 {
         let what = counted(stood_in, "call", "calls");
         let _ = writeln!(out, "streamsan: NOTE: {what} of cuBLAS by the simulator's stand-in");
+    }
+    if c.unwatched_managed + c.unwatched_pinned > 0 {
+        let kinds = [(c.unwatched_managed, "managed"), (c.unwatched_pinned, "pinned")];
+        let what = kinds.iter().filter(|k| k.0 > 0).map(|(n, kind)| format!("{n} {kind}")).collect::<Vec<_>>();
+        let noun = if c.unwatched_managed + c.unwatched_pinned == 1 { "allocation" } else { "allocations" };
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: devices used {} {noun} in which loads and stores of the host are not seen ({WATCHING} sees them)",
+            what.join(" and ")
+        );
     }
     if !c.reasons.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));

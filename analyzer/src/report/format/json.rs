@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! version, tool
-//! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed,
-//!             known }
-//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing,
+//! summary   { findings, causes, certain, likely, possible, latent, occurrences, processes,
+//!             suppressed, known }
+//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict, standing,
 //!              count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
@@ -17,6 +17,9 @@
 //!              synchronisation     { facts[], missing, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
+//! causes[]  { fingerprint, kind, missing, after { at, streams[], stack[] }, before (the same),
+//!             mend[] { api, lines[] }, tried, findings[] (fingerprints), occurrences }
+//! tried     { waits, findings, remain, fresh, blocked, smallest, skipped } or null
 //! set_aside[] as findings[]: what suppressions and the baseline cover
 //! judgement { fail_on, filters[] { filter, left_out },
 //!             suppressions[] { text, place, findings, occurrences }, baseline_absent }
@@ -24,7 +27,7 @@
 //!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect,
 //!                         several, gaps[] { reason, at, launches },
 //!                         indirect_gap { reason, at } or null },
-//!             memory_ops, graph_launches,
+//!             memory_ops, host_touches, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
@@ -38,6 +41,8 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
+use crate::report::cause::{CausePoint, RootCause, SetCheck};
+use crate::report::format::closing::WATCHING;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
@@ -104,6 +109,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
         "summary": {
             "findings": certain + likely + possible,
+            "causes": report.causes_of(report.failures()).len(),
             "certain": certain,
             "likely": likely,
             "possible": possible,
@@ -114,6 +120,8 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "suppressed": report.set_aside().count() - known,
             "known": known,
         },
+        "causes": report.causes.iter().map(|c| cause(report, c)).collect::<Vec<_>>(),
+        "tried": report.mended.as_ref().map(trial),
         "findings": shown,
         "set_aside": aside,
         "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
@@ -132,10 +140,16 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
             "memory_ops": c.memory_ops,
+            "host_touches": c.host_touches,
             "graph_launches": c.graph_launches,
             "not_modelled": c.not_modelled,
             "unobserved": c.unobserved,
             "unknown_memory": c.unknown_memory,
+            "host_unwatched": {
+                "managed": c.unwatched_managed,
+                "pinned": c.unwatched_pinned,
+                "option": (c.unwatched_managed + c.unwatched_pinned > 0).then_some(WATCHING),
+            },
             "forgotten": c.forgotten,
             "paused": c.paused,
             "findings_dropped": c.findings_dropped,
@@ -148,6 +162,34 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
         "processes": processes,
         "programs": report.programs.iter().map(program).collect::<Vec<_>>(),
+    })
+}
+
+fn cause(report: &Report, c: &RootCause) -> Value {
+    let point = |p: &CausePoint| json!({ "at": p.at, "streams": p.streams, "stack": stack(&p.stack) });
+    let mine: Vec<&Finding> = report.findings.iter().filter(|f| f.cause == c.fingerprint).collect();
+    json!({
+        "fingerprint": c.fingerprint,
+        "kind": c.kind,
+        "missing": c.missing,
+        "after": point(&c.after),
+        "before": point(&c.before),
+        "mend": c.mend.iter().map(|m| json!({ "api": m.api, "lines": m.lines })).collect::<Vec<_>>(),
+        "tried": c.tried,
+        "findings": mine.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>(),
+        "occurrences": mine.iter().map(|f| f.count).sum::<u64>(),
+    })
+}
+
+fn trial(t: &SetCheck) -> Value {
+    json!({
+        "waits": t.waits,
+        "findings": t.findings,
+        "remain": t.remain,
+        "fresh": t.fresh,
+        "blocked": t.blocked,
+        "smallest": t.smallest,
+        "skipped": t.skipped,
     })
 }
 
@@ -226,6 +268,7 @@ pub fn finding(f: &Finding) -> Value {
     let s = &f.synchronisation;
     json!({
         "fingerprint": f.fingerprint,
+        "cause": f.cause,
         "hazard": f.hazard.name(),
         "kind": f.kind,
         "host": f.host,

@@ -2,11 +2,11 @@
 
 use crate::arch::Generation::{Ampere, Hopper};
 use crate::sass::decode::effects_only;
-use crate::sass::decode::instruction_word::{Sign, Word, run};
+use crate::sass::decode::instruction_word::{Word, run};
 use crate::sass::decode::load_store::mem_ty;
 use crate::sass::inst::MachineInst;
 use crate::sass::opcode::{AtomOp, AtomTy, Opcode};
-use crate::sass::operand::{AddressSpace, File, MemEffect, MemOperand};
+use crate::sass::operand::{AddressSpace, File, InstOperand, MemEffect, MemOperand, Reg, Value};
 use smallvec::smallvec;
 
 fn at(w: &Word, lo: u32, space: AddressSpace, access: MemEffect) -> MemOperand {
@@ -157,7 +157,8 @@ pub(super) fn remote_shared(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
 }
 
 /// TEX, TLD, TLD4, TXD, TXQ: up to four components in two runs. The bytes read are known to the
-/// handle only.
+/// handle only. Each has two numbers: with the handle in a constant or a uniform register, and
+/// among the registers.
 pub(super) fn texture(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     if !matches!(w.form(), 1 | 3 | 5 | 7) {
         return None;
@@ -165,35 +166,60 @@ pub(super) fn texture(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, 4));
     i.dst2 = Some(run(File::R, w.r(64).0, 4));
     i.pdst[0] = w.p(81, false);
-    if w.base() != 0x16f {
-        handle(w, i, MemEffect::Read);
-    }
+    let register = match w.base() {
+        0x16f | 0x170 => return Some(Opcode::Texture),
+        0x160 | 0x163 | 0x166 | 0x16c => None,
+        0x16d => Some(w.r(24)),
+        // Behind the coordinates, which are the first run; scattered ones are in both.
+        _ if !w.bit(60) => Some(w.r(32)),
+        _ => {
+            let layers = w.b(61, 64) >> 2;
+            let axes = [1, 2, 3, 3][w.b(61, 63) as usize];
+            let level = w.base() != 0x164 && w.b(87, 90) > 1;
+            let (at, values) = (layers + axes, layers + axes + 1 + u64::from(level));
+            let first = values.div_ceil(2);
+            Some(if at < first {
+                Reg(w.r(24).0.wrapping_add(at as u8))
+            } else {
+                Reg(w.r(32).0.wrapping_add((at - first) as u8))
+            })
+        }
+    };
+    handle(w, i, MemEffect::Read, register);
     Some(Opcode::Texture)
 }
 
 /// An access by handle. Form 5 names the constant that holds it, form 7 a uniform register; in the
-/// others it is among registers that are not decoded.
-fn handle(w: &Word, i: &mut MachineInst, access: MemEffect) {
+/// others it is in `register`.
+fn handle(w: &Word, i: &mut MachineInst, access: MemEffect, register: Option<Reg>) {
     let mut m = MemOperand::new(AddressSpace::Handle, access, 0);
-    match w.form() {
-        5 => i.src = smallvec![w.slot_x(false, 1, Sign::None)],
-        7 => m.ubase = Some(w.ur(40)),
+    match (register, w.form()) {
+        (Some(register), _) => m.base = register,
+        (_, 2 | 5) => i.src = smallvec![handle_constant(w)],
+        (_, 7) => m.ubase = Some(w.ur(40)),
         _ => {}
     }
     i.mem = smallvec![m];
 }
 
-/// SULD, SUST, SURED.
+/// The constant that holds a handle.
+fn handle_constant(w: &Word) -> InstOperand {
+    let constant = w.constant();
+    InstOperand { value: Value::Const(constant), regs: 1, neg: false, abs: false, inv: false }
+}
+
+/// SULD, SUST, SURED, each with the handle in a constant or in a register.
 pub(super) fn surface(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let access = match w.base() {
-        0x199 => MemEffect::Read,
-        0x19d => MemEffect::Write,
+        0x199 | 0x19a => MemEffect::Read,
+        0x19b..=0x19e => MemEffect::Write,
         _ => MemEffect::Atomic,
     };
-    if w.base() == 0x199 {
+    if access == MemEffect::Read {
         i.dst = Some(w.dst(false, 4));
         i.pdst[0] = w.p(81, false);
     }
-    handle(w, i, access);
+    let register = matches!(w.base(), 0x19a | 0x19c | 0x19e | 0x1a0).then(|| w.r(64));
+    handle(w, i, access, register);
     Some(Opcode::Surface)
 }

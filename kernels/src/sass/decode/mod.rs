@@ -227,8 +227,9 @@ fn family(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         0x1b4..=0x1b6 | 0x1b8 | 0x1b9 if at_least(Hopper) => bulk::tensor(w, i),
         0x1a7 | 0x1b0 | 0x1b1 | 0x1b2 if at_least(Generation::Ampere) => bulk::mbarrier(w, i),
         0x1bd | 0x1be if matches!(w.opcode, 0xdbd | 0xdbe) && at_least(Hopper) => bulk::remote_shared(w, i),
-        0x160 | 0x163 | 0x166 | 0x16c | 0x16f => bulk::texture(w, i),
-        0x199 | 0x19d | 0x19f => bulk::surface(w, i),
+        0x160 | 0x161 | 0x163 | 0x164 | 0x166 | 0x167 | 0x16c | 0x16d | 0x16f | 0x170 => bulk::texture(w, i),
+        0x199 | 0x19b | 0x19d | 0x19f => bulk::surface(w, i),
+        0x19a | 0x19c | 0x19e | 0x1a0 if matches!(w.form(), 1 | 4) => bulk::surface(w, i),
         // Control flow.
         0x147 if matches!(w.opcode, 0x947 | 0x547) => crate::sass::decode::control_flow::bra(w, i),
         0x149 | 0x158 if matches!(w.opcode, 0x949 | 0x958) => crate::sass::decode::control_flow::brx(w, i),

@@ -120,18 +120,18 @@ impl MachineInst {
             Opcode::Mbarrier => return if self.opcode == 0x9b0 { "ARRIVES" } else { "SYNCS" }.into(),
             Opcode::Texture => {
                 return match self.opcode & 0x1ff {
-                    0x160 => "TEX",
-                    0x163 => "TLD4",
-                    0x166 => "TLD",
-                    0x16c => "TXD",
+                    0x160 | 0x161 => "TEX",
+                    0x163 | 0x164 => "TLD4",
+                    0x166 | 0x167 => "TLD",
+                    0x16c | 0x16d => "TXD",
                     _ => "TXQ",
                 }
                 .into();
             }
             Opcode::Surface => {
                 return match self.opcode & 0x1ff {
-                    0x199 => "SULD",
-                    0x19d => "SUST",
+                    0x199 | 0x19a => "SULD",
+                    0x19b..=0x19e => "SUST",
                     _ => "SURED",
                 }
                 .into();

@@ -56,6 +56,8 @@ impl Cx<'_> {
                 asynchronous,
                 batch,
             });
+            self.uses_region(epoch, &src.region, false);
+            self.uses_region(epoch, &dst.region, true);
             if asynchronous {
                 self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src.region);
                 self.watch_target(epoch, stream, (GraphExecId::NONE, 0), &dst.region);
@@ -122,7 +124,11 @@ impl Cx<'_> {
         if let Some(stream) = self.working_stream(stream) {
             let (dst_space, src_space) = (dst.space, src.space);
             let (dst, src) = (dst.region, src.region);
-            self.log(&Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source });
+            let epoch = self.log(&Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source });
+            if source != SourceOrder::DuringCall {
+                self.uses_region(epoch, &src, false);
+            }
+            self.uses_region(epoch, &dst, true);
         }
     }
 }

@@ -9,7 +9,7 @@ use trace::{GraphExecId, Op};
 
 use super::flatten::FlatGraph;
 use super::node_ops::{EncodedOp, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
-use crate::exact::graph_launch;
+use crate::exact::{graph_launch, simulated_graph_launch};
 use crate::handles::graph_execs::{GraphExec, GraphNode};
 use crate::observe::Cx;
 use crate::real::driver::real;
@@ -377,6 +377,7 @@ pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec
 pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
     let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
     let mut measured = graph_launch::launched(graph_exec.0.cast());
+    let mut simulated = simulated_graph_launch::launched(graph_exec.0.cast());
     let Some(id) = cx.working_stream(stream) else { return };
     match exec {
         Some(exec) => {
@@ -384,7 +385,14 @@ pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, str
                 let known = core.handles.execs.get(&(graph_exec.0 as u64));
                 launching.announce(core, exec, |node| known.as_ref()?.launch(node));
             }
+            if let (Some(launching), Some(core)) = (&mut simulated, cx.core()) {
+                let known = core.handles.execs.get(&(graph_exec.0 as u64));
+                launching.announce(core, exec, |node| known.as_ref()?.launch(node));
+            }
             let epoch = cx.log(&Op::GraphLaunch { stream: id, exec });
+            if let Some(launching) = &mut simulated {
+                launching.submitted(epoch);
+            }
             if let Some(launching) = &mut measured {
                 launching.submitted(epoch, stream, cx.stream0() == Stream0::PerThread);
             }

@@ -6,6 +6,7 @@
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
+use crate::host::in_place::InPlaceKind;
 use crate::observe::Cx;
 use crate::real::driver::real;
 
@@ -15,6 +16,11 @@ impl Cx<'_> {
         let context = self.current_context();
         let context = self.context(context);
         self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
+        match kind {
+            MemoryKind::Managed | MemoryKind::PinnedHost => self.host_memory_comes(ptr, size, InPlaceKind::Allocated),
+            MemoryKind::RegisteredHost => self.host_memory_comes(ptr, size, InPlaceKind::Registered),
+            _ => {}
+        }
     }
 
     fn allocated_in_stream(&mut self, ptr: u64, size: u64, pool: PoolId, stream: CUstream) {
@@ -32,6 +38,7 @@ impl Cx<'_> {
             let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
             let range = if host { self.pinned_range(ptr) } else { None };
             self.log(&Op::Free { ptr, kind, stream: StreamId::NONE });
+            self.host_memory_freed(ptr);
             if let Some((start, end)) = range {
                 self.host_memory_goes(start, end);
             }

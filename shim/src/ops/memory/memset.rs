@@ -15,7 +15,8 @@ impl Cx<'_> {
         }
         self.find_variable(dst.start);
         if let Some(stream) = self.working_stream(stream) {
-            self.log(&Op::Set { stream, dst, asynchronous });
+            let epoch = self.log(&Op::Set { stream, dst, asynchronous });
+            self.uses_region(epoch, &dst, true);
         }
     }
 }

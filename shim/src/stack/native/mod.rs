@@ -23,7 +23,7 @@ pub(crate) mod rule_cache;
 pub(crate) mod unwind_rule;
 pub(crate) mod walk_tree;
 
-pub use modules::{ModuleInfo, modules_since, note_interpreter, note_modules_changed};
+pub use modules::{ModuleInfo, modules_since, note_companion, note_interpreter, note_modules_changed};
 
 use super::walk::WalkResult;
 use crate::stack::native::readable::Window;

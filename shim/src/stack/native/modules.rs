@@ -73,6 +73,14 @@ pub fn note_modules_changed() {
     rule_cache::forget_all();
 }
 
+/// An address in a library whose frames count as our own; 0: there is none.
+static COMPANION: AtomicU64 = AtomicU64::new(0);
+
+/// Frames of the library that holds this address are left out of stacks as our own are.
+pub fn note_companion(address: u64) {
+    COMPANION.store(address, Ordering::Relaxed);
+}
+
 /// An address in Python's interpreter (its data do as well), once there is one: walks may end where
 /// they get to it.
 #[unsafe(link_section = "streamsan_state")]
@@ -166,7 +174,9 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     if search.rule == UnwindRule::NO_INFO && is_sigreturn(search.pc) {
         search.rule = UnwindRule::SIGNAL;
     }
-    if headers.iter().any(|header| inside(header, (&raw const APPENDING) as u64)) {
+    let companion = COMPANION.load(Ordering::Relaxed);
+    let is_own = |header: &libc::Elf64_Phdr| inside(header, (&raw const APPENDING) as u64) || inside(header, companion);
+    if headers.iter().any(is_own) {
         search.rule = search.rule.own();
     }
     let interpreter = INTERPRETER.load(Ordering::Relaxed);

@@ -102,7 +102,7 @@ pub fn variable(symbol: *const c_void) -> Result<(u64, usize), cudaError> {
     let found = registry().variables.get(&(symbol as usize)).cloned();
     let variable = found.ok_or(cudaErrorInvalidSymbol)?;
     let (mut at, mut size) = (0, 0);
-    match crate::driver_link::private() {
+    match sim_driver_link::private() {
         // SAFETY: valid pointers, a library of this driver and a C string.
         Some(table) => crate::thread_state::check(unsafe {
             (table.library_get_global)(&mut at, &mut size, variable.binary.library()?, variable.name.as_ptr())

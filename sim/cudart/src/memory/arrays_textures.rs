@@ -109,7 +109,7 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
 }
 
 fn refused(why: &str) -> cudaError {
-    crate::driver_link::refused(why);
+    sim_driver_link::refused(why);
     cudaErrorNotSupported
 }
 

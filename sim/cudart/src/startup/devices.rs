@@ -92,7 +92,8 @@ fn entry(
 ) -> Res {
     // The default meaning of stream 0 is that of the symbol through which we were called.
     let flags = if flags == 0 && pt { 2 } else { flags };
-    let (found, why) = crate::driver_link::entry_point(name, version, flags);
+    // SAFETY: the program's name, for which it vouches as it does towards NVIDIA's runtime.
+    let (found, why) = unsafe { sim_driver_link::entry_point(name, version, flags) };
     if !status.is_null() {
         put(status, cudaDriverEntryPointQueryResult(why.0))?;
     }
@@ -104,7 +105,7 @@ rt! {
         put(version, crate::version::number())
     }
     quiet fn [cudaDriverGetVersion plain](_pt, version: *mut c_int) {
-        if crate::driver_link::exists() { cu!(cuDriverGetVersion(version)) } else { put(version, 0) }
+        if sim_driver_link::exists() { cu!(cuDriverGetVersion(version)) } else { put(version, 0) }
     }
     bare fn [cudaGetDeviceCount plain](_pt, count: *mut c_int) { cu!(cuDeviceGetCount(count)) }
     bare fn [cudaGetDevice plain](_pt, device: *mut c_int) {

@@ -4,12 +4,12 @@ use std::ffi::{c_char, c_int, c_void};
 
 use cuda_sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
 
-use crate::driver_link::refused;
 use crate::model::block::Block;
 use crate::model::launch::{self, Call};
 use crate::numerics::matrix::{Matrix, Scalar};
 use crate::numerics::number::Type;
 use crate::numerics::vector;
+use sim_driver_link::refused;
 
 /// The version that the stand-in says it is: of CUDA 13.0.
 pub const VERSION: c_int = 130_000;

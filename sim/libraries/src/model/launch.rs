@@ -12,8 +12,8 @@ use cuda_sys::{CUfunction, CUkernel, CUlibrary, CUresult, CUstream, NativeMemory
 
 use super::block::{BYTES, Block, Part, Shape};
 use super::text;
-use crate::driver_link::private;
 use crate::numerics::memory::Memory;
+use sim_driver_link::private;
 
 /// What a native function computes: plain data that travels in the parameters of the launch.
 pub trait Call: Copy + Send + 'static {

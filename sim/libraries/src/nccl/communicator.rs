@@ -13,8 +13,8 @@ use cuda_sys::{CUresult, CUstream};
 
 use super::shared::{RANKS, RING, Shared, UniqueId, own_ring, pair_ring};
 use super::transfer::{Combine, Post, Take};
-use crate::driver_link::{private, refused};
 use crate::model::launch::launch;
+use sim_driver_link::{private, refused};
 
 /// Statuses of NCCL.
 pub const UNHANDLED_CUDA_ERROR: i32 = 1;

@@ -11,7 +11,7 @@ use super::communicator::{
 };
 use super::shared::UniqueId;
 use super::transfer::{Combine, width};
-use crate::driver_link::refused;
+use sim_driver_link::refused;
 
 fn answer(outcome: Result<(), i32>) -> c_int {
     outcome.map_or_else(|status| status, |()| 0)

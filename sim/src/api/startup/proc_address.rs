@@ -186,6 +186,23 @@ unsafe extern "C" fn runtime_refused(why: *const c_char) {
     crate::status::complain(&unsafe { std::ffi::CStr::from_ptr(why) }.to_string_lossy());
 }
 
+/// What a tool gets for [`cuda_sys::SIM_MEASURE_TABLE`].
+#[cfg(feature = "driver")]
+static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe, drain };
+
+/// # Safety
+/// The observer lives as long as the process.
+#[cfg(feature = "driver")]
+unsafe extern "C" fn observe(observer: *const cuda_sys::LaunchObserver) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { observer.as_ref() }.is_some_and(crate::touched::observe).into()
+}
+
+#[cfg(feature = "driver")]
+unsafe extern "C" fn drain(milliseconds: c_uint) {
+    crate::sched::get().drain(std::time::Duration::from_millis(milliseconds.into()));
+}
+
 abi! {
     free fn [cuDriverGetVersion plain](_z, version: *mut c_int) {
         put(version, VERSION)
@@ -204,6 +221,10 @@ abi! {
         #[cfg(feature = "driver")]
         if get(id.cast::<[u8; 16]>())? == cuda_sys::SIM_TABLE {
             return put(table, (&raw const PRIVATE).cast());
+        }
+        #[cfg(feature = "driver")]
+        if get(id.cast::<[u8; 16]>())? == cuda_sys::SIM_MEASURE_TABLE {
+            return put(table, (&raw const MEASURE).cast());
         }
         let id = get(id.cast::<[u8; 4]>())?;
         if id == CUDART_TABLE {

@@ -1,9 +1,14 @@
 //! Instruction families of textures and surfaces. The device executes them.
+//!
+//! A direction into a cube is scaled first, by the approximate reciprocal of its largest part, as
+//! the compiler does it in machine code: both forms see the same bits.
 
 use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, blank};
+use crate::interp::approximate::{self, SpecialFunction};
 use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::op2;
 use crate::interp::exec::texture;
 use crate::interp::program::{Inst, Slot};
 
@@ -55,6 +60,12 @@ impl<'m> Scope<'_, 'm> {
                 if stores { values.push(slot) } else { coordinates.push(slot) }
             }
         }
+        let layered = op.has("acube");
+        if (layered || op.has("cube"))
+            && let Some(direction) = coordinates.get_mut(usize::from(layered)..usize::from(layered) + 3)
+        {
+            self.scale(direction);
+        }
         if results.len() > 4 || coordinates.len() > 16 || values.len() > 8 {
             return self.misfit();
         }
@@ -63,5 +74,22 @@ impl<'m> Scope<'_, 'm> {
         let z = results.len() as u32 | (coordinates.len() as u32) << 8 | (values.len() as u32) << 16;
         self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(texture::access) });
         Ok(true)
+    }
+
+    /// Makes the largest part of a direction one.
+    fn scale(&mut self, direction: &mut [Slot]) {
+        let float = |bits: u32| f32::from_bits(bits);
+        let larger = op2(move |a: u32, b: u32| float(a).abs().max(float(b).abs()).to_bits());
+        let scaled = op2(move |a: u32, largest: u32| {
+            (float(a) * approximate::special(SpecialFunction::Rcp, float(largest))).to_bits()
+        });
+        let largest = self.temporary();
+        self.emit(Inst { d: largest, a: direction[0], b: direction[1], ..blank(larger) });
+        self.emit(Inst { d: largest, a: direction[2], b: largest, ..blank(larger) });
+        for part in direction {
+            let d = self.temporary();
+            self.emit(Inst { d, a: *part, b: largest, ..blank(scaled) });
+            *part = d;
+        }
     }
 }

@@ -9,15 +9,14 @@
 //!
 //! What no family takes makes the kernel's launch be refused with the instruction's name.
 
-mod atomic;
 mod control;
 mod convert;
 mod float;
 mod half;
 mod int;
 mod lanes;
-mod load_store;
 mod logic;
+mod memory;
 mod operands;
 mod sections;
 mod special;

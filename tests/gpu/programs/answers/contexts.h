@@ -51,7 +51,6 @@ static void before_init() {
     ASK((int)found);
     ASK(cuGetProcAddress("cuLibraryLoadData", &entry, 11000, 0, &found));
     ASK((int)found);
-    ASK(cuGetProcAddress(nullptr, &entry, 13000, 0, &found));
 }
 
 static void devices() {

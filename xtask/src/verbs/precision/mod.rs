@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::{command, workspace};
+pub use report::{CLASSES, class};
 use workloads::Workload;
 
 /// Count how well the launches of real workloads are known: exact bytes, upper bounds, directions

@@ -12,7 +12,7 @@ use crate::columns::Table;
 const TARGET: [&str; 4] = ["elementwise", "reduction", "copy", "matmul"];
 
 /// A kernel is of the first class of which its name holds a word.
-const CLASSES: [(&str, &str); 10] = [
+pub const CLASSES: [(&str, &str); 10] = [
     ("sort, scan, select", "cub:: RadixSort DeviceScan DeviceSelect scan_ _scan sort topk TopK unique mode_kernel"),
     (
         "index, gather, embedding",
@@ -40,7 +40,8 @@ const CLASSES: [(&str, &str); 10] = [
 /// What is counted of each kernel.
 const COLUMNS: [&str; 7] = ["launches", "exact", "ranges", "kinds_only", "several", "unknown", "indirect"];
 
-fn class(name: &str) -> &'static str {
+/// The class of a kernel, by its name.
+pub fn class(name: &str) -> &'static str {
     let holds = |words: &str| words.split(' ').any(|word| name.contains(word));
     CLASSES.iter().find(|(_, words)| holds(words)).map_or("other", |(class, _)| class)
 }

@@ -1,5 +1,5 @@
-//! The functions of MPI that are observed: one row each, with its names in C, in C with large counts,
-//! and in Fortran (`mpif.h`, `use mpi`).
+//! The functions of MPI that are observed: one row each, with its names in C, in C with large
+//! counts, and in Fortran (`mpif.h`, `use mpi`).
 //!
 //! Owns their exports, which the dynamic linker finds before the library's. Every argument is one
 //! word and is passed on as it came: handles are integers in one library and pointers in another.

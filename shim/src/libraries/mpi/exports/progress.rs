@@ -1,4 +1,5 @@
-//! Functions that touch no buffer of their own. The library may move the bytes of other calls inside.
+//! Functions that touch no buffer of their own. The library may move the bytes of other calls
+//! inside.
 
 use crate::libraries::mpi::calls::Meaning::Nothing;
 

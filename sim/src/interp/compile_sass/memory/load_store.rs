@@ -1,21 +1,18 @@
-//! Families of loads and stores (constant banks, global, generic, shared and local memory), and of
-//! texels by integer coordinates (TLD). Sampling and surfaces are not executed.
+//! Families of loads and stores: constant banks, global, generic, shared and local memory.
 
 use kernels::sass::{
-    AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, Reg, UReg, Value,
+    AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, UReg, Value,
 };
 
-use super::operands::SCRATCH;
-use super::{Result, Translation};
 use crate::interp::compile::blank;
+use crate::interp::compile_sass::{Result, Translation};
 use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, load, store};
 use crate::interp::exec::per_lane::{op1, op2, op2x};
-use crate::interp::exec::texture;
 use crate::interp::exec_sass::memory::load_bank;
 use crate::interp::program::{Inst, InstFn, Slot};
 
 /// The number of a space as the functions of the core have it.
-pub(super) fn space_number(space: AddressSpace) -> Option<u32> {
+fn space_number(space: AddressSpace) -> Option<u32> {
     Some(match space {
         AddressSpace::Global => GLOBAL,
         AddressSpace::Generic => GENERIC,
@@ -25,15 +22,9 @@ pub(super) fn space_number(space: AddressSpace) -> Option<u32> {
     })
 }
 
-/// TLD with the handle in a constant.
-const FETCH: u16 = 0xb66;
-/// Its fields that say nothing else than level zero of one sample: predicate 7 at 81..84, 1 at
-/// 84..87, LZ (1) at 87..91 (read off code of nvcc for sm_80).
-const PLAIN: u32 = 0x04f;
-
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
-    pub(super) fn load_store(&mut self, i: &MachineInst) -> Result<bool> {
+    pub(in crate::interp::compile_sass) fn load_store(&mut self, i: &MachineInst) -> Result<bool> {
         match i.op {
             Opcode::LoadConst { ty, mode } => self.load_constant(i, ty, mode)?,
             Opcode::Load { ty } => self.load(i, ty)?,
@@ -193,51 +184,5 @@ impl Translation<'_> {
         let (b, y) = (slots[0], if count > 1 { self.list(&slots) } else { 0 });
         self.emit(Inst { a, b, x, y, z: space | count << 4, ..blank(run) });
         Ok(())
-    }
-
-    /// Returns false when the instruction is of another family.
-    pub(super) fn texture(&mut self, i: &MachineInst) -> Result<bool> {
-        if i.op != Opcode::Texture || i.opcode != FETCH || self.bits(81, 91) != PLAIN || self.bits(76, 81) != 0 {
-            return Ok(false);
-        }
-        // Coordinates from the register at 24 on, by the dimension at 61..64.
-        let (name, axes) = match self.bits(61, 64) {
-            0 => ("tex.1d.v4.f32.s32", 1),
-            1 => ("tex.2d.v4.f32.s32", 2),
-            2 => ("tex.3d.v4.f32.s32", 3),
-            _ => return Ok(false),
-        };
-        // The handle's place counts in words.
-        let object = self.bank_word(self.bits(54, 59) as u8, self.bits(40, 54) * 4, 8)?;
-        let coordinates: Vec<Slot> = (0..axes).map(|axis| self.reg(Reg(self.bits(24, 32) as u8 + axis))).collect();
-        // The components of the mask at 72..76 go to two pairs of registers.
-        let pairs = [self.bits(16, 24), self.bits(64, 72)];
-        let mut next = 0;
-        let mut results = [SCRATCH; 4];
-        for (component, result) in results.iter_mut().enumerate() {
-            if self.bits(72, 76) >> component & 1 == 0 {
-                continue;
-            }
-            let first = pairs[next / 2];
-            if first != 255 {
-                *result = self.reg(Reg((first + next as u32 % 2) as u8));
-            }
-            next += 1;
-        }
-        let y = self.list(&[&results[..], &coordinates].concat());
-        let x = self.text(name);
-        let z = 4 | u32::from(axes) << 8;
-        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(texture::access) });
-        Ok(true)
-    }
-
-    /// A text that an instruction refers to by number.
-    fn text(&mut self, text: &str) -> u64 {
-        let texts = &mut self.program.texts;
-        let known = texts.iter().position(|known| known == text);
-        known.unwrap_or_else(|| {
-            texts.push(text.to_owned());
-            texts.len() - 1
-        }) as u64
     }
 }

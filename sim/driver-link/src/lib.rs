@@ -1,4 +1,8 @@
-//! Finds the driver's functions, the way NVIDIA's runtime does.
+//! Finds the driver's functions, the way NVIDIA's runtime does: what is preloaded sees each call.
+//!
+//! The runtime (`sim/cudart`) and the stand-ins for libraries (`sim/libraries`) call the driver
+//! through it. It does not call any function of the driver but `cuGetProcAddress` and, for the
+//! simulated driver's private table, `cuGetExportTable`.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -10,6 +14,8 @@ use cuda_sys::{CUdriverProcAddressQueryResult, CUresult, pfn};
 pub struct Slot(AtomicPtr<c_void>);
 
 impl Slot {
+    /// A place that knows no function yet.
+    #[expect(clippy::new_without_default, reason = "for statics only")]
     pub const fn new() -> Slot {
         Slot(AtomicPtr::new(std::ptr::null_mut()))
     }
@@ -47,11 +53,15 @@ fn door() -> Option<pfn::cuGetProcAddress_v2> {
 /// The address of a driver function, if the driver has it.
 pub fn proc_address(name: &str, version: c_int, flags: u64) -> Option<*mut c_void> {
     let name = CString::new(name).ok()?;
-    entry_point(name.as_ptr(), version, flags).0
+    // SAFETY: the name ends with a zero.
+    unsafe { entry_point(name.as_ptr(), version, flags) }.0
 }
 
 /// The same for a name as programs hand it over, with the reason when there is none.
-pub fn entry_point(
+///
+/// # Safety
+/// `name` must be what `cuGetProcAddress` accepts: a C string.
+pub unsafe fn entry_point(
     name: *const c_char,
     version: c_int,
     flags: u64,
@@ -59,7 +69,7 @@ pub fn entry_point(
     let mut found = std::ptr::null_mut();
     let mut status = cuda_sys::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     let Some(door) = door() else { return (None, status) };
-    // SAFETY: valid pointers, and a name that ends with a zero.
+    // SAFETY: valid pointers; the caller vouches for the name.
     let result = unsafe { door(name, &mut found, version, flags, &mut status) };
     ((result == CUresult::SUCCESS && !found.is_null()).then_some(found), status)
 }
@@ -69,8 +79,7 @@ pub fn exists() -> bool {
     door().is_some()
 }
 
-/// Takes note that the runtime refused something: the driver says it, and `streamsan --sim` hears
-/// of it.
+/// Takes note that something was refused: the driver says it, and `streamsan --sim` hears of it.
 pub fn refused(why: &str) {
     let Ok(text) = CString::new(why) else { return };
     match private() {

@@ -1,16 +1,37 @@
-//! Family of atomic operations on memory.
+//! Family of atomic operations on memory, and of barriers in shared memory as sm_80 has them: two
+//! words that other instructions read and write too. The low one holds the arrivals that each phase
+//! takes, negative, in 30 bits; the high one those that are still missing, negative, in 31 bits,
+//! and above them the phase. (Read off what ptxas makes of `mbarrier.init`, `.arrive_drop`,
+//! `.test_wait` and `.pending_count`.)
 
 use kernels::ptx::Type;
 use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, Opcode};
 
-use super::operands::SCRATCH;
-use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::compile::load_store::atomic_by_name;
+use crate::interp::compile_sass::operands::SCRATCH;
+use crate::interp::compile_sass::{Result, Translation};
+use crate::interp::exec::atomic::atom;
 use crate::interp::exec::control;
 use crate::interp::exec::per_lane::op2;
 use crate::interp::exec_sass::memory;
 use crate::interp::program::{Inst, InstFn, Pred, Slot};
+
+const ARRIVES: u16 = 0x9b0;
+/// Its fields at 72..77 that say so.
+const LDGSTSBAR_64: u32 = 0xa;
+
+/// The barrier when one more has arrived: the last arrival begins the next phase.
+fn after_arrival(barrier: u64) -> u64 {
+    let (expected, missing) = (barrier as u32, (barrier >> 32) as u32);
+    let mut missing = missing.wrapping_add(1);
+    if missing << 1 == 0 {
+        // The carry has changed the phase.
+        let negative = (expected << 2) as i32 >> 2;
+        missing |= negative as u32 & 0x7fff_ffff;
+    }
+    u64::from(expected) | u64::from(missing) << 32
+}
 
 /// The same type in PTX.
 fn ptx_type(ty: AtomTy) -> Option<Type> {
@@ -46,13 +67,16 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<InstFn> {
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
-    pub(super) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
+    pub(in crate::interp::compile_sass) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
         match i.op {
             Opcode::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 } => {
                 // Each active lane adds one.
                 let one = self.constant(1);
                 self.update(i, AtomOp::Add, AtomTy::U32, [one, one])?;
             }
+            Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => self.arrive(i)?,
+            // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
+            Opcode::Mbarrier if i.opcode == ARRIVES && self.bits(72, 77) == LDGSTSBAR_64 => self.arrive(i)?,
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
                 let b = self.atom_operand(&i.src[0], ty)?;
                 self.update(i, op, ty, [b, b])?;
@@ -71,6 +95,19 @@ impl Translation<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// One arrival of each lane; the barrier as it was is the result.
+    fn arrive(&mut self, i: &MachineInst) -> Result<()> {
+        let (a, x, space) = self.address(i, &i.mem[0])?;
+        let returns = i.dst.is_some_and(|run| !run.is_dropped());
+        let d = if returns { self.temporary() } else { SCRATCH };
+        let run = atom(|old: u64, _, _| after_arrival(old));
+        self.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
+        if returns {
+            self.split(i, d);
+        }
+        Ok(())
     }
 
     fn atom_operand(&mut self, operand: &InstOperand, ty: AtomTy) -> Result<Slot> {
@@ -122,5 +159,32 @@ impl Translation<'_> {
         self.split(i, result);
         self.done(i);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::after_arrival;
+
+    /// What ptxas writes for `mbarrier.init` with that number.
+    fn init(count: u32) -> u64 {
+        u64::from(0x4000_0000 - count) | u64::from(0x8000_0000 - count) << 32
+    }
+
+    #[test]
+    fn the_last_arrival_begins_the_next_phase() {
+        let phase = |barrier: u64| barrier >> 63;
+        let pending = |barrier: u64| 0x8000_0000 - ((barrier >> 32) as u32 & 0x7fff_ffff);
+        let mut barrier = init(3);
+        for (after, missing) in [(0, 2), (0, 1), (1, 3), (1, 2), (1, 1), (0, 3)] {
+            barrier = after_arrival(barrier);
+            assert_eq!((phase(barrier), pending(barrier)), (after, missing), "{barrier:#x}");
+        }
+        assert_eq!(barrier, init(3));
+        // ATOMS.POPC.INC of the low word: one fewer from the next phase on.
+        let mut fewer = after_arrival(init(2) + 1);
+        assert_eq!((phase(fewer), pending(fewer)), (0, 1));
+        fewer = after_arrival(fewer);
+        assert_eq!((phase(fewer), pending(fewer)), (1, 1));
     }
 }

@@ -1,0 +1,166 @@
+//! Loads and stores of the host, seen one by one: by instrumented code, or by held pages.
+//!
+//! Owns the way from a `HostTouch` op to accesses of the host and their races, and what the host
+//! may have been told through memory. Pairs of two host accesses are not looked for: that is
+//! ThreadSanitizer's work.
+//!
+//! # What the host was told
+//!
+//! A program may learn from memory that a kernel is over, or how far it has come: it reads a flag
+//! again and again, or by an atomic load. Such a read races with the kernel's store by its very
+//! purpose, and what the host touches afterwards may be ordered by it. Whether it is cannot be seen
+//! from the outside, so both are `possible` only. A flag that is set at the first plain look cannot
+//! be told from any other racing read.
+//!
+//! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
+//! whatever came before them is over. While one is not known to be over, races are `possible`.
+//!
+//! # Host functions in stream order
+//!
+//! What one touches is ordered as the function is. It runs later than it was enqueued, so its
+//! touches are compared with work that was enqueued before it, and with work that is enqueued after
+//! they were seen. A race with what comes in between is missed.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
+
+use super::Analysis;
+use crate::detect::confidence::Confidence;
+use crate::detect::host_watch;
+use crate::detect::race::Race;
+use crate::memory::{Access, AccessKind, Cause};
+
+/// Maximum number of ops remembered as reported. Beyond that, one may be reported twice: by its
+/// bytes and by the access itself.
+const MOST: usize = 4096;
+
+/// What is remembered of the host's touches.
+#[derive(Debug, Default)]
+pub(super) struct HostTouches {
+    /// Up to which epoch of each timeline the host may have been told that work is over.
+    heard: FxHashMap<TimelineId, u64>,
+    /// Work (and its node) of which a racing touch was reported already.
+    reported: FxHashSet<(Epoch, u32)>,
+    /// Host functions that are pending or running: how far each timeline was when they were
+    /// enqueued.
+    functions: FxHashMap<HostFuncId, Vec<u64>>,
+}
+
+impl HostTouches {
+    fn hear(&mut self, from: Epoch) {
+        let known = self.heard.entry(from.timeline).or_default();
+        *known = (*known).max(from.time);
+    }
+
+    fn heard_of(&self, epoch: Epoch) -> bool {
+        self.heard.get(&epoch.timeline).is_some_and(|time| *time >= epoch.time)
+    }
+
+    /// A host function is put into a stream. `times`: how far each timeline is.
+    pub fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
+        if self.functions.len() < MOST {
+            self.functions.insert(func, times);
+        }
+    }
+
+    /// It is over.
+    pub fn function_ended(&mut self, func: HostFuncId) {
+        self.functions.remove(&func);
+    }
+
+    /// Whether an op was enqueued before a host function. What was enqueued later may come after
+    /// the function: its order is not known any more when the function runs.
+    fn was_before(&self, func: HostFuncId, epoch: Epoch) -> bool {
+        let times = self.functions.get(&func);
+        times.and_then(|times| times.get(epoch.timeline.0 as usize)).is_some_and(|time| epoch.time <= *time)
+    }
+
+    /// Notes that the host was caught touching bytes of this work.
+    pub fn report(&mut self, work: &Access) {
+        if self.reported.len() >= MOST {
+            self.reported.clear();
+        }
+        self.reported.insert((work.epoch, work.site.node));
+    }
+
+    /// Whether it was.
+    pub fn is_reported(&self, work: &Access) -> bool {
+        self.reported.contains(&(work.epoch, work.site.node))
+    }
+}
+
+/// Whether memory may carry a message from the earlier side of a race to a host that looks for one.
+fn may_tell(race: &Race) -> bool {
+    race.previous.kind.writes() && matches!(race.previous.site.cause, Cause::Kernel | Cause::Value)
+}
+
+impl Analysis {
+    /// A host thread touched memory that devices can reach.
+    pub(super) fn host_touch(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        let Op::HostTouch { ref region, writes, atomic, polled, func } = *op else { return };
+        if self.paused {
+            return;
+        }
+        self.coverage.host_touches += 1;
+        let kind = match (writes, atomic) {
+            (true, true) => AccessKind::Atomic,
+            (true, false) => AccessKind::Write,
+            (false, _) => AccessKind::Read,
+        };
+        // What the host enqueues later comes after it, so only a thread with a timeline of its own
+        // and a host function in stream order can race with later work.
+        let keep = self.options.host_threads || func != HostFuncId::NONE;
+        let context = self.submissions.context(origin, epoch);
+        let site = context.site(Cause::Host, StreamId::NONE);
+        self.at(context, site, None).region(region, kind, Space::Unified, keep);
+        if !func.is_none() {
+            let touches = &self.touches;
+            self.races.retain(|race| touches.was_before(func, race.previous.epoch));
+        }
+        if self.races.is_empty() {
+            return;
+        }
+        let signals = self.signals();
+        let listens = polled || (atomic && !writes);
+        for race in &mut self.races {
+            let work = &race.previous;
+            let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
+            let told = signals.iter().any(|e| may_follow(*e)) || self.watches.graph_follows(work.epoch, &self.ordering);
+            if listens && may_tell(race) {
+                self.touches.hear(race.previous.epoch);
+            }
+            if told || self.touches.heard_of(race.previous.epoch) {
+                race.confidence = Confidence::Possible;
+            } else {
+                self.touches.report(&race.previous);
+            }
+        }
+    }
+
+    /// Work that the host has not seen finish and that may tell it something through memory which
+    /// both use: kernels with a fence of system scope, and values that streams write.
+    fn signals(&mut self) -> Vec<Epoch> {
+        let mut signals = Vec::new();
+        let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
+        for access in self.memory.accesses_in(&host_watch::SHARED) {
+            match access.site.cause {
+                _ if self.ordering.host_saw(access.epoch) => {}
+                Cause::Value => signals.push(access.epoch),
+                Cause::Kernel => {
+                    let known = (access.site.kernel, access.site.stream, access.epoch);
+                    if kernels.last() != Some(&known) {
+                        kernels.push(known);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (kernel, stream, epoch) in kernels {
+            let arch = self.arch(stream);
+            if self.code.signals(kernel, self.names.kernel(kernel), arch) {
+                signals.push(epoch);
+            }
+        }
+        signals
+    }
+}

@@ -1,0 +1,6 @@
+//! Gives the library a SONAME, so that programs that are linked with it ask for it by that name.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libstreamsan_host.so");
+}

@@ -1,0 +1,166 @@
+//! Loads and stores: what instrumented code calls before each.
+
+use core::arch::naked_asm;
+use core::ffi::c_void;
+
+use crate::{ATOMIC, PAGES, READ, TOUCH, WRITE, thread_sanitizer, touch};
+
+/// Functions that are told one address. Eleven instructions if the page is not one that devices can
+/// reach, three while nothing is asked. `$pc`: what puts the address of the access into `rdx`.
+macro_rules! accesses {
+    ($($name:ident $bytes:literal $how:expr, $pc:literal;)*) => {$(
+        /// An access is about to happen.
+        ///
+        /// # Safety
+        /// Called by compilers' code.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(_address: *const c_void) {
+            naked_asm!(
+                "mov rax, qword ptr [rip + {pages}]",
+                "test rax, rax",
+                "je 2f",
+                "mov rcx, rdi",
+                "shr rcx, 17",
+                "cmp rcx, 0x40000000",
+                "jae 2f",
+                "mov ecx, dword ptr [rax + rcx * 4]",
+                "mov edx, edi",
+                "shr edx, 12",
+                "bt ecx, edx",
+                "jc 3f",
+                "2:",
+                "ret",
+                "3:",
+                $pc,
+                "mov esi, {what}",
+                "jmp qword ptr [rip + {touch}]",
+                pages = sym PAGES,
+                touch = sym TOUCH,
+                what = const ($bytes << 3 | $how) as i32,
+            )
+        }
+    )*};
+}
+
+accesses! {
+    __tsan_read1 1 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_read2 2 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_read4 4 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_read8 8 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_read16 16 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read1_pc 1 READ, "mov rdx, rsi";
+    __tsan_read2_pc 2 READ, "mov rdx, rsi";
+    __tsan_read4_pc 4 READ, "mov rdx, rsi";
+    __tsan_read8_pc 8 READ, "mov rdx, rsi";
+    __tsan_read16_pc 16 READ, "mov rdx, rsi";
+    __tsan_write1_pc 1 WRITE, "mov rdx, rsi";
+    __tsan_write2_pc 2 WRITE, "mov rdx, rsi";
+    __tsan_write4_pc 4 WRITE, "mov rdx, rsi";
+    __tsan_write8_pc 8 WRITE, "mov rdx, rsi";
+    __tsan_write16_pc 16 WRITE, "mov rdx, rsi";
+    __tsan_unaligned_read1 1 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read2 2 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read4 4 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read8 8 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read16 16 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_read_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_read1 1 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_read2 2 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_read4 4 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_read8 8 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_read16 16 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_write1 1 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_write2 2 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_write4 4 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_write8 8 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_volatile_write16 16 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_read2 2 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_read4 4 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_read8 8 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_read16 16 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_write2 2 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_write4 4 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_write8 8 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_unaligned_volatile_write16 16 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
+    __tsan_vptr_read 8 READ, "mov rdx, qword ptr [rsp]";
+    __tsan_vptr_update 8 WRITE, "mov rdx, qword ptr [rsp]";
+}
+
+/// Functions that are told a range. `$pc`: what puts the address of the access into `rdx`.
+macro_rules! ranges {
+    ($($name:ident $how:expr, $pc:literal;)*) => {$(
+        /// An access is about to happen.
+        ///
+        /// # Safety
+        /// Called by compilers' code.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(_address: *const c_void, _size: usize) {
+            naked_asm!(
+                "cmp qword ptr [rip + {pages}], 0",
+                "jne 3f",
+                "ret",
+                "3:",
+                $pc,
+                "mov ecx, {how}",
+                "jmp {range}",
+                pages = sym PAGES,
+                range = sym range,
+                how = const $how as i32,
+            )
+        }
+    )*};
+}
+
+ranges! {
+    __tsan_read_range READ, "mov rdx, qword ptr [rsp]";
+    __tsan_write_range WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read_range_pc READ, "nop";
+    __tsan_write_range_pc WRITE, "nop";
+}
+
+extern "C" fn range(start: u64, len: u64, pc: u64, how: u64) {
+    touch(start, len, how, pc);
+}
+
+/// Functions that say nothing of interest here.
+macro_rules! silent {
+    ($($name:ident)*) => {$(
+        /// Nothing to note.
+        ///
+        /// # Safety
+        /// Called by compilers' code.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!("ret")
+        }
+    )*};
+}
+
+silent! { __tsan_func_entry __tsan_func_exit }
+
+/// An instrumented object of the process is being started.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_init() {
+    thread_sanitizer::start();
+}

@@ -1,0 +1,140 @@
+//! What the simulator asks and tells, and how it comes to do so.
+//!
+//! Owns the private table that a simulated driver hands out; a real driver does not know its id.
+//! The simulator asks on the program's threads, inside the calls that launch. It tells on threads
+//! of its own, which the program's calls may be waiting for: so nothing here waits for the program.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use cuda_sys::{
+    CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable,
+    TouchedPage, launch_end,
+};
+use trace::exact_flags;
+
+use super::graph_launch::{self, SimulatedNode};
+use super::state::{self, Simulated, running};
+use super::tickets::{Tickets, Touched};
+use crate::exact::demand::{Demand, MeasuredFunction};
+use crate::exact::glob;
+use crate::exact::runs::{Collector, PAGE_WORDS};
+use crate::exact::settled::{GridAndBlock, SettledLaunches};
+use crate::exact::state::PATIENCE;
+use crate::real::driver::real;
+use crate::runtime::lifecycle;
+use crate::runtime::lock::Lock;
+
+static OBSERVER: LaunchObserver = LaunchObserver { graph_begins, begins, ended };
+
+static TABLE: AtomicPtr<SimMeasureTable> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
+pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<bool, String> {
+    let mut table: *const c_void = std::ptr::null();
+    let id = SIM_MEASURE_TABLE.as_ptr();
+    let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
+    if answer != CUresult::SUCCESS || table.is_null() {
+        return Ok(false);
+    }
+    TABLE.store(table.cast_mut().cast(), Ordering::Release);
+    state::publish(Simulated {
+        pattern: pattern.map(<[u8]>::to_vec),
+        settled: settles.then(SettledLaunches::default),
+        demand: confirm.then(Demand::default),
+        tickets: Lock::new(Tickets::default()),
+    });
+    // SAFETY: what stands behind this id; the observer is a static.
+    if unsafe { ((*table.cast::<SimMeasureTable>()).observe)(&raw const OBSERVER) } == 0 {
+        return Err("the simulated GPU has another observer".into());
+    }
+    // SAFETY: the handler lives as long as the process.
+    unsafe { libc::atexit(at_exit) };
+    Ok(true)
+}
+
+/// The program ends: what is still running is waited for, a little.
+extern "C" fn at_exit() {
+    // SAFETY: null, or the driver's table.
+    let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() };
+    let under_way = |simulated: &Simulated| simulated.tickets.lock().is_ok_and(|tickets| tickets.any_logged());
+    if let Some(table) = table
+        && lifecycle::is_running()
+        && running().is_some_and(under_way)
+    {
+        // SAFETY: the driver's function; it waits for work, not for calls.
+        unsafe { (table.drain)(PATIENCE.as_millis() as u32) };
+    }
+}
+
+unsafe extern "C" fn graph_begins(exec: CUgraphExec) {
+    if running().is_some() && !lifecycle::is_off() {
+        let _ = catch_unwind(|| graph_launch::graph_begins(exec.0.cast()));
+    }
+}
+
+unsafe extern "C" fn begins(launch: *const ObservedLaunch) -> u64 {
+    // SAFETY: the simulator passes one.
+    let launch = unsafe { &*launch };
+    match running() {
+        Some(simulated) if !lifecycle::is_off() => {
+            catch_unwind(AssertUnwindSafe(|| simulated.begins(launch))).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, end: c_int) {
+    let Some(simulated) = running() else { return };
+    let run = || {
+        let mut collector = Collector::default();
+        for index in 0..count {
+            // SAFETY: there are so many pages, each with so many words.
+            let (page, bits) = unsafe {
+                let page = &*pages.add(index);
+                (page, std::slice::from_raw_parts(page.bits, PAGE_WORDS))
+            };
+            if bits.iter().all(|word| *word == u32::MAX) {
+                collector.whole(page.address, page.kind);
+            } else {
+                collector.page(page.address, page.kind, bits);
+            }
+        }
+        let flags = match end {
+            launch_end::RAN => exact_flags::SIMULATED,
+            launch_end::LEFT_OUT => exact_flags::SIMULATED | exact_flags::NOT_RUN,
+            _ => exact_flags::LOST,
+        };
+        simulated.ended(number, Touched { flags, runs: collector.finish() });
+    };
+    let _ = catch_unwind(AssertUnwindSafe(run));
+}
+
+impl Simulated {
+    /// A launch is being made: its number if it is measured, otherwise 0.
+    fn begins(&self, launch: &ObservedLaunch) -> u64 {
+        let function = MeasuredFunction {
+            context: CUcontext::NULL,
+            module: std::ptr::null_mut(),
+            function: CUfunction(launch.function as *mut _),
+        };
+        let shape = GridAndBlock::new(launch.grid, launch.block);
+        let asked = self.demand.as_ref().is_some_and(|demand| demand.measures(function));
+        let settled = self.settled.as_ref().is_some_and(|settled| settled.has(function, shape));
+        let wanted = asked || !settled && glob::wants(self.pattern.as_deref(), launch.name);
+        let open = || self.tickets.lock().map_or(0, |mut tickets| tickets.open());
+        if launch.node.is_null() {
+            let number = if wanted { open() } else { 0 };
+            if number != 0 {
+                self.leave(number);
+            } else {
+                self.leave_nothing();
+            }
+            return number;
+        }
+        let number = if wanted { open() } else { 0 };
+        let node = SimulatedNode { handle: launch.node.0 as u64, function, shape, settled, number };
+        if graph_launch::node_begins(node) { number } else { 0 }
+    }
+}

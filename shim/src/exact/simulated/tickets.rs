@@ -1,0 +1,122 @@
+//! Launches whose bytes the simulator will tell: each has a number, a place in the log as soon as
+//! it is logged, and ranges as soon as it has ended.
+//!
+//! Owns bringing the two together, in either order. Does not log.
+
+use std::collections::HashMap;
+
+use trace::{Epoch, ExactRun};
+
+/// Where a launch is in the log: its epoch, and the node of its graph, counted from 1 (0: none).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LaunchPlace {
+    /// Of the launch, or of the graph's.
+    pub epoch: Epoch,
+    /// The node.
+    pub node: u32,
+}
+
+/// The bytes of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Touched {
+    /// `trace::exact_flags`.
+    pub flags: u32,
+    /// The bytes.
+    pub runs: Vec<ExactRun>,
+}
+
+enum Ticket {
+    Fresh,
+    Logged(LaunchPlace),
+    Ended(Touched),
+    /// The launch will never be in the log.
+    Unlogged,
+}
+
+/// All launches under way.
+#[derive(Default)]
+pub struct Tickets {
+    last: u64,
+    open: HashMap<u64, Ticket>,
+}
+
+impl Tickets {
+    /// The number of a new launch.
+    pub fn open(&mut self) -> u64 {
+        self.last += 1;
+        self.open.insert(self.last, Ticket::Fresh);
+        self.last
+    }
+
+    /// The launch is in the log: its bytes, if they are known.
+    pub fn logged(&mut self, number: u64, place: LaunchPlace) -> Option<Touched> {
+        match self.open.remove(&number)? {
+            Ticket::Ended(touched) => Some(touched),
+            _ => {
+                self.open.insert(number, Ticket::Logged(place));
+                None
+            }
+        }
+    }
+
+    /// The launch will not be in the log.
+    pub fn unlogged(&mut self, number: u64) {
+        if let Some(Ticket::Fresh | Ticket::Logged(_)) = self.open.remove(&number) {
+            self.open.insert(number, Ticket::Unlogged);
+        }
+    }
+
+    /// The launch has ended: its place with its bytes, if it is known.
+    pub fn ended(&mut self, number: u64, touched: Touched) -> Option<(LaunchPlace, Touched)> {
+        match self.open.remove(&number)? {
+            Ticket::Logged(place) => Some((place, touched)),
+            Ticket::Fresh => {
+                self.open.insert(number, Ticket::Ended(touched));
+                None
+            }
+            Ticket::Ended(_) | Ticket::Unlogged => None,
+        }
+    }
+
+    /// Whether some launch in the log has not ended.
+    pub fn any_logged(&self) -> bool {
+        self.open.values().any(|ticket| matches!(ticket, Ticket::Logged(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::TimelineId;
+
+    fn touched(flags: u32) -> Touched {
+        Touched { flags, runs: Vec::new() }
+    }
+
+    fn place(time: u64) -> LaunchPlace {
+        LaunchPlace { epoch: Epoch { timeline: TimelineId(1), time }, node: 0 }
+    }
+
+    #[test]
+    fn either_end_may_come_first() {
+        let mut tickets = Tickets::default();
+        let (one, two) = (tickets.open(), tickets.open());
+        assert!(tickets.logged(one, place(1)).is_none() && tickets.any_logged());
+        assert!(tickets.ended(two, touched(4)).is_none());
+        assert_eq!(tickets.ended(one, touched(2)), Some((place(1), touched(2))));
+        assert_eq!(tickets.logged(two, place(2)), Some(touched(4)));
+        assert!(tickets.open.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_logged_is_forgotten_when_it_has_ended() {
+        let mut tickets = Tickets::default();
+        let (one, two) = (tickets.open(), tickets.open());
+        tickets.unlogged(one);
+        assert!(tickets.ended(one, touched(0)).is_none());
+        assert!(tickets.ended(two, touched(0)).is_none());
+        tickets.unlogged(two);
+        assert!(tickets.open.is_empty() && !tickets.any_logged());
+        assert!(tickets.ended(two, touched(0)).is_none(), "told twice");
+    }
+}

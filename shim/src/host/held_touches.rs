@@ -1,0 +1,334 @@
+//! Touches of held pages: what the CPU loaded and stored, from where in the program.
+//!
+//! Owns the queue from the signal handler to the log. It lives in static memory without allocation.
+//! A loop that runs over an array is one entry: touches of one instruction, in one frame of the
+//! stack, become runs of addresses. How many bytes the instruction touches is read from its code
+//! when the touches are logged.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iced_x86::{Code, Decoder, DecoderOptions};
+use trace::{HostFuncId, Op, Region};
+
+use super::holds::{self, PAGE};
+use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
+use super::single_step;
+use crate::real::driver_mapping;
+use crate::runtime::{guard, lifecycle, thread_state};
+use crate::stack::frames::{self, Depth, Frames};
+use crate::stack::native::is_readable_range;
+
+const ENTRIES: usize = 96;
+const RUNS: usize = 12;
+/// Single touches of one run that are logged one by one.
+const MOST_SINGLE: u32 = 512;
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// Addresses at one distance from each other.
+#[derive(Clone, Copy)]
+struct Run {
+    start: u64,
+    stride: i64,
+    count: u32,
+}
+
+impl Run {
+    /// Takes one more address in, if it fits.
+    fn take(&mut self, address: u64) -> bool {
+        let distance = address.wrapping_sub(self.start) as i64;
+        if self.count == 1 {
+            let near = distance.unsigned_abs() <= PAGE;
+            if near && distance != 0 {
+                (self.stride, self.count) = (distance, 2);
+            }
+            return near;
+        }
+        if distance % self.stride != 0 {
+            return false;
+        }
+        let index = distance / self.stride;
+        if index == i64::from(self.count) {
+            self.count += 1;
+        }
+        (0..i64::from(self.count)).contains(&index)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// The instruction; 0: a call that hands so many bytes to the kernel.
+    instruction: u64,
+    stack: u64,
+    thread: u32,
+    func: u32,
+    writes: bool,
+    /// Bytes that are touched from each address on; 0: as the instruction says.
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Empty,
+    Busy,
+    Full,
+}
+
+struct Entry {
+    state: State,
+    place: Place,
+    runs: [Run; RUNS],
+    used: usize,
+    frames: Frames,
+}
+
+struct Queue {
+    entries: UnsafeCell<[Entry; ENTRIES]>,
+    locked: AtomicBool,
+}
+
+// SAFETY: states and runs are used with the lock held only; frames by who has made an entry busy.
+unsafe impl Sync for Queue {}
+
+static QUEUE: Queue = Queue {
+    entries: UnsafeCell::new(
+        [const {
+            Entry {
+                state: State::Empty,
+                place: Place { instruction: 0, stack: 0, thread: 0, func: 0, writes: false, bytes: 0 },
+                runs: [Run { start: 0, stride: 0, count: 0 }; RUNS],
+                used: 0,
+                frames: Frames::new(),
+            }
+        }; ENTRIES],
+    ),
+    locked: AtomicBool::new(false),
+};
+
+fn with_entries<T>(run: impl FnOnce(*mut Entry) -> T) -> T {
+    let mut before = 0_u64;
+    mask(libc::SIG_SETMASK, Some(!0), Some(&mut before));
+    while QUEUE.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        std::hint::spin_loop();
+    }
+    let result = run(QUEUE.entries.get().cast::<Entry>());
+    QUEUE.locked.store(false, Ordering::Release);
+    mask(libc::SIG_SETMASK, Some(before), None);
+    result
+}
+
+/// An entry by its number.
+fn entry(entries: *mut Entry, index: usize) -> *mut Entry {
+    // SAFETY: there are ENTRIES of them.
+    unsafe { entries.add(index) }
+}
+
+/// A place that touched before takes one more address in.
+fn join(place: &Place, address: u64) -> bool {
+    with_entries(|entries| {
+        for index in 0..ENTRIES {
+            // SAFETY: the lock is held; frames are not looked at.
+            let (state, known, runs, used) = unsafe {
+                let at = entry(entries, index);
+                ((*at).state, (*at).place, &mut (*at).runs, &mut (*at).used)
+            };
+            if state != State::Full || known != *place {
+                continue;
+            }
+            if runs[..*used].iter_mut().any(|run| run.take(address)) {
+                return true;
+            }
+            if *used < RUNS {
+                runs[*used] = Run { start: address, stride: 0, count: 1 };
+                *used += 1;
+                return true;
+            }
+        }
+        false
+    })
+}
+
+/// Notes a touch. False: it is not the program's.
+fn note(place: Place, address: u64, in_handler: bool) -> bool {
+    if join(&place, address) {
+        return true;
+    }
+    let free = with_entries(|entries| {
+        // SAFETY: the lock is held.
+        let index = (0..ENTRIES).find(|index| unsafe { (*entry(entries, *index)).state == State::Empty })?;
+        let at = entry(entries, index);
+        // SAFETY: as above.
+        unsafe { (*at).state = State::Busy };
+        Some(at)
+    });
+    let Some(at) = free else {
+        LOST.fetch_add(1, Ordering::Relaxed);
+        return true;
+    };
+    // SAFETY: the entry is busy, so it is ours.
+    let frames = unsafe { &mut (*at).frames };
+    frames.clear();
+    frames::capture(frames, Depth::Full);
+    // In a handler the innermost frame is the C library's way back from it.
+    if in_handler {
+        frames.skip_one();
+    }
+    let foreign = is_of_driver(&place, frames);
+    with_entries(|_| {
+        // SAFETY: the lock is held, and the entry is ours.
+        unsafe {
+            (*at).place = place;
+            (*at).runs[0] = Run { start: address, stride: 0, count: 1 };
+            (*at).used = 1;
+            (*at).state = if foreign { State::Empty } else { State::Full };
+        }
+    });
+    if !foreign {
+        WAITING.fetch_add(1, Ordering::AcqRel);
+    }
+    !foreign
+}
+
+/// Whether the driver did it on behalf of a call, or calls the program at a place in the order that
+/// is not known (a host function of a graph).
+fn is_of_driver(place: &Place, frames: &Frames) -> bool {
+    driver_mapping::holds(place.instruction)
+        || (place.func == 0 && frames.native().iter().any(|frame| driver_mapping::holds(*frame)))
+}
+
+/// The bytes of a repeated string instruction, by its registers: these begin at `address`.
+fn repeated(instruction: u64, address: u64, registers: &[i64]) -> Option<u64> {
+    // SAFETY: the instruction has just been executed; it is read only as far as it goes on.
+    let byte = |at: u64| unsafe { *((instruction + at) as *const u8) };
+    let mut at = 0;
+    let (mut repeats, mut wide, mut half) = (false, false, false);
+    while at < LONGEST_INSTRUCTION {
+        match byte(at) {
+            0xf2 | 0xf3 => repeats = true,
+            0x66 => half = true,
+            0x48..=0x4f => wide = true,
+            _ => break,
+        }
+        at += 1;
+    }
+    let each = match byte(at) {
+        0xa4 | 0xa6 | 0xaa | 0xac | 0xae => 1,
+        0xa5 | 0xa7 | 0xab | 0xad | 0xaf if wide => 8,
+        0xa5 | 0xa7 | 0xab | 0xad | 0xaf if half => 2,
+        0xa5 | 0xa7 | 0xab | 0xad | 0xaf => 4,
+        _ => return None,
+    };
+    let (source, target) = (registers[libc::REG_RSI as usize] as u64, registers[libc::REG_RDI as usize] as u64);
+    let direction = registers[libc::REG_EFL as usize] & 0x400;
+    (repeats && direction == 0 && (address == source || address == target))
+        .then(|| (registers[libc::REG_RCX as usize] as u64).saturating_mul(each))
+}
+
+/// A fault at an address: opens its page and notes the touch, if the page is held.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler of `SIGSEGV`.
+pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOutcome {
+    let Some(level) = holds::level(address) else { return TouchOutcome::Foreign };
+    if !level.forbids(writes) {
+        return TouchOutcome::Again;
+    }
+    // SAFETY: the caller's promise.
+    let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let instruction = registers[libc::REG_RIP as usize] as u64;
+    if lifecycle::is_forked() || guard::is_inside() {
+        holds::open(address, false);
+        return TouchOutcome::Mended;
+    }
+    let bytes = repeated(instruction, address, &registers);
+    let place = Place {
+        instruction,
+        stack: registers[libc::REG_RSP as usize] as u64,
+        thread: guard::thread_number(),
+        func: thread_state::with(|thread| thread.host_function.get()),
+        writes,
+        bytes: bytes.unwrap_or(0),
+    };
+    let ours = note(place, address, true);
+    // Each round of a repeated instruction would be a step.
+    let step = ours && bytes.is_none() && single_step::is_available();
+    if holds::open(address, step) {
+        let page = address & !(PAGE - 1);
+        // SAFETY: the caller's promise.
+        if !unsafe { single_step::begin(page, context) } {
+            holds::stepped(page);
+            holds::open(address, false);
+        }
+    }
+    TouchOutcome::Mended
+}
+
+/// A call hands these bytes to the kernel.
+pub fn given(start: u64, end: u64, writes: bool) {
+    if !holds::holds(start, end, writes) {
+        return;
+    }
+    holds::give(start, end);
+    if !lifecycle::is_forked() && !guard::is_inside() {
+        let (thread, func) = (guard::thread_number(), thread_state::with(|thread| thread.host_function.get()));
+        let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start };
+        note(place, start, false);
+    }
+}
+
+/// How many bytes an instruction touches in memory, and whether atomically.
+fn operand(instruction: u64) -> (u64, bool) {
+    let mut code = [0_u8; LONGEST_INSTRUCTION as usize];
+    let readable = (1..=LONGEST_INSTRUCTION).rev().find(|len| is_readable_range(instruction, instruction + len));
+    let Some(len) = readable else { return (1, false) };
+    // SAFETY: just found readable; code is not changed while it runs.
+    unsafe { std::ptr::copy_nonoverlapping(instruction as *const u8, code.as_mut_ptr(), len as usize) };
+    let decoded = Decoder::with_ip(64, &code[..len as usize], instruction, DecoderOptions::NONE).decode();
+    let exchange =
+        matches!(decoded.code(), Code::Xchg_rm8_r8 | Code::Xchg_rm16_r16 | Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
+    ((decoded.memory_size().size() as u64).max(1), decoded.has_lock_prefix() || exchange)
+}
+
+/// Hands out the touches so far as ops, with their thread and stack.
+pub fn drain(mut each: impl FnMut(&Op<'_>, u32, &Frames)) {
+    for index in 0..ENTRIES {
+        let found = with_entries(|entries| {
+            let at = entry(entries, index);
+            // SAFETY: the lock is held.
+            unsafe {
+                if (*at).state != State::Full {
+                    return None;
+                }
+                (*at).state = State::Busy;
+            }
+            Some(at)
+        });
+        let Some(at) = found else { continue };
+        // SAFETY: the entry is busy, so it is ours.
+        let taken = unsafe { &*at };
+        let (width, atomic) = match taken.place {
+            Place { bytes: 0, instruction, .. } => operand(instruction),
+            Place { bytes, .. } => (bytes, false),
+        };
+        let (func, writes) = (HostFuncId(taken.place.func), taken.place.writes);
+        let mut touch = |start: u64, end: u64| {
+            let region = Region::linear(start, end - start);
+            each(&Op::HostTouch { region, writes, atomic, polled: false, func }, taken.place.thread, &taken.frames);
+        };
+        for run in &taken.runs[..taken.used] {
+            let at = |index: u32| run.start.wrapping_add_signed(run.stride * i64::from(index));
+            let (first, last) = (at(0), at(run.count - 1));
+            if run.count == 1 || run.stride.unsigned_abs() <= width {
+                touch(first.min(last), first.max(last).saturating_add(width));
+            } else {
+                (0..run.count.min(MOST_SINGLE)).for_each(|index| touch(at(index), at(index).saturating_add(width)));
+            }
+        }
+        WAITING.fetch_sub(1, Ordering::AcqRel);
+        with_entries(|_| {
+            // SAFETY: the lock is held, and the entry is ours.
+            unsafe { (*at).state = State::Empty };
+        });
+    }
+}

@@ -1,0 +1,312 @@
+//! Pages of memory that devices use in place, and that the CPU may not touch meanwhile.
+//!
+//! Owns the table of held ranges and of the pages in them that are open for now. Lives in static
+//! memory without allocation, because a signal handler uses it. Only for memory that devices reach
+//! through another mapping than the program's (the simulated GPU): there `mprotect` does not stop
+//! them. Does not know why a range is held ([`super::in_place`]) nor what a touch was
+//! ([`super::held_touches`]).
+//!
+//! A page is open while one instruction of a thread touches it ([`super::single_step`]); until the
+//! next call where that cannot be or has been done often enough; and for good once the kernel was
+//! given its address, because it may use it at any time and would answer `EFAULT`.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::page_protection::{PROTECTED, mask};
+
+pub(super) const PAGE: u64 = 4096;
+const HOLDS: usize = 512;
+const OPEN: usize = 256;
+const COUNTERS: usize = 1024;
+/// Touches of one page that are stepped over until it is left open until the next call: the first
+/// of them while there is time, the second afterwards.
+const STEPS: u32 = 64;
+const FEW_STEPS: u32 = 2;
+/// Steps of a run before it has to be sparing (at some 10 to 20 microseconds each).
+const MANY: u64 = 1 << 15;
+
+/// What the CPU may not do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// Everything is allowed.
+    Free,
+    /// Loads are allowed.
+    NoStores,
+    /// Nothing is.
+    Nothing,
+}
+
+impl Level {
+    /// Whether a touch is against it.
+    pub fn forbids(self, writes: bool) -> bool {
+        self == Self::Nothing || (self == Self::NoStores && writes)
+    }
+
+    fn rights(self) -> i32 {
+        match self {
+            Self::Free => libc::PROT_READ | libc::PROT_WRITE,
+            Self::NoStores => libc::PROT_READ,
+            Self::Nothing => libc::PROT_NONE,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Hold {
+    /// Its number; 0: never used.
+    id: u32,
+    live: bool,
+    start: u64,
+    end: u64,
+    level: Level,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    No,
+    /// Threads step over an instruction that touches it: so many.
+    Stepped(u32),
+    /// Until the next call.
+    Call,
+    /// The kernel may have its address.
+    Given,
+}
+
+#[derive(Clone, Copy)]
+struct OpenPage {
+    at: u64,
+    why: Why,
+}
+
+struct Pages {
+    holds: [Hold; HOLDS],
+    next: usize,
+    open: [OpenPage; OPEN],
+    /// Page, the work that was newest, touches since.
+    counters: [(u64, u32, u32); COUNTERS],
+    generation: u32,
+}
+
+struct Table {
+    pages: UnsafeCell<Pages>,
+    locked: AtomicBool,
+}
+
+// SAFETY: pages are used with the lock held only.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table {
+    pages: UnsafeCell::new(Pages {
+        holds: [Hold { id: 0, live: false, start: 0, end: 0, level: Level::Free }; HOLDS],
+        next: 0,
+        open: [OpenPage { at: 0, why: Why::No }; OPEN],
+        counters: [(0, 0, 0); COUNTERS],
+        generation: 0,
+    }),
+    locked: AtomicBool::new(false),
+};
+
+/// Pages that are open until the next call.
+#[unsafe(link_section = "streamsan_state")]
+pub static OPEN_PAGES: AtomicU32 = AtomicU32::new(0);
+static STEPPED: AtomicU64 = AtomicU64::new(0);
+
+/// The table, for `run`. Signals of this thread wait meanwhile: one whose handler touches a held
+/// page would wait for itself.
+fn with_pages<T>(run: impl FnOnce(&mut Pages) -> T) -> T {
+    let mut before = 0_u64;
+    mask(libc::SIG_SETMASK, Some(!0), Some(&mut before));
+    while TABLE.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        std::hint::spin_loop();
+    }
+    // SAFETY: the lock is held.
+    let result = run(unsafe { &mut *TABLE.pages.get() });
+    TABLE.locked.store(false, Ordering::Release);
+    mask(libc::SIG_SETMASK, Some(before), None);
+    result
+}
+
+fn protect(start: u64, end: u64, level: Level) {
+    // SAFETY: memory that the driver allocated or the program registered, mapped until a call that
+    // we see takes it away; a range that is gone is refused.
+    unsafe { libc::syscall(libc::SYS_mprotect, start as *mut libc::c_void, (end - start) as usize, level.rights()) };
+}
+
+impl Pages {
+    fn level(&self, page: u64) -> Level {
+        let holds = self.holds.iter().filter(|h| h.live && h.start <= page && page < h.end);
+        holds.map(|h| h.level).max().unwrap_or(Level::Free)
+    }
+
+    fn opened(&mut self, page: u64) -> Option<&mut OpenPage> {
+        self.open.iter_mut().find(|open| open.at == page && open.why != Why::No)
+    }
+
+    /// Gives all pages of a range the protection that the holds ask for.
+    fn apply(&self, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let open = self.open.iter().any(|open| open.at == at && open.why != Why::No);
+            let bounds = self.holds.iter().filter(|h| h.live).flat_map(|h| [h.start, h.end]);
+            let pages = self.open.iter().filter(|open| open.why != Why::No).flat_map(|open| [open.at, open.at + PAGE]);
+            let next = bounds.chain(pages).filter(|bound| *bound > at).min().unwrap_or(end).min(end);
+            protect(at, next, if open { Level::Free } else { self.level(at) });
+            at = next;
+        }
+    }
+
+    fn open(&mut self, page: u64, why: Why) {
+        protect(page, page + PAGE, Level::Free);
+        if let Some(known) = self.opened(page) {
+            if why == Why::Given {
+                if known.why == Why::Call {
+                    OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
+                }
+                known.why = why;
+            }
+            return;
+        }
+        // Without room the page stays open until a hold of it begins or ends.
+        if let Some(free) = self.open.iter_mut().find(|open| open.why == Why::No) {
+            *free = OpenPage { at: page, why };
+            if why == Why::Call {
+                OPEN_PAGES.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Counts a touch of a page since the newest work began.
+    fn count(&mut self, page: u64) -> u32 {
+        let counter = &mut self.counters[(page / PAGE) as usize % COUNTERS];
+        if (counter.0, counter.1) != (page, self.generation) {
+            *counter = (page, self.generation, 0);
+        }
+        counter.2 += 1;
+        counter.2
+    }
+}
+
+/// Takes the CPU's access to these pages away until [`release`] of this number, which is not 0.
+/// False: there is no room.
+pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
+    with_pages(|pages| {
+        let first = pages.next;
+        let Some(slot) = (0..HOLDS).map(|i| (first + i) % HOLDS).find(|slot| !pages.holds[*slot].live) else {
+            return false;
+        };
+        pages.next = slot + 1;
+        pages.generation = pages.generation.wrapping_add(1);
+        pages.holds[slot] = Hold { id, live: true, start, end, level };
+        PROTECTED.fetch_add(1, Ordering::AcqRel);
+        pages.apply(start, end);
+        true
+    })
+}
+
+/// The work behind a hold is over.
+pub fn release(id: u32) {
+    with_pages(|pages| {
+        let Some(hold) = pages.holds.iter_mut().find(|h| h.live && h.id == id) else { return };
+        hold.live = false;
+        let (start, end) = (hold.start, hold.end);
+        PROTECTED.fetch_sub(1, Ordering::AcqRel);
+        pages.apply(start, end);
+    });
+}
+
+/// New work of a kind that is held already: pages may be stepped over as often again.
+pub fn renew() {
+    with_pages(|pages| pages.generation = pages.generation.wrapping_add(1));
+}
+
+/// The memory goes away, and with it what was said of its pages.
+pub fn forget(start: u64, end: u64) {
+    with_pages(|pages| {
+        for open in pages.open.iter_mut().filter(|open| open.why != Why::No && start <= open.at && open.at < end) {
+            if open.why == Why::Call {
+                OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
+            }
+            open.why = Why::No;
+        }
+    });
+}
+
+/// Closes the pages that were open until the next call.
+#[cold]
+pub fn close() {
+    with_pages(|pages| {
+        for index in 0..OPEN {
+            let page = pages.open[index];
+            if page.why == Why::Call {
+                pages.open[index].why = Why::No;
+                OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
+                pages.apply(page.at, page.at + PAGE);
+            }
+        }
+    });
+}
+
+/// What holds a page: `None` when nothing does and nothing did of late.
+pub fn level(address: u64) -> Option<Level> {
+    let page = address & !(PAGE - 1);
+    with_pages(|pages| {
+        let level = pages.level(page);
+        let known = pages.holds.iter().any(|h| h.id != 0 && h.start <= page && page < h.end);
+        known.then_some(level)
+    })
+}
+
+/// Whether any of these bytes is held against such a touch.
+pub fn holds(start: u64, end: u64, writes: bool) -> bool {
+    with_pages(|pages| pages.holds.iter().any(|h| h.live && h.level.forbids(writes) && h.start < end && start < h.end))
+}
+
+/// Opens the page of an address that a thread has touched. `step`: it can step over the
+/// instruction. True: it shall, and call [`stepped`].
+pub fn open(address: u64, step: bool) -> bool {
+    let page = address & !(PAGE - 1);
+    with_pages(|pages| {
+        let most = if STEPPED.load(Ordering::Relaxed) < MANY { STEPS } else { FEW_STEPS };
+        if !step || pages.count(page) > most {
+            pages.open(page, Why::Call);
+            return false;
+        }
+        STEPPED.fetch_add(1, Ordering::Relaxed);
+        match pages.opened(page) {
+            Some(OpenPage { why: Why::Stepped(threads), .. }) => *threads += 1,
+            Some(_) => return false,
+            None => {
+                pages.open(page, Why::Stepped(1));
+                return pages.opened(page).is_some();
+            }
+        }
+        protect(page, page + PAGE, Level::Free);
+        true
+    })
+}
+
+/// A thread has stepped over its instruction.
+pub fn stepped(page: u64) {
+    with_pages(|pages| {
+        let Some(open) = pages.opened(page) else { return };
+        let Why::Stepped(threads) = open.why else { return };
+        open.why = if threads > 1 { Why::Stepped(threads - 1) } else { Why::No };
+        if threads == 1 {
+            pages.apply(page, page + PAGE);
+        }
+    });
+}
+
+/// Opens the pages of these bytes for good: the kernel gets their address.
+pub fn give(start: u64, end: u64) {
+    with_pages(|pages| {
+        let mut page = start & !(PAGE - 1);
+        while page < end {
+            if pages.level(page) != Level::Free {
+                pages.open(page, Why::Given);
+            }
+            page += PAGE;
+        }
+    });
+}

@@ -1,0 +1,185 @@
+//! Which pages of the host's memory devices can reach: one bit for each page of the address space.
+//!
+//! Owns the bits, which the library for instrumented code reads without a lock, and the list that
+//! they are made from. The bits take 4 GiB of addresses, of which the system backs what is used: 4
+//! KiB for each 128 MiB of the program's memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use trace::{FreeKind, MemoryKind, Op};
+
+const PAGE: u64 = 12;
+/// Addresses of the program end here (x86-64, four levels of page tables).
+const ADDRESSES: u64 = 47;
+/// Bytes of the bits.
+const BYTES: usize = 1 << (ADDRESSES - PAGE - 3);
+
+static TABLE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The bits, as words of 32: null before [`map`].
+pub fn table() -> *mut AtomicU32 {
+    TABLE.load(Ordering::Acquire)
+}
+
+/// Makes room for the bits, once. False: there is none.
+pub fn map() -> bool {
+    if !table().is_null() {
+        return true;
+    }
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh mapping, zeros; errno is the thread's own.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let at = libc::mmap(std::ptr::null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        if at != libc::MAP_FAILED {
+            libc::madvise(at, BYTES, libc::MADV_DONTDUMP);
+            let old = TABLE.compare_exchange(std::ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);
+            if old.is_err() {
+                libc::munmap(at, BYTES);
+            }
+        }
+        *libc::__errno_location() = errno;
+    }
+    !table().is_null()
+}
+
+/// Memory of the host that devices can reach: managed, pinned, mapped and registered.
+#[derive(Debug, Default)]
+pub struct HostMemory {
+    /// One past the end, by the first address.
+    ranges: BTreeMap<u64, u64>,
+    /// Whether the bits say the same.
+    shown: bool,
+}
+
+impl HostMemory {
+    /// Memory comes or goes.
+    #[inline]
+    pub fn note(&mut self, op: &Op<'_>) {
+        match *op {
+            Op::Alloc {
+                ptr,
+                size,
+                kind: MemoryKind::Managed | MemoryKind::PinnedHost | MemoryKind::RegisteredHost,
+                ..
+            } => self.comes(ptr, size),
+            // On the host, only a variable that is managed can be touched.
+            Op::Global { ptr, size, .. } => self.comes(ptr, size),
+            Op::Free { ptr, kind: FreeKind::Plain | FreeKind::Host | FreeKind::Unregister, .. } => self.goes(ptr),
+            _ => {}
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Shows the bits what is known, when that has not been done.
+    pub fn show(&mut self) {
+        if !self.shown && !table().is_null() {
+            self.shown = true;
+            self.ranges.iter().for_each(|(start, end)| mark(*start, *end, true));
+        }
+    }
+
+    #[cold]
+    fn comes(&mut self, start: u64, size: u64) {
+        let end = start.saturating_add(size);
+        if start == 0 || size == 0 || end >> ADDRESSES != 0 {
+            return;
+        }
+        self.ranges.insert(start, end);
+        if self.shown {
+            mark(start, end, true);
+        }
+    }
+
+    #[cold]
+    fn goes(&mut self, start: u64) {
+        let Some(end) = self.ranges.remove(&start) else { return };
+        if !self.shown {
+            return;
+        }
+        mark(start, end, false);
+        // Neighbours may share the first page and the last.
+        let page = 1 << PAGE;
+        let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
+        let before = self.ranges.range(..start).next_back();
+        let beside = before.into_iter().chain(self.ranges.range(start..to)).filter(|(_, end)| **end > from);
+        beside.for_each(|(start, end)| mark((*start).max(from), (*end).min(to), true));
+    }
+}
+
+/// Sets or clears the bits of all pages that a range touches. The caller holds the lock of the log.
+fn mark(start: u64, end: u64, on: bool) {
+    let table = table();
+    let (mut page, last) = (start >> PAGE, (end - 1) >> PAGE);
+    while page <= last {
+        let in_word = page % 32;
+        let count = (32 - in_word).min(last - page + 1);
+        let bits = (u32::MAX >> (32 - count)) << in_word;
+        // SAFETY: the page lies below 2^47, so its word lies in the table.
+        let word = unsafe { &*table.add((page / 32) as usize) };
+        if on {
+            word.fetch_or(bits, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bits, Ordering::Relaxed);
+        }
+        page += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::{ContextId, PoolId, StreamId};
+
+    fn has(address: u64) -> bool {
+        let page = address >> PAGE;
+        // SAFETY: tests ask for addresses below 2^47 only, and have mapped the table.
+        unsafe { &*table().add((page / 32) as usize) }.load(Ordering::Relaxed) >> (page % 32) & 1 != 0
+    }
+
+    fn comes(memory: &mut HostMemory, ptr: u64, size: u64) {
+        let (kind, context, stream, pool) = (MemoryKind::Managed, ContextId(1), StreamId::NONE, PoolId(0));
+        memory.note(&Op::Alloc { ptr, size, kind, context, stream, pool, flags: 0 });
+    }
+
+    fn goes(memory: &mut HostMemory, ptr: u64) {
+        memory.note(&Op::Free { ptr, kind: FreeKind::Plain, stream: StreamId::NONE });
+    }
+
+    #[test]
+    fn pages_are_marked_as_long_as_something_lies_on_them() {
+        const BASE: u64 = 0x4200_0000_0000;
+        assert!(map() && map());
+        let mut memory = HostMemory::default();
+        comes(&mut memory, BASE + 100, 200);
+        assert!(!has(BASE), "no library has asked yet");
+        memory.show();
+        comes(&mut memory, BASE + 4000, 200_000);
+        comes(&mut memory, BASE + 204_000, 8);
+        assert!(has(BASE) && has(BASE + 100_000) && has(BASE + 204_100) && !has(BASE + 208_896));
+        goes(&mut memory, BASE + 4000);
+        assert!(has(BASE) && !has(BASE + 4096) && !has(BASE + 196_608) && has(BASE + 204_000));
+        goes(&mut memory, BASE + 204_000);
+        goes(&mut memory, BASE + 204_000);
+        assert!(has(BASE) && !has(BASE + 204_000));
+        goes(&mut memory, BASE + 100);
+        assert!(!has(BASE) && memory.is_empty());
+    }
+
+    #[test]
+    fn addresses_that_no_program_has_are_left_out() {
+        let mut memory = HostMemory::default();
+        assert!(map());
+        memory.show();
+        comes(&mut memory, u64::MAX - 100, 4096);
+        comes(&mut memory, (1 << ADDRESSES) - 4096, 4096);
+        comes(&mut memory, 0, 4096);
+        comes(&mut memory, 4096, 0);
+        assert!(memory.is_empty());
+    }
+}

@@ -1,0 +1,249 @@
+//! Answers texture and surface instructions: what the opcode asks of an object, and with which
+//! coordinates. Both front ends of the interpreter name instructions as PTX does; objects and their
+//! texels are in `texture`, sampling in `sampling`.
+//!
+//! PTX ISA, "Texture Instructions" and "Surface Instructions": the order of the operands. What is
+//! not simulated is refused by its name.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use cuda_sys::*;
+
+use crate::interp::TextureRequest;
+use crate::memory;
+use crate::memory::array::channel_bytes;
+use crate::memory::sampling::Sample;
+use crate::memory::texture::{NOT_SIMULATED, RETIRED, TEXTURE_OBJECTS, TextureObject};
+
+/// What an instruction answers: raw bits of four elements. None: it is not simulated.
+type Answer = Result<Option<[u64; 4]>, String>;
+
+/// Which coordinates an instruction has: of a line, an area or a room, of a direction (cube), and
+/// before them the layer.
+#[derive(Clone, Copy)]
+struct Geometry {
+    axes: usize,
+    cube: bool,
+    layered: bool,
+}
+
+impl Geometry {
+    fn of(parts: &[&str]) -> Option<Geometry> {
+        let (axes, cube, layered) = parts.iter().find_map(|part| {
+            Some(match *part {
+                "1d" => (1, false, false),
+                "2d" => (2, false, false),
+                "3d" => (3, false, false),
+                "a1d" => (1, false, true),
+                "a2d" => (2, false, true),
+                "cube" => (3, true, false),
+                "acube" => (3, true, true),
+                _ => return None,
+            })
+        })?;
+        Some(Geometry { axes, cube, layered })
+    }
+
+    /// How many coordinates an instruction gives: vectors have one, two or four elements.
+    fn given(self) -> usize {
+        match self.axes + usize::from(self.layered) {
+            3 => 4,
+            count => count,
+        }
+    }
+}
+
+/// Answers an instruction: the opcode names the geometry, the type of the coordinates and the width
+/// of surface accesses.
+pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+    let object = TEXTURE_OBJECTS.find(request.object as usize).or_else(|| RETIRED.find(request.object));
+    let object = object.ok_or("not a texture or surface object")?;
+    let parts: Vec<&str> = request.opcode.split('.').collect();
+    let done = match (Geometry::of(&parts), parts[0]) {
+        (Some(geometry), "tex") => read(&object, geometry, &parts, request),
+        (Some(geometry), "tld4") => gather(&object, geometry, &parts, request),
+        (Some(geometry), "suld" | "sust" | "sured") if !geometry.cube => surface(&object, geometry, &parts, request),
+        (_, "txq" | "suq") => Ok(property(&object, &parts)),
+        _ => Ok(None),
+    };
+    done?.ok_or_else(|| {
+        let why = format!("{} {NOT_SIMULATED}", request.opcode);
+        crate::status::complain(&why);
+        why
+    })
+}
+
+/// Samples at the coordinates of the request.
+fn sample(object: &TextureObject, geometry: Geometry, request: &TextureRequest<'_>, what: Sample) -> Answer {
+    let first = usize::from(geometry.layered);
+    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
+    let layer = if geometry.layered { request.coordinates[0] } else { 0 };
+    let mut at = [0f32; 3];
+    for (to, &bits) in at.iter_mut().zip(given) {
+        *to = f32::from_bits(bits);
+    }
+    let sampled = if geometry.cube {
+        object.sample_cube(at, layer, what)
+    } else {
+        object.sample(&at[..geometry.axes], geometry.layered.then_some(layer), what)
+    };
+    sampled.map(Some)
+}
+
+/// `tex`.
+fn read(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
+    let first = usize::from(geometry.layered);
+    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
+    // Behind the coordinates: the level or gradients. There are no mipmaps, so neither changes
+    // anything, unless gradients spread an anisotropic sample. Offsets would stand there too.
+    let behind = request.coordinates.get(geometry.given()..).unwrap_or_default();
+    let fits = match parts.get(1) {
+        Some(&"level") => behind.len() == 1,
+        Some(&"grad") => object.texture.maxAnisotropy <= 1,
+        _ => behind.is_empty(),
+    };
+    if !fits {
+        return Ok(None);
+    }
+    match parts.last() {
+        Some(&"s32") if !geometry.cube && behind.iter().all(|&level| level == 0) => {
+            let mut at: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
+            if geometry.layered {
+                at.resize(2, 0);
+                at.push(object.layer(request.coordinates[0], 1) as i64);
+            }
+            object.fetch(&at).map(Some)
+        }
+        Some(&"f32") => sample(object, geometry, request, Sample::Filtered),
+        _ => Ok(None),
+    }
+}
+
+/// `tld4`: one component of four texels.
+fn gather(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
+    let component = match parts.get(1) {
+        Some(&"r") => 0,
+        Some(&"g") => 1,
+        Some(&"b") => 2,
+        Some(&"a") => 3,
+        _ => return Ok(None),
+    };
+    let areas = geometry.cube || geometry.axes == 2;
+    if !areas || request.coordinates.len() > geometry.given() {
+        return Ok(None);
+    }
+    sample(object, geometry, request, Sample::Component(component))
+}
+
+/// `txq`, `suq`: what is known of an object's extents.
+fn property(object: &TextureObject, parts: &[&str]) -> Option<[u64; 4]> {
+    let [width, height, depth] = object.view.size;
+    let flat = !object.is_layered();
+    let found = match *parts.get(1)? {
+        "width" => width,
+        "height" if !object.view.line => height,
+        "depth" if flat && depth > 1 => depth,
+        _ => return None,
+    };
+    Some([found, 0, 0, 0])
+}
+
+/// `suld`, `sust`, `sured`.
+fn surface(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
+    let first = usize::from(geometry.layered);
+    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
+    let formatted = parts.get(1) == Some(&"p");
+    // What `.p` converts between is known where nothing is converted.
+    if formatted && (parts[0] == "suld" || channel_bytes(object.view.format) != Some(4)) {
+        return Ok(None);
+    }
+    let width = parts.iter().find_map(|part| match *part {
+        "b8" => Some(1u64),
+        "b16" => Some(2),
+        "b32" | "u32" | "s32" => Some(4),
+        "b64" | "u64" | "s64" => Some(8),
+        _ => None,
+    });
+    let Some(width) = width else { return Ok(None) };
+    let count = match () {
+        () if formatted && parts[0] == "sust" => object.view.channels,
+        () if parts.contains(&"v4") => 4,
+        () if parts.contains(&"v2") => 2,
+        () => 1,
+    };
+    let mut whole: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
+    if formatted {
+        whole[0] *= object.texel_bytes() as i64;
+    }
+    if geometry.layered {
+        whole.resize(2, 0);
+        whole.push(i64::from(request.coordinates[0] as i32));
+    }
+    let mut out = [0u64; 4];
+    let Some(at) = object.surface_address(&whole, width * count, parts.contains(&"clamp")) else {
+        return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(Some(out)) };
+    };
+    if parts[0] == "sured" {
+        let value = request.values.first().copied().unwrap_or(0);
+        return reduce(object, at, parts, value);
+    }
+    let space = memory::get().space;
+    for (n, out) in out.iter_mut().enumerate().take(count as usize) {
+        let at = at + n as u64 * width;
+        let mut bytes = [0u8; 8];
+        let done = if parts[0] == "suld" {
+            let done = space.read(at, &mut bytes[..width as usize]);
+            *out = u64::from_le_bytes(bytes);
+            done
+        } else {
+            let value = request.values.get(n).copied().unwrap_or(0).to_le_bytes();
+            space.write(at, &value[..width as usize])
+        };
+        done.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
+    }
+    Ok(Some(out))
+}
+
+/// `sured`: one atomic operation on the bytes at an address.
+fn reduce(object: &TextureObject, at: u64, parts: &[&str], value: u64) -> Answer {
+    let found = parts.iter().find(|part| matches!(**part, "add" | "min" | "max" | "and" | "or" | "xor"));
+    let Some(&op) = found else { return Ok(None) };
+    // `.b32` says only how many bits: the texels' format says the rest where it matters.
+    let ty = match parts.iter().find(|part| matches!(**part, "u32" | "s32" | "u64" | "s64" | "b32")) {
+        Some(&"b32") if matches!(op, "and" | "or" | "xor") => "u32",
+        Some(&"b32") if object.view.format == CU_AD_FORMAT_SIGNED_INT32 => "s32",
+        Some(&"b32") if object.view.format == CU_AD_FORMAT_UNSIGNED_INT32 => "u32",
+        Some(&ty) => ty,
+        None => return Ok(None),
+    };
+    let bytes = if ty.ends_with("64") { 8 } else { 4 };
+    if !at.is_multiple_of(bytes) {
+        return Err(format!("0x{at:x} is not a multiple of {bytes}"));
+    }
+    let view = memory::get().space.view(at, bytes, true);
+    let place = view.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
+    /// One operation, on an atomic of that type.
+    macro_rules! apply {
+        ($atomic:ty, $value:expr) => {{
+            // SAFETY: these bytes are mapped and aligned, and kernels access them atomically.
+            let cell = unsafe { <$atomic>::from_ptr(place.cast()) };
+            let value = $value;
+            match op {
+                "add" => cell.fetch_add(value, Ordering::Relaxed),
+                "min" => cell.fetch_min(value, Ordering::Relaxed),
+                "max" => cell.fetch_max(value, Ordering::Relaxed),
+                "and" => cell.fetch_and(value, Ordering::Relaxed),
+                "or" => cell.fetch_or(value, Ordering::Relaxed),
+                _ => cell.fetch_xor(value, Ordering::Relaxed),
+            };
+        }};
+    }
+    match ty {
+        "u32" => apply!(AtomicU32, value as u32),
+        "s32" => apply!(AtomicI32, value as i32),
+        "u64" => apply!(AtomicU64, value),
+        "s64" => apply!(AtomicI64, value as i64),
+        _ => return Ok(None),
+    }
+    Ok(Some([0; 4]))
+}

@@ -1,0 +1,16 @@
+//! Which bytes launches touch, for a tool that asked the driver for them
+//! ([`cuda_sys::SimMeasureTable`]).
+//!
+//! Owns the one observer of a process, the question about each launch, and the bits that a running
+//! launch sets. Does not know what a launch is: `objects` begins them, and the interpreter reports
+//! what their warps touch. Without an observer a launch costs one load.
+//!
+//! - `observer`: who is told, and the life of a launch that is measured.
+//! - `pages`: the bits.
+
+mod observer;
+mod pages;
+
+#[cfg(feature = "driver")]
+pub use observer::observe;
+pub use observer::{GraphTouched, LaunchTouched, graph_begins, is_observed};

@@ -1,0 +1,122 @@
+//! Who is told what launches touch, and the life of a launch that is measured.
+//!
+//! A launch is announced inside the call that makes it. It is told of when the last holder of its
+//! [`LaunchTouched`] lets go: normally the work that ran it. Nobody may let go with a lock of the
+//! simulator held, because the tool may take its time.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
+
+use super::pages::TouchedPages;
+use crate::interp::Accesses;
+
+static OBSERVER: AtomicPtr<LaunchObserver> = AtomicPtr::new(std::ptr::null_mut());
+
+fn observer() -> Option<&'static LaunchObserver> {
+    // SAFETY: null, or one that lives as long as the process (`observe`).
+    unsafe { OBSERVER.load(Ordering::Acquire).as_ref() }
+}
+
+/// Makes this one the observer of the process; false when there is another.
+#[cfg(feature = "driver")]
+pub fn observe(observer: &'static LaunchObserver) -> bool {
+    let new = std::ptr::from_ref(observer).cast_mut();
+    OBSERVER.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Whether anybody may want to know.
+pub fn is_observed() -> bool {
+    observer().is_some()
+}
+
+/// Says that a graph is being launched.
+pub fn graph_begins(exec: usize) {
+    if let Some(observer) = observer() {
+        // SAFETY: the observer's own function.
+        unsafe { (observer.graph_begins)(CUgraphExec(exec as *mut _)) };
+    }
+}
+
+/// A launch whose bytes somebody wants.
+pub struct LaunchTouched {
+    observer: &'static LaunchObserver,
+    number: u64,
+    pages: TouchedPages,
+    in_body: bool,
+    ran: AtomicBool,
+    failed: AtomicBool,
+}
+
+impl LaunchTouched {
+    /// Announces a launch: number and name of its function, grid and block, the node that it is of
+    /// (or 0). Nothing if nobody wants its bytes.
+    pub fn begin(function: u64, name: &str, (grid, block): ([u32; 3], [u32; 3]), node: usize) -> Option<LaunchTouched> {
+        let observer = observer()?;
+        let name = CString::new(name).ok()?;
+        let node = CUgraphNode(node as *mut _);
+        let launch = ObservedLaunch { function, name: name.as_ptr(), grid, block, node };
+        // SAFETY: all of it lives until the call returns.
+        let number = unsafe { (observer.begins)(&raw const launch) };
+        let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let pages = TouchedPages::new();
+        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed })
+    }
+
+    /// It may never run: then it touches nothing.
+    pub fn may_be_left_out(self) -> LaunchTouched {
+        let mut launch = self;
+        launch.in_body = true;
+        launch
+    }
+
+    /// Takes note of what a warp touches.
+    pub fn observe(&self, accesses: &Accesses<'_>) {
+        self.pages.observe(accesses);
+    }
+
+    /// It has run, perhaps not for the last time.
+    pub fn end(&self, failed: bool) {
+        self.ran.store(true, Ordering::Relaxed);
+        self.failed.fetch_or(failed, Ordering::Relaxed);
+    }
+}
+
+impl Drop for LaunchTouched {
+    fn drop(&mut self) {
+        let end = match (*self.failed.get_mut(), *self.ran.get_mut()) {
+            (false, true) => launch_end::RAN,
+            (false, false) if self.in_body => launch_end::LEFT_OUT,
+            _ => launch_end::FAILED,
+        };
+        let (observer, number) = (self.observer, self.number);
+        self.pages.read(|pages| {
+            // SAFETY: the pages live until the call returns.
+            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end) }
+        });
+    }
+}
+
+/// The measured launches of one launch of a graph, by their nodes.
+#[derive(Default)]
+pub struct GraphTouched(HashMap<usize, Arc<LaunchTouched>>);
+
+impl GraphTouched {
+    /// Adds the launch of a node.
+    pub fn insert(&mut self, node: usize, launch: LaunchTouched) {
+        self.0.insert(node, Arc::new(launch));
+    }
+
+    /// The launch of a node.
+    pub fn get(&self, node: usize) -> Option<Arc<LaunchTouched>> {
+        self.0.get(&node).cloned()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

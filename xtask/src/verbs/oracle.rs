@@ -1,0 +1,245 @@
+//! `cargo xtask oracle`: what was predicted of launches against what they touched on the simulated
+//! GPU.
+//!
+//! Owns the list of workloads, and the table by class of kernel. The comparison is the product's
+//! (`--exact-compare`), what counts as wrong is in `tests/src/oracle.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use tests::oracle::{self, JudgedKernel};
+use tests::{build, fake, verdict};
+
+use super::{precision, torch_sim};
+use crate::columns::Table;
+use crate::{command, workspace};
+
+/// Hold what is predicted of launches against what they touch on the simulated GPU.
+///
+/// Runs the corpus, the samples, programs whose addresses are data, all as PTX and as machine code,
+/// and PyTorch's operators (`cargo xtask operators`), which are machine code for 8.0. A byte that
+/// was touched and ruled out, or claimed and not touched, is an error: each is shown with its
+/// launch. Prints how precise the predictions were, by class of kernel. PyTorch is installed into
+/// `.cache/torch-full` (5 GB, minutes). Builds, unless `STREAMSAN_BIN` names a folder of binaries
+/// with `sim` in it.
+#[derive(clap::Args)]
+pub struct OracleArgs {
+    /// Without PyTorch.
+    #[arg(long)]
+    no_torch: bool,
+    /// Only programs and families of operators whose names contain one of these words.
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    only: Vec<String>,
+    /// The longest time of one run.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
+    timeout: u64,
+    /// Keep what each run said, by kernel and with examples, in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// What is printed of each class, in this order.
+const VERDICTS: [&str; 6] = ["tight", "loose", "open", "no-code", "overclaimed", "unsound"];
+
+/// The families of `tests/frameworks/operator_list.py`.
+const FAMILIES: [&str; 10] = [
+    "arithmetic",
+    "functions",
+    "logic",
+    "reductions",
+    "indexing",
+    "shapes",
+    "activations",
+    "layers",
+    "losses",
+    "products",
+];
+
+/// One run.
+struct OracleRun {
+    /// What it is of, in the first table.
+    group: &'static str,
+    name: String,
+    /// `STREAMSAN_SIM`.
+    simulator: String,
+    command: Vec<String>,
+    /// Whether a failure of the program itself is one of this verb.
+    must_end_well: bool,
+}
+
+/// Launches by verdict, and their kernels.
+#[derive(Default)]
+struct Judged {
+    kernels: BTreeSet<String>,
+    counts: BTreeMap<String, u64>,
+}
+
+impl Judged {
+    fn add(&mut self, kernel: &JudgedKernel) {
+        self.kernels.insert(kernel.name.clone());
+        for (verdict, count) in &kernel.counts {
+            *self.counts.entry(verdict.clone()).or_default() += count;
+        }
+    }
+
+    fn row(&self, label: &str) -> Vec<String> {
+        let count = |verdict: &str| self.counts.get(verdict).copied().unwrap_or(0);
+        let total: u64 = self.counts.values().sum();
+        let mut cells = vec![label.to_owned(), self.kernels.len().to_string(), total.to_string()];
+        cells.extend(VERDICTS.iter().map(|verdict| count(verdict).to_string()));
+        cells.push(if total == 0 {
+            "-".into()
+        } else {
+            format!("{:.1} %", 100.0 * count("tight") as f64 / total as f64)
+        });
+        cells
+    }
+}
+
+/// Runs all, prints the tables; fails when a prediction was wrong.
+pub fn run(args: &OracleArgs) -> Result<ExitCode> {
+    let binaries = workspace::binaries()?;
+    let work = std::env::temp_dir().join(format!("streamsan-oracle-{}", std::process::id()));
+    let out = args.out.clone().unwrap_or_else(|| work.clone());
+    std::fs::create_dir_all(&out)?;
+    let begun = Instant::now();
+    let (mut by_group, mut by_class) = (BTreeMap::<&str, Judged>::new(), BTreeMap::<&str, Judged>::new());
+    let (mut wrong, mut failed) = (Vec::new(), Vec::new());
+    for run in runs(args)? {
+        match judge(&run, &binaries, &out, Duration::from_secs(args.timeout)) {
+            Ok(kernels) => {
+                for kernel in &kernels {
+                    by_group.entry(run.group).or_default().add(kernel);
+                    by_class.entry(precision::class(&kernel.name)).or_default().add(kernel);
+                    wrong
+                        .extend(kernel.wrong.iter().map(|example| format!("{}: {}\n{example}", run.name, kernel.name)));
+                }
+            }
+            Err(error) => failed.push(format!("{}: {error:#}", run.name)),
+        }
+    }
+    let classes = precision::CLASSES.iter().map(|(class, _)| *class).chain(["other"]);
+    let classes = classes.filter_map(|class| Some((class, by_class.get(class)?)));
+    println!("{}", table("of", by_group.iter().map(|(group, judged)| (*group, judged))));
+    println!("{}", table("class", classes));
+    println!("{:.0} s", begun.elapsed().as_secs_f64());
+    wrong.iter().for_each(|example| println!("\npredicted wrongly: {example}"));
+    failed.iter().for_each(|why| println!("\nnot compared: {why}"));
+    if args.out.is_none() {
+        std::fs::remove_dir_all(&work)?;
+    }
+    Ok(if wrong.is_empty() && failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a Judged)>) -> String {
+    let columns: Vec<&str> = [title, "kernels", "launches"].into_iter().chain(VERDICTS).chain(["tight"]).collect();
+    let mut table = Table::new(&columns);
+    rows.for_each(|(label, judged)| table.row(judged.row(label)));
+    table.markdown()
+}
+
+fn runs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
+    let mut found = programs(args)?;
+    if !args.no_torch {
+        let python = torch_sim::environment()?.join("bin/python").display().to_string();
+        let script = workspace::root().join("tests/frameworks/operators.py").display().to_string();
+        for family in FAMILIES.into_iter().filter(|family| is_wanted(args, family)) {
+            found.push(OracleRun {
+                group: "PyTorch's operators, machine code",
+                name: format!("operators-{family}"),
+                simulator: String::new(),
+                command: vec![python.clone(), script.clone(), "--family".to_owned(), family.to_owned()],
+                // Some operators are refused: that is the business of `cargo xtask operators`.
+                must_end_well: false,
+            });
+        }
+    }
+    if found.is_empty() {
+        bail!("no program has such a name");
+    }
+    Ok(found)
+}
+
+fn is_wanted(args: &OracleArgs, name: &str) -> bool {
+    args.only.is_empty() || args.only.iter().any(|word| name.contains(word.as_str()))
+}
+
+/// The CUDA programs of the tests, compiled, each as PTX and as machine code.
+fn programs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
+    let mut found = Vec::new();
+    let folders = [
+        ("corpus", "tests/corpus/cuda"),
+        ("samples", "tests/samples"),
+        ("addresses from data", "tests/programs/exact"),
+    ];
+    for (group, folder) in folders {
+        for file in
+            workspace::files_in(folder, "cu")?.into_iter().filter(|file| is_wanted(args, &workspace::stem(file)))
+        {
+            let (name, text) = (workspace::stem(&file), std::fs::read_to_string(&file)?);
+            let needs = verdict::field(&text, "needs").unwrap_or_default();
+            let cases = cases(group, &name);
+            if cases.is_empty() || needs.contains("heavy") {
+                continue;
+            }
+            let program = compiled(&file, &needs).map_err(|why| anyhow!("{name}: {why}"))?;
+            for (code, case) in ["ptx", "sass"].into_iter().flat_map(|code| cases.iter().map(move |case| (code, case)))
+            {
+                let mut command = vec![program.display().to_string()];
+                command.extend(case.split_whitespace().map(str::to_owned));
+                found.push(OracleRun {
+                    group,
+                    name: format!("{name}-{}{code}", case.replace(' ', "-")),
+                    simulator: format!("code={code}"),
+                    command,
+                    // Machine code with textures is refused.
+                    must_end_well: code == "ptx",
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The words that a program is run with.
+fn cases(group: &str, name: &str) -> Vec<&'static str> {
+    match (group, name) {
+        ("addresses from data", "indirect") => {
+            vec!["gather clean", "scatter clean", "histogram clean", "list clean", "table clean", "nested clean"]
+        }
+        ("addresses from data", "graph") => vec!["branches clean", "stream clean", "update clean", "child clean"],
+        ("addresses from data", "confirm_gather" | "confirm_squares") => vec!["clean"],
+        // The others need a GPU, or other libraries.
+        ("addresses from data", _) => Vec::new(),
+        _ => vec![""],
+    }
+}
+
+fn compiled(file: &Path, needs: &str) -> Result<PathBuf, String> {
+    let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
+    let mut extra = vec!["-std=c++17"];
+    if needs.contains("driver-api") {
+        extra.extend(link.iter().map(String::as_str));
+    }
+    if needs.contains("sm_90") {
+        // The last one counts.
+        extra.push("-arch=sm_90");
+    }
+    build::cuda_program(file, "shared", &extra)
+}
+
+/// Runs one; how each of its kernels was predicted.
+fn judge(run: &OracleRun, binaries: &Path, out: &Path, limit: Duration) -> Result<Vec<JudgedKernel>> {
+    let compared = out.join(format!("{}.json", run.name));
+    let mut streamsan = command::clean(&binaries.join("streamsan"));
+    streamsan.args(["run", "--sim", "--exact=all", "--no-stacks", "--error-exitcode", "0", "--exact-compare"]);
+    streamsan.arg(&compared).arg("--").args(&run.command).env("STREAMSAN_SIM", &run.simulator);
+    let ran = command::limited(&mut streamsan, limit)?.context("takes too long")?;
+    if run.must_end_well && !ran.status.success() {
+        bail!("{}\n{}", ran.status, String::from_utf8_lossy(&ran.stderr));
+    }
+    oracle::read(&compared).map_err(|why| anyhow!("{why}"))
+}
