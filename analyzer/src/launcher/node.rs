@@ -96,7 +96,7 @@ pub enum Seat {
     /// The first rank: it reports for all.
     Leader(Leader),
     /// Another rank.
-    Member(Member),
+    Member(RankMember),
 }
 
 impl Seat {
@@ -110,7 +110,7 @@ impl Seat {
             let listener = place.address().and_then(|address| UnixListener::bind_addr(&address)).map_err(error)?;
             return Ok(Self::Leader(Leader { listener, ranks: place.ranks }));
         }
-        Member::meet(&place).map(Self::Member).map_err(error)
+        RankMember::meet(&place).map(Self::Member).map_err(error)
     }
 }
 
@@ -140,13 +140,13 @@ fn hear<T: for<'de> Deserialize<'de>>(from: &mut impl BufRead) -> io::Result<T> 
 }
 
 /// A rank that another one reports for.
-pub struct Member {
+pub struct RankMember {
     stream: UnixStream,
     /// The socket that its processes hand their rings to.
     pub socket: String,
 }
 
-impl Member {
+impl RankMember {
     fn meet(place: &Place) -> io::Result<Self> {
         let address = place.address()?;
         let began = Instant::now();
@@ -340,7 +340,7 @@ mod tests {
             .map(|code| {
                 let place = place.clone();
                 std::thread::spawn(move || {
-                    let member = Member::meet(&place).expect("the leader is there");
+                    let member = RankMember::meet(&place).expect("the leader is there");
                     assert_eq!(member.socket, "the socket");
                     member.ended(&RankEnd { code, refused: vec![format!("call {code}")] })
                 })
@@ -361,7 +361,7 @@ mod tests {
     fn one_that_dies_is_missing() {
         let (leader, place) = meeting("dies", 2);
         let (tell, happenings) = leader.open("x").expect("a thread");
-        drop(Member::meet(&place).expect("the leader is there"));
+        drop(RankMember::meet(&place).expect("the leader is there"));
         tell.send(Happening::Own(RankEnd { code: 9, ..RankEnd::default() })).expect("it listens");
         assert_eq!(leader.wait(&happenings).missing, 1);
     }

@@ -160,8 +160,8 @@ impl Engine {
         self.host_op()
     }
 
-    /// The host has seen a request of a library complete (MPI 4.1, 3.7.3: a successful wait or test
-    /// "returns when the operation is complete"). Whatever the library had under way for it is over.
+    /// The host has seen a request of a library complete (MPI 4.1, 3.7.3: a wait, or
+    /// a test that succeeds, "returns when the operation is complete").
     pub(crate) fn request_done(&mut self, thread: ThreadId, request: StreamId) -> Epoch {
         if let Some(slot) = self.streams.find(request) {
             let snapshot = Some(self.streams.slots[slot as usize].snapshot(slot));

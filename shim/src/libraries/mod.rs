@@ -1,19 +1,17 @@
 //! Libraries that are observed besides the driver, and the program's own annotations.
 //!
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
-//! functions. Each file makes ops by way of [`crate::observe()`](crate::observe::observe) and knows
-//! no other file: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
-//! [`mpi`] (messages),
-//! [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions),
-//! [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that says itself
-//! what it touches). Driver functions are in `crate::intercept`.
+//! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
+//! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`]
+//! (messages), [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory
+//! regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that
+//! says itself what it touches). Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]
 pub mod annotations;
 pub mod host_threads;
 pub mod instrumented;
-#[cfg_attr(test, expect(dead_code, reason = "the exports call it"))]
 pub mod mpi;
 #[cfg(not(test))]
 pub mod nccl;

@@ -148,6 +148,19 @@ const MPI_CALLS: &[&str] = &[
     "MPI_Request_free",
     "MPI_Start",
     "MPI_Startall",
+    "MPI_Ibarrier",
+    "MPI_Probe",
+    "MPI_Iprobe",
+    "MPI_Mprobe",
+    "MPI_Improbe",
+    "MPI_Cancel",
+    "MPI_Win_start",
+    "MPI_Win_post",
+    "MPI_Win_wait",
+    "MPI_Win_test",
+    "MPI_Win_lock",
+    "MPI_Win_lock_all",
+    "MPI_Win_sync",
 ];
 
 /// The number of a library function. A name that is in neither list does not compile.

@@ -2,7 +2,8 @@
 //! and the reports of several ranks. `scripts/mpi` fetches the libraries; `programs/mpi` holds the
 //! programs.
 //!
-//! `STREAMSAN_NO_TOOLKIT=1` says that CUDA's compiler is missing, and skips them.
+//! `STREAMSAN_NO_TOOLKIT=1` says that CUDA's compiler is missing, and skips them; so does a machine
+//! without `apt-get`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,8 +71,10 @@ fn libraries() -> PathBuf {
     root().join("root/usr/lib/x86_64-linux-gnu")
 }
 
+/// Whether there is a compiler, and something that fetches Debian's packages.
 fn has_toolkit() -> bool {
-    std::env::var_os("STREAMSAN_NO_TOOLKIT").is_none_or(|value| value != "1")
+    let apt = Command::new("apt-get").arg("--version").output().is_ok_and(|made| made.status.success());
+    apt && std::env::var_os("STREAMSAN_NO_TOOLKIT").is_none_or(|value| value != "1")
 }
 
 fn source(name: &str) -> PathBuf {
@@ -126,7 +129,7 @@ const WRITE_AFTER_WRITE: &str = "write-after-write";
 const WRITE_AFTER_READ: &str = "write-after-read";
 
 /// Cases of `cases.cu`: their hazard, and the function of MPI in the finding.
-const CASES: [(&str, &str, &str); 38] = [
+const CASES: [(&str, &str, &str); 39] = [
     ("send", READ_AFTER_WRITE, "MPI_Send"),
     ("send-pinned", READ_AFTER_WRITE, "MPI_Send"),
     ("ssend", READ_AFTER_WRITE, "MPI_Ssend"),
@@ -165,6 +168,7 @@ const CASES: [(&str, &str, &str); 38] = [
     ("flush", WRITE_AFTER_READ, "MPI_Put"),
     ("pack", READ_AFTER_WRITE, "MPI_Pack"),
     ("isend-pinned", WRITE_AFTER_READ, "MPI_Isend"),
+    ("upload-pinned", WRITE_AFTER_READ, "MPI_Recv"),
 ];
 
 fn all_cases(mpi: Mpi) {

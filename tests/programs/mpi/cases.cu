@@ -305,6 +305,15 @@ int main(int argc, char **argv) {
         mended();
         MPI_Pack(x, N, MPI_FLOAT, plain, bytes, &position, all);
         wait();
+    } else if (is("upload")) {  // The copy still reads what is received.
+        void *device = nullptr;
+        cudaMalloc(&device, bytes);
+        cudaMemcpyAsync(device, x, bytes, cudaMemcpyDefault, stream);
+        MPI_Isend(plain, bytes, MPI_BYTE, 0, TAG, all, &other);
+        mended();
+        MPI_Recv(x, N, MPI_FLOAT, 0, TAG, all, MPI_STATUS_IGNORE);
+        done(other);
+        wait();
     } else if (is("transport")) {
         other = sink(plain, bytes);
         run(x);

@@ -170,8 +170,8 @@ macro_rules! order_ops {
         /// The context that waits.
         context: ContextId,
     }
-    /// A library begins to work for the host beside it (a request of MPI): on a timeline of its own,
-    /// which starts after all that the host has seen finish.
+    /// A library begins to work for the host beside it (a request of MPI): on a timeline of its
+    /// own, which starts after all that the host has seen finish.
     53 RequestStart {
         /// Its id, from the numbers of streams. It belongs to [`ContextId::REQUESTS`].
         request: StreamId,

@@ -173,10 +173,8 @@ fn is_standard() -> bool {
     // SAFETY: all-zero is a valid Dl_info to be filled.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: dladdr takes any address.
-    if function == 0
-        || unsafe { libc::dladdr(function as *const c_void, &raw mut info) } == 0
-        || info.dli_fname.is_null()
-    {
+    let found = unsafe { libc::dladdr(function as *const c_void, &raw mut info) } != 0;
+    if function == 0 || !found || info.dli_fname.is_null() {
         return false;
     }
     // SAFETY: a C string of the loader, for as long as the library is loaded.

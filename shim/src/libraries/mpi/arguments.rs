@@ -1,8 +1,8 @@
 //! The arguments of a call, as words, and how to read them in C and in Fortran.
 //!
-//! Owns nothing but that. In C an argument is its word; the variants with large counts (`MPI_Send_c`)
-//! have 64 bits where the others have 32. In Fortran each argument is an address; integers have 32
-//! bits, addresses and displacements 64.
+//! Owns nothing but that. In C an argument is its word; the variants with large counts
+//! (`MPI_Send_c`) have 64 bits where the others have 32. In Fortran each argument is an address;
+//! integers have 32 bits, addresses and displacements 64.
 
 use std::ffi::c_int;
 

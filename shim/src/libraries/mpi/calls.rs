@@ -93,12 +93,18 @@ fn succeeded(language: Language, words: &[usize], result: c_int) -> bool {
     }
 }
 
-/// MPI's own work: its CUDA calls are no calls of the program.
+/// MPI's own work: its CUDA calls are no calls of the program. An error handler of the program may
+/// leave by an exception.
 fn within(real: impl FnOnce() -> c_int) -> c_int {
+    struct Within;
+    impl Drop for Within {
+        fn drop(&mut self) {
+            set_inside_transport(false);
+        }
+    }
     set_inside_transport(true);
-    let result = real();
-    set_inside_transport(false);
-    result
+    let _within = Within;
+    real()
 }
 
 /// A call of the program.
@@ -224,18 +230,15 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
     let freed = !matches!(says, Says::SeenIf(..));
     let one = |index: c_int| usize::try_from(index).ok().and_then(|at| handles.get(at).copied());
     let complete = |handle: usize| requests::complete(handle, call, freed);
+    let flagged = |flag| arguments.filled(flag) != 0;
     match says {
         Says::Complete(_) | Says::All(..) => handles.iter().copied().for_each(complete),
-        Says::CompleteIf(_, flag) | Says::SeenIf(_, flag) | Says::AllIf(_, _, flag) => {
-            if arguments.filled(flag) != 0 {
-                handles.iter().copied().for_each(complete);
-            }
+        Says::CompleteIf(_, flag) | Says::SeenIf(_, flag) | Says::AllIf(_, _, flag) if flagged(flag) => {
+            handles.iter().copied().for_each(complete);
         }
         Says::Any(_, _, which) => one(arguments.index_in(which, 0)).into_iter().for_each(complete),
-        Says::AnyIf(_, _, which, flag) => {
-            if arguments.filled(flag) != 0 {
-                one(arguments.index_in(which, 0)).into_iter().for_each(complete);
-            }
+        Says::AnyIf(_, _, which, flag) if flagged(flag) => {
+            one(arguments.index_in(which, 0)).into_iter().for_each(complete);
         }
         Says::Some(_, _, number, which) => {
             let some = (0..arguments.filled(number).max(0) as usize).map(|i| arguments.index_in(which, i));

@@ -45,7 +45,13 @@ impl Group {
         if self.inter { root == a.abi.root } else { root == self.rank }
     }
 
-    /// Whether it takes part at all: of two groups, the root's has one member that does.
+    /// Whether it has a part of the data: all of one group have; of two groups, those that the root
+    /// is not in.
+    fn has_part(&self, a: &Arguments<'_>, root: usize) -> bool {
+        !self.inter || ![a.abi.root, a.abi.proc_null].contains(&a.int(root))
+    }
+
+    /// Whether it takes no part at all: of two groups, those beside the root.
     fn is_left_out(&self, a: &Arguments<'_>, root: usize) -> bool {
         self.inter && a.int(root) == a.abi.proc_null
     }
@@ -102,7 +108,7 @@ pub fn broadcast(a: &Arguments<'_>, to: &mut Transfers) {
 pub fn gather(a: &Arguments<'_>, to: &mut Transfers) {
     let group = Group::of(a, 7);
     let root = group.is_root(a, 6);
-    if !group.is_left_out(a, 6) && !(group.inter && root) {
+    if group.has_part(a, 6) {
         to.touch(a, 0, a.count(1), 2, false);
     }
     if root {
@@ -114,7 +120,7 @@ pub fn gather(a: &Arguments<'_>, to: &mut Transfers) {
 pub fn gather_varied(a: &Arguments<'_>, to: &mut Transfers) {
     let group = Group::of(a, 8);
     let root = group.is_root(a, 7);
-    if !group.is_left_out(a, 7) && !(group.inter && root) {
+    if group.has_part(a, 7) {
         to.touch(a, 0, a.count(1), 2, false);
     }
     if root {
@@ -129,7 +135,7 @@ pub fn scatter(a: &Arguments<'_>, to: &mut Transfers) {
     if root {
         each(a, to, 0, group.peers(), false);
     }
-    if !group.is_left_out(a, 6) && !(group.inter && root) {
+    if group.has_part(a, 6) {
         to.touch(a, 3, a.count(4), 5, true);
     }
 }
@@ -141,7 +147,7 @@ pub fn scatter_varied(a: &Arguments<'_>, to: &mut Transfers) {
     if root {
         varied(a, to, 0, group.peers(), false);
     }
-    if !group.is_left_out(a, 7) && !(group.inter && root) {
+    if group.has_part(a, 7) {
         to.touch(a, 4, a.count(5), 6, true);
     }
 }
@@ -183,7 +189,7 @@ pub fn all_to_all_typed(a: &Arguments<'_>, to: &mut Transfers) {
 pub fn reduce(a: &Arguments<'_>, to: &mut Transfers) {
     let group = Group::of(a, 6);
     let root = group.is_root(a, 5);
-    if !group.is_left_out(a, 5) && !(group.inter && root) {
+    if group.has_part(a, 5) {
         let from = if a.is_in_place(0) { 1 } else { 0 };
         to.touch(a, from, a.count(2), 3, false);
     }

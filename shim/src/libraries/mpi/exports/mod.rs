@@ -1,5 +1,5 @@
-//! The functions of MPI that are observed: one row each, with its names in C, in C with large counts,
-//! and in Fortran (`mpif.h`, `use mpi`).
+//! The functions of MPI that are observed: one row each, with its names in C, in C with large
+//! counts, and in Fortran (`mpif.h`, `use mpi`).
 //!
 //! Owns their exports, which the dynamic linker finds before the library's. Every argument is one
 //! word and is passed on as it came: handles are integers in one library and pointers in another.
@@ -16,7 +16,7 @@ macro_rules! wrappers {
         /// As for MPI's function.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[allow(non_snake_case, clippy::too_many_arguments, reason = "MPI's name and signature")]
-        pub unsafe extern "C" fn $symbol($($arg: usize),*) -> std::ffi::c_int {
+        pub unsafe extern "C-unwind" fn $symbol($($arg: usize),*) -> std::ffi::c_int {
             use $crate::libraries::mpi::arguments::Language;
             use $crate::libraries::mpi::{abi, calls};
             static REAL: abi::MpiFunction = abi::MpiFunction::new(super::c_name(concat!(stringify!($symbol), "\0")));
@@ -24,7 +24,7 @@ macro_rules! wrappers {
             let Some(real) = REAL.find($symbol as *const () as usize) else {
                 return calls::absent(Language::$language, &words);
             };
-            type Real = unsafe extern "C" fn($(word!($arg)),*) -> std::ffi::c_int;
+            type Real = unsafe extern "C-unwind" fn($(word!($arg)),*) -> std::ffi::c_int;
             // SAFETY: the signature is MPI's, with one word for each argument.
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
             const ID: cuda_sys::FnId = $crate::log::call_names::library_call($routine);
@@ -49,8 +49,9 @@ const fn c_name(name: &'static str) -> &'static CStr {
     }
 }
 
-mod collectives;
-mod completion;
-mod neighbours;
-mod one_sided;
-mod point_to_point;
+pub mod collectives;
+pub mod completion;
+pub mod neighbours;
+pub mod one_sided;
+pub mod point_to_point;
+pub mod progress;
