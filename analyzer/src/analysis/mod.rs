@@ -359,6 +359,7 @@ impl Analysis {
             withdrawn,
             causes: Vec::new(),
             mended: None,
+            with: Vec::new(),
             hints,
             faults,
             coverage,

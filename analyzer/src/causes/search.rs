@@ -69,6 +69,8 @@ struct Search<'a> {
     analysis: &'a mut Analysis,
     records: &'a mut dyn Records,
     pedantic: bool,
+    /// Waits that the user has added.
+    given: Vec<AddedWait>,
     /// Ops that may still be fed.
     left: u64,
     ops: u64,
@@ -123,7 +125,8 @@ impl Search<'_> {
     fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
         self.left = self.left.checked_sub(self.ops.max(1))?;
         let sites = self.groups.keys().copied().collect();
-        let plan = Replan::new(waits.to_vec()).noting(Trial::of(sites));
+        let all = self.given.iter().chain(waits).cloned().collect();
+        let plan = Replan::new(all).noting(Trial::of(sites));
         rerun(self.analysis, self.records, plan).map(|mut pass| {
             let pedantic = self.pedantic;
             pass.findings.retain(|raw| !raw.race.latent && is_worthy(raw, pedantic));
@@ -258,8 +261,8 @@ pub fn search(
     analysis: &mut Analysis,
     records: &mut dyn Records,
     findings: &[RawFinding],
-    pedantic: bool,
-    effort: Effort,
+    given: Vec<AddedWait>,
+    (pedantic, effort): (bool, Effort),
 ) -> Result<Found, String> {
     const TOO_LONG: &str = "the run has too many operations to be checked again";
     let ops = analysis.coverage.ops;
@@ -267,6 +270,7 @@ pub fn search(
         analysis,
         records,
         pedantic,
+        given,
         left: effort.0,
         ops,
         groups: FxHashMap::default(),

@@ -19,6 +19,7 @@
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //! causes[]  { fingerprint, kind, missing, after { at, streams[], stack[] }, before (the same),
 //!             mend[] { api, lines[] }, tried, findings[] (fingerprints), occurrences }
+//! with[]    { text, place, records, waits, idle, blocked }    (of check --with)
 //! tried     { waits, findings, remain, fresh, blocked, smallest, skipped } or null
 //! set_aside[] as findings[]: what suppressions and the baseline cover
 //! judgement { fail_on, filters[] { filter, left_out },
@@ -45,7 +46,7 @@ use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
 };
-use crate::report::cause::{CausePoint, RootCause, SetCheck};
+use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::program::Program;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
@@ -121,6 +122,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         },
         "causes": report.causes.iter().map(|c| cause(report, c)).collect::<Vec<_>>(),
         "tried": report.mended.as_ref().map(trial),
+        "with": report.with.iter().map(given).collect::<Vec<_>>(),
         "findings": shown,
         "set_aside": aside,
         "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
@@ -171,6 +173,17 @@ fn cause(report: &Report, c: &RootCause) -> Value {
         "tried": c.tried,
         "findings": mine.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>(),
         "occurrences": mine.iter().map(|f| f.count).sum::<u64>(),
+    })
+}
+
+fn given(w: &GivenWait) -> Value {
+    json!({
+        "text": w.text,
+        "place": w.place,
+        "records": w.records,
+        "waits": w.waits,
+        "idle": w.idle,
+        "blocked": w.blocked,
     })
 }
 
