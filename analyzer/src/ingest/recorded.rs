@@ -16,7 +16,7 @@ use super::progress::Progress;
 use crate::causes::{self, Effort};
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
-use crate::replan::records::FileRecords;
+use crate::replan::records::Records;
 use crate::replan::written::WrittenWait;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
@@ -75,8 +75,8 @@ fn is_trace(path: &Path) -> bool {
 }
 
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has
-/// seen. `with`: waits to add. Returns an outcome for each process, and why reading stopped early, if it did. `done` and
-/// `progress`: the bytes of other files read before, and the progress line.
+/// seen. `with`: waits to add. Returns an outcome for each process, and why reading stopped early,
+/// if it did. `done` and `progress`: the bytes of other files read before, and the progress line.
 pub fn check(
     path: &str,
     options: AnalysisOptions,
@@ -102,6 +102,26 @@ pub fn check(
         causes::finish(analysis, Some(&mut records), Effort::RECORDED)
     });
     (ended.collect(), error)
+}
+
+/// The records of one process in a trace file.
+pub struct FileRecords {
+    /// The file.
+    pub path: String,
+    /// The process.
+    pub process: u32,
+}
+
+impl Records for FileRecords {
+    fn each(&mut self, each: &mut dyn FnMut(&[u8])) -> bool {
+        let read = each_record(&self.path, |process, bytes| {
+            if process == self.process && process & LATE == 0 {
+                each(bytes);
+            }
+        });
+        // What is missing at the end of a trace was missing in the first pass as well.
+        read.is_ok() || matches!(read, Err(error) if !matches!(error, FileError::Io(_)))
+    }
 }
 
 /// Number of frames that are unpacked ahead.

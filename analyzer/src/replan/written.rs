@@ -12,7 +12,6 @@
 
 use super::site::OpSite;
 use super::waits::{AddedWait, Join};
-use crate::report::format::text::short_kernel;
 use crate::symbols::frame::{Frame, FrameKind};
 
 /// A place in the program.
@@ -79,16 +78,15 @@ impl Place {
                 f.line == Some(*line) && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
             }),
             Self::Name(name) => {
-                short(kernel) == *name || frames.any(|f| f.function == *name || short(&f.function) == *name)
+                short(kernel) == name || frames.any(|f| f.function == *name || short(&f.function) == name)
             }
         }
     }
 }
 
-/// A function's name without parameters.
-fn short(name: &str) -> String {
-    let short = short_kernel(name);
-    short.split('(').next().unwrap_or_default().trim().to_string()
+/// A function's name without its result, template arguments and parameters.
+fn short(name: &str) -> &str {
+    name.strip_prefix("void ").unwrap_or(name).split(['(', '<']).next().unwrap_or_default().trim()
 }
 
 impl WrittenWait {
@@ -106,7 +104,13 @@ impl WrittenWait {
 
 /// Adds a site to the waits that name it. Returns which of them that changed: their index, and
 /// whether the site is what is waited for.
-pub fn place(waits: &[WrittenWait], added: &mut [AddedWait], at: OpSite, stack: &[Frame], kernel: &str) -> Vec<(usize, bool)> {
+pub fn place(
+    waits: &[WrittenWait],
+    added: &mut [AddedWait],
+    at: OpSite,
+    stack: &[Frame],
+    kernel: &str,
+) -> Vec<(usize, bool)> {
     let mut changed = Vec::new();
     for (index, (wait, added)) in waits.iter().zip(added).enumerate() {
         let (after, before) = wait.meets(stack, kernel);
@@ -142,10 +146,10 @@ mod tests {
     #[test]
     fn lines_are_read_and_mistakes_named() {
         let list = read("w", "# all\n\n a.cu:1 -> b.cu:2 # why\nfill -> host main\n").expect("waits");
-        assert_eq!(list.iter().map(|w| (&*w.text, &*w.place, w.host)).collect::<Vec<_>>(), [
-            ("a.cu:1 -> b.cu:2", "w:3", false),
-            ("fill -> host main", "w:4", true),
-        ]);
+        assert_eq!(
+            list.iter().map(|w| (&*w.text, &*w.place, w.host)).collect::<Vec<_>>(),
+            [("a.cu:1 -> b.cu:2", "w:3", false), ("fill -> host main", "w:4", true),]
+        );
         assert_eq!(read("w", "a.cu:1").unwrap_err(), "w:1: 'a.cu:1' is no wait; write 'FILE:LINE -> FILE:LINE'");
         assert_eq!(read("w", "\na b -> c").unwrap_err(), "w:2: 'a b' names no line and no function");
         assert!(read("w", "-> c").is_err() && read("w", "c ->").is_err());

@@ -5,8 +5,8 @@
 
 use crate::replan::waits::Applied;
 use crate::report::call_site::site;
-use crate::report::fingerprint::of_cause;
 use crate::report::finding::{Actor, Finding};
+use crate::report::fingerprint::of_cause;
 use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -125,7 +125,9 @@ impl RootCause {
     pub fn of(f: &Finding) -> Self {
         let kind = match f.kind {
             "race" if f.access.actor == Actor::Host => "missing-host-wait",
-            "race" if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched => {
+            "race"
+                if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched =>
+            {
                 "missing-graph-edge"
             }
             "race" if f.access.stream.id == f.previous.stream.id => "other",

@@ -174,10 +174,14 @@ impl Report {
                 self.take_causes(vec![own]);
             }
         }
-        let of = |cause: &RootCause| self.findings.iter().filter(|f| f.cause == cause.fingerprint).count();
-        let mut sized: Vec<(usize, RootCause)> = self.causes.iter().map(|cause| (of(cause), cause.clone())).collect();
-        sized.retain(|(findings, cause)| *findings > 0 || cause.tried);
-        sized.sort_by_key(|(findings, _)| std::cmp::Reverse(*findings));
+        let mine = |cause: &RootCause| {
+            let mut places = (0..self.findings.len()).filter(|at| self.findings[*at].cause == cause.fingerprint);
+            let first = places.next();
+            (first.map_or(0, |_| 1 + places.count()), first)
+        };
+        let mut sized: Vec<_> = self.causes.iter().map(|cause| (mine(cause), cause.clone())).collect();
+        sized.retain(|((findings, _), cause)| *findings > 0 || cause.tried);
+        sized.sort_by_key(|((findings, first), _)| (std::cmp::Reverse(*findings), *first));
         self.causes = sized.into_iter().map(|(_, cause)| cause).collect();
         if let Some(mended) = &mut self.mended {
             mended.waits = self.causes.iter().filter(|cause| cause.tried).count() as u64;

@@ -195,7 +195,15 @@ impl Program {
     pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
-        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None, kept: KeptRecords::bounded(64 << 20) };
+        let mut p = Self {
+            analysis,
+            kernels,
+            names: HashMap::new(),
+            ids: 100,
+            line: 10,
+            tape: None,
+            kept: KeptRecords::bounded(64 << 20),
+        };
         p.raw(Op::Process {
             pid: 77,
             parent: 1,

@@ -60,7 +60,8 @@ pub fn trial(report: &Report) -> String {
         return String::new();
     }
     let is_wait = |cause: &&RootCause| matches!(cause.kind, "missing-wait" | "missing-host-wait");
-    let what = if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
+    let what =
+        if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
     let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
     let findings = counted(m.findings, "finding remains", "findings remain");
     let mut line = format!("streamsan: TRIED: with {these} {} of {findings}", m.remain);
@@ -96,9 +97,15 @@ fn with(report: &Report) -> String {
             (_, waits, _) if waits > 0 => {
                 writeln!(out, "streamsan: WITH: {} ({}): {} added", w.text, w.place, counted(waits, "wait", "waits"))
             }
-            (0, _, 0) => writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at either place", w.text, w.place),
-            (0, ..) => writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the first place", w.text, w.place),
-            (_, _, 0) => writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the second place", w.text, w.place),
+            (0, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at either place", w.text, w.place)
+            }
+            (0, ..) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the first place", w.text, w.place)
+            }
+            (_, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the second place", w.text, w.place)
+            }
             _ => writeln!(
                 out,
                 "streamsan: NOTE: {} ({}): the second place always came before the first, or on the same stream; a wait \

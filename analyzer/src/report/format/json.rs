@@ -7,8 +7,8 @@
 //! version, tool
 //! summary   { findings, causes, certain, likely, possible, latent, occurrences, processes,
 //!             suppressed, known }
-//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict, standing,
-//!              count, pid, processes[], occurrences[], programs[] (of a hunt),
+//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict,
+//!              standing, count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
@@ -42,11 +42,11 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
+use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
 };
-use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::program::Program;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};

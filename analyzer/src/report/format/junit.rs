@@ -7,9 +7,9 @@
 
 use super::text;
 use crate::report::call_site::site;
+use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::cause::RootCause;
 use crate::report::model::{Finding, GateStatus, Report};
 use crate::report::program::{Checked, Program};
 use chrono::{DateTime, Utc};
@@ -70,7 +70,8 @@ impl Junit {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(f.hazard.name()).set_message(text::headline(f));
                 let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause);
-                let cause = cause.map_or_else(String::new, |c| format!("Cause {} ({}): {}\n", c.fingerprint, c.kind, c.missing));
+                let cause = cause
+                    .map_or_else(String::new, |c| format!("Cause {} ({}): {}\n", c.fingerprint, c.kind, c.missing));
                 status.set_description(format!("{cause}{}", text::finding(f, text::Style::default())));
                 status
             }

@@ -5,8 +5,8 @@
 //! schema. Columns are added, never renamed or removed.
 
 use crate::report::call_site::site_frame;
-use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::cause::RootCause;
+use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Side};
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;

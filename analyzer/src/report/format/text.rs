@@ -5,10 +5,10 @@
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::detect::confidence::Confidence;
+use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs};
-use crate::report::cause::RootCause;
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
@@ -414,7 +414,16 @@ pub struct Text {
 impl Text {
     /// A report in this style.
     pub fn new(style: Style, max_findings: u64) -> Self {
-        Self { style, max_findings, told: false, quiet: false, out: String::new(), printed: 0, left: 0, groups: Vec::new() }
+        Self {
+            style,
+            max_findings,
+            told: false,
+            quiet: false,
+            out: String::new(),
+            printed: 0,
+            left: 0,
+            groups: Vec::new(),
+        }
     }
 
     /// A report without the findings, which another reporter prints.
