@@ -17,6 +17,8 @@
 //!   layer that remembers a launch, from the disk to the access map.
 //! - [`memory`] holds allocations, and for each byte the accesses that can still race.
 //! - [`detect`] turns ops into accesses, judges pairs, and de-duplicates races to findings.
+//! - [`replan`] checks the same records again under a changed order.
+//! - [`causes`] finds the few waits whose absence explains the findings, and tries them.
 //! - [`ipc`] compares the processes of a run on memory that they share.
 //! - [`exact`] replaces predicted bytes of a launch with measured ones, and compares the two.
 //! - [`symbols`] turns recorded stacks into frames with names and lines.
@@ -39,10 +41,13 @@
 //! - `exact`: `detect`, `launches`, `memory`, `options`.
 //! - `report`: the data of `detect`, `exact`, `launch_memory`, `memory` and `state`; `symbols`,
 //!   `gate`, `options`.
+//! - `replan`: `detect`, `memory`, `report`; `analysis` and `ingest` for the second pass. Its data
+//!   (`site`, `waits`, `trial`) is known to `analysis`, and `site` to `state`.
+//! - `causes`: `analysis`, `detect`, `memory`, `replan`, `report`.
 //! - `gate`: `report`, `symbols`, `options`.
 //! - `ipc`: `detect`, `memory`, `report`.
 //! - `analysis`: all of the above except `gate` and `options`.
-//! - `ingest`: `analysis`, `exact`, `ipc`, `launches`, `report`, `symbols`.
+//! - `ingest`: `analysis`, `causes`, `exact`, `ipc`, `launches`, `report`, `symbols`.
 //! - `launcher`: `ingest`, `ipc`, `report`, `options`.
 //! - `hunt`: `launcher`, `report`, `ingest`.
 //! - `tools`: `ingest`, `launches`, `report`, `state`, `symbols`.

@@ -101,6 +101,8 @@ table! {
         "'threads': order host threads by pthread synchronisation only";
     Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also list what is no race but probably a mistake; hints fail no run";
+    With "with" None, Kind::Files, "", &[Check], Analyzer, Detection,
+        "check the trace with the waits that FILE adds ('a.cu:22 -> a.cu:30'); repeatable";
     OnlyKernel "only-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
         "keep only findings with such a kernel on a side ('*' matches any text)";
     IgnoreKernel "ignore-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,

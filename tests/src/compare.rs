@@ -18,6 +18,7 @@ const NORMALISERS: &[(&str, Rule)] = &[
     ("processes", Rule::After("process ", |c| c.is_ascii_digit(), "process PID")),
     ("threads", Rule::After("host thread ", |c| c.is_ascii_digit(), "host thread TID")),
     ("thread ids", Rule::After("tid=", |c| c.is_ascii_digit(), "tid=TID")),
+    ("causes", Rule::After("cause=", |c| c.is_ascii_alphanumeric(), "cause=CAUSE")),
     ("fingerprints", Rule::After("fingerprint=", |c| c.is_ascii_alphanumeric(), "fingerprint=FINGERPRINT")),
     ("build ids", Rule::After("build-id=", |c| c.is_ascii_hexdigit(), "build-id=ID")),
     ("versions", Rule::After("streamsan 0.", |c| c.is_ascii_digit() || c == '.', "streamsan VERSION")),

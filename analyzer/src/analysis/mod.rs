@@ -383,6 +383,7 @@ impl Analysis {
             withdrawn,
             causes: Vec::new(),
             mended: None,
+            with: Vec::new(),
             hints,
             faults,
             coverage,

@@ -4,7 +4,7 @@
 //! Owns the wording. Which waits there are is decided in [`super::search`].
 
 use super::overrun::Overrun;
-use super::search::{Found, FoundWait};
+use super::search::{FoundSet, FoundWait};
 use crate::Analysis;
 use crate::detect::findings::RawFinding;
 use crate::memory::Access;
@@ -86,6 +86,10 @@ impl End {
         }
     }
 
+    fn have(&self) -> &'static str {
+        if self.streams.len() == 2 { "have" } else { "has" }
+    }
+
     /// In a line of CUDA.
     fn stream(&self) -> String {
         if let [one] = &self.streams[..] { one.short.clone() } else { "stream".into() }
@@ -104,7 +108,10 @@ impl End {
     }
 
     fn is_driver(&self) -> bool {
-        self.call.starts_with("cu") && !self.call.starts_with("cuda") && self.point.stack.iter().any(is_native)
+        // Calls of a runtime that is linked into the program bear the driver's names.
+        let of_runtime = |f: &Frame| f.function.starts_with("cuda") || f.function.contains("cudart");
+        let driver = self.call.starts_with("cu") && !self.call.starts_with("cuda");
+        driver && self.point.stack.iter().any(is_native) && !self.point.stack.iter().any(of_runtime)
     }
 }
 
@@ -113,7 +120,7 @@ fn is_native(frame: &Frame) -> bool {
 }
 
 /// The causes of a process: one for each wait, then one for each kernel that runs past its memory.
-pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &Found) -> Vec<RootCause> {
+pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
     let python = analysis.names.python;
     let mut elaborator = elaborator!(analysis);
     let of = |cause: usize| {
@@ -152,12 +159,15 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
     let (kind, missing): (Word, String) = match plain.join {
         Join::Event | Join::Existing => {
             let (who, whom) = (then.who(), first.who());
-            let what = first.place("what it was given at", "a place that is not known");
-            ("missing-wait", format!("Nothing makes {who} wait until {whom} has finished {what}."))
+            let what = first.place("what was submitted at", "a place that is not known");
+            ("missing-wait", format!("Nothing makes {who} wait until {whom} {} finished {what}.", first.have()))
         }
         Join::Host => {
-            let what = first.place("what it was given at", "a place that is not known");
-            ("missing-host-wait", format!("The host does not wait until {} has finished {what}.", first.who()))
+            let what = first.place("what was submitted at", "a place that is not known");
+            (
+                "missing-host-wait",
+                format!("The host does not wait until {} {} finished {what}.", first.who(), first.have()),
+            )
         }
         Join::KeepAlive => {
             let at = then.place("at", "a place that is not known");
@@ -169,7 +179,7 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
             ("missing-graph-edge", format!("In the graph nothing makes what is {to} wait for what is {from}."))
         }
     };
-    let driver = first.is_driver() || then.is_driver();
+    let driver = first.is_driver() && then.is_driver();
     let cuda = if driver { Api::Driver } else { Api::Runtime };
     let mut mend = Vec::new();
     if python {

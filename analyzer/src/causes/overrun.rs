@@ -47,7 +47,7 @@ pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<O
         let exact = k.precision == Precision::Exact && o.precision == Precision::Exact && k.is_plain();
         let len = k.end - k.start;
         let whole = total > 0 && len.is_multiple_of(total) && len >= total;
-        if !exact || !whole || !(k.start < o.start && o.start < k.end && k.end <= o.end) {
+        if !(exact && whole && k.start < o.start && o.start < k.end && k.end <= o.end) {
             return None;
         }
         let each = len / total;

@@ -7,7 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::StreamId;
 
-use super::asked::{self, Asked, Pair};
+use super::asked::{self, AskedWait, Pair};
 use super::cover::{self, Group, Occurrence, Positions};
 use super::overrun::{self, Overrun};
 use super::{Effort, is_worthy};
@@ -34,7 +34,7 @@ pub struct FoundWait {
 
 /// What the search has found.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundSet {
     /// The set.
     pub waits: Vec<FoundWait>,
     /// Kernels that run past their memory.
@@ -51,7 +51,7 @@ pub struct Found {
     pub smallest: bool,
 }
 
-impl Found {
+impl FoundSet {
     /// The cause of a finding: its place in the waits and, behind them, the kernels.
     pub fn cause_of(&self, finding: usize) -> Option<usize> {
         self.causes.get(finding).copied().flatten()
@@ -60,7 +60,7 @@ impl Found {
 
 /// A pair of sites that races.
 struct Racing {
-    asked: Asked,
+    asked: AskedWait,
     overrun: Option<usize>,
 }
 
@@ -69,6 +69,8 @@ struct Search<'a> {
     analysis: &'a mut Analysis,
     records: &'a mut dyn Records,
     pedantic: bool,
+    /// Waits that the user has added.
+    given: Vec<AddedWait>,
     /// Ops that may still be fed.
     left: u64,
     ops: u64,
@@ -104,7 +106,7 @@ impl Search<'_> {
             let pair = asked::pair(&raw.race);
             if !self.pairs.contains_key(&pair) {
                 let asked = asked::of(raw);
-                if let Asked::Wait(_, first, then) = asked {
+                if let AskedWait::Wait(_, first, then) = asked {
                     self.group(first);
                     self.group(then);
                 }
@@ -123,7 +125,8 @@ impl Search<'_> {
     fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
         self.left = self.left.checked_sub(self.ops.max(1))?;
         let sites = self.groups.keys().copied().collect();
-        let plan = Replan::new(waits.to_vec()).noting(Trial::of(sites));
+        let all = self.given.iter().chain(waits).cloned().collect();
+        let plan = Replan::new(all).noting(Trial::of(sites));
         rerun(self.analysis, self.records, plan).map(|mut pass| {
             let pedantic = self.pedantic;
             pass.findings.retain(|raw| !raw.race.latent && is_worthy(raw, pedantic));
@@ -135,7 +138,7 @@ impl Search<'_> {
     fn open(&self, pass: &Rerun) -> FxHashSet<usize> {
         let waits = |pair: &usize| {
             let racing = &self.racing[*pair];
-            racing.overrun.is_none() && racing.asked != Asked::Nothing
+            racing.overrun.is_none() && racing.asked != AskedWait::Nothing
         };
         pass.findings.iter().filter_map(|raw| self.pair_of(raw)).filter(waits).collect()
     }
@@ -169,7 +172,7 @@ impl Search<'_> {
             let Some(pair) = self.pairs.get(&asked::pair(race)).copied().filter(|pair| wanted.contains(pair)) else {
                 continue;
             };
-            let Asked::Wait(Join::Event, first, then) = self.racing[pair].asked else { continue };
+            let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked else { continue };
             let number = |access: &crate::memory::Access| trial.numbers.get(&access.epoch).copied();
             let (Some(p), Some(a)) = (number(&race.previous), number(&race.access)) else { continue };
             let (Some(g), Some(h)) = (self.groups.get(&first), self.groups.get(&then)) else { continue };
@@ -185,7 +188,7 @@ impl Search<'_> {
         let Some(trial) = &pass.plan.trial else { return Vec::new() };
         let mut waits: Vec<AddedWait> = Vec::new();
         for pair in &open {
-            if let Asked::Wait(join, first, then) = self.racing[*pair].asked
+            if let AskedWait::Wait(join, first, then) = self.racing[*pair].asked
                 && join != Join::Event
                 && let (Some(first), Some(then)) = (self.groups.get(&first), self.groups.get(&then))
             {
@@ -198,7 +201,7 @@ impl Search<'_> {
         );
         // Races that were found too often to be kept.
         for pair in open {
-            if let Asked::Wait(Join::Event, first, then) = self.racing[pair].asked
+            if let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked
                 && !races.iter().any(|race| race.pair == pair)
                 && let (Some(first), Some(then)) = (self.groups.get(&first), self.groups.get(&then))
             {
@@ -218,7 +221,8 @@ impl Search<'_> {
             let threads = |access: &crate::memory::Access| trial.threads.get(&access.epoch).copied();
             if let Some(overrun) = overrun::of(race, threads) {
                 let at = OpSite::of_access(if overrun.later { &race.access } else { &race.previous });
-                let known = self.overruns.iter().position(|(site, _)| *site == at);
+                // The mistake is in the kernel, wherever it is launched.
+                let known = self.overruns.iter().position(|(site, _)| site.kernel == at.kernel);
                 let number = known.unwrap_or_else(|| {
                     self.overruns.push((at, overrun));
                     self.overruns.len() - 1
@@ -261,15 +265,16 @@ pub fn search(
     analysis: &mut Analysis,
     records: &mut dyn Records,
     findings: &[RawFinding],
-    pedantic: bool,
-    effort: Effort,
-) -> Result<Found, String> {
+    given: Vec<AddedWait>,
+    (pedantic, effort): (bool, Effort),
+) -> Result<FoundSet, String> {
     const TOO_LONG: &str = "the run has too many operations to be checked again";
     let ops = analysis.coverage.ops;
     let mut search = Search {
         analysis,
         records,
         pedantic,
+        given,
         left: effort.0,
         ops,
         groups: FxHashMap::default(),
@@ -327,7 +332,7 @@ pub fn search(
         }
         waits = kept;
     }
-    let mut found = Found { smallest, overruns: search.overruns.clone(), ..Found::default() };
+    let mut found = FoundSet { smallest, overruns: search.overruns.clone(), ..FoundSet::default() };
     let order = |wait: &AddedWait| needed.iter().find(|(other, _)| other == wait).map(|(_, pairs)| pairs);
     let trial_of = last.plan.trial.take();
     let plain: Vec<AddedWait> = waits.clone();
@@ -347,7 +352,7 @@ pub fn search(
 }
 
 /// Takes an event that the program records already, where that serves as well.
-fn reuse_events(search: &mut Search<'_>, found: &mut Found, last: &mut Rerun) {
+fn reuse_events(search: &mut Search<'_>, found: &mut FoundSet, last: &mut Rerun) {
     let Some(first) = search.pass(&[]) else { return };
     for at in 0..found.waits.len() {
         let Some(existing) = search.existing(&found.waits[at].wait, &first) else { continue };
@@ -378,7 +383,7 @@ fn causes<'a>(
         if let Some(overrun) = racing.overrun {
             return Some(waits.len() + overrun);
         }
-        let Asked::Wait(join, first, then) = racing.asked else { return None };
+        let AskedWait::Wait(join, first, then) = racing.asked else { return None };
         let needs = |wait: &AddedWait| needed(wait).is_some_and(|pairs| pairs.contains(&pair));
         let (g, h) = (*search.groups.get(&first)?, *search.groups.get(&then)?);
         let own = search.wait(join, g, h);

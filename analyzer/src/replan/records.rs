@@ -1,10 +1,8 @@
-//! The records that are fed again: kept in memory while a program runs, or read from a trace file.
+//! The records that are fed again: kept in memory while a program runs, or read from a trace file
+//! ([`crate::ingest::recorded`]).
 //!
-//! Owns the store and its bound. Definitions are not kept, because the second analysis takes over
-//! what they define.
-
-use crate::ingest::recorded::each_record;
-use trace::file::LATE;
+//! Owns the interface, the store in memory and its bound. Definitions are not kept, because the
+//! second analysis takes over what they define.
 
 /// Bytes of a piece of the store.
 const PIECE: usize = 1 << 20;
@@ -74,26 +72,6 @@ impl Records for KeptRecords {
             }
         }
         !self.overflown
-    }
-}
-
-/// The records of one process in a trace file.
-pub struct FileRecords {
-    /// The file.
-    pub path: String,
-    /// The process.
-    pub process: u32,
-}
-
-impl Records for FileRecords {
-    fn each(&mut self, each: &mut dyn FnMut(&[u8])) -> bool {
-        let read = each_record(&self.path, |process, bytes| {
-            if process == self.process && process & LATE == 0 {
-                each(bytes);
-            }
-        });
-        // What is missing at the end of a trace was missing in the first pass as well.
-        read.is_ok() || matches!(read, Err(error) if !matches!(error, trace::file::FileError::Io(_)))
     }
 }
 

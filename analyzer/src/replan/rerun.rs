@@ -20,7 +20,12 @@ pub struct Rerun {
 /// not all records can be had.
 pub fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
     let mut twin = first.twin(plan);
-    let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
+    let read = records.each(&mut |bytes| {
+        // What could not be read in the first pass was counted there.
+        if let Ok(record) = trace::Record::decode(bytes) {
+            twin.feed(&record);
+        }
+    });
     let (findings, plan) = first.take_back(twin);
     let stands = findings.judged().filter(|(_, state)| *state == FindingState::Stands);
     let findings = stands.map(|(raw, _)| raw.clone()).collect();

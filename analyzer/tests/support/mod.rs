@@ -400,6 +400,11 @@ impl Program {
         });
     }
 
+    /// Waits that the user wrote down.
+    pub fn add_waits(&mut self, waits: &[analyzer::replan::written::WrittenWait]) {
+        self.analysis.add_waits(waits);
+    }
+
     pub fn outcome(&mut self) -> Outcome {
         causes::finish(&mut self.analysis, Some(&mut self.kept), Effort::RECORDED)
     }

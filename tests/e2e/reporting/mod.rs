@@ -1,5 +1,6 @@
 //! What is printed and written: reports, the gate, pages, tables.
 
+mod causes;
 mod fleet;
 mod gate;
 mod pages;

@@ -79,6 +79,44 @@ pub fn trial(report: &Report) -> String {
     line
 }
 
+/// What became of the waits that the user wrote down, a line each.
+fn with(report: &Report) -> String {
+    let mut out = String::new();
+    for w in &report.with {
+        if w.blocked > 0 {
+            let _ = writeln!(
+                out,
+                "streamsan: NOTE: {} ({}): left out {}: a wait there might never end, behind a value that is written later",
+                w.text,
+                w.place,
+                counted(w.blocked, "time", "times")
+            );
+        }
+        let _ = match (w.records, w.waits, w.idle) {
+            (_, 0, 0) if w.blocked > 0 => Ok(()),
+            (_, waits, _) if waits > 0 => {
+                writeln!(out, "streamsan: WITH: {} ({}): {} added", w.text, w.place, counted(waits, "wait", "waits"))
+            }
+            (0, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at either place", w.text, w.place)
+            }
+            (0, ..) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the first place", w.text, w.place)
+            }
+            (_, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the second place", w.text, w.place)
+            }
+            _ => writeln!(
+                out,
+                "streamsan: NOTE: {} ({}): the second place always came before the first, or on the same stream; a wait \
+                 for a later record orders nothing",
+                w.text, w.place
+            ),
+        };
+    }
+    out
+}
+
 /// The findings that the user's files set aside or left out, a line each.
 fn judgement(report: &Report) -> String {
     let mut out = String::new();
@@ -193,6 +231,7 @@ pub fn coverage(report: &Report) -> String {
         let what = counted(c.paused, "operation was", "operations were");
         let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
     }
+    out.push_str(&with(report));
     out.push_str(&judgement(report));
     out.push_str(&errors(report));
     out

@@ -7,8 +7,8 @@
 //! version, tool
 //! summary   { findings, causes, certain, likely, possible, latent, occurrences, processes,
 //!             suppressed, known }
-//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict, standing,
-//!              count, pid, processes[], occurrences[], programs[] (of a hunt),
+//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict,
+//!              standing, count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
@@ -19,6 +19,7 @@
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //! causes[]  { fingerprint, kind, missing, after { at, streams[], stack[] }, before (the same),
 //!             mend[] { api, lines[] }, tried, findings[] (fingerprints), occurrences }
+//! with[]    { text, place, records, waits, idle, blocked }    (of check --with)
 //! tried     { waits, findings, remain, fresh, blocked, smallest, skipped } or null
 //! set_aside[] as findings[]: what suppressions and the baseline cover
 //! judgement { fail_on, filters[] { filter, left_out },
@@ -41,7 +42,7 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
-use crate::report::cause::{CausePoint, RootCause, SetCheck};
+use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::format::closing::WATCHING;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
@@ -122,6 +123,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         },
         "causes": report.causes.iter().map(|c| cause(report, c)).collect::<Vec<_>>(),
         "tried": report.mended.as_ref().map(trial),
+        "with": report.with.iter().map(given).collect::<Vec<_>>(),
         "findings": shown,
         "set_aside": aside,
         "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
@@ -178,6 +180,17 @@ fn cause(report: &Report, c: &RootCause) -> Value {
         "tried": c.tried,
         "findings": mine.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>(),
         "occurrences": mine.iter().map(|f| f.count).sum::<u64>(),
+    })
+}
+
+fn given(w: &GivenWait) -> Value {
+    json!({
+        "text": w.text,
+        "place": w.place,
+        "records": w.records,
+        "waits": w.waits,
+        "idle": w.idle,
+        "blocked": w.blocked,
     })
 }
 

@@ -1,0 +1,59 @@
+//! Causes from end to end: the trial of the mending waits, and waits that the user writes down.
+//! Runs against the fake driver.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tests::run::{end, streamsan};
+use tests::{build, fake};
+
+fn racy() -> PathBuf {
+    build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"])
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).expect("written")).expect("JSON")
+}
+
+#[test]
+fn a_live_run_tries_what_it_offers() {
+    let folder = build::scratch("causes-live");
+    let file = folder.join("report.json");
+    let ended = end(streamsan(["run", "--json"]).arg(&file).arg("--").arg(racy()));
+    assert!(ended.err.contains("streamsan: TRIED: with this wait 0 of 1 finding remains"), "{}", ended.err);
+    let report = json(&file);
+    assert_eq!(report["summary"]["causes"], 1);
+    assert_eq!((&report["tried"]["remain"], &report["tried"]["waits"]), (&0.into(), &1.into()));
+    let cause = &report["causes"][0];
+    assert_eq!((&cause["kind"], &cause["tried"]), (&"missing-wait".into(), &true.into()));
+    assert_eq!(report["findings"][0]["cause"], cause["fingerprint"]);
+    // A suppression of the cause covers all its findings.
+    let list = folder.join("suppressions");
+    let fingerprint = cause["fingerprint"].as_str().expect("a fingerprint");
+    for (text, code) in [(format!("cause:{fingerprint}\n"), 0), ("cause:0123\n".to_string(), 66)] {
+        std::fs::write(&list, text).expect("written");
+        let ended = end(streamsan(["run", "--suppressions"]).arg(&list).arg("--").arg(racy()));
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_trace_is_checked_with_the_waits_of_a_file() {
+    let folder = build::scratch("causes-with");
+    let (trace, waits) = (folder.join("racy.trace"), folder.join("waits"));
+    let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    for (text, code, says) in [
+        ("# mended\nracy.c:14 -> racy.c:19\n", 0, "WITH: racy.c:14 -> racy.c:19"),
+        ("racy.c:19 -> racy.c:14\n", 66, "the second place always came before the first"),
+        ("racy.c:1 -> racy.c:2\n", 66, "nothing was submitted at either place"),
+        ("racy.c:14\n", 2, "is no wait; write 'FILE:LINE -> FILE:LINE'"),
+    ] {
+        std::fs::write(&waits, text).expect("written");
+        let ended = end(streamsan(["check", "--with"]).arg(&waits).arg(&trace));
+        assert_eq!(ended.code(), Some(code), "{text}: {}", ended.err);
+        assert!(ended.err.contains(says), "{text}: {}", ended.err);
+    }
+    let ended = end(streamsan(["check", "--with", "/nowhere/waits"]).arg(&trace));
+    assert_eq!(ended.code(), Some(2), "{}", ended.err);
+}
