@@ -53,6 +53,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 pub mod analysis;
+pub mod causes;
 pub mod cli;
 pub mod detect;
 pub mod exact;
@@ -68,6 +69,7 @@ pub mod memory;
 pub mod options;
 pub mod output;
 pub mod private_file;
+pub mod replan;
 pub mod report;
 pub mod state;
 pub mod symbols;

@@ -172,10 +172,13 @@ impl Analysis {
 
     pub(super) fn launch_graph(&mut self, stream: StreamId, exec: trace::GraphExecId, origin: &Origin, epoch: Epoch) {
         self.coverage.graph_launches += 1;
-        let Some(graph) = self.graphs.take(exec) else {
+        let Some(mut graph) = self.graphs.take(exec) else {
             *self.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
             return;
         };
+        if self.replan.is_some() {
+            self.replan_graph(&mut graph);
+        }
         let launched = origin.stack;
         for &index in graph.sequence() {
             let Some(node) = graph.node(index) else { continue };

@@ -36,6 +36,10 @@ impl Analysis {
     pub(super) fn host_access(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
         let Op::HostAccess { watch, start, end, writes, in_the_act } = *op else { return };
         let Some(watch) = self.watches.judge(watch, in_the_act, &self.memory) else { return };
+        // The shim has asked its own order. An added wait may have changed the answer.
+        if self.replan.is_some() && self.ordering.host_saw(watch.work.epoch) {
+            return;
+        }
         let cause = if in_the_act { Cause::Host } else { Cause::HostBetween };
         let access = Access {
             epoch,

@@ -36,13 +36,14 @@ pub(crate) mod host_access;
 pub(crate) mod ipc_export;
 pub(crate) mod launch;
 pub(crate) mod op_context;
+pub(crate) mod replanned;
 mod submissions;
 
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
 use crate::detect::confidence::Confidence;
 use crate::detect::coverage::{Coverage, KernelCoverage};
-use crate::detect::findings::{FindingState, Findings};
+use crate::detect::findings::{FindingState, Findings, RawFinding};
 use crate::detect::hints::Hints;
 use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
@@ -58,9 +59,10 @@ use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::launches::kernel_code::CodeReader;
 use crate::memory::Allocations;
 use crate::report::elaborate::elaborator;
-use crate::report::fingerprint::number;
+use crate::report::fingerprint::{Identity, number};
 use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
+use crate::replan::waits::Replan;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -146,6 +148,10 @@ pub struct Analysis {
     pub(crate) member: Option<Member>,
     /// Whether the process shares memory or events with others.
     shares: bool,
+    /// Changes to the order, when it is checked again.
+    replan: Option<Box<Replan>>,
+    /// The findings that were reported, as they were before ids became names.
+    pub(crate) reported: Vec<(RawFinding, Identity)>,
 }
 
 impl Analysis {
@@ -179,6 +185,8 @@ impl Analysis {
             paused: false,
             member: None,
             shares: false,
+            replan: None,
+            reported: Vec::new(),
         }
     }
 
@@ -213,6 +221,15 @@ impl Analysis {
             self.define(&record.op);
             return;
         }
+        let translated;
+        let record = match &self.replan {
+            Some(plan) => {
+                translated = plan.translated(record);
+                self.before_replanned(record);
+                &translated
+            }
+            None => record,
+        };
         let epoch = match record.op {
             Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
                 if self.overlaps(stream, kernel) {
@@ -234,6 +251,9 @@ impl Analysis {
             self.submissions.observe(coverage, &record.op, &record.origin, epoch, torch);
         }
         self.act(&record.op, &record.origin, epoch);
+        if self.replan.is_some() {
+            self.after_replanned(record, epoch);
+        }
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if self.shares {
             self.export(&record.op, epoch);
@@ -309,6 +329,9 @@ impl Analysis {
             if raw.race.freed_early && finding.allocation.as_ref().is_some_and(elsewhere) {
                 continue;
             }
+            if standing == FindingState::Stands {
+                self.reported.push((raw.clone(), finding.identity));
+            }
             merge_finding(if standing == FindingState::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
         }
         number(&mut findings);
@@ -334,6 +357,8 @@ impl Analysis {
             member: None,
             findings,
             withdrawn,
+            causes: Vec::new(),
+            mended: None,
             hints,
             faults,
             coverage,
@@ -342,6 +367,11 @@ impl Analysis {
         };
         self.leave(&mut outcome);
         outcome
+    }
+
+    /// Whether weak findings count.
+    pub fn is_pedantic(&self) -> bool {
+        self.options.pedantic
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -390,6 +420,9 @@ impl Analysis {
         if let Some(trial) = &mut self.confirm {
             let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
             self.races.iter().for_each(|race| trial.suspect(race, least));
+        }
+        if let Some(trial) = self.replan.as_mut().and_then(|plan| plan.trial.as_mut()) {
+            self.races.iter().for_each(|race| trial.race(race));
         }
         for race in self.races.drain(..) {
             self.findings.add(&race, &self.memory, &self.streams, &self.submissions.history);

@@ -56,7 +56,12 @@ impl EarlyFreeWatch {
         }
     }
 
-    /// The same for an op that is not the allocator's.
+    /// The next free of a thread comes after this event, which no record of the trace stands for.
+    pub fn covered(&mut self, thread: ThreadId, epoch: Epoch) {
+        self.records.entry(thread).or_default().push(epoch);
+    }
+
+    /// As [`EarlyFreeWatch::observe`], of an op that is not the allocator's.
     #[inline]
     pub fn interrupt(&mut self, thread: ThreadId) {
         if let Some(list) = self.records.get_mut(&thread) {

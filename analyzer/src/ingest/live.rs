@@ -10,8 +10,10 @@ use std::time::Duration;
 use trace::ring::{Consumer, Ring};
 use trace::{LaunchRecord, Record};
 
+use crate::causes::{self, Effort};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::{Across, Member};
+use crate::replan::records::{KeptRecords, Records};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
 
@@ -88,6 +90,7 @@ pub fn follow(
     if let (Some(analysis), Some(member)) = (&mut analysis, member) {
         analysis.join(member);
     }
+    let mut kept = analysis.is_some().then(|| KeptRecords::bounded(causes::KEPT_LIVE));
     let mut late = sink.recorder.is_some().then(crate::ingest::trailer::Late::default);
     let mut write_error = false;
     let mut pause = SHORTEST;
@@ -110,7 +113,8 @@ pub fn follow(
             if let Some(late) = &mut late {
                 late.observe(bytes);
             }
-            if let Some(analysis) = &mut analysis {
+            if let (Some(analysis), Some(kept)) = (&mut analysis, &mut kept) {
+                kept.keep(bytes);
                 feed(analysis, bytes);
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
@@ -148,7 +152,8 @@ pub fn follow(
     {
         eprintln!("streamsan: the trace can not be written: {error}");
     }
-    let findings = finished(analysis.as_mut().map(Analysis::finish));
+    let kept = kept.as_mut().filter(|kept| !kept.is_overflown()).map(|kept| kept as &mut dyn Records);
+    let findings = finished(analysis.as_mut().map(|analysis| causes::finish(analysis, kept, Effort::LIVE)));
     let header = consumer.ring().header();
     header.findings.store(findings, Ordering::Relaxed);
     header.consumer_done.store(1, Ordering::Release);

@@ -13,8 +13,10 @@ use trace::file::{FileError, Frame, LATE, Reader};
 use trace::{Op, Record};
 
 use super::progress::Progress;
+use crate::causes::{self, Effort};
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
+use crate::replan::records::FileRecords;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
 use crate::{Analysis, AnalysisOptions};
@@ -87,7 +89,11 @@ pub fn check(
         Ok(())
     })
     .err();
-    (processes.values_mut().map(Analysis::finish).collect(), error)
+    let ended = processes.iter_mut().map(|(process, analysis)| {
+        let mut records = FileRecords { path: path.to_string(), process: *process };
+        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
+    });
+    (ended.collect(), error)
 }
 
 /// Number of frames that are unpacked ahead.

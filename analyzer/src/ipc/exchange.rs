@@ -350,6 +350,7 @@ impl Exchange {
             occurrences: Vec::new(),
             programs: Vec::new(),
             scene: Default::default(),
+            cause: String::new(),
             pid: later.pid,
             origin: later.name.clone(),
             processes: Vec::new(),

@@ -96,6 +96,11 @@ impl LaunchEvaluator {
         })
     }
 
+    /// Forgets where accesses went, so that launches are looked up in another state of memory.
+    pub fn forget_places(&mut self) {
+        self.cached.each(|cached| cached.replay = None);
+    }
+
     /// Takes the definition of an image.
     pub fn image(&mut self, op: &Op<'_>) {
         self.reader.image(op);

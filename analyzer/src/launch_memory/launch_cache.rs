@@ -91,6 +91,11 @@ impl LaunchCache {
         place.cached.as_deref_mut().filter(|_| place.hash == hash)
     }
 
+    /// Passes all launches to `each`.
+    pub fn each(&mut self, each: impl FnMut(&mut CachedLaunch)) {
+        self.0.iter_mut().flatten().filter_map(|slot| slot.cached.as_deref_mut()).for_each(each);
+    }
+
     /// Inserts a launch with this hash. It replaces an entry with the same hash or, without room,
     /// the older entry of its first set.
     pub fn put(&mut self, hash: u64, cached: CachedLaunch) {

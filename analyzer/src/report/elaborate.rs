@@ -102,6 +102,7 @@ impl Elaborator<'_> {
             to: to.wrapping_sub(base),
             synchronisation,
             scene: self.scene(&raw.around),
+            cause: String::new(),
         };
         finding.identity = identity(&finding);
         finding

@@ -7,6 +7,7 @@
 //! markup, which each format does itself. Tables that are looked up by name keep their names.
 
 use crate::detect::coverage::Coverage;
+use crate::report::cause::{CausePoint, MendingLines, RootCause};
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
 };
@@ -100,8 +101,11 @@ disarm! {
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Finding: origin, programs, access, previous, allocation, previous_allocation, synchronisation, scene;
-        identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
+        cause, identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
+    CausePoint: at, stack, streams; ;
+    MendingLines: lines; api;
+    RootCause: missing, after, before, mend; fingerprint, kind, tried;
     Hint: text, stack, other; kind, count, pid;
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;

@@ -237,6 +237,8 @@ pub struct Finding {
     pub synchronisation: Synchronisation,
     /// The ops submitted around the two.
     pub scene: Scene,
+    /// Fingerprint of its cause, see [`crate::report::cause`].
+    pub cause: String,
 }
 
 impl Finding {

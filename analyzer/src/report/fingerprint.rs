@@ -88,6 +88,15 @@ pub fn identity(f: &Finding) -> Identity {
     Identity { exact: Fnv::of(f, true), lasting: Fnv::of(f, false) }
 }
 
+/// The fingerprint of a cause: its kind and its two places, without numbers.
+pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
+    let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact: false };
+    hash.text(kind);
+    hash.stack(after);
+    hash.stack(before);
+    format!("{:016x}", hash.hash)
+}
+
 /// Gives all findings of a run their fingerprints.
 pub fn number(findings: &mut [Finding]) {
     /// Lines, or page offsets where there are none, of the stacks that the identity is made of.

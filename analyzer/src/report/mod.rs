@@ -4,7 +4,7 @@
 //!
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
 //! `call_site`, `neighbourhood` and `fingerprint` as its parts. `model` is the report of a run,
-//! made of `finding`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes names of
+//! made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes names of
 //! the program harmless. `format/` prints, with `stack_text` for stacks.
 //!
 //! `elaborate` and `neighbourhood` know each other: the scene around a race is named with the same
@@ -14,6 +14,7 @@
 //! `neighbourhood`.
 
 pub mod call_site;
+pub mod cause;
 pub(crate) mod elaborate;
 pub mod escape;
 mod fault;

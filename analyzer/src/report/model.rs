@@ -4,6 +4,7 @@
 //! findings. Its parts are [`super::finding`], [`super::fault`] and [`super::judgement`]. Does not
 //! print: that is [`crate::report::format`].
 
+pub use crate::report::cause::{CausePoint, MendingLines, RootCause, SetCheck};
 pub use crate::report::fault::{Fault, FaultSite, Running};
 pub use crate::report::finding::{
     Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation,
@@ -52,6 +53,10 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// Findings that measured ranges refute.
     pub withdrawn: Vec<Finding>,
+    /// The causes of its findings, as far as they were searched for.
+    pub causes: Vec<RootCause>,
+    /// The trial of the mending waits; `None` without findings.
+    pub mended: Option<SetCheck>,
     /// Its hints, when they were asked for.
     pub hints: Vec<Hint>,
     /// Errors that ended a context.
@@ -75,6 +80,10 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings that measured ranges refute; see [`Report::withdrawn`].
     pub withdrawn: Vec<Finding>,
+    /// The causes of the findings, the one with most findings first.
+    pub causes: Vec<RootCause>,
+    /// The trial of the mending waits, when one was made.
+    pub mended: Option<SetCheck>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
     /// Errors that ended a context. They fail no run: reporting them is up to the program.
@@ -111,6 +120,8 @@ impl Report {
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
             report.faults.extend(outcome.faults);
+            report.take_causes(outcome.causes);
+            report.take_trial(outcome.mended);
             for mut finding in outcome.findings {
                 finding.processes = vec![index as u32];
                 finding.occurrences = vec![finding.count];
@@ -121,7 +132,57 @@ impl Report {
         report.sort();
         number(&mut report.findings);
         report.disarm();
+        report.settle_causes();
         report
+    }
+
+    /// Adds causes. Those of several processes at one place are one.
+    pub(super) fn take_causes(&mut self, causes: Vec<RootCause>) {
+        for cause in causes {
+            if !self.causes.iter().any(|known| known.fingerprint == cause.fingerprint) {
+                self.causes.push(cause);
+            }
+        }
+    }
+
+    /// Adds the trial of another process or program.
+    pub(super) fn take_trial(&mut self, trial: Option<SetCheck>) {
+        match (&mut self.mended, trial) {
+            (Some(all), Some(one)) => all.merge(&one),
+            (all, Some(one)) => *all = Some(one),
+            (_, None) => {}
+        }
+    }
+
+    /// Gives a cause to the findings that have none, and puts the causes with most findings first.
+    pub(super) fn settle_causes(&mut self) {
+        for at in 0..self.findings.len() {
+            let known = self.causes.iter().any(|cause| cause.fingerprint == self.findings[at].cause);
+            if !known {
+                let own = RootCause::of(&self.findings[at]);
+                self.findings[at].cause.clone_from(&own.fingerprint);
+                self.take_causes(vec![own]);
+            }
+        }
+        let of = |cause: &RootCause| self.findings.iter().filter(|f| f.cause == cause.fingerprint).count();
+        let mut sized: Vec<(usize, RootCause)> = self.causes.iter().map(|cause| (of(cause), cause.clone())).collect();
+        sized.retain(|(findings, _)| *findings > 0);
+        sized.sort_by_key(|(findings, _)| std::cmp::Reverse(*findings));
+        self.causes = sized.into_iter().map(|(_, cause)| cause).collect();
+        if let Some(mended) = &mut self.mended {
+            mended.waits = self.causes.iter().filter(|cause| cause.tried).count() as u64;
+        }
+    }
+
+    /// The cause of a finding, and its place in the list.
+    pub fn cause_of(&self, finding: &Finding) -> Option<(usize, &RootCause)> {
+        self.causes.iter().enumerate().find(|(_, cause)| cause.fingerprint == finding.cause)
+    }
+
+    /// The causes that some of these findings have, in the order of the list.
+    pub fn causes_of<'a>(&'a self, findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a RootCause> {
+        let wanted: std::collections::BTreeSet<&str> = findings.map(|f| f.cause.as_str()).collect();
+        self.causes.iter().filter(|cause| wanted.contains(cause.fingerprint.as_str())).collect()
     }
 
     /// Puts the most certain findings first.
@@ -139,6 +200,7 @@ impl Report {
         self.hints.disarm();
         self.faults.disarm();
         self.coverage.disarm();
+        self.causes.disarm();
     }
 
     /// Findings that are printed: not set aside, and certain enough. Those inside NVIDIA's

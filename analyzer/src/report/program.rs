@@ -132,6 +132,8 @@ impl Report {
             all.processes[first as usize..].iter_mut().for_each(|process| process.program = Some(name.clone()));
             all.hints.extend(report.hints);
             all.faults.extend(report.faults);
+            all.take_causes(report.causes);
+            all.take_trial(report.mended);
             for (into, from) in [(&mut all.findings, report.findings), (&mut all.withdrawn, report.withdrawn)] {
                 for mut finding in from {
                     finding.programs = vec![name.clone()];
@@ -143,6 +145,7 @@ impl Report {
             }
         }
         all.sort();
+        all.settle_causes();
         all
     }
 }

@@ -8,6 +8,7 @@
 //! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
 //! little for the long and narrow graphs that programs record.
 
+use crate::replan::site::OpSite;
 use rustc_hash::FxHashMap;
 use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId};
 
@@ -95,6 +96,36 @@ impl Graph {
             Some(reached) => *reached >= place,
             None => true,
         }
+    }
+
+    /// Makes the nodes of later sites wait for those of earlier ones that were captured before
+    /// them, as a wait between the captured streams would. Returns the number of pairs that are
+    /// ordered by this.
+    pub fn wait_between(&mut self, after: &[OpSite], before: &[OpSite]) -> u64 {
+        let site = |node: &Node| {
+            OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site)
+        };
+        let sites: Vec<Option<OpSite>> = self.nodes.iter().map(site).collect();
+        let all = |wanted: &[OpSite]| -> Vec<u32> {
+            let is = |at: &usize| sites[*at].is_some_and(|site| wanted.contains(&site));
+            (0..sites.len()).filter(is).map(|at| at as u32).collect()
+        };
+        let (first, then) = (all(after), all(before));
+        let mut ordered = 0;
+        for &then in &then {
+            for &first in first.iter().filter(|first| **first < then) {
+                if self.before(then, first) {
+                    continue;
+                }
+                ordered += 1;
+                if !self.before(first, then) {
+                    self.nodes[then as usize].dependencies.push(Dependency { from: first, port: 0 });
+                    self.inner = None;
+                    self.prepare();
+                }
+            }
+        }
+        ordered
     }
 
     /// Computes the inner order, if the nodes have changed.

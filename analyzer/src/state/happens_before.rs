@@ -95,6 +95,13 @@ impl Ordering {
         View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
     }
 
+    /// Whether an op of this stream, if it were enqueued now, would be behind a wait for a value
+    /// that nobody has been seen to write.
+    pub fn is_blocked(&mut self, stream: StreamId) -> bool {
+        self.engine.prepare_stream(stream);
+        self.engine.stream_clock(stream).is_behind_open_wait()
+    }
+
     /// Whether the host has seen this op finish.
     pub fn host_saw(&self, epoch: Epoch) -> bool {
         self.engine.host_covers(epoch)

@@ -95,6 +95,11 @@ impl Names {
         true
     }
 
+    /// All devices: their ordinals and compute capabilities.
+    pub fn devices(&self) -> Vec<(u32, u32)> {
+        self.devices.iter().map(|(ordinal, arch)| (*ordinal, *arch)).collect()
+    }
+
     /// The device of a context, when the program uses more than one.
     pub fn device_of(&self, context: ContextId) -> Option<u32> {
         let device = *self.contexts.get(&context)?;

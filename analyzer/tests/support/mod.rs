@@ -1,9 +1,11 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
 #![allow(dead_code, missing_docs)]
 
+use analyzer::causes::{self, Effort};
 use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
 use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
+use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
 use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
@@ -164,6 +166,8 @@ pub struct Program {
     line: u32,
     /// The records since [`Program::record_on`].
     tape: Option<Vec<Vec<u8>>>,
+    /// What may be checked again.
+    kept: KeptRecords,
 }
 
 pub const A: StreamId = StreamId(1);
@@ -191,7 +195,7 @@ impl Program {
     pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
-        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None };
+        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None, kept: KeptRecords::bounded(64 << 20) };
         p.raw(Op::Process {
             pid: 77,
             parent: 1,
@@ -235,7 +239,10 @@ impl Program {
         buffer.truncate(len);
         match &mut self.tape {
             Some(tape) => tape.push(buffer),
-            None => self.analysis.feed(&Record::decode(&buffer).expect("decodes")),
+            None => {
+                self.kept.keep(&buffer);
+                self.analysis.feed(&Record::decode(&buffer).expect("decodes"));
+            }
         }
     }
 
@@ -386,7 +393,7 @@ impl Program {
     }
 
     pub fn outcome(&mut self) -> Outcome {
-        self.analysis.finish()
+        causes::finish(&mut self.analysis, Some(&mut self.kept), Effort::RECORDED)
     }
 
     pub fn report(&mut self) -> Report {

@@ -1,0 +1,199 @@
+//! The hooks for a changed order: waits that the program did not make, applied before and after
+//! its ops.
+//!
+//! Owns how a change acts on the order, and how a second analysis takes over what the first one
+//! knows of the process. What is changed is [`crate::replan::waits`]. An added record or wait goes
+//! to the order alone: it is no op of the program, so nothing else observes it.
+
+use super::Analysis;
+use crate::detect::findings::Findings;
+use crate::launches::kernel_code::{CodeReader, KernelCode};
+use crate::replan::site::{OpClass, OpSite};
+use crate::replan::waits::{Join, KeptBlock, Recorded, Replan};
+use crate::state::graphs::Graph;
+use crate::symbols::stacks::RawStacks;
+use trace::{Epoch, EventId, EventMode, FreeKind, ImageId, MemoryKind, Op, Record, StreamId, SyncScope, ThreadId};
+
+/// Reads nothing: the code was read in the first pass.
+struct NoCode;
+
+impl CodeReader for NoCode {
+    fn read(&mut self, _: ImageId, _: &str, _: u32) -> Result<Box<dyn KernelCode>, String> {
+        Err("the code was not read in the first pass".into())
+    }
+    fn image(&mut self, _: &Op<'_>) {}
+}
+
+impl Analysis {
+    /// Changes the order from here on.
+    pub(crate) fn replan(&mut self, plan: Replan) {
+        self.replan = Some(Box::new(plan));
+        self.direct = false;
+    }
+
+    /// The changes and what became of them.
+    pub(crate) fn take_replan(&mut self) -> Option<Replan> {
+        self.replan.take().map(|plan| *plan)
+    }
+
+    /// An analysis of the same process under a changed order. It takes what definitions have
+    /// given, and the kernels; [`Analysis::take_back`] returns them.
+    pub(crate) fn twin(&mut self, plan: Replan) -> Self {
+        let options = super::AnalysisOptions { hints: false, compare: false, settle: false, ..self.options };
+        let mut twin = Self::new(options, Box::new(RawStacks::default()), Box::new(NoCode));
+        std::mem::swap(&mut twin.names, &mut self.names);
+        std::mem::swap(&mut twin.code, &mut self.code);
+        twin.code.forget_places();
+        for (ordinal, arch) in twin.names.devices() {
+            twin.ordering.define(&Op::Device { ordinal, arch, name: "".into() });
+        }
+        if let Some(lessons) = &self.learned {
+            twin.learn(std::sync::Arc::clone(&lessons.known));
+        }
+        twin.replan(plan);
+        twin
+    }
+
+    /// Ends a twin. Returns its findings, and its changes.
+    pub(crate) fn take_back(&mut self, mut twin: Self) -> (Findings, Replan) {
+        twin.pending.end();
+        twin.release();
+        std::mem::swap(&mut twin.names, &mut self.names);
+        std::mem::swap(&mut twin.code, &mut self.code);
+        (std::mem::take(&mut twin.findings), twin.take_replan().unwrap_or_default())
+    }
+
+    /// Applies what is added before an op.
+    #[cold]
+    pub(super) fn before_replanned(&mut self, record: &Record<'_>) {
+        let Some(mut plan) = self.replan.take() else { return };
+        let (op, thread) = (&record.op, record.origin.thread);
+        match *op {
+            Op::Free { ptr, kind: FreeKind::Block, .. } => self.keep_alive(&mut plan, record, ptr),
+            Op::Alloc { ptr, size, kind: MemoryKind::Block, stream, .. } => {
+                let (start, end) = (ptr, ptr.saturating_add(size));
+                let mut held = Vec::new();
+                plan.kept.retain(|block| {
+                    let apart = block.end <= start || end <= block.start;
+                    held.extend((!apart).then_some(block.event));
+                    apart
+                });
+                held.into_iter().for_each(|event| self.add_wait(stream, event, thread));
+            }
+            _ => {}
+        }
+        if let Some((site, stream)) = OpSite::of(op, record.origin.stack) {
+            for index in plan.before.get(&site).cloned().unwrap_or_default() {
+                match plan.waits[index].join {
+                    Join::Event | Join::Existing if !stream.is_none() => {
+                        self.wait_on_stream(&mut plan, index, stream, thread);
+                    }
+                    Join::Event | Join::Existing | Join::Host => self.wait_on_host(&mut plan, index, thread),
+                    Join::KeepAlive | Join::Capture => {}
+                }
+            }
+        }
+        self.replan = Some(plan);
+    }
+
+    /// Applies what is added after an op, and takes notes of it.
+    #[cold]
+    pub(super) fn after_replanned(&mut self, record: &Record<'_>, epoch: Epoch) {
+        let Some(mut plan) = self.replan.take() else { return };
+        let at = OpSite::of(&record.op, record.origin.stack);
+        if let Some(trial) = &mut plan.trial {
+            trial.op(&record.op, at, epoch);
+        }
+        if let Some((site, stream)) = at.filter(|(_, stream)| !stream.is_none()) {
+            let recorded = record.origin.epoch;
+            if recorded.time > 0 {
+                plan.note_time(stream, recorded.time, epoch.time);
+            }
+            for index in plan.after.get(&site).cloned().unwrap_or_default() {
+                let new = match (plan.waits[index].join, record.op) {
+                    (Join::Existing, Op::EventRecord { event, .. }) => Recorded { stream, event, epoch },
+                    _ => {
+                        let event = plan.event_of(index, stream);
+                        let op = Op::EventRecord { event, stream, mode: EventMode::Plain };
+                        Recorded { stream, event, epoch: self.ordering.apply(&op, record.origin.thread) }
+                    }
+                };
+                plan.note_record(index, new);
+            }
+        }
+        self.replan = Some(plan);
+    }
+
+    /// Adds the edges that waits between captured streams would make.
+    #[cold]
+    pub(super) fn replan_graph(&mut self, graph: &mut Graph) {
+        let Some(plan) = &mut self.replan else { return };
+        for index in 0..plan.waits.len() {
+            let wait = &plan.waits[index];
+            if wait.join == Join::Capture {
+                let added = graph.wait_between(&wait.after, &wait.before);
+                let applied = &mut plan.applied[index];
+                applied.records += added;
+                applied.waits += added;
+                applied.idle += u64::from(added == 0);
+            }
+        }
+    }
+
+    fn add_wait(&mut self, stream: StreamId, event: EventId, thread: ThreadId) {
+        self.ordering.apply(&Op::StreamWait { stream, event, mode: EventMode::Plain }, thread);
+    }
+
+    fn wait_on_stream(&mut self, plan: &mut Replan, index: usize, stream: StreamId, thread: ThreadId) {
+        let was_blocked = self.ordering.is_blocked(stream);
+        let mut any = false;
+        // What the host has seen finish needs no wait.
+        let ordering = &self.ordering;
+        plan.recorded[index].retain(|r| r.stream == stream || !ordering.host_saw(r.epoch));
+        let streams = plan.recorded[index].iter().filter(|r| r.stream != stream).map(|r| r.event);
+        for event in streams.collect::<Vec<_>>() {
+            self.add_wait(stream, event, thread);
+            any = true;
+        }
+        let applied = &mut plan.applied[index];
+        applied.waits += u64::from(any);
+        applied.idle += u64::from(!any);
+        applied.blocked += u64::from(any && !was_blocked && self.ordering.is_blocked(stream));
+    }
+
+    fn wait_on_host(&mut self, plan: &mut Replan, index: usize, thread: ThreadId) {
+        let recorded = std::mem::take(&mut plan.recorded[index]);
+        let applied = &mut plan.applied[index];
+        applied.waits += u64::from(!recorded.is_empty());
+        applied.idle += u64::from(recorded.is_empty());
+        for Recorded { stream, event, .. } in recorded {
+            plan.applied[index].blocked += u64::from(self.ordering.is_blocked(stream));
+            let (sync, context) = (plan.sync(), trace::ContextId::NONE);
+            let begin = Op::SyncBegin { sync, scope: SyncScope::Event, stream, event, context };
+            self.ordering.apply(&begin, thread);
+            self.ordering.apply(&Op::SyncEnd { sync }, thread);
+        }
+    }
+
+    /// A block is freed: the pool is told of the streams that use it.
+    fn keep_alive(&mut self, plan: &mut Replan, record: &Record<'_>, ptr: u64) {
+        let site = OpSite { stack: record.origin.stack, kernel: trace::KernelId::NONE, class: OpClass::Free };
+        let Some((info, _)) = self.memory.block(ptr) else { return };
+        for index in plan.before.get(&site).cloned().unwrap_or_default() {
+            if plan.waits[index].join != Join::KeepAlive {
+                continue;
+            }
+            let users: Vec<StreamId> = plan.recorded[index].iter().map(|r| r.stream).collect();
+            let applied = &mut plan.applied[index];
+            applied.waits += u64::from(!users.is_empty());
+            applied.idle += u64::from(users.is_empty());
+            for stream in users {
+                let event = plan.event();
+                let op = Op::EventRecord { event, stream, mode: EventMode::Plain };
+                let epoch = self.ordering.apply(&op, record.origin.thread);
+                self.submissions.early_free.covered(record.origin.thread, epoch);
+                plan.kept.push(KeptBlock { start: info.ptr, end: info.end(), event });
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Which kind of wait would order a finding, and between which sites.
+//!
+//! Owns the classification. Does not choose among waits.
+
+use crate::detect::findings::RawFinding;
+use crate::detect::race::Race;
+use crate::replan::site::{OpClass, OpSite};
+use crate::replan::waits::Join;
+use trace::{KernelId, MemoryKind, StackId};
+
+/// What a finding asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// A wait of this kind, of the second site for the first.
+    Wait(Join, OpSite, OpSite),
+    /// No wait can mend it: copies of one batch, launches that overlap on one stream, host threads.
+    Nothing,
+}
+
+/// What a finding asks for.
+pub fn of(raw: &RawFinding) -> Asked {
+    let race = &raw.race;
+    let (p, a) = (&race.previous, &race.access);
+    let (first, then) = (OpSite::of_access(p), OpSite::of_access(a));
+    let freed = |stack| OpSite { stack, kernel: KernelId::NONE, class: OpClass::Free };
+    if race.freed_early {
+        return match raw.allocation.and_then(|info| info.freed) {
+            Some(stack) if stack != StackId::NONE => Asked::Wait(Join::KeepAlive, first, freed(stack)),
+            _ => Asked::Nothing,
+        };
+    }
+    if p.epoch == a.epoch {
+        return match p.site.node != a.site.node && p.site.node > 0 && a.site.node > 0 {
+            true => Asked::Wait(Join::Capture, OpSite::of_node(p), OpSite::of_node(a)),
+            false => Asked::Nothing,
+        };
+    }
+    let block = |info: &crate::memory::Allocation| info.kind == Some(MemoryKind::Block);
+    let reused = raw.previous_allocation.filter(|old| block(old) && raw.allocation.is_some_and(|new| new.id != old.id));
+    if let Some(stack) = reused.and_then(|old| old.freed).filter(|stack| *stack != StackId::NONE) {
+        return Asked::Wait(Join::KeepAlive, first, freed(stack));
+    }
+    if p.site.stream.is_none() || p.site.stream == a.site.stream {
+        return Asked::Nothing;
+    }
+    let join = if a.site.stream.is_none() { Join::Host } else { Join::Event };
+    Asked::Wait(join, first, then)
+}
+
+/// What distinguishes pairs of sites: both ops, for graph nodes the nodes, and whether a free was
+/// too early.
+pub type Pair = (OpSite, OpSite, bool);
+
+/// The pair of a race.
+pub fn pair(race: &Race) -> Pair {
+    (OpSite::of_node(&race.previous), OpSite::of_node(&race.access), race.freed_early)
+}

@@ -1,0 +1,124 @@
+//! Causes: the synchronisation whose absence explains findings, and the smallest set of waits that
+//! orders everything, tried on the run itself.
+//!
+//! Owns the way from findings to waits: which kind of wait a finding asks for ([`asked`]), which
+//! few waits order many findings ([`cover`]), the trials that prove or refute a set ([`search`]),
+//! kernels that run past their memory, which no wait can mend ([`overrun`]), and the words
+//! ([`advice`]). Does not change the order itself: that is [`crate::replan`]. Does not print.
+//!
+//! # What a cause is
+//!
+//! A *wait* is a pair of places: what is submitted at the second waits for what was submitted at
+//! the first. A finding is ordered by every wait whose record comes after its earlier op and whose
+//! wait comes before its later op, so many findings can share one. From the places of all findings
+//! the few waits are chosen that order most, until all are ordered; that set is put into the
+//! recorded order, and the run is analysed again. What still races is covered by further waits.
+//! Then each wait is left out once: if nothing races without it, it goes. So the set is smallest in
+//! this sense: none of its waits can be left out. A smaller set of other waits may exist.
+//!
+//! A cause is one of these waits with the findings that it orders.
+//!
+//! # What a trial proves
+//!
+//! That the findings are gone in *this* run, with these bytes and this order of submission. An
+//! added wait never waits for a later record: it takes the records that were made before it. So it
+//! can not add a cycle, unless the record is itself behind a wait for a value that has not been
+//! written yet; then the trial counts it as blocked, and the set is not offered as checked.
+
+mod advice;
+mod asked;
+mod cover;
+mod overrun;
+mod search;
+
+use rustc_hash::FxHashMap;
+
+use crate::Analysis;
+use crate::detect::confidence::Confidence;
+use crate::detect::findings::RawFinding;
+use crate::replan::records::Records;
+use crate::report::cause::{RootCause, SetCheck};
+use crate::report::fingerprint::Identity;
+use crate::report::model::Outcome;
+
+/// How much may be fed again, in ops: a live program waits for its report.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort(pub u64);
+
+impl Effort {
+    /// Of a live run: a few seconds.
+    pub const LIVE: Self = Self(8_000_000);
+    /// Of a recorded one.
+    pub const RECORDED: Self = Self(200_000_000);
+}
+
+/// Bytes of records that a live run keeps of a process, to check it again.
+pub const KEPT_LIVE: usize = 64 << 20;
+
+/// Ends an analysis: its outcome with the causes of its findings.
+pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort: Effort) -> Outcome {
+    let mut outcome = analysis.finish();
+    let reported = std::mem::take(&mut analysis.reported);
+    let pedantic = analysis.is_pedantic();
+    let worthy: Vec<(RawFinding, Identity)> = reported
+        .into_iter()
+        .filter(|(raw, identity)| {
+            !raw.race.latent
+                && is_worthy(raw, pedantic)
+                && outcome.findings.iter().any(|f| f.identity == *identity && !f.latent && (pedantic || !f.internal))
+        })
+        .collect();
+    if worthy.is_empty() {
+        return outcome;
+    }
+    let raws: Vec<RawFinding> = worthy.iter().map(|(raw, _)| raw.clone()).collect();
+    let found = match records {
+        Some(records) => search::search(analysis, records, &raws, pedantic, effort),
+        None => Err("the operations of the run were more than are kept".to_string()),
+    };
+    let found = match found {
+        Ok(found) => found,
+        Err(why) => {
+            outcome.mended = Some(SetCheck { skipped: why, ..SetCheck::default() });
+            return outcome;
+        }
+    };
+    let mut causes: Vec<RootCause> = advice::causes(analysis, &raws, &found);
+    let mut of: FxHashMap<Identity, usize> = FxHashMap::default();
+    for (at, (_, identity)) in worthy.iter().enumerate() {
+        if let Some(cause) = found.cause_of(at) {
+            of.entry(*identity).or_insert(cause);
+        }
+    }
+    for finding in &mut outcome.findings {
+        if let Some(cause) = of.get(&finding.identity).and_then(|cause| causes.get(*cause)) {
+            finding.cause.clone_from(&cause.fingerprint);
+        }
+    }
+    causes.retain(|cause| outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
+    outcome.causes = causes;
+    let identities = |wanted: &dyn Fn(usize) -> bool| {
+        let mut list: Vec<Identity> = Vec::new();
+        for (_, identity) in worthy.iter().enumerate().filter(|(at, _)| wanted(*at)).map(|(_, w)| w) {
+            if !list.contains(identity) {
+                list.push(*identity);
+            }
+        }
+        list.len() as u64
+    };
+    outcome.mended = Some(SetCheck {
+        waits: found.waits.len() as u64,
+        findings: identities(&|_| true),
+        remain: identities(&|at| found.remaining.contains(&at)),
+        fresh: found.fresh,
+        blocked: found.blocked,
+        smallest: found.smallest,
+        skipped: String::new(),
+    });
+    outcome
+}
+
+/// Whether a finding is worth a wait.
+fn is_worthy(raw: &RawFinding, pedantic: bool) -> bool {
+    pedantic || raw.race.confidence >= Confidence::Likely
+}

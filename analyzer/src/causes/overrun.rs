@@ -1,0 +1,58 @@
+//! Kernels that run past the memory they were meant for: a mistake of bounds, not of order.
+//!
+//! Owns the rule that tells the two apart. A kernel whose grid was rounded up to whole blocks, and
+//! which has no guard (`if (i < n)`), touches the rest of its last block as well. On a buffer that
+//! is cut into chunks, that rest is the beginning of the neighbour's chunk. A wait would order the
+//! two, and the result would still be wrong.
+//!
+//! # The rule
+//!
+//! All of these hold, of exact ranges only:
+//!
+//! - one side is a kernel whose bytes are the threads of its grid times a whole number of bytes: no
+//!   thread is held back by a guard;
+//! - the other side begins behind the kernel's first byte, before its last, and ends no earlier;
+//! - what both touch is less than one block of the kernel's threads covers: without its last block
+//!   the kernel would not reach the other side's bytes.
+//!
+//! A halo that a kernel reads on purpose is no whole number of bytes for each thread, and two
+//! kernels on one buffer begin at one address.
+
+use crate::detect::race::Race;
+use crate::memory::{Access, Cause, Precision};
+use crate::replan::trial::Threads;
+
+/// A kernel that reaches into its neighbour's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overrun {
+    /// Whether it is the later op.
+    pub later: bool,
+    /// First byte of the kernel, of the neighbour, and one past the kernel's last byte.
+    pub bytes: (u64, u64, u64),
+    /// Bytes of each thread.
+    pub each: u64,
+    /// Threads in all, and of a block.
+    pub threads: Threads,
+}
+
+/// Whether one side of a race is such a kernel. `threads`: the grid of an op.
+pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<Overrun> {
+    let sides = [(&race.access, &race.previous, true), (&race.previous, &race.access, false)];
+    sides.into_iter().find_map(|(kernel, other, later)| {
+        if kernel.site.cause != Cause::Kernel || kernel.site.node > 0 {
+            return None;
+        }
+        let (total, block) = threads(kernel)?;
+        let (k, o) = (&kernel.extent, &other.extent);
+        let exact = k.precision == Precision::Exact && o.precision == Precision::Exact && k.is_plain();
+        let len = k.end - k.start;
+        let whole = total > 0 && len.is_multiple_of(total) && len >= total;
+        if !exact || !whole || !(k.start < o.start && o.start < k.end && k.end <= o.end) {
+            return None;
+        }
+        let each = len / total;
+        let rest = k.end - o.start;
+        (rest < block * each && total > block)
+            .then_some(Overrun { later, bytes: (k.start, o.start, k.end), each, threads: (total, block) })
+    })
+}

@@ -1,0 +1,28 @@
+//! The second analysis: the same records, under a changed order.
+//!
+//! Owns one pass and its result. Everything that the first analysis has read and evaluated is used
+//! again, so that a pass costs no more than the comparison of accesses.
+
+use super::records::Records;
+use super::waits::Replan;
+use crate::Analysis;
+use crate::detect::findings::{FindingState, RawFinding};
+
+/// What a pass has found.
+pub struct Rerun {
+    /// The findings under the changed order.
+    pub findings: Vec<RawFinding>,
+    /// The changes, with what became of them and what was noted.
+    pub plan: Replan,
+}
+
+/// Checks the records of the process that `first` has analysed again, with these changes. `None`:
+/// not all records can be had.
+pub fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
+    let mut twin = first.twin(plan);
+    let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
+    let (findings, plan) = first.take_back(twin);
+    let stands = findings.judged().filter(|(_, state)| *state == FindingState::Stands);
+    let findings = stands.map(|(raw, _)| raw.clone()).collect();
+    read.then_some(Rerun { findings, plan })
+}

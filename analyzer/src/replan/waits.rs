@@ -1,0 +1,181 @@
+//! Waits that are added to a recorded order, and what became of them.
+//!
+//! Owns the changes and their state during one pass: what has been recorded for each wait, and how
+//! the times of streams have moved. Does not apply anything: that is
+//! [`crate::analysis`], file `replanned`.
+
+use rustc_hash::FxHashMap;
+use trace::{Epoch, EventId, Op, Record, StreamId};
+
+use super::site::OpSite;
+use super::trial::Trial;
+
+/// The events of added waits are numbered from here on. The shim counts from 1.
+const FIRST_EVENT: u32 = 0xf000_0000;
+
+/// How the later side is made to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Join {
+    /// An event is recorded after the earlier op, and the later op's stream waits for it.
+    Event,
+    /// The stream of the later op waits for an event that the program records itself: the earlier
+    /// sites are those records.
+    Existing,
+    /// The host waits for the stream of the earlier op.
+    Host,
+    /// A pool is told that the stream of the earlier op uses a block that is freed at the later
+    /// site (`record_stream`).
+    KeepAlive,
+    /// While a graph is captured: one captured stream waits for the other.
+    Capture,
+}
+
+/// A wait that is added to the order: what is at `before` waits for what is at `after`, on every
+/// stream that has run that so far.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AddedWait {
+    /// What is waited for.
+    pub after: Vec<OpSite>,
+    /// What waits.
+    pub before: Vec<OpSite>,
+    /// How.
+    pub join: Join,
+}
+
+/// What became of an added wait in one pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Applied {
+    /// Times it had something to wait for.
+    pub waits: u64,
+    /// Times nothing had been recorded yet, or only on the same stream.
+    pub idle: u64,
+    /// Times anything was recorded for it.
+    pub records: u64,
+    /// Times it would wait behind a wait for a value that nobody has been seen to write yet: the
+    /// program may never get past that.
+    pub blocked: u64,
+}
+
+/// The latest record for a wait on one stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    pub stream: StreamId,
+    pub event: EventId,
+    pub epoch: Epoch,
+}
+
+/// A block that a pool must not hand out before this event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptBlock {
+    pub start: u64,
+    pub end: u64,
+    pub event: EventId,
+}
+
+/// The changes to an order, and their state in a pass.
+#[derive(Default)]
+pub struct Replan {
+    /// The waits.
+    pub waits: Vec<AddedWait>,
+    /// What became of each.
+    pub applied: Vec<Applied>,
+    /// What is noted during the pass, if anything is.
+    pub trial: Option<Trial>,
+    pub(crate) before: FxHashMap<OpSite, Vec<usize>>,
+    pub(crate) after: FxHashMap<OpSite, Vec<usize>>,
+    pub(crate) recorded: Vec<Vec<Recorded>>,
+    pub(crate) kept: Vec<KeptBlock>,
+    events: u32,
+    syncs: u32,
+    /// For each stream: from which time of the recording on its times are later by how much.
+    moved: FxHashMap<StreamId, Vec<(u64, i64)>>,
+}
+
+impl Replan {
+    /// These waits.
+    pub fn new(waits: Vec<AddedWait>) -> Self {
+        let mut plan = Self {
+            applied: vec![Applied::default(); waits.len()],
+            recorded: vec![Vec::new(); waits.len()],
+            ..Self::default()
+        };
+        for (index, wait) in waits.iter().enumerate() {
+            wait.after.iter().for_each(|site| plan.after.entry(*site).or_default().push(index));
+            wait.before.iter().for_each(|site| plan.before.entry(*site).or_default().push(index));
+        }
+        plan.waits = waits;
+        plan
+    }
+
+    /// The same, with notes taken.
+    pub fn noting(self, trial: Trial) -> Self {
+        Self { trial: Some(trial), ..self }
+    }
+
+    /// An event of its own.
+    pub(crate) fn event(&mut self) -> EventId {
+        self.events += 1;
+        EventId(FIRST_EVENT + self.events)
+    }
+
+    /// The number of a host wait of its own.
+    pub(crate) fn sync(&mut self) -> trace::SyncId {
+        self.syncs += 1;
+        trace::SyncId(FIRST_EVENT + self.syncs)
+    }
+
+    /// The event to record for a wait on a stream: one for each stream.
+    pub(crate) fn event_of(&mut self, wait: usize, stream: StreamId) -> EventId {
+        let known = self.recorded[wait].iter().find(|r| r.stream == stream).map(|r| r.event);
+        known.unwrap_or_else(|| self.event())
+    }
+
+    /// Notes that an event was recorded for a wait.
+    pub(crate) fn note_record(&mut self, wait: usize, new: Recorded) {
+        self.applied[wait].records += 1;
+        match self.recorded[wait].iter_mut().find(|r| r.stream == new.stream) {
+            Some(old) => *old = new,
+            None => self.recorded[wait].push(new),
+        }
+    }
+
+    /// Notes where an op of a stream was in the recording, and where it is now.
+    pub(crate) fn note_time(&mut self, stream: StreamId, recorded: u64, now: u64) {
+        let by = now as i64 - recorded as i64;
+        let moved = self.moved.entry(stream).or_default();
+        if moved.last().map_or(0, |(_, by)| *by) != by {
+            moved.push((recorded, by));
+        }
+    }
+
+    /// The record with its times of streams as they are now.
+    pub(crate) fn translated<'a>(&self, record: &Record<'a>) -> Record<'a> {
+        let Op::StreamIdle { stream, upto } = record.op else { return *record };
+        let moved = self.moved.get(&stream).map_or(&[][..], Vec::as_slice);
+        let by = moved[..moved.partition_point(|(from, _)| *from <= upto)].last().map_or(0, |(_, by)| *by);
+        Record { op: Op::StreamIdle { stream, upto: upto.saturating_add_signed(by) }, ..*record }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::Origin;
+
+    #[test]
+    fn times_of_a_stream_move_with_what_is_added() {
+        let mut plan = Replan::new(Vec::new());
+        let stream = StreamId(3);
+        for (recorded, now) in [(1, 1), (2, 2), (3, 4), (4, 5), (5, 8)] {
+            plan.note_time(stream, recorded, now);
+        }
+        let at = |upto| {
+            let record = Record { origin: Origin::default(), op: Op::StreamIdle { stream, upto } };
+            match plan.translated(&record).op {
+                Op::StreamIdle { upto, .. } => upto,
+                _ => 0,
+            }
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(at), [0, 1, 2, 4, 5, 8]);
+    }
+}

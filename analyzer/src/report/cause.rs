@@ -1,0 +1,115 @@
+//! A cause as reports print it: what is missing, between which places, and the lines that mend it.
+//!
+//! Owns the data, and the cause of a finding that was not tried. [`crate::causes`] makes the
+//! others.
+
+use crate::report::call_site::site;
+use crate::report::fingerprint::of_cause;
+use crate::report::finding::{Actor, Finding};
+use crate::report::words::{self, Word};
+use crate::symbols::frame::Frame;
+use serde::{Deserialize, Serialize};
+
+/// One of the two places that a missing wait joins.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CausePoint {
+    /// `file:line`, or the function; empty when unknown.
+    pub at: String,
+    /// The stack, innermost first.
+    pub stack: Vec<Frame>,
+    /// The streams that have run it, in prose.
+    pub streams: Vec<String>,
+}
+
+/// The mending lines in one interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MendingLines {
+    /// `CUDA runtime`, `CUDA driver`, `PyTorch`, `CuPy`, `JAX`.
+    #[serde(deserialize_with = "words::known")]
+    pub api: Word,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+/// What explains findings.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RootCause {
+    /// Names the cause across runs, also when its lines have moved.
+    pub fingerprint: String,
+    /// `missing-wait`, `missing-host-wait`, `missing-record_stream`, `missing-graph-edge`,
+    /// `kernel-range`, or `other`.
+    #[serde(deserialize_with = "words::known")]
+    pub kind: Word,
+    /// What is missing, one sentence.
+    pub missing: String,
+    /// What has to come first.
+    pub after: CausePoint,
+    /// What has to wait for it.
+    pub before: CausePoint,
+    /// The lines that mend it, the program's own interface first.
+    pub mend: Vec<MendingLines>,
+    /// Whether the mend is part of the set that was tried ([`SetCheck`]).
+    pub tried: bool,
+}
+
+/// The set of waits that was tried, and what is left with it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SetCheck {
+    /// Waits of the set.
+    pub waits: u64,
+    /// Findings of the run.
+    pub findings: u64,
+    /// Findings that are still there with the set.
+    pub remain: u64,
+    /// Findings that are there only with the set.
+    pub fresh: u64,
+    /// Times that an added wait may never come to an end.
+    pub blocked: u64,
+    /// Whether none of the waits can be left out.
+    pub smallest: bool,
+    /// Why nothing was tried; empty when it was.
+    pub skipped: String,
+}
+
+impl SetCheck {
+    /// Takes in the trial of another process.
+    pub fn merge(&mut self, other: &Self) {
+        self.waits += other.waits;
+        self.findings += other.findings;
+        self.remain += other.remain;
+        self.fresh += other.fresh;
+        self.blocked += other.blocked;
+        self.smallest &= other.smallest;
+        if self.skipped.is_empty() {
+            self.skipped.clone_from(&other.skipped);
+        }
+    }
+}
+
+impl RootCause {
+    /// The cause of a finding by itself, as far as its two places tell it.
+    pub fn of(f: &Finding) -> Self {
+        let kind = match f.kind {
+            "race" if f.access.actor == Actor::Host => "missing-host-wait",
+            "race" if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched => {
+                "missing-graph-edge"
+            }
+            "race" if f.access.stream.id == f.previous.stream.id => "other",
+            "freed-without-record_stream" => "missing-record_stream",
+            _ => "missing-wait",
+        };
+        let point = |stack: &[Frame], stream: &str| CausePoint {
+            at: site(stack).unwrap_or_default(),
+            stack: stack.to_vec(),
+            streams: vec![stream.to_string()],
+        };
+        let after = point(&f.previous.stack, &f.previous.stream.long);
+        let before = point(&f.access.stack, &f.access.stream.long);
+        let s = &f.synchronisation;
+        let mut mend = vec![MendingLines { api: "CUDA runtime", lines: s.cuda.clone() }];
+        mend.insert(0, MendingLines { api: "PyTorch", lines: s.torch.clone() });
+        mend.retain(|mend| !mend.lines.is_empty());
+        let fingerprint = of_cause(kind, &after.stack, &before.stack);
+        Self { fingerprint, kind, missing: s.missing.clone(), after, before, mend, tried: false }
+    }
+}

@@ -1,0 +1,246 @@
+//! Causes: findings that one wait would order are one cause, and the set of waits is tried.
+
+mod support;
+
+use analyzer::report::model::{Outcome, SetCheck};
+use support::*;
+use trace::*;
+
+const N: u64 = 4096;
+
+fn write() -> [Does; 1] {
+    [writes(0, Shape::Exact(0, N))]
+}
+
+fn read() -> [Does; 1] {
+    [reads(0, Shape::Exact(0, N))]
+}
+
+/// Kinds of causes, places, and numbers of findings.
+fn causes(outcome: &Outcome) -> Vec<(&str, &str, &str, usize)> {
+    let of = |fingerprint: &str| outcome.findings.iter().filter(|f| f.cause == fingerprint).count();
+    let list = outcome.causes.iter().map(|c| (c.kind, &*c.after.at, &*c.before.at, of(&c.fingerprint)));
+    list.collect()
+}
+
+fn check(outcome: &Outcome) -> &SetCheck {
+    outcome.mended.as_ref().expect("a trial")
+}
+
+/// A set without which something races and with which nothing does.
+fn mended(outcome: &Outcome, waits: u64) {
+    let c = check(outcome);
+    assert_eq!((c.waits, c.remain, c.fresh, c.blocked, &*c.skipped), (waits, 0, 0, 0, ""), "{c:?}");
+    assert!(c.smallest, "{c:?}");
+}
+
+#[test]
+fn findings_that_one_wait_orders_are_one_cause() {
+    let mut p = Program::new();
+    p.malloc(X, 4 * N);
+    for n in 0..3 {
+        p.line(20 + n).go(A, X + u64::from(n) * N, &write());
+    }
+    for n in 0..3 {
+        p.line(30 + n).go(B, X + u64::from(n) * N, &read());
+    }
+    let outcome = p.outcome();
+    assert_eq!(outcome.findings.len(), 3);
+    assert_eq!(causes(&outcome), [("missing-wait", "app.cu:22", "app.cu:30", 3)]);
+    mended(&outcome, 1);
+    let [mend] = &outcome.causes[0].mend[..] else { panic!("{:?}", outcome.causes) };
+    assert_eq!(mend.lines[0], "cudaEventRecord(event, stream_1);         // after app.cu:22");
+    assert_eq!(mend.lines[1], "cudaStreamWaitEvent(stream_2, event, 0);  // before app.cu:30");
+}
+
+#[test]
+fn work_between_the_two_needs_a_wait_of_its_own() {
+    let mut p = Program::new();
+    p.malloc(X, 4 * N);
+    for n in 0..2 {
+        p.line(20 + n).go(A, X + u64::from(n) * N, &write());
+        p.line(30 + n).go(B, X + u64::from(n) * N, &read());
+    }
+    let outcome = p.outcome();
+    let places = [("missing-wait", "app.cu:20", "app.cu:30", 1), ("missing-wait", "app.cu:21", "app.cu:31", 1)];
+    let mut found = causes(&outcome);
+    found.sort_unstable();
+    assert_eq!(found, places);
+    mended(&outcome, 2);
+}
+
+#[test]
+fn an_ordered_program_has_no_cause() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &write());
+    p.order(A, B);
+    p.go(B, X, &read());
+    let outcome = p.outcome();
+    assert!(outcome.causes.is_empty() && outcome.mended.is_none(), "{outcome:?}");
+}
+
+#[test]
+fn an_order_that_is_there_counts() {
+    // C waits for B. So a wait of B for A orders C as well.
+    let mut p = Program::new();
+    p.malloc(X, 4 * N);
+    p.line(20).go(A, X, &write());
+    p.line(30).go(B, X, &read());
+    p.order(B, BLOCKING);
+    p.line(40).go(BLOCKING, X, &read());
+    let outcome = p.outcome();
+    assert_eq!(causes(&outcome), [("missing-wait", "app.cu:20", "app.cu:30", 2)]);
+    mended(&outcome, 1);
+}
+
+#[test]
+fn a_loop_is_mended_where_its_lines_are() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
+    for _ in 0..5 {
+        p.line(20).launch(A, fill, &[X]);
+        p.line(30).launch(B, scale, &[X]);
+    }
+    let outcome = p.outcome();
+    let mut found = causes(&outcome);
+    found.sort_unstable();
+    let forth = ("missing-wait", "app.cu:20", "app.cu:30", 1);
+    let back = ("missing-wait", "app.cu:30", "app.cu:20", 1);
+    assert_eq!(found, [forth, back]);
+    mended(&outcome, 2);
+}
+
+#[test]
+fn an_event_that_is_recorded_already_is_waited_for() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let event = EventId(7);
+    p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 0, handle: 0 });
+    p.line(20).go(A, X, &write());
+    p.line(21).record(event, A);
+    p.line(30).go(B, X, &read());
+    let outcome = p.outcome();
+    mended(&outcome, 1);
+    let lines = &outcome.causes[0].mend[0].lines;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].ends_with("// before app.cu:30, for the event that is recorded at app.cu:21"), "{lines:?}");
+}
+
+#[test]
+fn an_event_that_is_recorded_elsewhere_in_between_does_not_serve() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let event = EventId(7);
+    p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 0, handle: 0 });
+    p.line(20).go(A, X, &write());
+    p.line(21).record(event, A);
+    p.line(22).record(event, BLOCKING);
+    p.line(30).go(B, X, &read());
+    let outcome = p.outcome();
+    mended(&outcome, 1);
+    assert_eq!(outcome.causes[0].mend[0].lines.len(), 2, "{:?}", outcome.causes[0].mend);
+}
+
+/// A kernel of 4 blocks of 256 threads that writes 4 bytes a thread, and the next chunk at `next`.
+fn chunks(next: u64, bytes: u64) -> Outcome {
+    let mut p = Program::new();
+    p.line(11).malloc(X, 1 << 20);
+    let kernel = p.kernel("fill", &[writes(0, Shape::Exact(0, bytes))]);
+    let params = X.to_le_bytes();
+    let op = Op::Launch {
+        stream: A,
+        kernel,
+        grid: [4, 1, 1],
+        block: [256, 1, 1],
+        cluster: [0; 3],
+        shared: 0,
+        flags: 0,
+        params: &params,
+    };
+    p.line(20).does("cudaLaunchKernel", op);
+    p.line(30).copy(B, X + next, PINNED, 4000, H2D);
+    p.outcome()
+}
+
+#[test]
+fn a_kernel_that_runs_past_its_chunk_is_told_from_a_missing_wait() {
+    let outcome = chunks(4000, 4096);
+    assert_eq!(causes(&outcome), [("kernel-range", "app.cu:20", "app.cu:30", 1)]);
+    let cause = &outcome.causes[0];
+    assert!(cause.missing.contains("exceeds the memory that it was meant for by 96 bytes"), "{}", cause.missing);
+    assert!(cause.mend[0].lines[0].starts_with("if (i < 1000) ..."), "{:?}", cause.mend);
+    let c = check(&outcome);
+    assert_eq!((c.waits, c.findings, c.remain), (0, 1, 1), "no wait is offered for it");
+}
+
+#[test]
+fn a_halo_and_a_whole_block_too_many_are_missing_waits() {
+    // 16 bytes of a halo; a neighbour more than a block inside; the same memory.
+    for (next, bytes) in [(4096, 4096 + 16), (2048, 4096), (0, 4096)] {
+        let outcome = chunks(next, bytes);
+        assert_eq!(causes(&outcome), [("missing-wait", "app.cu:20", "app.cu:30", 1)], "{next} {bytes}");
+        mended(&outcome, 1);
+    }
+}
+
+#[test]
+fn nodes_of_a_graph_are_ordered_by_an_edge_between_them() {
+    for edge in [false, true] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
+        let exec = GraphExecId(1);
+        p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 0 });
+        let call = p.call("cuLaunchKernel");
+        for (index, kernel) in [fill, scale].into_iter().enumerate() {
+            let mut body = [0; 256];
+            let params = X.to_le_bytes();
+            let launch = launch(StreamId::NONE, kernel, &params);
+            let mut to = Encoder::new(&mut body);
+            launch.encode(&mut to);
+            let len = to.finish().expect("fits");
+            let deps = [Dependency { from: 0, port: 0 }];
+            let deps = if edge && index == 1 { &deps[..] } else { &[] };
+            p.raw(Op::GraphNode {
+                exec,
+                index: index as u32,
+                stack: StackId(50 + index as u32),
+                call,
+                enabled: true,
+                dependencies: codec::List::new(deps),
+                tag: launch.tag(),
+                body: &body[..len],
+            });
+        }
+        p.line(60).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+        let outcome = p.outcome();
+        if edge {
+            assert!(outcome.findings.is_empty());
+            continue;
+        }
+        assert_eq!(causes(&outcome), [("missing-graph-edge", "app.cu:50", "app.cu:51", 1)]);
+        mended(&outcome, 1);
+        let lines = &outcome.causes[0].mend[0].lines;
+        assert!(lines[0].starts_with("cuEventRecord(event, stream_of_first);"), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_wait_for_a_value_behind_the_record_blocks_nothing() {
+    let mut p = Program::new();
+    let address = X + (1 << 20);
+    p.malloc(X, N);
+    p.malloc(address, 64);
+    p.line(20).go(A, X, &write());
+    let wait = Op::WaitValue { stream: A, address, value: 1, width: 4, compare: WaitCompare::Equal };
+    p.line(21).does("cuStreamWaitValue32", wait);
+    p.line(22).go(A, X + N / 2, &[writes(0, Shape::Exact(0, 16))]);
+    p.line(30).go(B, X, &read());
+    let value = Op::WriteValue { stream: B, address, value: 1, width: 4, barrier: true };
+    p.line(31).does("cuStreamWriteValue32", value);
+    let outcome = p.outcome();
+    assert_eq!(causes(&outcome), [("missing-wait", "app.cu:20", "app.cu:30", 1)]);
+    mended(&outcome, 1);
+}
