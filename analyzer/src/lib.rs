@@ -73,6 +73,7 @@ pub mod replan;
 pub mod report;
 pub mod state;
 pub mod symbols;
+pub mod whatif;
 pub mod tools;
 
 pub use crate::launches::image_reader::set_cache;

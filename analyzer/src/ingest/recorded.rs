@@ -76,6 +76,22 @@ pub fn check(
     done: u64,
     progress: &mut Progress,
 ) -> (Vec<Outcome>, Option<FileError>) {
+    let (mut processes, error) = analysed(path, options, across, done, progress);
+    let ended = processes.iter_mut().map(|(process, analysis)| {
+        let mut records = FileRecords { path: path.to_string(), process: *process };
+        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
+    });
+    (ended.collect(), error)
+}
+
+/// As [`check`], without its end: the analyses by process.
+pub fn analysed(
+    path: &str,
+    options: AnalysisOptions,
+    across: Option<&Across>,
+    done: u64,
+    progress: &mut Progress,
+) -> (BTreeMap<u32, Analysis>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     each_late(path, |process, op| {
         processes.entry(process).or_insert_with(|| joined(options, across)).define_late(op);
@@ -89,11 +105,7 @@ pub fn check(
         Ok(())
     })
     .err();
-    let ended = processes.iter_mut().map(|(process, analysis)| {
-        let mut records = FileRecords { path: path.to_string(), process: *process };
-        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
-    });
-    (ended.collect(), error)
+    (processes, error)
 }
 
 /// Number of frames that are unpacked ahead.

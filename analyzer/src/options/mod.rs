@@ -14,6 +14,7 @@ pub use filters::Filters;
 
 use options::{Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
+use crate::whatif::assumed::{Assumptions, DefaultStream};
 use std::path::Path;
 
 /// The weakest finding that fails a run.
@@ -136,6 +137,8 @@ pub struct Options {
     pub config: Option<String>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
+    /// What is assumed of the program.
+    pub assumptions: Assumptions,
     /// Exact mode.
     pub exact: ExactOptions,
     /// What the shim acts on; the launcher passes it on.
@@ -244,6 +247,7 @@ impl Default for Options {
             cache: None,
             config: None,
             torch_async: false,
+            assumptions: Assumptions::default(),
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),
         }
@@ -303,6 +307,8 @@ impl Options {
             Id::Latent => self.latent = on,
             Id::HostOrder => self.host_threads = choice == 1,
             Id::Hints => self.hints = on,
+            Id::DefaultStream => self.assumptions.default_stream = Some(DefaultStream::ALL[choice]),
+            Id::Without => self.assumptions.without.extend(text),
             Id::OnlyKernel => self.filters.only_kernel.extend(text),
             Id::IgnoreKernel => self.filters.ignore_kernel.extend(text),
             Id::OnlyStream => self.filters.only_stream.extend(text),

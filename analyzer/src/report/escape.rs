@@ -111,7 +111,7 @@ disarm! {
     Running: stream, oldest; total, places;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
-    Coverage: not_modelled, unobserved, reasons, kernels, disabled, not_simulated, unread;
+    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, not_simulated, unread;
         ops, memory_ops, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
         launches_learned, unknown_memory, forgotten, paused, graph_launches, findings_dropped, damaged;
 }

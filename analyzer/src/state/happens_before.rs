@@ -11,6 +11,7 @@ use trace::{Epoch, Op, StreamId, ThreadId};
 /// The engine of one process.
 pub struct Ordering {
     engine: Engine,
+    options: Options,
     latent: bool,
 }
 
@@ -24,7 +25,28 @@ impl Ordering {
         // XLA reuses host buffers from host functions, and other programs fulfil promises there.
         options.host_functions_signal = true;
         options.host_threads = host_threads;
-        Self { engine: Engine::with_options(options), latent }
+        Self { engine: Engine::with_options(options), options, latent }
+    }
+
+    /// How its engine works.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// The kind of the memory at an address, as far as the order knows it.
+    pub fn memory_kind(&self, address: u64) -> Option<trace::MemoryKind> {
+        self.engine.memory_kind(address)
+    }
+
+    /// Time of a stream now.
+    pub fn stream_time(&self, stream: StreamId) -> u64 {
+        self.engine.stream_time(stream)
+    }
+
+    /// The epoch of the op that a stream had last.
+    pub fn stream_epoch(&self, stream: StreamId) -> Epoch {
+        let timeline = self.engine.timeline(stream).unwrap_or_default();
+        Epoch { timeline, time: self.engine.stream_time(stream) }
     }
 
     /// Takes a definition: devices matter to the order.

@@ -7,6 +7,8 @@ use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
+use analyzer::whatif::judge;
+use analyzer::whatif::listing::Listing;
 use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
 use analyzer::{Analysis, AnalysisOptions};
@@ -164,6 +166,8 @@ pub struct Program {
     names: HashMap<&'static str, CallId>,
     ids: u32,
     line: u32,
+    /// The place that the shim gave the next ops.
+    epoch: Epoch,
     /// The records since [`Program::record_on`].
     tape: Option<Vec<Vec<u8>>>,
     /// What may be checked again.
@@ -195,7 +199,7 @@ impl Program {
     pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
-        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None, kept: KeptRecords::bounded(64 << 20) };
+        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, epoch: Epoch::default(), tape: None, kept: KeptRecords::bounded(64 << 20) };
         p.raw(Op::Process {
             pid: 77,
             parent: 1,
@@ -225,6 +229,12 @@ impl Program {
     /// Sets the source line of the next call. The call after it is in the next line.
     pub fn line(&mut self, line: u32) -> &mut Self {
         self.line = line;
+        self
+    }
+
+    /// Sets the place that the shim gave the ops from now on.
+    pub fn at(&mut self, epoch: Epoch) -> &mut Self {
+        self.epoch = epoch;
         self
     }
 
@@ -278,7 +288,7 @@ impl Program {
     /// The program calls `name` at the next line.
     pub fn does(&mut self, name: &'static str, op: Op<'_>) {
         let call = self.call(name);
-        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: self.epoch };
         self.take(Record { origin, op });
         self.line += 1;
     }
@@ -394,6 +404,11 @@ impl Program {
 
     pub fn outcome(&mut self) -> Outcome {
         causes::finish(&mut self.analysis, Some(&mut self.kept), Effort::RECORDED)
+    }
+
+    /// What each synchronisation is needed for.
+    pub fn listing(&mut self) -> Listing {
+        judge::judge(&mut self.analysis, &mut self.kept).expect("all records are kept")
     }
 
     pub fn report(&mut self) -> Report {
