@@ -149,7 +149,7 @@ fn read(path: &str, round: u64) -> usize {
         ..AnalysisOptions::default()
     };
     let (outcomes, _) =
-        recorded::check(path, options, Some(&analyzer::ipc::Across::new(false)), 0, &mut Progress::new(1));
+        recorded::check(path, options, Some(&analyzer::ipc::Across::new(false)), &[], (0, &mut Progress::new(1)));
     let report = Report::merge(outcomes, options.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();

@@ -73,8 +73,8 @@ pub mod replan;
 pub mod report;
 pub mod state;
 pub mod symbols;
-pub mod whatif;
 pub mod tools;
+pub mod whatif;
 
 pub use crate::launches::image_reader::set_cache;
 pub use analysis::{Analysis, AnalysisOptions};

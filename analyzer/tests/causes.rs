@@ -244,3 +244,61 @@ fn a_wait_for_a_value_behind_the_record_blocks_nothing() {
     assert_eq!(causes(&outcome), [("missing-wait", "app.cu:20", "app.cu:30", 1)]);
     mended(&outcome, 1);
 }
+
+/// The program of two racing kernels in lines 20 and 30, with waits that the user wrote down.
+fn with(text: &str) -> (Outcome, String) {
+    let mut p = Program::new();
+    p.add_waits(&analyzer::replan::written::read("w", text).expect("waits"));
+    p.malloc(X, N);
+    let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
+    p.line(20).launch(A, fill, &[X]);
+    p.line(30).launch(B, scale, &[X]);
+    let outcome = p.outcome();
+    let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome.clone()], false));
+    (outcome, closing)
+}
+
+#[test]
+fn waits_that_the_user_wrote_down_order_what_they_name() {
+    for text in ["app.cu:20 -> app.cu:30", "fill -> scale", "app.cu:20 -> host scale"] {
+        let (outcome, closing) = with(text);
+        assert!(outcome.findings.is_empty(), "{text}");
+        assert!(closing.contains(&format!("streamsan: WITH: {text} (w:1): 1 wait added\n")), "{closing}");
+    }
+}
+
+#[test]
+fn waits_that_order_nothing_say_why() {
+    for (text, why) in [
+        ("app.cu:30 -> app.cu:20", "the second place always came before the first"),
+        ("app.cu:21 -> app.cu:30", "nothing was submitted at the first place"),
+        ("app.cu:20 -> app.cu:31", "nothing was submitted at the second place"),
+        ("nobody -> nowhere", "nothing was submitted at either place"),
+    ] {
+        let (outcome, closing) = with(text);
+        assert_eq!(outcome.findings.len(), 1, "{text}");
+        assert!(closing.contains(why), "{text}: {closing}");
+        mended(&outcome, 1);
+    }
+}
+
+#[test]
+fn a_wait_that_would_never_end_is_said_to() {
+    // A waits for a value that B writes behind its launch: B must not wait for A there.
+    let mut p = Program::new();
+    let address = X + (1 << 20);
+    p.add_waits(&analyzer::replan::written::read("w", "app.cu:22 -> app.cu:30").expect("waits"));
+    p.malloc(X, N);
+    p.malloc(address, 64);
+    let wait = Op::WaitValue { stream: A, address, value: 1, width: 4, compare: WaitCompare::Equal };
+    p.line(21).does("cuStreamWaitValue32", wait);
+    p.line(22).go(A, X, &write());
+    p.line(30).go(B, X + N, &read());
+    let value = Op::WriteValue { stream: B, address, value: 1, width: 4, barrier: true };
+    p.line(31).does("cuStreamWriteValue32", value);
+    let outcome = p.outcome();
+    assert_eq!((outcome.with[0].waits, outcome.with[0].blocked), (0, 1));
+    let report = analyzer::Report::merge(vec![outcome], false);
+    let closing = analyzer::report::format::closing::coverage(&report);
+    assert!(closing.contains("a wait there might never end"), "{closing}");
+}

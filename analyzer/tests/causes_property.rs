@@ -78,7 +78,9 @@ fn run(source: &Source, waits: &[(u32, u32)]) -> Outcome {
                     p.line(501).record(event, stream);
                 }
             }
-            Step::Record(event, stream) => p.line(300 + event as u32).record(EventId(event as u32 + 1), STREAMS[stream]),
+            Step::Record(event, stream) => {
+                p.line(300 + event as u32).record(EventId(event as u32 + 1), STREAMS[stream])
+            }
             Step::Wait(event, stream) => p.line(310 + event as u32).wait(STREAMS[stream], EventId(event as u32 + 1)),
             Step::Sync(stream) => p.line(320).sync(STREAMS[stream]),
         }
@@ -117,7 +119,9 @@ proptest! {
             prop_assert!(outcome.causes.iter().any(|cause| cause.fingerprint == finding.cause), "{:?}", finding.identity);
         }
         for cause in &outcome.causes {
-            prop_assert!(outcome.findings.iter().any(|finding| finding.cause == cause.fingerprint));
+            let any = outcome.findings.iter().any(|finding| finding.cause == cause.fingerprint);
+            // A wait may be needed only once the others are there.
+            prop_assert!(any || (cause.tried && check.waits > 1));
         }
     }
 }

@@ -144,7 +144,10 @@ fn text_json_and_page_say_the_same() {
     let all = [p.listing()];
     let text = text::text(&all);
     assert!(text.contains("streamsan: EXCESS: 2 synchronisations at 2 sites in"), "{text}");
-    assert!(text.contains("  #1 cudaStreamWaitEvent, app.cu:14: 1 time\n      without it read-after-write: "), "{text}");
+    assert!(
+        text.contains("  #1 cudaStreamWaitEvent, app.cu:14: 1 time\n      without it read-after-write: "),
+        "{text}"
+    );
     assert!(text.ends_with("1 site can go together (1 synchronisation): #2\n"), "{text}");
     let json = Listing::json(&all, "t.trace");
     let site = |n: usize| &json["processes"][0]["sites"][n];

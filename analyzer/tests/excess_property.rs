@@ -116,8 +116,9 @@ fn line_of(site: &analyzer::whatif::listing::Listed) -> u32 {
 fn agree(steps: &[Step], listing: &Listing) -> Result<(), TestCaseError> {
     let lines: Vec<u32> = listing.sites.iter().map(line_of).collect();
     let here = lines.iter().fold(0, |all, line| all | 1_u32 << line);
-    let fine: Vec<bool> =
-        (0..1_u32 << SITES).map(|set| set & here == set && run(steps, set).analysis.finish().findings.is_empty()).collect();
+    let fine: Vec<bool> = (0..1_u32 << SITES)
+        .map(|set| set & here == set && run(steps, set).analysis.finish().findings.is_empty())
+        .collect();
     let relevant = |line: u32| {
         (0..1_u32 << SITES).any(|set| fine[set as usize] && set & here == set && !fine[(set | 1 << line) as usize])
     };
@@ -131,7 +132,8 @@ fn agree(steps: &[Step], listing: &Listing) -> Result<(), TestCaseError> {
         prop_assert_eq!(site.pair.is_some(), expected == Verdict::Needed);
     }
     let largest = (0..1_u32 << SITES).filter(|set| fine[*set as usize]).map(u32::count_ones).max().unwrap_or(0);
-    let going = listing.sites.iter().zip(&lines).filter(|(site, _)| site.can_go).fold(0, |all, (_, line)| all | 1_u32 << line);
+    let going =
+        listing.sites.iter().zip(&lines).filter(|(site, _)| site.can_go).fold(0, |all, (_, line)| all | 1_u32 << line);
     prop_assert!(fine[going as usize], "the offered set races: {:#?}", listing);
     prop_assert_eq!(going.count_ones(), largest);
     prop_assert!(listing.is_complete);

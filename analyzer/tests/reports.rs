@@ -182,7 +182,7 @@ fn the_same_finding_in_two_processes_is_one() {
     assert_eq!(report.findings[0].count, 2);
     assert!(
         analyzer::report::format::closing::summary(&report)
-            .ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes")
+            .ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes, 1 cause")
     );
 }
 

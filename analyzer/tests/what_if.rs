@@ -53,8 +53,7 @@ fn a_blocking_copy_stays_a_copy() {
         p.malloc(X, 1024);
         let (dst, src) = (Region::linear(X, 1024), Region::linear(PINNED, 1024));
         p.alloc(PINNED, 1024, MemoryKind::PinnedHost);
-        let op =
-            Op::Copy { stream: A, dst, src, dst_space: H2D.0, src_space: H2D.1, asynchronous: false, batch: 0 };
+        let op = Op::Copy { stream: A, dst, src, dst_space: H2D.0, src_space: H2D.1, asynchronous: false, batch: 0 };
         p.does("cudaMemcpy", op);
         p.go(B, X, &[reads(0, WHOLE)]);
         p
@@ -126,7 +125,8 @@ fn synchronising_the_default_stream_still_does() {
 fn per_thread(kind: Option<DefaultStream>) -> Program {
     let mut p = with(kind, &[]);
     p.malloc(X, 1024);
-    let own = |stream| Op::StreamCreate { stream, context: CONTEXT, kind: StreamKind::PerThread, priority: 0, handle: 0 };
+    let own =
+        |stream| Op::StreamCreate { stream, context: CONTEXT, kind: StreamKind::PerThread, priority: 0, handle: 0 };
     p.does("cuStreamQuery", own(PER_THREAD));
     p.does("cuStreamQuery", own(StreamId(10)));
     p.go(PER_THREAD, X, &[writes(0, WHOLE)]);

@@ -103,6 +103,8 @@ table! {
         "check as if the default stream were of this kind [default: as it is]";
     Without "without" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
         "check without a synchronisation: FILE:LINE, function or kind; repeatable";
+    With "with" None, Kind::Files, "", &[Check], Analyzer, Detection,
+        "check the trace with the waits that FILE adds ('a.cu:22 -> a.cu:30'); repeatable";
     OnlyKernel "only-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
         "keep only findings with such a kernel on a side ('*' matches any text)";
     IgnoreKernel "ignore-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,

@@ -32,7 +32,8 @@ impl Analysis {
     /// The records again, with nothing that synchronises: the ops, and the pairs that race then.
     /// Second: accesses that were forgotten for lack of room. `None`: not all records can be had.
     pub(crate) fn steps(&mut self, records: &mut dyn Records) -> Option<(Steps, u64)> {
-        let partly = |known: &crate::detect::coverage::KernelCoverage| known.ranges < known.launches || known.indirect > 0;
+        let partly =
+            |known: &crate::detect::coverage::KernelCoverage| known.ranges < known.launches || known.indirect > 0;
         let unknown: FxHashSet<KernelId> =
             self.kernels.iter().filter(|(_, known)| partly(known)).map(|(kernel, _)| *kernel).collect();
         let mut twin = self.twin(Replan::default());
@@ -130,8 +131,14 @@ impl Analysis {
                 *kind = StreamKind::NonBlocking;
                 assumed.alter(*stream);
             }
-            (&mut Op::StreamCreate { stream, context, kind: StreamKind::Legacy, .. }, Some(DefaultStream::PerThread))
-            | (&mut Op::StreamCreate { stream, context, kind: StreamKind::PerThread, .. }, Some(DefaultStream::Legacy)) => {
+            (
+                &mut Op::StreamCreate { stream, context, kind: StreamKind::Legacy, .. },
+                Some(DefaultStream::PerThread),
+            )
+            | (
+                &mut Op::StreamCreate { stream, context, kind: StreamKind::PerThread, .. },
+                Some(DefaultStream::Legacy),
+            ) => {
                 assumed.change(stream, context);
             }
             (&mut Op::StreamCreate { stream, context, kind: StreamKind::Legacy, .. }, _) => {

@@ -59,11 +59,11 @@ use crate::ipc::Member;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::launches::kernel_code::CodeReader;
 use crate::memory::Allocations;
+use crate::replan::waits::Replan;
 use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::{Identity, number};
 use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
-use crate::replan::waits::Replan;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -384,6 +384,7 @@ impl Analysis {
             withdrawn,
             causes: Vec::new(),
             mended: None,
+            with: Vec::new(),
             hints,
             faults,
             coverage,

@@ -10,6 +10,7 @@ use crate::detect::findings::Findings;
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::replan::site::{OpClass, OpSite};
 use crate::replan::waits::{Join, KeptBlock, Recorded, Replan};
+use crate::replan::written::WrittenWait;
 use crate::state::graphs::Graph;
 use crate::symbols::stacks::RawStacks;
 use trace::{Epoch, EventId, EventMode, FreeKind, ImageId, MemoryKind, Op, Record, StreamId, SyncScope, ThreadId};
@@ -29,6 +30,13 @@ impl Analysis {
     pub(crate) fn replan(&mut self, plan: Replan) {
         self.replan = Some(Box::new(plan));
         self.direct = false;
+    }
+
+    /// Adds waits that the user wrote down. Before the first record.
+    pub fn add_waits(&mut self, waits: &[WrittenWait]) {
+        if !waits.is_empty() {
+            self.replan(Replan::written(waits));
+        }
     }
 
     /// The changes and what became of them.
@@ -64,6 +72,8 @@ impl Analysis {
         twin.release();
         std::mem::swap(&mut twin.names, &mut self.names);
         std::mem::swap(&mut twin.code, &mut self.code);
+        // What the twin repeated is no launch of the program.
+        drop(self.code.counted());
         (std::mem::take(&mut twin.findings), twin.take_replan().unwrap_or_default())
     }
 
@@ -82,11 +92,21 @@ impl Analysis {
                     held.extend((!apart).then_some(block.event));
                     apart
                 });
-                held.into_iter().for_each(|event| self.add_wait(stream, event, thread));
+                for event in held {
+                    // A pool hands such a block out when it has seen the event complete.
+                    match stream.is_none() {
+                        true => drop(self.ordering.apply(&Op::EventReached { event, record: 1 }, thread)),
+                        false => self.add_wait(stream, event, thread),
+                    }
+                }
             }
             _ => {}
         }
         if let Some((site, stream)) = OpSite::of(op, record.origin.stack) {
+            if !plan.written.is_empty() && plan.met.insert(site) {
+                let kernel = self.names.kernel(site.kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name));
+                plan.meet(site, &self.stacks.resolve(site.stack), &kernel);
+            }
             for index in plan.before.get(&site).cloned().unwrap_or_default() {
                 match plan.waits[index].join {
                     Join::Event | Join::Existing if !stream.is_none() => {
@@ -114,12 +134,13 @@ impl Analysis {
                 plan.note_time(stream, recorded.time, epoch.time);
             }
             for index in plan.after.get(&site).cloned().unwrap_or_default() {
+                let blocked = self.ordering.is_blocked(stream);
                 let new = match (plan.waits[index].join, record.op) {
-                    (Join::Existing, Op::EventRecord { event, .. }) => Recorded { stream, event, epoch },
+                    (Join::Existing, Op::EventRecord { event, .. }) => Recorded { stream, event, epoch, blocked },
                     _ => {
                         let event = plan.event_of(index, stream);
                         let op = Op::EventRecord { event, stream, mode: EventMode::Plain };
-                        Recorded { stream, event, epoch: self.ordering.apply(&op, record.origin.thread) }
+                        Recorded { stream, event, epoch: self.ordering.apply(&op, record.origin.thread), blocked }
                     }
                 };
                 plan.note_record(index, new);
@@ -148,30 +169,30 @@ impl Analysis {
         self.ordering.apply(&Op::StreamWait { stream, event, mode: EventMode::Plain }, thread);
     }
 
-    fn wait_on_stream(&mut self, plan: &mut Replan, index: usize, stream: StreamId, thread: ThreadId) {
-        let was_blocked = self.ordering.is_blocked(stream);
-        let mut any = false;
+    /// The records that a wait may take. One that is behind a wait for a value which somebody has
+    /// yet to write is left alone: whoever waited for it might be the one who writes.
+    fn takes(&mut self, plan: &mut Replan, index: usize, stream: StreamId) -> Vec<Recorded> {
         // What the host has seen finish needs no wait.
         let ordering = &self.ordering;
         plan.recorded[index].retain(|r| r.stream == stream || !ordering.host_saw(r.epoch));
-        let streams = plan.recorded[index].iter().filter(|r| r.stream != stream).map(|r| r.event);
-        for event in streams.collect::<Vec<_>>() {
-            self.add_wait(stream, event, thread);
-            any = true;
-        }
+        let mut taken: Vec<Recorded> = plan.recorded[index].iter().filter(|r| r.stream != stream).copied().collect();
+        let before = taken.len();
+        taken.retain(|r| !(r.blocked && self.ordering.is_blocked(r.stream)));
         let applied = &mut plan.applied[index];
-        applied.waits += u64::from(any);
-        applied.idle += u64::from(!any);
-        applied.blocked += u64::from(any && !was_blocked && self.ordering.is_blocked(stream));
+        applied.blocked += u64::from(taken.len() < before);
+        applied.waits += u64::from(!taken.is_empty());
+        applied.idle += u64::from(before == 0);
+        taken
+    }
+
+    fn wait_on_stream(&mut self, plan: &mut Replan, index: usize, stream: StreamId, thread: ThreadId) {
+        for recorded in self.takes(plan, index, stream) {
+            self.add_wait(stream, recorded.event, thread);
+        }
     }
 
     fn wait_on_host(&mut self, plan: &mut Replan, index: usize, thread: ThreadId) {
-        let recorded = std::mem::take(&mut plan.recorded[index]);
-        let applied = &mut plan.applied[index];
-        applied.waits += u64::from(!recorded.is_empty());
-        applied.idle += u64::from(recorded.is_empty());
-        for Recorded { stream, event, .. } in recorded {
-            plan.applied[index].blocked += u64::from(self.ordering.is_blocked(stream));
+        for Recorded { stream, event, .. } in self.takes(plan, index, StreamId::NONE) {
             let (sync, context) = (plan.sync(), trace::ContextId::NONE);
             let begin = Op::SyncBegin { sync, scope: SyncScope::Event, stream, event, context };
             self.ordering.apply(&begin, thread);
@@ -187,7 +208,8 @@ impl Analysis {
             if plan.waits[index].join != Join::KeepAlive {
                 continue;
             }
-            let users: Vec<StreamId> = plan.recorded[index].iter().map(|r| r.stream).collect();
+            let mut users: Vec<StreamId> = plan.recorded[index].iter().map(|r| r.stream).collect();
+            users.retain(|stream| !self.ordering.is_blocked(*stream));
             let applied = &mut plan.applied[index];
             applied.waits += u64::from(!users.is_empty());
             applied.idle += u64::from(users.is_empty());

@@ -42,7 +42,8 @@ impl Api {
     /// The Python interface of these frames. Triton launches on the current stream of PyTorch.
     fn of_python(stack: &[Frame]) -> Self {
         let has = |words: &[&str]| {
-            let named = |text: &Option<String>| text.as_deref().is_some_and(|text| words.iter().any(|w| text.contains(w)));
+            let named =
+                |text: &Option<String>| text.as_deref().is_some_and(|text| words.iter().any(|w| text.contains(w)));
             stack.iter().any(|f| named(&f.file) || named(&f.module))
         };
         match () {
@@ -240,9 +241,10 @@ fn python_lines(api: Api, join: Join, first: &End, then: &End) -> Vec<String> {
         (Api::Jax, _) => vec![format!("jax.block_until_ready(result)  {before}: JAX has no events of its own")],
         (_, Join::KeepAlive) => vec![format!("tensor.record_stream({s})  {before}, where its last reference goes")],
         (_, Join::Host) => vec![format!("{s}.synchronize()  {before}")],
-        (Api::CuPy, _) => {
-            aligned(&[(format!("event = {s}.record()"), after), (format!("{t}.wait_event(event)"), format!("{before}{all}"))])
-        }
+        (Api::CuPy, _) => aligned(&[
+            (format!("event = {s}.record()"), after),
+            (format!("{t}.wait_event(event)"), format!("{before}{all}")),
+        ]),
         (_, Join::Capture) => vec![format!("side.wait_stream(main)  {before}, inside the capture")],
         _ => vec![format!("{t}.wait_stream({s})  {before}{all}")],
     }
@@ -267,9 +269,8 @@ fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, ra
         limit - start,
     );
     let inside = kernels.first().and_then(|access| elaborator.side(access, start).inside);
-    let place = inside.map_or_else(String::new, |i| {
-        format!(", before {}:{}", i.file.rsplit('/').next().unwrap_or_default(), i.line)
-    });
+    let place = inside
+        .map_or_else(String::new, |i| format!(", before {}:{}", i.file.rsplit('/').next().unwrap_or_default(), i.line));
     let line = format!("if (i < {meant}) ...  // in {name}{place}; i is the thread's number in the grid");
     let before = others.first().map_or_else(CausePoint::default, |access| {
         let (site, stream) = (OpSite::of_access(access), access.site.stream);

@@ -37,7 +37,7 @@ use crate::Analysis;
 use crate::detect::confidence::Confidence;
 use crate::detect::findings::RawFinding;
 use crate::replan::records::Records;
-use crate::report::cause::{RootCause, SetCheck};
+use crate::report::cause::{GivenWait, RootCause, SetCheck};
 use crate::report::fingerprint::Identity;
 use crate::report::model::Outcome;
 
@@ -58,6 +58,12 @@ pub const KEPT_LIVE: usize = 64 << 20;
 /// Ends an analysis: its outcome with the causes of its findings.
 pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort: Effort) -> Outcome {
     let mut outcome = analysis.finish();
+    // What the user has added stays in every trial.
+    let given = analysis.take_replan().map_or_else(Vec::new, |plan| {
+        let texts = plan.written.iter().zip(&plan.applied);
+        outcome.with = texts.map(|(wait, applied)| GivenWait::of(&wait.text, &wait.place, applied)).collect();
+        plan.waits
+    });
     let reported = std::mem::take(&mut analysis.reported);
     let pedantic = analysis.is_pedantic();
     let worthy: Vec<(RawFinding, Identity)> = reported
@@ -73,7 +79,7 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
     }
     let raws: Vec<RawFinding> = worthy.iter().map(|(raw, _)| raw.clone()).collect();
     let found = match records {
-        Some(records) => search::search(analysis, records, &raws, pedantic, effort),
+        Some(records) => search::search(analysis, records, &raws, given, (pedantic, effort)),
         None => Err("the operations of the run were more than are kept".to_string()),
     };
     let found = match found {
@@ -95,7 +101,8 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
             finding.cause.clone_from(&cause.fingerprint);
         }
     }
-    causes.retain(|cause| outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
+    // A wait that is needed only once the others are there has no finding of its own yet.
+    causes.retain(|cause| cause.tried || outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
     outcome.causes = causes;
     let identities = |wanted: &dyn Fn(usize) -> bool| {
         let mut list: Vec<Identity> = Vec::new();

@@ -52,7 +52,11 @@ pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<O
         }
         let each = len / total;
         let rest = k.end - o.start;
-        (rest < block * each && total > block)
-            .then_some(Overrun { later, bytes: (k.start, o.start, k.end), each, threads: (total, block) })
+        (rest < block * each && total > block).then_some(Overrun {
+            later,
+            bytes: (k.start, o.start, k.end),
+            each,
+            threads: (total, block),
+        })
     })
 }

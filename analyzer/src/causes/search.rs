@@ -69,6 +69,8 @@ struct Search<'a> {
     analysis: &'a mut Analysis,
     records: &'a mut dyn Records,
     pedantic: bool,
+    /// Waits that the user has added.
+    given: Vec<AddedWait>,
     /// Ops that may still be fed.
     left: u64,
     ops: u64,
@@ -123,7 +125,8 @@ impl Search<'_> {
     fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
         self.left = self.left.checked_sub(self.ops.max(1))?;
         let sites = self.groups.keys().copied().collect();
-        let plan = Replan::new(waits.to_vec()).noting(Trial::of(sites));
+        let all = self.given.iter().chain(waits).cloned().collect();
+        let plan = Replan::new(all).noting(Trial::of(sites));
         rerun(self.analysis, self.records, plan).map(|mut pass| {
             let pedantic = self.pedantic;
             pass.findings.retain(|raw| !raw.race.latent && is_worthy(raw, pedantic));
@@ -193,7 +196,9 @@ impl Search<'_> {
             }
         }
         let (races, positions) = (self.occurrences(trial, &open), self.positions(trial));
-        waits.extend(cover::cover(&races, &positions).into_iter().map(|(first, then)| self.wait(Join::Event, first, then)));
+        waits.extend(
+            cover::cover(&races, &positions).into_iter().map(|(first, then)| self.wait(Join::Event, first, then)),
+        );
         // Races that were found too often to be kept.
         for pair in open {
             if let Asked::Wait(Join::Event, first, then) = self.racing[pair].asked
@@ -239,9 +244,10 @@ impl Search<'_> {
         for race in covered {
             let waits = positions.get(&(then, race.then.2))?;
             let wait = *waits[..waits.partition_point(|at| *at <= race.then.1)].last()?;
-            let between = trial.records.iter().filter(|(at, _, stream, _)| {
-                *stream == race.first.2 && *at > race.first.1 && *at < wait
-            });
+            let between = trial
+                .records
+                .iter()
+                .filter(|(at, _, stream, _)| *stream == race.first.2 && *at > race.first.1 && *at < wait);
             let sites: Vec<OpSite> = between.map(|(_, site, ..)| *site).collect();
             found = Some(match found {
                 None => sites,
@@ -258,8 +264,8 @@ pub fn search(
     analysis: &mut Analysis,
     records: &mut dyn Records,
     findings: &[RawFinding],
-    pedantic: bool,
-    effort: Effort,
+    given: Vec<AddedWait>,
+    (pedantic, effort): (bool, Effort),
 ) -> Result<Found, String> {
     const TOO_LONG: &str = "the run has too many operations to be checked again";
     let ops = analysis.coverage.ops;
@@ -267,6 +273,7 @@ pub fn search(
         analysis,
         records,
         pedantic,
+        given,
         left: effort.0,
         ops,
         groups: FxHashMap::default(),
@@ -399,7 +406,12 @@ fn causes<'a>(
             }
         };
         let both = waits.iter().position(|wait| needs(wait) && by_place(wait));
-        both.or_else(|| waits.iter().position(by_place)).or_else(|| waits.iter().position(needs))
+        // Several waits may order it only together: one that touches its places stands for them.
+        let touches = |wait: &AddedWait| wait.before == own.before || wait.after == own.after;
+        both.or_else(|| waits.iter().position(by_place))
+            .or_else(|| waits.iter().position(needs))
+            .or_else(|| waits.iter().position(touches))
+            .or_else(|| (!waits.is_empty()).then_some(0))
     };
     findings.iter().map(of).collect()
 }

@@ -7,6 +7,7 @@ use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
 use crate::options::Options;
 use crate::output::StandardOutput;
+use crate::replan::written::{self, WrittenWait};
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
@@ -31,6 +32,10 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         Ok(gate) => gate,
         Err(code) => return code,
     };
+    let with = match written(&options) {
+        Ok(with) => with,
+        Err(error) => return wrong(&error),
+    };
     let options = &options;
     let size = |file: &String| std::fs::metadata(file).map_or(0, |m| m.len());
     let mut progress = Progress::new(files.iter().map(size).sum());
@@ -41,8 +46,8 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
             file,
             analysis_options(options),
             Some(&across).filter(|_| !options.host_threads),
-            done,
-            &mut progress,
+            &with,
+            (done, &mut progress),
         );
         done += size(file);
         if files.len() > 1 {
@@ -68,4 +73,14 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     let (report, printed) = report(outcomes, &gate, options, Vec::new());
     let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
+}
+
+/// The waits of the files that `--with` names. The error is a line for the user.
+fn written(options: &Options) -> Result<Vec<WrittenWait>, String> {
+    let mut waits = Vec::new();
+    for file in &options.with {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        waits.extend(written::read(file, &text)?);
+    }
+    Ok(waits)
 }

@@ -60,7 +60,7 @@ fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]
     crate::set_cache(options.cache.as_deref());
     crate::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
     // A baseline may be written anew, for it is read before.
-    let more = options.suppressions.iter().chain(&options.exact.learned).cloned();
+    let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
     let inputs: Vec<String> = inputs.iter().cloned().chain(more).collect();
     output::expand_all(options, pid, out, &inputs)?;
     let gate = Gate::open(options)?;

@@ -2,13 +2,13 @@
 
 use super::arguments::Given;
 use super::common::{analysis_options, prepare, print, readable, unreadable};
+use crate::exit_code;
 use crate::ingest::{progress::Progress, recorded};
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::replan::records::FileRecords;
 use crate::whatif::listing::Listing;
 use crate::whatif::{judge, page, text};
-use crate::exit_code;
 
 /// List the synchronisations of a trace: needed, or ordering nothing
 #[derive(clap::Args, Debug)]
@@ -30,7 +30,7 @@ pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
         return code;
     }
     let mut progress = Progress::new(std::fs::metadata(file).map_or(0, |m| m.len()));
-    let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, 0, &mut progress);
+    let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, &[], (0, &mut progress));
     drop(progress);
     let mut all: Vec<Listing> = Vec::new();
     let mut fine = true;

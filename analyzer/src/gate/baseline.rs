@@ -6,12 +6,13 @@
 use crate::report::call_site::site;
 use crate::report::model::{Finding, Side};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The known fingerprints, and whether each has occurred in this run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Baseline {
     known: BTreeMap<String, bool>,
+    causes: BTreeSet<String>,
 }
 
 impl Baseline {
@@ -21,14 +22,22 @@ impl Baseline {
         let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
         let fingerprint = |f: &Value| f["fingerprint"].as_str().map(|text| (text.to_string(), false));
         // A report that was itself compared with a baseline lists its known findings separately.
-        let aside = value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
-        let known: Option<BTreeMap<_, _>> = findings.iter().chain(aside).map(fingerprint).collect();
-        Ok(Self { known: known.ok_or("this is no baseline: a finding has no fingerprint")? })
+        let aside = || value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
+        let known: Option<BTreeMap<_, _>> = findings.iter().chain(aside()).map(fingerprint).collect();
+        // A baseline of an earlier version, or a report of one, names no causes.
+        let listed = findings.iter().chain(aside()).filter_map(|f| f["cause"].as_str());
+        let causes = listed.filter(|cause| !cause.is_empty()).map(str::to_string).collect();
+        Ok(Self { causes, known: known.ok_or("this is no baseline: a finding has no fingerprint")? })
     }
 
     /// Whether a finding is known. Remembers that it has occurred.
     pub fn knows(&mut self, fingerprint: &str) -> bool {
         self.known.get_mut(fingerprint).map(|seen| *seen = true).is_some()
+    }
+
+    /// Whether a finding has a known cause: another pair of sites that the same wait would order.
+    pub fn knows_cause(&self, cause: &str) -> bool {
+        self.causes.contains(cause)
     }
 
     /// Number of known findings that have not occurred.
@@ -48,6 +57,7 @@ pub fn write<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     for f in findings {
         let entry = json!({
             "fingerprint": f.fingerprint,
+            "cause": f.cause,
             "hazard": f.hazard.name(),
             "confidence": f.confidence.name(),
             "access": side(&f.access),

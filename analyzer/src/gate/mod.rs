@@ -64,7 +64,8 @@ impl Gate {
         for finding in &mut report.findings {
             let index = suppressions.iter().position(|s| s.covers(finding));
             // Checked in any case: a suppressed finding of the baseline has not gone away.
-            let known = baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint));
+            let known =
+                baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint) || b.knows_cause(&finding.cause));
             finding.standing = match index {
                 Some(index) => {
                     suppressions[index].findings += 1;

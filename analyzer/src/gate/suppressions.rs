@@ -10,6 +10,7 @@
 //! race_top:^launch_all   the innermost frame of either stack only
 //! kernel:scale<*>        kernel:, stream:, function:, file:, module: look at one thing
 //! fingerprint:85943be02c0869e1
+//! cause:36e2e934eb3df169 all findings of a cause
 //! ```
 
 use super::pattern::Pattern;
@@ -26,9 +27,10 @@ enum Field {
     File,
     Module,
     Fingerprint,
+    Cause,
 }
 
-const FIELDS: [(&str, Field); 8] = [
+const FIELDS: [(&str, Field); 9] = [
     ("race", Field::Any),
     ("race_top", Field::Top),
     ("kernel", Field::Kernel),
@@ -37,6 +39,7 @@ const FIELDS: [(&str, Field); 8] = [
     ("file", Field::File),
     ("module", Field::Module),
     ("fingerprint", Field::Fingerprint),
+    ("cause", Field::Cause),
 ];
 
 /// Further kinds of ThreadSanitizer, which are ignored: one file may serve both tools.
@@ -92,6 +95,9 @@ impl Suppression {
         if self.field == Field::Fingerprint {
             return self.pattern.matches(&finding.fingerprint);
         }
+        if self.field == Field::Cause {
+            return self.pattern.matches(&finding.cause);
+        }
         [&finding.access, &finding.previous].into_iter().any(|side| self.covers_side(side))
     }
 
@@ -108,7 +114,7 @@ impl Suppression {
             Field::Function => frames.any(|f| is(&f.function)),
             Field::File => frames.any(|f| named(&f.file)),
             Field::Module => frames.any(|f| named(&f.module)),
-            Field::Fingerprint => false,
+            Field::Fingerprint | Field::Cause => false,
         }
     }
 }
@@ -136,7 +142,7 @@ pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
             at(&f.previous),
             f.fingerprint
         ));
-        let mut wider: Vec<String> = Vec::new();
+        let mut wider: Vec<String> = vec![format!("# cause:{}", f.cause)];
         for side in [&f.access, &f.previous] {
             if let Some(kernel) = &side.kernel {
                 wider.push(format!("# kernel:^{kernel}$"));

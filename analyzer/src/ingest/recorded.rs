@@ -17,6 +17,7 @@ use crate::causes::{self, Effort};
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
 use crate::replan::records::FileRecords;
+use crate::replan::written::WrittenWait;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
 use crate::{Analysis, AnalysisOptions};
@@ -36,6 +37,13 @@ fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
     if let Some(across) = across {
         analysis.join(across.join());
     }
+    analysis
+}
+
+/// The same, with waits that the user wrote down.
+fn replanned(options: AnalysisOptions, across: Option<&Across>, with: &[WrittenWait]) -> Analysis {
+    let mut analysis = joined(options, across);
+    analysis.add_waits(with);
     analysis
 }
 
@@ -67,16 +75,16 @@ fn is_trace(path: &Path) -> bool {
 }
 
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has
-/// seen. Returns an outcome for each process, and why reading stopped early, if it did. `done` and
+/// seen. `with`: waits to add. Returns an outcome for each process, and why reading stopped early, if it did. `done` and
 /// `progress`: the bytes of other files read before, and the progress line.
 pub fn check(
     path: &str,
     options: AnalysisOptions,
     across: Option<&Across>,
-    done: u64,
-    progress: &mut Progress,
+    with: &[WrittenWait],
+    (done, progress): (u64, &mut Progress),
 ) -> (Vec<Outcome>, Option<FileError>) {
-    let (mut processes, error) = analysed(path, options, across, done, progress);
+    let (mut processes, error) = analysed(path, options, across, with, (done, progress));
     let ended = processes.iter_mut().map(|(process, analysis)| {
         let mut records = FileRecords { path: path.to_string(), process: *process };
         causes::finish(analysis, Some(&mut records), Effort::RECORDED)
@@ -89,16 +97,16 @@ pub fn analysed(
     path: &str,
     options: AnalysisOptions,
     across: Option<&Across>,
-    done: u64,
-    progress: &mut Progress,
+    with: &[WrittenWait],
+    (done, progress): (u64, &mut Progress),
 ) -> (BTreeMap<u32, Analysis>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     each_late(path, |process, op| {
-        processes.entry(process).or_insert_with(|| joined(options, across)).define_late(op);
+        processes.entry(process).or_insert_with(|| replanned(options, across, with)).define_late(op);
     });
     let error = each_frame(path, |frame| {
         if frame.process & LATE == 0 {
-            let analysis = processes.entry(frame.process).or_insert_with(|| joined(options, across));
+            let analysis = processes.entry(frame.process).or_insert_with(|| replanned(options, across, with));
             crate::ingest::prefetch::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);

@@ -12,9 +12,9 @@ pub mod nearest;
 
 pub use filters::Filters;
 
+use crate::whatif::assumed::{Assumptions, DefaultStream};
 use options::{Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
-use crate::whatif::assumed::{Assumptions, DefaultStream};
 use std::path::Path;
 
 /// The weakest finding that fails a run.
@@ -107,6 +107,8 @@ pub struct Options {
     pub fail_on: Option<FailOn>,
     /// Suppression files.
     pub suppressions: Vec<String>,
+    /// Files with waits to add to a recorded order.
+    pub with: Vec<String>,
     /// Where to write suppressions for what fails this run.
     pub gen_suppressions: Option<String>,
     /// The baseline: what is in it fails no run.
@@ -232,6 +234,7 @@ impl Default for Options {
             output: None,
             fail_on: None,
             suppressions: Vec::new(),
+            with: Vec::new(),
             gen_suppressions: None,
             baseline: None,
             write_baseline: None,
@@ -325,6 +328,7 @@ impl Options {
                 self.fail_on = Some(fail_on);
             }
             Id::Suppressions => self.suppressions.extend(text),
+            Id::With => self.with.extend(text),
             Id::GenSuppressions => self.gen_suppressions = text,
             Id::Baseline => self.baseline = text,
             Id::WriteBaseline => self.write_baseline = text,

@@ -11,11 +11,12 @@
 //! same in every pass over a trace.
 //!
 //! The files in the order of use: `site`, `waits` and `trial` are data that the analysis knows
-//! ([`crate::analysis`], file `replanned`). `records` are kept or read again, and `rerun` feeds
-//! them to a new analysis.
+//! ([`crate::analysis`], file `replanned`). `written` reads waits of a file. `records` are kept or
+//! read again, and `rerun` feeds them to a new analysis.
 
 pub mod records;
 pub mod rerun;
 pub mod site;
 pub mod trial;
 pub mod waits;
+pub mod written;

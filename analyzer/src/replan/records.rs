@@ -32,8 +32,7 @@ impl KeptRecords {
     /// Keeps a record, unless it is a definition. Beyond the bound everything is given up.
     #[inline]
     pub fn keep(&mut self, record: &[u8]) {
-        let is_definition =
-            record.first_chunk().is_none_or(|tag| u16::from_le_bytes(*tag) < trace::op::FIRST_OP);
+        let is_definition = record.first_chunk().is_none_or(|tag| u16::from_le_bytes(*tag) < trace::op::FIRST_OP);
         if is_definition || self.overflown {
             return;
         }

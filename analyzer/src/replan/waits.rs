@@ -4,11 +4,13 @@
 //! the times of streams have moved. Does not apply anything: that is
 //! [`crate::analysis`], file `replanned`.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, Op, Record, StreamId};
 
 use super::site::OpSite;
 use super::trial::Trial;
+use super::written::{self, WrittenWait};
+use crate::symbols::frame::Frame;
 
 /// The events of added waits are numbered from here on. The shim counts from 1.
 const FIRST_EVENT: u32 = 0xf000_0000;
@@ -62,6 +64,8 @@ pub(crate) struct Recorded {
     pub stream: StreamId,
     pub event: EventId,
     pub epoch: Epoch,
+    /// Whether it is behind a wait for a value that nobody has been seen to write.
+    pub blocked: bool,
 }
 
 /// A block that a pool must not hand out before this event.
@@ -79,6 +83,9 @@ pub struct Replan {
     pub waits: Vec<AddedWait>,
     /// What became of each.
     pub applied: Vec<Applied>,
+    /// Waits of a file, the first of `waits`, whose sites are found as they come up.
+    pub(crate) written: Vec<WrittenWait>,
+    pub(crate) met: FxHashSet<OpSite>,
     /// What is noted during the pass, if anything is.
     pub trial: Option<Trial>,
     pub(crate) before: FxHashMap<OpSite, Vec<usize>>,
@@ -105,6 +112,20 @@ impl Replan {
         }
         plan.waits = waits;
         plan
+    }
+
+    /// Waits of a file.
+    pub fn written(waits: &[WrittenWait]) -> Self {
+        let empty = waits.iter().map(WrittenWait::empty).collect();
+        Self { written: waits.to_vec(), ..Self::new(empty) }
+    }
+
+    /// Takes in a site that has not come up before.
+    pub(crate) fn meet(&mut self, at: OpSite, stack: &[Frame], kernel: &str) {
+        for (index, after) in written::place(&self.written, &mut self.waits, at, stack, kernel) {
+            let side = if after { &mut self.after } else { &mut self.before };
+            side.entry(at).or_default().push(index);
+        }
     }
 
     /// The same, with notes taken.

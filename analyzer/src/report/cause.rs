@@ -3,9 +3,10 @@
 //! Owns the data, and the cause of a finding that was not tried. [`crate::causes`] makes the
 //! others.
 
+use crate::replan::waits::Applied;
 use crate::report::call_site::site;
-use crate::report::fingerprint::of_cause;
 use crate::report::finding::{Actor, Finding};
+use crate::report::fingerprint::of_cause;
 use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,39 @@ pub struct SetCheck {
     pub skipped: String,
 }
 
+/// A wait that the user wrote down, and what became of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GivenWait {
+    /// As written.
+    pub text: String,
+    /// `FILE:LINE`.
+    pub place: String,
+    /// Times that anything was recorded for it.
+    pub records: u64,
+    /// Times that it made something wait.
+    pub waits: u64,
+    /// Times that there was nothing to wait for yet.
+    pub idle: u64,
+    /// Times that it may never come to an end.
+    pub blocked: u64,
+}
+
+impl GivenWait {
+    /// What became of a wait in one process.
+    pub fn of(text: &str, place: &str, applied: &Applied) -> Self {
+        let Applied { waits, idle, records, blocked } = *applied;
+        Self { text: text.to_string(), place: place.to_string(), records, waits, idle, blocked }
+    }
+
+    /// Takes in what became of it in another process.
+    pub fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.waits += other.waits;
+        self.idle += other.idle;
+        self.blocked += other.blocked;
+    }
+}
+
 impl SetCheck {
     /// Takes in the trial of another process.
     pub fn merge(&mut self, other: &Self) {
@@ -91,7 +125,9 @@ impl RootCause {
     pub fn of(f: &Finding) -> Self {
         let kind = match f.kind {
             "race" if f.access.actor == Actor::Host => "missing-host-wait",
-            "race" if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched => {
+            "race"
+                if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched =>
+            {
                 "missing-graph-edge"
             }
             "race" if f.access.stream.id == f.previous.stream.id => "other",

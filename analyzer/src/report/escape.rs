@@ -7,7 +7,7 @@
 //! markup, which each format does itself. Tables that are looked up by name keep their names.
 
 use crate::detect::coverage::Coverage;
-use crate::report::cause::{CausePoint, MendingLines, RootCause};
+use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause};
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
 };
@@ -109,6 +109,7 @@ disarm! {
     Hint: text, stack, other; kind, count, pid;
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;
+    GivenWait: text, place; records, waits, idle, blocked;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, not_simulated, unread;

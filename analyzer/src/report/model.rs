@@ -4,7 +4,7 @@
 //! findings. Its parts are [`super::finding`], [`super::fault`] and [`super::judgement`]. Does not
 //! print: that is [`crate::report::format`].
 
-pub use crate::report::cause::{CausePoint, MendingLines, RootCause, SetCheck};
+pub use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause, SetCheck};
 pub use crate::report::fault::{Fault, FaultSite, Running};
 pub use crate::report::finding::{
     Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation,
@@ -57,6 +57,8 @@ pub struct Outcome {
     pub causes: Vec<RootCause>,
     /// The trial of the mending waits; `None` without findings.
     pub mended: Option<SetCheck>,
+    /// The waits that the user wrote down.
+    pub with: Vec<GivenWait>,
     /// Its hints, when they were asked for.
     pub hints: Vec<Hint>,
     /// Errors that ended a context.
@@ -84,6 +86,8 @@ pub struct Report {
     pub causes: Vec<RootCause>,
     /// The trial of the mending waits, when one was made.
     pub mended: Option<SetCheck>,
+    /// The waits that the user wrote down.
+    pub with: Vec<GivenWait>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
     /// Errors that ended a context. They fail no run: reporting them is up to the program.
@@ -122,6 +126,12 @@ impl Report {
             report.faults.extend(outcome.faults);
             report.take_causes(outcome.causes);
             report.take_trial(outcome.mended);
+            for given in outcome.with {
+                match report.with.iter_mut().find(|known| known.place == given.place) {
+                    Some(known) => known.merge(&given),
+                    None => report.with.push(given),
+                }
+            }
             for mut finding in outcome.findings {
                 finding.processes = vec![index as u32];
                 finding.occurrences = vec![finding.count];
@@ -166,7 +176,7 @@ impl Report {
         }
         let of = |cause: &RootCause| self.findings.iter().filter(|f| f.cause == cause.fingerprint).count();
         let mut sized: Vec<(usize, RootCause)> = self.causes.iter().map(|cause| (of(cause), cause.clone())).collect();
-        sized.retain(|(findings, _)| *findings > 0);
+        sized.retain(|(findings, cause)| *findings > 0 || cause.tried);
         sized.sort_by_key(|(findings, _)| std::cmp::Reverse(*findings));
         self.causes = sized.into_iter().map(|(_, cause)| cause).collect();
         if let Some(mended) = &mut self.mended {
@@ -201,6 +211,7 @@ impl Report {
         self.faults.disarm();
         self.coverage.disarm();
         self.causes.disarm();
+        self.with.disarm();
     }
 
     /// Findings that are printed: not set aside, and certain enough. Those inside NVIDIA's

@@ -102,9 +102,7 @@ impl Graph {
     /// them, as a wait between the captured streams would. Returns the number of pairs that are
     /// ordered by this.
     pub fn wait_between(&mut self, after: &[OpSite], before: &[OpSite]) -> u64 {
-        let site = |node: &Node| {
-            OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site)
-        };
+        let site = |node: &Node| OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site);
         let sites: Vec<Option<OpSite>> = self.nodes.iter().map(site).collect();
         let all = |wanted: &[OpSite]| -> Vec<u32> {
             let is = |at: &usize| sites[*at].is_some_and(|site| wanted.contains(&site));

@@ -67,7 +67,9 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
         notes.push("parts of the trace are damaged: a need may have been missed".to_owned());
     }
     if !found.is_complete {
-        notes.push("not all sets of sites were tried: there may be a larger one, and more that exclude each other".to_owned());
+        notes.push(
+            "not all sets of sites were tried: there may be a larger one, and more that exclude each other".to_owned(),
+        );
     }
     let process = &outcome.process;
     let program = process.args.first().map_or_else(|| process.name(), |name| harmless(name).into_owned());

@@ -26,7 +26,8 @@ pub fn page(all: &[Listing]) -> String {
             if listing.of(verdict).next().is_none() {
                 continue;
             }
-            let _ = writeln!(out, "<h2>{}</h2>\n<table><tr><th>#<th>Call<th>Times<th>Why<th>Stack</tr>", heading(verdict));
+            let _ =
+                writeln!(out, "<h2>{}</h2>\n<table><tr><th>#<th>Call<th>Times<th>Why<th>Stack</tr>", heading(verdict));
             listing.of(verdict).for_each(|(number, site)| row(&mut out, number, site));
             out.push_str("</table>\n");
         }

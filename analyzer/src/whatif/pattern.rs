@@ -49,7 +49,9 @@ mod tests {
             inlined: false,
             source: None,
         };
-        let is = |word| names(word, SyncKind::StreamSync, ["cudaStreamSynchronize", "cuStreamSynchronize"], &[frame.clone()]);
+        let is = |word| {
+            names(word, SyncKind::StreamSync, ["cudaStreamSynchronize", "cuStreamSynchronize"], &[frame.clone()])
+        };
         for word in ["train.cu:42", "app/train.cu:42", "step", "st*", "cudaStreamSynchronize", "stream-sync"] {
             assert!(is(word), "{word}");
         }

@@ -52,7 +52,8 @@ fn process(out: &mut String, listing: &Listing) {
     for note in &listing.notes {
         let _ = writeln!(out, "Note: {note}");
     }
-    let going: Vec<String> = listing.sites.iter().enumerate().filter(|(_, s)| s.can_go).map(|(n, _)| format!("#{}", n + 1)).collect();
+    let going: Vec<String> =
+        listing.sites.iter().enumerate().filter(|(_, s)| s.can_go).map(|(n, _)| format!("#{}", n + 1)).collect();
     let size = listing.sites.iter().filter(|site| site.can_go).map(|site| site.count).sum();
     let closing = match going.len() {
         0 => "no site can go".to_owned(),

@@ -7,10 +7,10 @@ use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
-use analyzer::whatif::judge;
-use analyzer::whatif::listing::Listing;
 use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
+use analyzer::whatif::judge;
+use analyzer::whatif::listing::Listing;
 use analyzer::{Analysis, AnalysisOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -199,7 +199,16 @@ impl Program {
     pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
-        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, epoch: Epoch::default(), tape: None, kept: KeptRecords::bounded(64 << 20) };
+        let mut p = Self {
+            analysis,
+            kernels,
+            names: HashMap::new(),
+            ids: 100,
+            line: 10,
+            epoch: Epoch::default(),
+            tape: None,
+            kept: KeptRecords::bounded(64 << 20),
+        };
         p.raw(Op::Process {
             pid: 77,
             parent: 1,
@@ -247,10 +256,10 @@ impl Program {
         let mut buffer = vec![0; 1 << 16];
         let len = record.encode(&mut buffer).expect("fits");
         buffer.truncate(len);
+        self.kept.keep(&buffer);
         match &mut self.tape {
             Some(tape) => tape.push(buffer),
             None => {
-                self.kept.keep(&buffer);
                 self.analysis.feed(&Record::decode(&buffer).expect("decodes"));
             }
         }
@@ -400,6 +409,11 @@ impl Program {
             encoding: LineTable::V311,
             lines: &[],
         });
+    }
+
+    /// Waits that the user wrote down.
+    pub fn add_waits(&mut self, waits: &[analyzer::replan::written::WrittenWait]) {
+        self.analysis.add_waits(waits);
     }
 
     pub fn outcome(&mut self) -> Outcome {

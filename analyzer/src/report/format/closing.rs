@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::cause::RootCause;
 use crate::report::format::programs;
 use crate::report::model::{GateStatus, Report};
 use crate::report::words::counted;
@@ -24,6 +25,10 @@ pub fn summary(report: &Report) -> String {
         counted(occurrences, "occurrence", "occurrences"),
         counted(report.processes.len() as u64, "process", "processes"),
     );
+    let causes = report.causes_of(report.failures()).len();
+    if causes > 0 {
+        let _ = write!(line, ", {}", counted(causes as u64, "cause", "causes"));
+    }
     if latent > 0 {
         let _ = write!(line, ", {latent} latent");
     }
@@ -40,6 +45,76 @@ pub fn summary(report: &Report) -> String {
         let _ = write!(line, ", {suppressed} suppressed");
     }
     line
+}
+
+/// What was tried to mend the findings of the run, as a line.
+pub fn trial(report: &Report) -> String {
+    let Some(m) = &report.mended else { return String::new() };
+    if !m.skipped.is_empty() {
+        return format!(
+            "streamsan: NOTE: the mending waits were not tried: {}; record the run (-o FILE) and check the trace\n",
+            m.skipped
+        );
+    }
+    if m.waits == 0 {
+        return String::new();
+    }
+    let is_wait = |cause: &&RootCause| matches!(cause.kind, "missing-wait" | "missing-host-wait");
+    let what =
+        if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
+    let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
+    let findings = counted(m.findings, "finding remains", "findings remain");
+    let mut line = format!("streamsan: TRIED: with {these} {} of {findings}", m.remain);
+    if m.fresh > 0 {
+        let _ = write!(line, " and {} new", counted(m.fresh, "is", "are"));
+    }
+    match m.blocked {
+        0 => line.push_str(", no deadlock, no wait on a later record"),
+        _ => line.push_str(", but a wait may never end, behind a value that is written later"),
+    }
+    if m.waits > 1 && m.smallest {
+        line.push_str("; none of them can be left out");
+    }
+    line.push('\n');
+    line
+}
+
+/// What became of the waits that the user wrote down, a line each.
+fn with(report: &Report) -> String {
+    let mut out = String::new();
+    for w in &report.with {
+        if w.blocked > 0 {
+            let _ = writeln!(
+                out,
+                "streamsan: NOTE: {} ({}): left out {}: a wait there might never end, behind a value that is written later",
+                w.text,
+                w.place,
+                counted(w.blocked, "time", "times")
+            );
+        }
+        let _ = match (w.records, w.waits, w.idle) {
+            (_, 0, 0) if w.blocked > 0 => Ok(()),
+            (_, waits, _) if waits > 0 => {
+                writeln!(out, "streamsan: WITH: {} ({}): {} added", w.text, w.place, counted(waits, "wait", "waits"))
+            }
+            (0, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at either place", w.text, w.place)
+            }
+            (0, ..) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the first place", w.text, w.place)
+            }
+            (_, _, 0) => {
+                writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at the second place", w.text, w.place)
+            }
+            _ => writeln!(
+                out,
+                "streamsan: NOTE: {} ({}): the second place always came before the first, or on the same stream; a wait \
+                 for a later record orders nothing",
+                w.text, w.place
+            ),
+        };
+    }
+    out
 }
 
 /// The findings that the user's files set aside or left out, a line each.
@@ -143,6 +218,7 @@ pub fn coverage(report: &Report) -> String {
         let what = counted(c.paused, "operation was", "operations were");
         let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
     }
+    out.push_str(&with(report));
     out.push_str(&judgement(report));
     out.push_str(&errors(report));
     out

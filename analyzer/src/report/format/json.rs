@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! version, tool
-//! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed,
-//!             known }
-//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing,
+//! summary   { findings, causes, certain, likely, possible, latent, occurrences, processes,
+//!             suppressed, known }
+//! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict, standing,
 //!              count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
@@ -17,6 +17,10 @@
 //!              synchronisation     { facts[], missing, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
+//! causes[]  { fingerprint, kind, missing, after { at, streams[], stack[] }, before (the same),
+//!             mend[] { api, lines[] }, tried, findings[] (fingerprints), occurrences }
+//! with[]    { text, place, records, waits, idle, blocked }    (of check --with)
+//! tried     { waits, findings, remain, fresh, blocked, smallest, skipped } or null
 //! set_aside[] as findings[]: what suppressions and the baseline cover
 //! judgement { fail_on, filters[] { filter, left_out },
 //!             suppressions[] { text, place, findings, occurrences }, baseline_absent }
@@ -38,6 +42,7 @@
 //! by process.
 
 use crate::detect::coverage::KernelCoverage;
+use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
@@ -104,6 +109,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
         "summary": {
             "findings": certain + likely + possible,
+            "causes": report.causes_of(report.failures()).len(),
             "certain": certain,
             "likely": likely,
             "possible": possible,
@@ -114,6 +120,9 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "suppressed": report.set_aside().count() - known,
             "known": known,
         },
+        "causes": report.causes.iter().map(|c| cause(report, c)).collect::<Vec<_>>(),
+        "tried": report.mended.as_ref().map(trial),
+        "with": report.with.iter().map(given).collect::<Vec<_>>(),
         "findings": shown,
         "set_aside": aside,
         "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
@@ -149,6 +158,45 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
         "processes": processes,
         "programs": report.programs.iter().map(program).collect::<Vec<_>>(),
+    })
+}
+
+fn cause(report: &Report, c: &RootCause) -> Value {
+    let point = |p: &CausePoint| json!({ "at": p.at, "streams": p.streams, "stack": stack(&p.stack) });
+    let mine: Vec<&Finding> = report.findings.iter().filter(|f| f.cause == c.fingerprint).collect();
+    json!({
+        "fingerprint": c.fingerprint,
+        "kind": c.kind,
+        "missing": c.missing,
+        "after": point(&c.after),
+        "before": point(&c.before),
+        "mend": c.mend.iter().map(|m| json!({ "api": m.api, "lines": m.lines })).collect::<Vec<_>>(),
+        "tried": c.tried,
+        "findings": mine.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>(),
+        "occurrences": mine.iter().map(|f| f.count).sum::<u64>(),
+    })
+}
+
+fn given(w: &GivenWait) -> Value {
+    json!({
+        "text": w.text,
+        "place": w.place,
+        "records": w.records,
+        "waits": w.waits,
+        "idle": w.idle,
+        "blocked": w.blocked,
+    })
+}
+
+fn trial(t: &SetCheck) -> Value {
+    json!({
+        "waits": t.waits,
+        "findings": t.findings,
+        "remain": t.remain,
+        "fresh": t.fresh,
+        "blocked": t.blocked,
+        "smallest": t.smallest,
+        "skipped": t.skipped,
     })
 }
 
@@ -227,6 +275,7 @@ pub fn finding(f: &Finding) -> Value {
     let s = &f.synchronisation;
     json!({
         "fingerprint": f.fingerprint,
+        "cause": f.cause,
         "hazard": f.hazard.name(),
         "kind": f.kind,
         "host": f.host,

@@ -7,6 +7,7 @@
 
 use super::text;
 use crate::report::call_site::site;
+use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Report};
@@ -36,6 +37,7 @@ fn iso(time: DateTime<Utc>) -> String {
 /// Writes JUnit XML.
 pub struct Junit {
     suite: TestSuite,
+    causes: Vec<RootCause>,
     out: String,
 }
 
@@ -49,7 +51,7 @@ impl Junit {
             suite.extra.insert(name.into(), value.into());
         }
         suite.add_property(Property::new("version", env!("CARGO_PKG_VERSION")));
-        Self { suite, out: String::new() }
+        Self { suite, causes: Vec::new(), out: String::new() }
     }
 
     fn case(&mut self, name: &str, status: TestCaseStatus) {
@@ -67,7 +69,10 @@ impl Junit {
             Verdict::Fails => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(f.hazard.name()).set_message(text::headline(f));
-                status.set_description(text::finding(f, text::Style::default()));
+                let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause);
+                let cause = cause
+                    .map_or_else(String::new, |c| format!("Cause {} ({}): {}\n", c.fingerprint, c.kind, c.missing));
+                status.set_description(format!("{cause}{}", text::finding(f, text::Style::default())));
                 status
             }
             _ => {
@@ -119,7 +124,12 @@ impl Junit {
         } else if self.suite.failures == 0 {
             self.case(ALL, TestCaseStatus::success());
         }
-        self.suite.set_system_out(format!("{}{}", closing::coverage(report), closing::summary(report)));
+        self.suite.set_system_out(format!(
+            "{}{}{}",
+            closing::trial(report),
+            closing::coverage(report),
+            closing::summary(report)
+        ));
         self.suite.set_system_err("");
         let mut all = quick_junit::Report::unnamed();
         all.add_test_suite(self.suite.clone());
@@ -142,7 +152,7 @@ fn without_totals(mut xml: String) -> String {
 impl Reporter for Junit {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(_) => {}
+            Event::Begin(report) => self.causes.clone_from(&report.causes),
             Event::Finding(f, verdict) => self.finding(f, verdict),
             Event::End(report) => self.out = self.whole(report),
         }

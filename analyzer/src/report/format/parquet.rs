@@ -5,6 +5,7 @@
 //! schema. Columns are added, never renamed or removed.
 
 use crate::report::call_site::site_frame;
+use crate::report::cause::RootCause;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Side};
 use crate::state::names::Process;
@@ -26,6 +27,7 @@ struct Row {
     verdict: Verdict,
     process: Arc<Process>,
     count: u64,
+    cause: Arc<RootCause>,
 }
 
 /// How a column gets its value from a row, or from one side of a race.
@@ -86,6 +88,11 @@ const REST: &[(&str, Column<Row>)] = &[
     ("memory_function", Text(|r| r.f.allocation.as_ref().and_then(|m| function(&m.stack)))),
     ("memory_file", Text(|r| r.f.allocation.as_ref().and_then(|m| file(&m.stack)))),
     ("memory_line", Number(|r| r.f.allocation.as_ref().and_then(|m| line(&m.stack)))),
+    ("cause", Text(|r| some(&r.cause.fingerprint))),
+    ("cause_kind", Text(|r| some(r.cause.kind))),
+    ("cause_missing", Text(|r| some(&r.cause.missing))),
+    ("cause_after", Text(|r| some(&r.cause.after.at))),
+    ("cause_before", Text(|r| some(&r.cause.before.at))),
     ("missing", Text(|r| some(&r.f.synchronisation.missing))),
     ("mend_cuda", Text(|r| some(&r.f.synchronisation.cuda.join("\n")))),
     ("mend_torch", Text(|r| some(&r.f.synchronisation.torch.join("\n")))),
@@ -161,12 +168,16 @@ fn standing(standing: GateStatus) -> &'static str {
 pub struct Parquet {
     kept: Vec<(Arc<Finding>, Verdict)>,
     processes: Vec<Arc<Process>>,
+    causes: Vec<Arc<RootCause>>,
 }
 
 impl Reporter for Parquet {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(report) => self.processes = report.processes.iter().cloned().map(Arc::new).collect(),
+            Event::Begin(report) => {
+                self.processes = report.processes.iter().cloned().map(Arc::new).collect();
+                self.causes = report.causes.iter().cloned().map(Arc::new).collect();
+            }
             Event::Finding(finding, verdict) => self.kept.push((Arc::new(finding.clone()), verdict)),
             Event::End(_) => {}
         }
@@ -175,9 +186,16 @@ impl Reporter for Parquet {
     fn finish(&mut self) -> Vec<u8> {
         let mut rows = Vec::new();
         for (f, verdict) in &self.kept {
+            let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause).cloned().unwrap_or_default();
             for (index, count) in f.processes.iter().zip(&f.occurrences) {
                 let Some(process) = self.processes.get(*index as usize) else { continue };
-                rows.push(Row { f: Arc::clone(f), verdict: *verdict, process: Arc::clone(process), count: *count });
+                rows.push(Row {
+                    f: Arc::clone(f),
+                    verdict: *verdict,
+                    process: Arc::clone(process),
+                    count: *count,
+                    cause: Arc::clone(&cause),
+                });
             }
         }
         write(&rows).unwrap_or_else(|error| {

@@ -7,6 +7,7 @@ use super::github::Workspace;
 use super::text;
 use crate::detect::race::Hazard;
 use crate::report::call_site::site_frame;
+use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Inside, Report, Side};
@@ -38,13 +39,14 @@ const MAX_FRAMES: usize = 100;
 pub struct Sarif {
     workspace: Workspace,
     results: Vec<Value>,
+    causes: Vec<RootCause>,
     log: Value,
 }
 
 impl Sarif {
     /// A log with paths relative to this workspace.
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, results: Vec::new(), log: Value::Null }
+        Self { workspace, results: Vec::new(), causes: Vec::new(), log: Value::Null }
     }
 
     fn result(&self, f: &Finding, verdict: Verdict) -> Value {
@@ -64,6 +66,17 @@ impl Sarif {
         for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
             if let Some(inside) = &side.inside {
                 related.push(self.inside(side, inside, related.len() + 1, what));
+            }
+        }
+        // The two places that the missing wait joins, which may be those of other findings.
+        let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause);
+        let ends = cause.map(|c| [(&c.after, "cause: this has to come first"), (&c.before, "cause: this has to wait")]);
+        for (point, what) in ends.into_iter().flatten() {
+            if let Some(frame) = at(&point.stack) {
+                let mut location = self.location(frame);
+                location["id"] = (related.len() + 1).into();
+                location["message"] = json!({ "text": what });
+                related.push(location);
             }
         }
         let mut stacks = vec![
@@ -101,6 +114,9 @@ impl Sarif {
                 "pid": f.pid,
                 "access": f.access.stream.long,
                 "previous": f.previous.stream.long,
+                "cause": f.cause,
+                "causeKind": cause.map(|c| c.kind),
+                "causeText": cause.map(|c| c.missing.as_str()),
             },
         });
         match f.standing {
@@ -225,7 +241,7 @@ impl Sarif {
 impl Reporter for Sarif {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(_) => {}
+            Event::Begin(report) => self.causes.clone_from(&report.causes),
             Event::Finding(f, verdict) => self.results.push(self.result(f, verdict)),
             Event::End(report) => self.log = self.whole(report),
         }

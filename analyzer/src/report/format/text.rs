@@ -5,6 +5,7 @@
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::detect::confidence::Confidence;
+use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs};
@@ -107,6 +108,38 @@ pub fn finding(f: &Finding, style: Style) -> String {
         }
     }
     let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    out
+}
+
+/// The head of a cause, before its findings. A finding that is alone says all of it itself, unless
+/// no wait mends it.
+fn group(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -> String {
+    let mut out = String::new();
+    if findings == 1 && cause.kind != "kernel-range" {
+        return out;
+    }
+    let size = match findings {
+        0 => "shows only when the others are mended".to_string(),
+        _ => format!(
+            "{}, {}",
+            counted(findings, "finding", "findings"),
+            counted(occurrences, "occurrence", "occurrences")
+        ),
+    };
+    let head = format!("streamsan: CAUSE: {} ({size})", cause.kind);
+    let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
+    let _ = writeln!(out, "{}", cause.missing);
+    for mend in &cause.mend {
+        let verb = if cause.kind == "kernel-range" { "mend it" } else { "order all of it" };
+        let _ = writeln!(out, "  This would {verb} ({}):", mend.api);
+        for line in &mend.lines {
+            let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
+        }
+    }
+    let tried = if cause.tried { "yes" } else { "no" };
+    let machine =
+        format!("[streamsan cause={} kind={} findings={findings} tried={tried}]", cause.fingerprint, cause.kind);
+    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
     out
 }
 
@@ -308,7 +341,7 @@ fn machine(f: &Finding) -> String {
     let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
     format!(
         "[streamsan hazard={} confidence={} established={} host={} latent={} access={} stream={} previous={} previous_stream={} \
-         bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={}]",
+         bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={} cause={}]",
         f.hazard.name(),
         f.confidence.name(),
         f.established,
@@ -323,6 +356,7 @@ fn machine(f: &Finding) -> String {
         f.count,
         f.pid,
         f.fingerprint,
+        f.cause,
     )
 }
 
@@ -373,12 +407,23 @@ pub struct Text {
     out: String,
     printed: u64,
     left: u64,
+    /// Causes of what is printed, in the order of the report, each with its findings.
+    groups: Vec<(RootCause, u64, u64, String)>,
 }
 
 impl Text {
     /// A report in this style.
     pub fn new(style: Style, max_findings: u64) -> Self {
-        Self { style, max_findings, told: false, quiet: false, out: String::new(), printed: 0, left: 0 }
+        Self {
+            style,
+            max_findings,
+            told: false,
+            quiet: false,
+            out: String::new(),
+            printed: 0,
+            left: 0,
+            groups: Vec::new(),
+        }
     }
 
     /// A report without the findings, which another reporter prints.
@@ -396,16 +441,37 @@ impl Text {
 impl Reporter for Text {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(report) => self.style.processes |= report.processes.len() > 1,
-            Event::Finding(_, Verdict::SetAside) => {}
-            Event::Finding(f, _) if self.printed < self.max_findings => {
-                self.printed += 1;
-                self.out.push_str(&finding(f, self.style));
+            Event::Begin(report) => {
+                self.style.processes |= report.processes.len() > 1;
+                self.groups = report.causes.iter().map(|cause| (cause.clone(), 0, 0, String::new())).collect();
             }
-            Event::Finding(..) => self.left += 1,
+            Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(f, _) => {
+                let group = self.groups.iter_mut().find(|(cause, ..)| cause.fingerprint == f.cause);
+                let mut unknown = (RootCause::default(), 0, 0, String::new());
+                let (_, findings, occurrences, text) = group.unwrap_or(&mut unknown);
+                *findings += 1;
+                *occurrences += f.count;
+                if self.printed < self.max_findings {
+                    self.printed += 1;
+                    text.push_str(&finding(f, self.style));
+                } else {
+                    self.left += 1;
+                }
+                self.out.push_str(&unknown.3);
+            }
             Event::End(report) => {
+                for (cause, findings, occurrences, text) in std::mem::take(&mut self.groups) {
+                    if !self.told && (findings > 0 || cause.tried) {
+                        self.out.push_str(&group(&cause, (findings, occurrences), self.style));
+                    }
+                    self.out.push_str(&text);
+                }
                 if self.printed > 0 {
                     let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
+                }
+                if self.printed + self.left > 0 {
+                    self.out.push_str(&closing::trial(report));
                 }
                 if self.left > 0 && !self.told {
                     let what = counted(self.left, "finding", "findings");
