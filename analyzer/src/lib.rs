@@ -79,6 +79,7 @@ pub mod report;
 pub mod state;
 pub mod symbols;
 pub mod tools;
+pub mod whatif;
 
 pub use crate::launches::image_reader::set_cache;
 pub use analysis::{Analysis, AnalysisOptions};

@@ -24,12 +24,23 @@ pub enum Command {
     Memory = 64,
     /// Check all programs of a folder.
     Hunt = 128,
+    /// Judge the synchronisations of a trace.
+    Excess = 256,
 }
 
 impl Command {
     /// All of them, in the order of the help.
-    pub const ALL: [Self; 8] =
-        [Self::Run, Self::Hunt, Self::Record, Self::Check, Self::Diff, Self::Explain, Self::Timeline, Self::Memory];
+    pub const ALL: [Self; 9] = [
+        Self::Run,
+        Self::Hunt,
+        Self::Record,
+        Self::Check,
+        Self::Diff,
+        Self::Excess,
+        Self::Explain,
+        Self::Timeline,
+        Self::Memory,
+    ];
 
     /// The word on the command line.
     pub const fn name(self) -> &'static str {
@@ -39,6 +50,7 @@ impl Command {
             Self::Record => "record",
             Self::Check => "check",
             Self::Diff => "diff",
+            Self::Excess => "excess",
             Self::Explain => "explain",
             Self::Timeline => "timeline",
             Self::Memory => "memory",

@@ -2,7 +2,7 @@
 //!
 //! Columns: number, name, letter, type, default, commands, reader, group, help.
 
-use crate::row::Command::{Check, Diff, Explain, Hunt, Memory, Record, Run, Timeline};
+use crate::row::Command::{Check, Diff, Excess, Explain, Hunt, Memory, Record, Run, Timeline};
 use crate::row::{Command, Commands, Group, Kind, Reader, Row};
 
 macro_rules! table {
@@ -45,8 +45,8 @@ const JUDGES: &[Command] = &[Run, Hunt, Check];
 /// Commands that keep a file about the launches of one run.
 const KEEPS: &[Command] = &[Run, Check];
 /// Commands that resolve stacks.
-const RESOLVES: &[Command] = &[Run, Hunt, Record, Check, Timeline, Memory];
-const ALL: &[Command] = &[Run, Hunt, Record, Check, Diff, Explain, Timeline, Memory];
+const RESOLVES: &[Command] = &[Run, Hunt, Record, Check, Excess, Timeline, Memory];
+const ALL: &[Command] = &[Run, Hunt, Record, Check, Diff, Excess, Explain, Timeline, Memory];
 
 table! {
     Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Analyzer, Run,
@@ -73,7 +73,7 @@ table! {
         "write to the trace how often each driver function was called";
     Off "off" None, FLAG, "no", RUNS_ONE, Shim, Run,
         "stay out of the program altogether";
-    Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Hunt, Check, Explain], Analyzer, Run,
+    Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Hunt, Check, Excess, Explain], Analyzer, Run,
         "keep kernel summaries there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
     Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Launcher, Run,
         "read FILE [default: the first streamsan.toml from the working directory upwards]";
@@ -91,16 +91,20 @@ table! {
 
     Pedantic "pedantic" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "count and show weak findings too ('possible')";
-    Policy "policy" None, Kind::Choice(&["observed", "documented"]), "observed", JUDGES, Analyzer, Detection,
+    Policy "policy" None, Kind::Choice(&["observed", "documented"]), "observed", &[Run, Hunt, Check, Excess], Analyzer, Detection,
         "what synchronises: what drivers do, or only what CUDA promises";
     Latent "latent" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also show pairs that only unpromised synchronisation orders; see --fail-on";
     PageableCopies "pageable-copies" None, FLAG, "yes", JUDGES, Analyzer, Detection,
         "take a cudaMemcpy from pageable memory to be over when it returns";
-    HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Hunt, Record, Check], Both, Detection,
+    HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Hunt, Record, Check, Excess], Both, Detection,
         "'threads': order host threads by pthread synchronisation only";
     Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also list what is no race but probably a mistake; hints fail no run";
+    DefaultStream "default-stream" None, Kind::Choice(&["legacy", "per-thread", "non-blocking"]), "", JUDGES, Analyzer, Detection,
+        "check as if the default stream were of this kind [default: as it is]";
+    Without "without" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "check without a synchronisation: FILE:LINE, function or kind; repeatable";
     With "with" None, Kind::Files, "", &[Check], Analyzer, Detection,
         "check the trace with the waits that FILE adds ('a.cu:22 -> a.cu:30'); repeatable";
     OnlyKernel "only-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
@@ -139,11 +143,11 @@ table! {
         "form of the report: in full, one line a finding, annotations, or PyTorch's wording";
     LogFile "log-file" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the report to FILE instead of stderr";
-    Json "json" None, Kind::File, "", &[Run, Hunt, Check, Memory], Analyzer, Output,
-        "write findings, summary and coverage ('memory': allocations) to FILE as JSON";
+    Json "json" None, Kind::File, "", &[Run, Hunt, Check, Excess, Memory], Analyzer, Output,
+        "write findings, summary, coverage ('memory', 'excess': theirs) to FILE as JSON";
     Sarif "sarif" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as SARIF 2.1.0, for code scanning";
-    Html "html" None, Kind::File, "", JUDGES, Analyzer, Output,
+    Html "html" None, Kind::File, "", &[Run, Hunt, Check, Excess], Analyzer, Output,
         "write the report to FILE as one page for a browser";
     Junit "junit" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as JUnit XML, each a failed test";

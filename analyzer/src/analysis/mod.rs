@@ -30,6 +30,7 @@
 //! launch through `submissions::Submissions::launch`, so neither can forget a side effect.
 
 pub(crate) mod alloc_free;
+pub(crate) mod assuming;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
 pub(crate) mod host_access;
@@ -71,6 +72,8 @@ use crate::state::names::Names;
 use crate::state::streams::Streams;
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::Schemas;
+use crate::whatif::assumed::{Assumed, Assumptions};
+use crate::whatif::steps::Steps;
 use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -100,6 +103,8 @@ pub struct AnalysisOptions {
     pub confirm: bool,
     /// Determine which kernels need no measuring.
     pub settle: bool,
+    /// What is assumed of the program, if anything is.
+    pub assumptions: Option<&'static Assumptions>,
 }
 
 impl Default for AnalysisOptions {
@@ -114,6 +119,7 @@ impl Default for AnalysisOptions {
             compare: false,
             confirm: false,
             settle: false,
+            assumptions: None,
         }
     }
 }
@@ -171,6 +177,9 @@ pub struct Analysis {
     shares: bool,
     /// Changes to the order, when it is checked again.
     replan: Option<Box<Replan>>,
+    /// What is assumed of the program, and the ops for trials of other orders.
+    assumed: Option<Box<Assumed>>,
+    steps: Option<Box<Steps>>,
     /// The findings that were reported, as they were before ids became names.
     pub(crate) reported: Vec<(RawFinding, Identity)>,
 }
@@ -207,7 +216,10 @@ impl Analysis {
             paused: false,
             member: None,
             shares: false,
-            replan: None,
+            // Assumptions move the times of streams, which a plan keeps count of.
+            replan: options.assumptions.map(|_| Box::default()),
+            assumed: Self::assumed_by(&options),
+            steps: None,
             reported: Vec::new(),
         }
     }
@@ -243,6 +255,16 @@ impl Analysis {
             self.define(&record.op);
             return;
         }
+        let recorded = record;
+        let (mut assumed, mut ordered) = (*record, None);
+        if self.assumed.is_some() {
+            match self.assume(record) {
+                assuming::Outcome::Applied(record) => assumed = record,
+                assuming::Outcome::Ordered(record, op) => (assumed, ordered) = (record, Some(op)),
+                assuming::Outcome::LeftOut => return self.take_step(recorded, None, false),
+            }
+        }
+        let record = &assumed;
         let translated;
         let record = match &self.replan {
             Some(plan) => {
@@ -252,16 +274,15 @@ impl Analysis {
             }
             None => record,
         };
-        let epoch = match record.op {
-            Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
-                if self.overlaps(stream, kernel) {
-                    self.ordering.apply(&record.op, record.origin.thread)
-                } else {
-                    self.ordering.launch(stream, record.origin.thread)
-                }
-            }
-            _ => self.ordering.apply(&record.op, record.origin.thread),
-        };
+        let (mut epoch, mut overlaps) = (None, false);
+        if let Op::Launch { stream, kernel, flags, .. } = record.op
+            && flags & PROGRAMMATIC_SERIALIZATION != 0
+        {
+            overlaps = self.overlaps(stream, kernel);
+            epoch = (!overlaps).then(|| self.ordering.launch(stream, record.origin.thread));
+        }
+        let op = ordered.as_ref().unwrap_or(&record.op);
+        let epoch = epoch.unwrap_or_else(|| self.ordering.apply(op, record.origin.thread));
         if self.options.hints {
             let view = self.ordering.view(epoch, None);
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
@@ -275,6 +296,9 @@ impl Analysis {
         self.act(&record.op, &record.origin, epoch);
         if self.replan.is_some() {
             self.after_replanned(record, epoch);
+        }
+        if self.steps.is_some() {
+            return self.take_step(recorded, Some(epoch), overlaps);
         }
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if self.shares {
@@ -368,6 +392,7 @@ impl Analysis {
         }
         let unwatched = self.memory.unwatched();
         (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
+        coverage.assumed = self.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         if self.pending.given_up() > 0 {

@@ -58,6 +58,10 @@ impl Analysis {
         if let Some(lessons) = &self.learned {
             twin.learn(std::sync::Arc::clone(&lessons.known));
         }
+        // Its stacks have no names.
+        if let (Some(own), Some(its)) = (&self.assumed, &mut twin.assumed) {
+            its.known.clone_from(&own.known);
+        }
         twin.replan(plan);
         twin
     }

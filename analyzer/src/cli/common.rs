@@ -46,6 +46,7 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
         confirm: options.exact.confirm,
         // Some kernels by name, all, or all beside predictions: then nothing is left out.
         settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
+        assumptions: options.assumptions.clone().keep(),
     }
 }
 

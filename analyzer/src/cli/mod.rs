@@ -14,6 +14,7 @@ mod completions;
 mod coverage;
 mod diff;
 mod dump;
+mod excess;
 mod explain;
 mod hunt;
 mod man;
@@ -64,6 +65,7 @@ enum Command {
     Record(record::RecordArgs),
     Check(check::CheckArgs),
     Diff(diff::DiffArgs),
+    Excess(excess::ExcessArgs),
     Explain(explain::ExplainArgs),
     Timeline(timeline::TimelineArgs),
     Memory(memory::MemoryArgs),
@@ -175,6 +177,7 @@ impl Command {
             Self::Record(_) => Of::Record,
             Self::Check(_) => Of::Check,
             Self::Diff(_) => Of::Diff,
+            Self::Excess(_) => Of::Excess,
             Self::Explain(_) => Of::Explain,
             Self::Timeline(_) => Of::Timeline,
             Self::Memory(_) => Of::Memory,
@@ -195,6 +198,7 @@ impl Command {
             Self::Record(args) => std::mem::take(&mut args.options).any(),
             Self::Check(args) => std::mem::take(&mut args.options).any(),
             Self::Diff(args) => std::mem::take(&mut args.options).any(),
+            Self::Excess(args) => std::mem::take(&mut args.options).any(),
             Self::Explain(args) => std::mem::take(&mut args.options).any(),
             Self::Timeline(args) => std::mem::take(&mut args.options).any(),
             Self::Memory(args) => std::mem::take(&mut args.options).any(),
@@ -250,6 +254,7 @@ pub fn main(args: &[OsString]) -> i32 {
         Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
         Command::Check(args) => check::main(&args, options),
         Command::Diff(args) => diff::main(&args, &options),
+        Command::Excess(args) => excess::main(&args, options),
         Command::Explain(args) => explain::main(&args, &options),
         Command::Timeline(args) => timeline::main(&args, options),
         Command::Memory(args) => memory::main(&args, options),

@@ -57,6 +57,9 @@ pub struct Coverage {
     pub kernels: BTreeMap<String, KernelCoverage>,
     /// The shim switched itself off.
     pub disabled: Vec<String>,
+    /// What was assumed of the program instead of what it did, as lines.
+    #[serde(default)]
+    pub assumed: Vec<String>,
     /// Why the program, or part of it, could not be run on the simulated GPU.
     pub not_simulated: Vec<String>,
     /// Records that could not be read.
@@ -171,6 +174,7 @@ impl Coverage {
             self.kernels.entry(name.clone()).or_default().merge(kernel);
         }
         self.disabled.extend(other.disabled.iter().cloned());
+        self.assumed.extend(other.assumed.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }

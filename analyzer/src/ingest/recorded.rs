@@ -84,6 +84,22 @@ pub fn check(
     with: &[WrittenWait],
     (done, progress): (u64, &mut Progress),
 ) -> (Vec<Outcome>, Option<FileError>) {
+    let (mut processes, error) = analysed(path, options, across, with, (done, progress));
+    let ended = processes.iter_mut().map(|(process, analysis)| {
+        let mut records = FileRecords { path: path.to_string(), process: *process };
+        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
+    });
+    (ended.collect(), error)
+}
+
+/// As [`check`], without its end: the analyses by process.
+pub fn analysed(
+    path: &str,
+    options: AnalysisOptions,
+    across: Option<&Across>,
+    with: &[WrittenWait],
+    (done, progress): (u64, &mut Progress),
+) -> (BTreeMap<u32, Analysis>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     each_late(path, |process, op| {
         processes.entry(process).or_insert_with(|| replanned(options, across, with)).define_late(op);
@@ -97,11 +113,7 @@ pub fn check(
         Ok(())
     })
     .err();
-    let ended = processes.iter_mut().map(|(process, analysis)| {
-        let mut records = FileRecords { path: path.to_string(), process: *process };
-        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
-    });
-    (ended.collect(), error)
+    (processes, error)
 }
 
 /// The records of one process in a trace file.

@@ -12,6 +12,7 @@ pub mod nearest;
 
 pub use filters::Filters;
 
+use crate::whatif::assumed::{Assumptions, DefaultStream};
 use options::{Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
 use std::path::Path;
@@ -140,6 +141,8 @@ pub struct Options {
     pub config: Option<String>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
+    /// What is assumed of the program.
+    pub assumptions: Assumptions,
     /// Exact mode.
     pub exact: ExactOptions,
     /// What the shim acts on; the launcher passes it on.
@@ -250,6 +253,7 @@ impl Default for Options {
             cache: None,
             config: None,
             torch_async: false,
+            assumptions: Assumptions::default(),
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),
         }
@@ -310,6 +314,8 @@ impl Options {
             Id::PageableCopies => self.pageable_copies = on,
             Id::HostOrder => self.host_threads = choice == 1,
             Id::Hints => self.hints = on,
+            Id::DefaultStream => self.assumptions.default_stream = Some(DefaultStream::ALL[choice]),
+            Id::Without => self.assumptions.without.extend(text),
             Id::OnlyKernel => self.filters.only_kernel.extend(text),
             Id::IgnoreKernel => self.filters.ignore_kernel.extend(text),
             Id::OnlyStream => self.filters.only_stream.extend(text),

@@ -425,7 +425,7 @@ fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<
 
 /// The function that the program called: that of CUDA's runtime when the stack shows it, otherwise
 /// the driver's, as in CUDA's documentation.
-fn called(stack: &[Frame], driver: &str) -> String {
+pub(crate) fn called(stack: &[Frame], driver: &str) -> String {
     if let Some(runtime) = stack.first().and_then(crate::symbols::entered_by) {
         return runtime.to_string();
     }

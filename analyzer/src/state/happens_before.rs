@@ -11,14 +11,35 @@ use trace::{Epoch, Op, StreamId, ThreadId};
 /// The engine of one process.
 pub struct Ordering {
     engine: Engine,
+    options: Options,
     latent: bool,
 }
 
 impl Ordering {
     /// The order that these options ask for.
     pub fn new(options: Options) -> Self {
-        let latent = options.latent;
-        Self { engine: Engine::with_options(options), latent }
+        Self { engine: Engine::with_options(options), options, latent: options.latent }
+    }
+
+    /// How its engine works.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// The kind of the memory at an address, as far as the order knows it.
+    pub fn memory_kind(&self, address: u64) -> Option<trace::MemoryKind> {
+        self.engine.memory_kind(address)
+    }
+
+    /// Time of a stream now.
+    pub fn stream_time(&self, stream: StreamId) -> u64 {
+        self.engine.stream_time(stream)
+    }
+
+    /// The epoch of the op that a stream had last.
+    pub fn stream_epoch(&self, stream: StreamId) -> Epoch {
+        let timeline = self.engine.timeline(stream).unwrap_or_default();
+        Epoch { timeline, time: self.engine.stream_time(stream) }
     }
 
     /// Takes a definition: devices matter to the order.

@@ -9,6 +9,8 @@ use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
 use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
+use analyzer::whatif::judge;
+use analyzer::whatif::listing::Listing;
 use analyzer::{Analysis, AnalysisOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -164,6 +166,8 @@ pub struct Program {
     names: HashMap<&'static str, CallId>,
     ids: u32,
     line: u32,
+    /// The place that the shim gave the next ops.
+    epoch: Epoch,
     /// The records since [`Program::record_on`].
     tape: Option<Vec<Vec<u8>>>,
     /// What may be checked again.
@@ -203,6 +207,7 @@ impl Program {
             line: 10,
             tape: None,
             kept: KeptRecords::bounded(64 << 20),
+            epoch: Epoch::default(),
         };
         p.raw(Op::Process {
             pid: 77,
@@ -233,6 +238,12 @@ impl Program {
     /// Sets the source line of the next call. The call after it is in the next line.
     pub fn line(&mut self, line: u32) -> &mut Self {
         self.line = line;
+        self
+    }
+
+    /// Sets the place that the shim gave the ops from now on.
+    pub fn at(&mut self, epoch: Epoch) -> &mut Self {
+        self.epoch = epoch;
         self
     }
 
@@ -286,7 +297,7 @@ impl Program {
     /// The program calls `name` at the next line.
     pub fn does(&mut self, name: &'static str, op: Op<'_>) {
         let call = self.call(name);
-        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: self.epoch };
         self.take(Record { origin, op });
         self.line += 1;
     }
@@ -407,6 +418,11 @@ impl Program {
 
     pub fn outcome(&mut self) -> Outcome {
         causes::finish(&mut self.analysis, Some(&mut self.kept), Effort::RECORDED)
+    }
+
+    /// What each synchronisation is needed for.
+    pub fn listing(&mut self) -> Listing {
+        judge::judge(&mut self.analysis, &mut self.kept).expect("all records are kept")
     }
 
     pub fn report(&mut self) -> Report {

@@ -6,8 +6,20 @@
 use crate::options::nearest::nearest;
 
 /// The commands, in the order of the help.
-pub const NAMES: [&str; 11] =
-    ["run", "hunt", "record", "check", "diff", "explain", "timeline", "memory", "dump", "coverage", "completions"];
+pub const NAMES: [&str; 12] = [
+    "run",
+    "hunt",
+    "record",
+    "check",
+    "diff",
+    "excess",
+    "explain",
+    "timeline",
+    "memory",
+    "dump",
+    "coverage",
+    "completions",
+];
 
 /// The command that a word was perhaps meant to be, for a program that was not found.
 pub fn meant(word: &str) -> Option<String> {

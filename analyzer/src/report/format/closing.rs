@@ -247,6 +247,9 @@ pub fn errors(report: &Report) -> String {
     for why in &c.unread {
         let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
     }
+    for what in &c.assumed {
+        let _ = writeln!(out, "streamsan: WHAT IF: {what}");
+    }
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }

@@ -157,6 +157,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "findings_dropped": c.findings_dropped,
             "damaged_records": c.damaged,
             "disabled": c.disabled,
+            "assumed": c.assumed,
             "unread": c.unread,
             "not_simulated": c.not_simulated,
         },

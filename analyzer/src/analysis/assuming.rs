@@ -1,0 +1,170 @@
+//! The hook for assumptions: a record as it would be if the program synchronised otherwise.
+//!
+//! Owns how an assumption acts on a record. What is assumed is [`crate::whatif::assumed`].
+
+use super::{Analysis, AnalysisOptions};
+use crate::replan::records::Records;
+use crate::replan::waits::Replan;
+use crate::report::elaborate::called;
+use crate::whatif::assumed::{Assumed, DefaultStream, LeftOut};
+use crate::whatif::pattern;
+use crate::whatif::steps::{self, Steps};
+use crate::whatif::sync::{SyncKind, SyncSite, stream_mut, stream_of, unblocked};
+use rustc_hash::FxHashSet;
+use trace::{Epoch, KernelId, Op, Record, StreamKind, SyncScope, TimelineId};
+
+/// What becomes of a record.
+pub(super) enum Outcome<'a> {
+    /// It is as it was, or acts so.
+    Applied(Record<'a>),
+    /// It acts so, and the order gets another op of it.
+    Ordered(Record<'a>, Op<'a>),
+    /// It is left out.
+    LeftOut,
+}
+
+impl Analysis {
+    /// The state of the assumptions of these options.
+    pub(super) fn assumed_by(options: &AnalysisOptions) -> Option<Box<Assumed>> {
+        options.assumptions.map(|assumptions| Box::new(Assumed::new(LeftOut::Named(assumptions))))
+    }
+
+    /// The records again, with nothing that synchronises: the ops, and the pairs that race then.
+    /// Second: accesses that were forgotten for lack of room. `None`: not all records can be had.
+    pub(crate) fn steps(&mut self, records: &mut dyn Records) -> Option<(Steps, u64)> {
+        let partly =
+            |known: &crate::detect::coverage::KernelCoverage| known.ranges < known.launches || known.indirect > 0;
+        let unknown: FxHashSet<KernelId> =
+            self.kernels.iter().filter(|(_, known)| partly(known)).map(|(kernel, _)| *kernel).collect();
+        let mut twin = self.twin(Replan::default());
+        twin.assumed = Some(Box::new(Assumed::new(LeftOut::All)));
+        twin.steps = Some(Box::new(Steps::new(unknown)));
+        let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
+        twin.pending.end();
+        twin.release();
+        let steps = twin.steps.take();
+        let forgotten = twin.memory.forgotten();
+        self.take_back(twin);
+        steps.filter(|_| read).map(|steps| (*steps, forgotten))
+    }
+
+    /// Notes an op for the trials of other orders.
+    #[cold]
+    pub(super) fn take_step(&mut self, record: &Record<'_>, epoch: Option<Epoch>, overlaps: bool) {
+        let Some(mut steps) = self.steps.take() else { return };
+        let ordering = &self.ordering;
+        let epoch = epoch.unwrap_or_else(|| {
+            stream_of(&record.op).map_or(Epoch { timeline: TimelineId::HOST, time: 0 }, |s| ordering.stream_epoch(s))
+        });
+        let memory = |address| ordering.memory_kind(address);
+        let context = steps::Context { epoch, overlaps, policy: self.options.policy, memory: &memory };
+        steps.take(record, &context, &self.races);
+        self.races.clear();
+        self.steps = Some(steps);
+    }
+
+    /// A record under the assumptions.
+    #[cold]
+    pub(super) fn assume<'a>(&mut self, record: &Record<'a>) -> Outcome<'a> {
+        let mut record = *record;
+        if self.assumed.as_ref().is_some_and(|assumed| assumed.default_stream().is_some()) {
+            self.assume_default_stream(&mut record);
+        }
+        let (ordering, policy) = (&self.ordering, self.options.policy);
+        let kind = SyncKind::of(&record.op, policy, |address| ordering.memory_kind(address));
+        match kind {
+            Some(kind) if self.is_left_out(&record, kind) => match unblocked(&record.op) {
+                Some(op) => Outcome::Ordered(record, op),
+                None => {
+                    self.leave_out(&record);
+                    Outcome::LeftOut
+                }
+            },
+            _ => Outcome::Applied(record),
+        }
+    }
+
+    fn is_left_out(&mut self, record: &Record<'_>, kind: SyncKind) -> bool {
+        let Some(assumed) = self.assumed.as_mut() else { return false };
+        let assumptions = match assumed.left_out {
+            LeftOut::All => return true,
+            LeftOut::Named(assumptions) if assumptions.without.is_empty() => return false,
+            LeftOut::Named(assumptions) => assumptions,
+        };
+        let site = SyncSite { stack: record.origin.stack, kind };
+        let (stacks, names) = (&mut self.stacks, &self.names);
+        let word = *assumed.known.entry(site).or_insert_with(|| {
+            let stack = stacks.resolve(site.stack);
+            let driver = names.call(record.origin.call);
+            let call = called(&stack, driver);
+            assumptions.without.iter().position(|word| pattern::names(word, kind, [&call, driver], &stack))
+        });
+        if let Some(count) = word.and_then(|word| assumed.counts.get_mut(word)) {
+            *count += 1;
+        }
+        word.is_some()
+    }
+
+    /// An op that is left out takes no time of its stream. A query of that stream may name the time
+    /// that it had.
+    fn leave_out(&mut self, record: &Record<'_>) {
+        self.coverage.ops += 1;
+        self.submissions.early_free.interrupt(record.origin.thread);
+        let (stream, recorded) = (stream_of(&record.op), record.origin.epoch.time);
+        if let (Op::StreamWait { .. }, Some(stream)) = (record.op, stream) {
+            let now = self.ordering.stream_time(stream);
+            if let Some(plan) = &mut self.replan {
+                plan.note_time(stream, recorded, now);
+            }
+        }
+    }
+
+    /// Ops of default streams go to the streams that are assumed.
+    fn assume_default_stream(&mut self, record: &mut Record<'_>) {
+        let Some(mut assumed) = self.assumed.take() else { return };
+        let thread = record.origin.thread;
+        match (&mut record.op, assumed.default_stream()) {
+            (
+                Op::StreamCreate { stream, kind: kind @ (StreamKind::Legacy | StreamKind::PerThread), .. },
+                Some(DefaultStream::NonBlocking),
+            ) => {
+                *kind = StreamKind::NonBlocking;
+                assumed.alter(*stream);
+            }
+            (
+                &mut Op::StreamCreate { stream, context, kind: StreamKind::Legacy, .. },
+                Some(DefaultStream::PerThread),
+            )
+            | (
+                &mut Op::StreamCreate { stream, context, kind: StreamKind::PerThread, .. },
+                Some(DefaultStream::Legacy),
+            ) => {
+                assumed.change(stream, context);
+            }
+            (&mut Op::StreamCreate { stream, context, kind: StreamKind::Legacy, .. }, _) => {
+                assumed.set_legacy(context, stream);
+            }
+            (&mut Op::StreamDestroy { stream }, _) => assumed.forget(stream),
+            _ => {}
+        }
+        let is_made = matches!(record.op, Op::StreamCreate { .. });
+        let stream = stream_of(&record.op).filter(|_| !is_made);
+        stream.into_iter().for_each(|stream| assumed.count(stream));
+        if let Some((stand_in, context)) = stream.and_then(|stream| assumed.stand_in(stream, thread)) {
+            let per_thread = assumed.default_stream() == Some(DefaultStream::PerThread);
+            let kind = if per_thread { StreamKind::PerThread } else { StreamKind::Legacy };
+            if let Some(context) = context {
+                let op = Op::StreamCreate { stream: stand_in, context, kind, priority: 0, handle: 0 };
+                self.apply(&Record { origin: record.origin, op });
+            }
+            if let Some(stream) = stream_mut(&mut record.op) {
+                *stream = stand_in;
+            }
+            if let Op::SyncBegin { scope: scope @ (SyncScope::Legacy | SyncScope::Stream), .. } = &mut record.op {
+                *scope = if per_thread { SyncScope::Stream } else { SyncScope::Legacy };
+            }
+            assumed.moved += 1;
+        }
+        self.assumed = Some(assumed);
+    }
+}

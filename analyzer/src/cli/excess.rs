@@ -1,0 +1,64 @@
+//! `streamsan excess`: what the synchronisations of a trace are needed for.
+
+use super::arguments::Given;
+use super::common::{analysis_options, prepare, print, readable, unreadable};
+use crate::exit_code;
+use crate::ingest::{progress::Progress, recorded};
+use crate::options::Options;
+use crate::output::{self, StandardOutput};
+use crate::ingest::recorded::FileRecords;
+use crate::whatif::listing::Listing;
+use crate::whatif::{judge, page, text};
+
+/// List the synchronisations of a trace: needed, or ordering nothing
+#[derive(clap::Args, Debug)]
+pub struct ExcessArgs {
+    /// A trace
+    #[arg(value_name = "FILE", required = true)]
+    file: String,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Excess as u16 }>,
+}
+
+/// Reads the trace and judges what synchronises.
+pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
+    let file = &args.file;
+    let inputs = std::slice::from_ref(file);
+    if let Err(code) =
+        readable(file).and_then(|()| prepare(&mut options, std::process::id(), StandardOutput::Free, inputs))
+    {
+        return code;
+    }
+    let mut progress = Progress::new(std::fs::metadata(file).map_or(0, |m| m.len()));
+    let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, &[], (0, &mut progress));
+    drop(progress);
+    let mut all: Vec<Listing> = Vec::new();
+    let mut fine = true;
+    for (process, analysis) in &mut processes {
+        let mut records = FileRecords { path: file.clone(), process: *process };
+        match judge::judge(analysis, &mut records) {
+            Some(listing) => all.push(listing),
+            None => {
+                eprintln!("streamsan: {file} can not be read again");
+                fine = false;
+            }
+        }
+    }
+    let mut taken = false;
+    let json = || format!("{:#}\n", Listing::json(&all, file));
+    for (path, bytes) in [(&options.json, &json as &dyn Fn() -> String), (&options.html, &|| page::page(&all))] {
+        let Some(path) = path else { continue };
+        taken |= path == output::STANDARD;
+        if let Err(error) = output::write(path, bytes().as_bytes()) {
+            eprintln!("streamsan: {path} can not be written: {error}");
+            fine = false;
+        }
+    }
+    if !taken {
+        print(&text::text(&all));
+    }
+    match unreadable(file, error) {
+        exit_code::CLEAN if !fine => exit_code::INTERNAL,
+        code => code,
+    }
+}

@@ -1,0 +1,200 @@
+//! The verdict on every synchronisation of a process.
+//!
+//! Owns the way from a finished analysis to the listing. The order of each trial is
+//! [`super::trial`], the sets are [`super::search`].
+
+use crate::Analysis;
+use crate::replan::records::Records;
+use crate::report::call_site;
+use crate::report::elaborate::{called, elaborator};
+use crate::report::escape::harmless;
+use crate::whatif::listing::{End, Listed, Listing, Ordered, Verdict};
+use crate::whatif::needs::{self, Need, Why};
+use crate::whatif::search;
+use crate::whatif::steps::{Steps, marks};
+use crate::whatif::trial::Trial;
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use trace::Op;
+
+/// Trials of sets of sites.
+const TRIALS: usize = 300;
+/// Steps of all trials of sets: longer traces get fewer.
+const TRIAL_STEPS: usize = 300_000_000;
+/// Kernels that are named for one verdict.
+const NAMED: usize = 6;
+
+/// Judges the synchronisations of the process whose records `first` has been fed. Ends `first`.
+/// `None`: not all records can be had.
+pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing> {
+    let outcome = first.finish();
+    let (steps, forgotten) = first.steps(records)?;
+    let devices = first.names.devices();
+    let trial = Trial { steps: &steps, options: first.ordering.options(), devices: &devices };
+    let (needs, unordered) = needs::find(&steps, &trial);
+    let (mut sites, of_place) = sites(first, &steps);
+    let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
+    let free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    let budget = TRIALS.min(TRIAL_STEPS / steps.steps.len().max(1));
+    let found = search::search(&free, budget, &mut |set| {
+        trial.violated(&needs, &|place| set.binary_search(&of_place[place as usize]).is_ok()).is_empty()
+    });
+    for (site, violated) in sites.iter_mut().zip(&alone) {
+        weigh(first, &steps, site, violated.iter().map(|need| needs[*need as usize]).collect());
+    }
+    for conflict in &found.conflicts {
+        for site in conflict {
+            let listed = &mut sites[*site as usize];
+            listed.verdict = Verdict::Together;
+            if listed.partners.is_empty() || listed.partners.len() + 1 > conflict.len() {
+                listed.partners = conflict.iter().filter(|other| *other != site).map(|at| *at as usize).collect();
+            }
+        }
+    }
+    found.largest.iter().for_each(|site| sites[*site as usize].can_go = true);
+    let mut notes = Vec::new();
+    if !outcome.findings.is_empty() || unordered > 0 {
+        notes.push("the run has races as it is: a pair that races anyway says nothing of a synchronisation".to_owned());
+    }
+    if forgotten > 0 {
+        notes.push(format!("{forgotten} accesses were forgotten for lack of room: a need may have been missed"));
+    }
+    if steps.is_cut {
+        notes.push("the trace is too long: only its beginning was looked at".to_owned());
+    }
+    if outcome.coverage.damaged > 0 {
+        notes.push("parts of the trace are damaged: a need may have been missed".to_owned());
+    }
+    if !found.is_complete {
+        notes.push(
+            "not all sets of sites were tried: there may be a larger one, and more that exclude each other".to_owned(),
+        );
+    }
+    let process = &outcome.process;
+    let program = process.args.first().map_or_else(|| process.name(), |name| harmless(name).into_owned());
+    Some(Listing {
+        process: program,
+        pid: process.pid,
+        sites,
+        ops: steps.steps.len() as u64,
+        findings: outcome.findings.len() as u64,
+        is_complete: found.is_complete,
+        notes,
+    })
+}
+
+/// The places of a trace by what a reader sees of them. Second: the site of each place.
+fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
+    let mut sites: Vec<Listed> = Vec::new();
+    let mut known: FxHashMap<(&str, String, Vec<String>), u32> = FxHashMap::default();
+    let of_place = steps.places.iter().map(|place| {
+        let frames = first.stacks.resolve(place.site.stack);
+        let call = called(&frames, first.names.call(place.call));
+        let stack: Vec<String> = frames
+            .iter()
+            .map(|frame| {
+                let at = frame.place().map_or_else(String::new, |at| format!("  {at}"));
+                harmless(&format!("{}{at}", frame.function)).into_owned()
+            })
+            .collect();
+        let kind = place.site.kind.word();
+        let number = *known.entry((kind, call.clone(), stack.clone())).or_insert_with(|| {
+            let at = call_site::site(&frames).unwrap_or_default();
+            sites.push(Listed {
+                call: harmless(&call).into_owned(),
+                kind,
+                at: harmless(&at).into_owned(),
+                stack,
+                count: 0,
+                verdict: Verdict::Nothing,
+                pair: None,
+                pairs: 0,
+                kernels: Vec::new(),
+                partners: Vec::new(),
+                can_go: false,
+            });
+            sites.len() as u32 - 1
+        });
+        sites[number as usize].count += place.count;
+        number
+    });
+    let of_place = of_place.collect();
+    (sites, of_place)
+}
+
+/// What each site is alone needed for. Uses all processors.
+fn each_alone(count: usize, violated: impl Fn(u32) -> Vec<u32> + Sync) -> Vec<Vec<u32>> {
+    let all = Mutex::new(vec![Vec::new(); count]);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let site = next.fetch_add(1, Ordering::Relaxed);
+            if site >= count {
+                return;
+            }
+            let found = violated(site as u32);
+            all.lock().unwrap_or_else(PoisonError::into_inner)[site] = found;
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8)).min(count);
+    std::thread::scope(|scope| {
+        // What can not be started is done by this thread.
+        let _ = (1..threads).map(|_| std::thread::Builder::new().spawn_scoped(scope, work)).collect::<Vec<_>>();
+        work();
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The verdict on a site that alone is needed for these.
+fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<Need>) {
+    let Some(clearest) = violated.iter().min_by_key(|need| need.why.rank()) else { return };
+    let rank = clearest.why.rank();
+    site.pairs = violated.iter().filter(|need| need.why.rank() == rank).count() as u64;
+    let (verdict, why) = match clearest.why {
+        Why::Race(hazard) => (Verdict::Needed, hazard.name()),
+        Why::HostReads => (Verdict::Host, "host-reads"),
+        Why::HostWrites => (Verdict::Host, "host-writes"),
+        Why::Unknown | Why::UnknownThen => (Verdict::Unknown, "unknown"),
+    };
+    let then = (verdict != Verdict::Host).then(|| end(first, steps, clearest.then));
+    site.verdict = verdict;
+    site.pair = Some(Ordered { first: end(first, steps, clearest.first), then, why });
+    if verdict == Verdict::Unknown {
+        for need in &violated {
+            let step = if need.why == Why::Unknown { need.first } else { need.then };
+            let name = end(first, steps, step).what;
+            if !site.kernels.contains(&name) {
+                site.kernels.push(name);
+            }
+            if site.kernels.len() == NAMED {
+                break;
+            }
+        }
+    }
+}
+
+/// A step as a side of a pair.
+fn end(first: &mut Analysis, steps: &Steps, number: u32) -> End {
+    let step = &steps.steps[number as usize];
+    let mut elaborator = elaborator!(first);
+    let what = if step.marks & marks::LAUNCH != 0 {
+        format!("kernel {}", elaborator.kernel_name(step.kernel))
+    } else {
+        match steps.record(step).map(|record| record.op) {
+            Some(Op::Copy { .. } | Op::AttributedCopy { .. }) => "a copy",
+            Some(Op::Set { .. }) => "a fill",
+            Some(Op::GraphLaunch { .. }) => "the launch of a graph",
+            Some(Op::Alloc { .. }) => "an allocation",
+            Some(Op::Free { .. } | Op::ArrayDestroy { .. }) => "a free",
+            Some(Op::Opaque { .. }) => "an operation that is not modelled",
+            Some(Op::HostFunc { .. }) => "a host function",
+            _ => "an operation",
+        }
+        .to_owned()
+    };
+    let stream = elaborator.stream_name(step.stream);
+    let frames = first.stacks.resolve(step.stack);
+    let at = call_site::site(&frames).unwrap_or_default();
+    End { what: harmless(&what).into_owned(), at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
+}

@@ -1,0 +1,303 @@
+//! A trace as the order sees it: ops without their bytes, and the pairs that would race if nothing
+//! synchronised.
+//!
+//! Owns the recording, which is made during one analysis. Does not work out any order: that is
+//! [`super::trial`].
+
+use crate::detect::race::{Hazard, Race};
+use crate::whatif::sync::{SyncKind, SyncSite, class, stream_of};
+use order::Policy;
+use order::policy::MemoryClass;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use trace::launch_flags::INSIDE_LIBRARY;
+use trace::{CallId, Epoch, FreeKind, GraphExecId, KernelId, MemoryKind, Op, Record, StackId, StreamId, ThreadId};
+
+/// No step, no site.
+pub const NONE: u32 = u32::MAX;
+
+/// Marks of a step.
+pub mod marks {
+    /// A kernel launch without a record of its own here.
+    pub const LAUNCH: u8 = 1;
+    /// It may overlap its predecessor.
+    pub const OVERLAPS: u8 = 2;
+    /// It touches memory in stream order.
+    pub const WORK: u8 = 4;
+    /// Some of the bytes that it touches are not known.
+    pub const UNKNOWN: u8 = 8;
+    /// It writes memory that the host may read.
+    pub const TO_HOST: u8 = 16;
+    /// It reads memory of the host, which is read again later: the host may fill it in between.
+    pub const REFILLED: u8 = 32;
+}
+
+/// One op.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    at: u32,
+    len: u32,
+    /// The stream, if it has one.
+    pub stream: StreamId,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The call stack.
+    pub stack: StackId,
+    /// The kernel, of launches.
+    pub kernel: KernelId,
+    /// Number of its synchronisation site, or [`NONE`].
+    pub site: u32,
+    /// For a query of a stream: the last step that it stands for, or [`NONE`].
+    pub upto: u32,
+    /// See [`marks`].
+    pub marks: u8,
+}
+
+/// A pair of steps that share bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// The earlier step.
+    pub first: u32,
+    /// The later one.
+    pub then: u32,
+    /// How they conflict.
+    pub hazard: Hazard,
+}
+
+/// A place that synchronises.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Where, and how.
+    pub site: SyncSite,
+    /// The API function.
+    pub call: CallId,
+    /// How often.
+    pub count: u64,
+}
+
+/// What the recording needs to know of the analysis.
+pub struct Context<'a> {
+    /// The epoch of the op.
+    pub epoch: Epoch,
+    /// Whether the op is a launch that may overlap its predecessor.
+    pub overlaps: bool,
+    /// The policy.
+    pub policy: Policy,
+    /// The kind of the memory at an address.
+    pub memory: &'a dyn Fn(u64) -> Option<MemoryKind>,
+}
+
+/// The recording.
+#[derive(Default)]
+pub struct Steps {
+    records: Vec<u8>,
+    /// The ops.
+    pub steps: Vec<Step>,
+    /// The places that synchronise.
+    pub places: Vec<Place>,
+    /// What would race if nothing synchronised.
+    pub pairs: Vec<Pair>,
+    /// For a step that reads memory of the host: the next one that reads it again.
+    pub refills: FxHashMap<u32, u32>,
+    /// Whether the trace was too long.
+    pub is_cut: bool,
+    numbers: FxHashMap<(SyncSite, CallId), u32>,
+    /// For each timeline and time: the step.
+    by_time: Vec<Vec<u32>>,
+    /// For each stream: recorded times, with their steps.
+    recorded: FxHashMap<StreamId, Vec<(u64, u32)>>,
+    unknown_kernels: FxHashSet<KernelId>,
+    unknown_graphs: FxHashSet<GraphExecId>,
+    /// Memory of the host that was read last: first byte, one past the last byte, step.
+    sources: BTreeMap<u64, (u64, u32)>,
+    has_managed: bool,
+}
+
+impl Steps {
+    /// A recording. `unknown`: kernels whose bytes are not all known.
+    pub fn new(unknown: FxHashSet<KernelId>) -> Self {
+        Self { unknown_kernels: unknown, ..Self::default() }
+    }
+
+    /// Takes an op, as it was recorded.
+    pub fn take(&mut self, record: &Record<'_>, context: &Context<'_>, races: &[Race]) {
+        if !matters(&record.op) || self.is_cut {
+            return;
+        }
+        let index = self.steps.len() as u32;
+        let op = &record.op;
+        let stream = stream_of(op).unwrap_or(StreamId::NONE);
+        let (site, upto) = (self.site(record, context), self.stands_for(op));
+        let mut kernel = KernelId::NONE;
+        let mut marks = self.marks(op, index, context);
+        let (mut at, mut len) = (0, 0);
+        if let Op::Launch { kernel: launched, .. } = *op {
+            kernel = launched;
+            marks |= marks::LAUNCH | if context.overlaps { marks::OVERLAPS } else { 0 };
+        } else {
+            (at, len) = self.keep(record);
+        }
+        let origin = &record.origin;
+        let (thread, stack) = (origin.thread, origin.stack);
+        self.steps.push(Step { at, len, stream, thread, stack, kernel, site, upto, marks });
+        let epoch = context.epoch;
+        let is_of_stream = epoch.timeline != trace::TimelineId::HOST && !stream.is_none();
+        if is_of_stream && !matches!(op, Op::StreamWait { .. }) {
+            let timeline = epoch.timeline.0 as usize;
+            if self.by_time.len() <= timeline {
+                self.by_time.resize(timeline + 1, Vec::new());
+            }
+            let times = &mut self.by_time[timeline];
+            if times.len() <= epoch.time as usize {
+                times.resize(epoch.time as usize + 1, NONE);
+            }
+            times[epoch.time as usize] = index;
+        }
+        if is_of_stream && origin.epoch.time > 0 {
+            self.recorded.entry(stream).or_default().push((origin.epoch.time, index));
+        }
+        self.pairs_of(index, races);
+    }
+
+    /// The steps as ops. `None`: a launch, of which the order needs no more than its stream.
+    pub fn record(&self, step: &Step) -> Option<Record<'_>> {
+        let bytes = self.records.get(step.at as usize..)?.get(..step.len as usize)?;
+        Record::decode(bytes).ok().filter(|_| step.marks & marks::LAUNCH == 0)
+    }
+
+    fn keep(&mut self, record: &Record<'_>) -> (u32, u32) {
+        let at = self.records.len();
+        let mut room = 512;
+        loop {
+            self.records.resize(at + room, 0);
+            if let Some(len) = record.encode(&mut self.records[at..]) {
+                self.records.truncate(at + len);
+                self.is_cut = at + len > u32::MAX as usize;
+                return (at as u32, len as u32);
+            }
+            room *= 2;
+        }
+    }
+
+    fn site(&mut self, record: &Record<'_>, context: &Context<'_>) -> u32 {
+        let Some(kind) = SyncKind::of(&record.op, context.policy, context.memory) else { return NONE };
+        let (site, call) = (SyncSite { stack: record.origin.stack, kind }, record.origin.call);
+        let number = *self.numbers.entry((site, call)).or_insert_with(|| {
+            self.places.push(Place { site, call, count: 0 });
+            self.places.len() as u32 - 1
+        });
+        self.places[number as usize].count += 1;
+        number
+    }
+
+    fn stands_for(&self, op: &Op<'_>) -> u32 {
+        let Op::StreamIdle { stream, upto } = *op else { return NONE };
+        let Some(times) = self.recorded.get(&stream) else { return NONE };
+        times[..times.partition_point(|(time, _)| *time <= upto)].last().map_or(NONE, |(_, step)| *step)
+    }
+
+    fn marks(&mut self, op: &Op<'_>, index: u32, context: &Context<'_>) -> u8 {
+        let of_host = |class| !matches!(class, MemoryClass::Device);
+        let managed = if self.has_managed { marks::TO_HOST } else { 0 };
+        match *op {
+            Op::Launch { kernel, flags, .. } => {
+                let is_unknown = flags & INSIDE_LIBRARY == 0 && self.unknown_kernels.contains(&kernel);
+                marks::WORK | managed | if is_unknown { marks::UNKNOWN } else { 0 }
+            }
+            Op::Copy { ref dst, ref src, dst_space, src_space, .. }
+            | Op::AttributedCopy { ref dst, ref src, dst_space, src_space, .. } => {
+                let from = class(src, src_space, context.memory);
+                if matches!(from, MemoryClass::Pinned | MemoryClass::Managed) {
+                    self.read_of_host(src.start, src.end(), index);
+                }
+                let to_host = of_host(class(dst, dst_space, context.memory));
+                marks::WORK | if to_host { marks::TO_HOST } else { 0 }
+            }
+            Op::Set { ref dst, .. } => {
+                let to_host = of_host(class(dst, trace::Space::Device, context.memory));
+                marks::WORK | if to_host { marks::TO_HOST } else { 0 }
+            }
+            Op::GraphLaunch { exec, .. } => {
+                let is_unknown = self.unknown_graphs.contains(&exec);
+                marks::WORK | managed | if is_unknown { marks::UNKNOWN } else { 0 }
+            }
+            Op::Opaque { .. } => marks::WORK | marks::UNKNOWN,
+            Op::WriteValue { .. } | Op::HostFunc { .. } => marks::WORK,
+            Op::GraphNode { exec, tag, body, .. } => {
+                if let Ok(Op::Launch { kernel, .. }) = Op::decode(tag, body)
+                    && self.unknown_kernels.contains(&kernel)
+                {
+                    self.unknown_graphs.insert(exec);
+                }
+                0
+            }
+            Op::Alloc { kind, .. } => {
+                self.has_managed |= kind == MemoryKind::Managed;
+                if kind == MemoryKind::Pool { marks::WORK } else { 0 }
+            }
+            Op::Free { kind: FreeKind::Async, .. } => marks::WORK,
+            _ => 0,
+        }
+    }
+
+    /// A step reads memory of the host: the one that read it before comes before a refill, if the
+    /// host makes one.
+    fn read_of_host(&mut self, start: u64, end: u64, index: u32) {
+        let before = self.sources.range(..end).rev().take_while(|(from, (upto, _))| *upto > start || **from >= start);
+        let over: SmallVec<[(u64, u32); 4]> =
+            before.filter(|(_, (upto, _))| *upto > start).map(|(from, (_, step))| (*from, *step)).collect();
+        for (from, step) in over {
+            self.refills.insert(step, index);
+            self.sources.remove(&from);
+            if let Some(step) = self.steps.get_mut(step as usize) {
+                step.marks |= marks::REFILLED;
+            }
+        }
+        self.sources.insert(start, (end, index));
+    }
+
+    /// Of several races with ops of one timeline the latest op stands for all: what waits for it
+    /// waits for those before it.
+    fn pairs_of(&mut self, then: u32, races: &[Race]) {
+        let mut latest: SmallVec<[(Epoch, Hazard); 8]> = SmallVec::new();
+        for race in races.iter().filter(|race| !race.freed_early && !race.latent) {
+            let epoch = race.previous.epoch;
+            match latest.iter_mut().find(|(known, _)| known.timeline == epoch.timeline) {
+                Some(known) if known.0.time < epoch.time => *known = (epoch, race.hazard),
+                Some(_) => {}
+                None => latest.push((epoch, race.hazard)),
+            }
+        }
+        for (epoch, hazard) in latest {
+            let times = self.by_time.get(epoch.timeline.0 as usize);
+            let first = times.and_then(|times| times.get(epoch.time as usize)).copied().unwrap_or(NONE);
+            if first != NONE && first != then {
+                self.pairs.push(Pair { first, then, hazard });
+            }
+        }
+    }
+}
+
+/// Whether an op matters to the order.
+fn matters(op: &Op<'_>) -> bool {
+    let is_block = matches!(
+        op,
+        Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } | Op::HostWatch { .. }
+    );
+    let is_aside = matches!(
+        op,
+        Op::Contents { .. }
+            | Op::RangePush { .. }
+            | Op::RangePop {}
+            | Op::HostAccess { .. }
+            | Op::MemoryName { .. }
+            | Op::Checking { .. }
+            | Op::Global { .. }
+            | Op::Exact { .. }
+            | Op::ExactNodes { .. }
+            | Op::Clock { .. }
+            | Op::StreamTaken { .. }
+    );
+    !op.is_definition() && !is_block && !is_aside
+}

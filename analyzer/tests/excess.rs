@@ -1,0 +1,158 @@
+//! `excess` on small programs with known answers, each with a twin that gets another one.
+
+mod support;
+
+use analyzer::whatif::listing::{Listing, Verdict};
+use analyzer::whatif::{page, text};
+use support::*;
+use trace::*;
+
+const WHOLE: Shape = Shape::Exact(0, 1024);
+
+fn verdicts(listing: &Listing) -> Vec<(Verdict, bool)> {
+    listing.sites.iter().map(|site| (site.verdict, site.can_go)).collect()
+}
+
+#[test]
+fn a_wait_that_orders_writer_and_reader_is_needed_and_says_so() {
+    let mut p = Program::new();
+    p.malloc(X, 1024);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    p.order(A, B);
+    p.go(B, X, &[reads(0, WHOLE)]);
+    let listing = p.listing();
+    assert_eq!(verdicts(&listing), [(Verdict::Needed, false)]);
+    let pair = listing.sites[0].pair.as_ref().expect("a pair");
+    assert_eq!((pair.why, pair.first.at.as_str()), ("read-after-write", "app.cu:11"));
+    assert_eq!(pair.then.as_ref().map(|then| then.at.as_str()), Some("app.cu:15"));
+}
+
+#[test]
+fn a_wait_between_streams_that_share_nothing_orders_nothing() {
+    let mut p = Program::new();
+    p.malloc(X, 4096);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    p.order(A, B);
+    p.go(B, X + 2048, &[reads(0, WHOLE)]);
+    assert_eq!(verdicts(&p.listing()), [(Verdict::Nothing, true)]);
+}
+
+#[test]
+fn of_two_that_order_the_same_one_can_go() {
+    let mut p = Program::new();
+    p.malloc(X, 1024);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    p.order(A, B);
+    p.sync(A);
+    p.go(B, X, &[reads(0, WHOLE)]);
+    let listing = p.listing();
+    assert!(listing.sites.iter().all(|site| site.verdict == Verdict::Together), "{listing:#?}");
+    assert_eq!(listing.sites.iter().filter(|site| site.can_go).count(), 1);
+    assert_eq!((listing.sites[0].partners.clone(), listing.sites[1].partners.clone()), (vec![1], vec![0]));
+}
+
+#[test]
+fn a_download_is_waited_for_by_the_host() {
+    let download = |host: bool| {
+        let mut p = Program::new();
+        p.malloc(X, 1024);
+        p.alloc(PINNED, 1024, MemoryKind::PinnedHost);
+        p.go(A, X, &[writes(0, WHOLE)]);
+        if host {
+            p.copy(A, PINNED, X, 1024, D2H);
+        }
+        p.sync(A);
+        p.listing()
+    };
+    let listing = download(true);
+    assert_eq!(verdicts(&listing), [(Verdict::Host, false)]);
+    assert_eq!(listing.sites[0].pair.as_ref().map(|pair| pair.why), Some("host-reads"));
+    assert_eq!(verdicts(&download(false)), [(Verdict::Nothing, true)]);
+}
+
+#[test]
+fn a_source_that_is_uploaded_again_may_have_been_refilled() {
+    let upload = |again: bool| {
+        let mut p = Program::new();
+        p.malloc(X, 4096);
+        p.alloc(PINNED, 4096, MemoryKind::PinnedHost);
+        p.copy(A, X, PINNED, 1024, H2D);
+        p.sync(A);
+        p.copy(A, X + 2048, PINNED + if again { 512 } else { 2048 }, 1024, H2D);
+        p.listing()
+    };
+    let listing = upload(true);
+    assert_eq!(verdicts(&listing), [(Verdict::Host, false)]);
+    assert_eq!(listing.sites[0].pair.as_ref().map(|pair| pair.why), Some("host-writes"));
+    assert_eq!(verdicts(&upload(false)), [(Verdict::Nothing, true)]);
+}
+
+#[test]
+fn work_whose_bytes_are_not_known_leaves_a_verdict_open() {
+    let run = |known: bool| {
+        let mut p = Program::new();
+        p.malloc(X, 4096);
+        let kernel = if known { p.kernel("mystery", &[writes(0, WHOLE)]) } else { p.define("mystery") };
+        p.launch(A, kernel, &[X]);
+        p.order(A, B);
+        p.go(B, X + 2048, &[reads(0, WHOLE)]);
+        p.listing()
+    };
+    let listing = run(false);
+    assert_eq!(verdicts(&listing), [(Verdict::Unknown, false)]);
+    assert_eq!(listing.sites[0].kernels, ["kernel mystery(float*, int)"]);
+    assert_eq!(verdicts(&run(true)), [(Verdict::Nothing, true)]);
+}
+
+/// A query found the stream idle up to a time that counts the wait.
+fn queried(upto: u64) -> Listing {
+    let mut p = Program::new();
+    p.malloc(X, 4096);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    let event = EventId(p.id());
+    p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 0, handle: 0 });
+    p.record(event, A);
+    let at = |time| Epoch { timeline: TimelineId(2), time };
+    p.at(at(1)).wait(B, event);
+    p.at(at(2)).go(B, X + 2048, &[writes(0, WHOLE)]);
+    p.at(at(3)).go(B, X + 3072, &[writes(0, WHOLE)]);
+    p.at(Epoch::default());
+    p.does("cudaStreamQuery", Op::StreamIdle { stream: B, upto });
+    p.go(A, X + 2048, &[writes(0, WHOLE)]);
+    p.go(A, X + 3072, &[writes(0, WHOLE)]);
+    p.listing()
+}
+
+#[test]
+fn a_query_is_no_site_and_stands_for_what_was_there_when_it_began() {
+    let silent = queried(3);
+    assert_eq!((verdicts(&silent), silent.findings), (vec![(Verdict::Nothing, true)], 0));
+    let racy = queried(2);
+    assert_eq!((verdicts(&racy), racy.findings), (vec![(Verdict::Nothing, true)], 1));
+    assert!(racy.notes[0].contains("races as it is"), "{:?}", racy.notes);
+    assert_eq!(queried(1).findings, 2);
+}
+
+#[test]
+fn text_json_and_page_say_the_same() {
+    let mut p = Program::new();
+    p.malloc(X, 1024);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    p.order(A, B);
+    p.go(B, X, &[reads(0, WHOLE)]);
+    p.sync(B);
+    let all = [p.listing()];
+    let text = text::text(&all);
+    assert!(text.contains("streamsan: EXCESS: 2 synchronisations at 2 sites in"), "{text}");
+    assert!(
+        text.contains("  #1 cudaStreamWaitEvent, app.cu:14: 1 time\n      without it read-after-write: "),
+        "{text}"
+    );
+    assert!(text.ends_with("1 site can go together (1 synchronisation): #2\n"), "{text}");
+    let json = Listing::json(&all, "t.trace");
+    let site = |n: usize| &json["processes"][0]["sites"][n];
+    assert_eq!((site(0)["verdict"].as_str(), site(0)["can_go"].as_bool()), (Some("needed"), Some(false)));
+    assert_eq!((site(1)["verdict"].as_str(), site(1)["number"].as_u64()), (Some("nothing"), Some(2)));
+    let page = page::page(&all);
+    assert!(page.contains("2 (can go)") && page.contains("read-after-write"), "{page}");
+}
