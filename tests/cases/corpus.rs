@@ -19,8 +19,8 @@ use tests::{build, fake, product, run};
 use crate::{expect, programs, trial};
 
 /// What a program's header promises.
-struct Case {
-    name: String,
+pub struct Case {
+    pub name: String,
     file: PathBuf,
     verdict: Verdict,
     driver_api: bool,
@@ -31,7 +31,7 @@ struct Case {
 }
 
 impl Case {
-    fn read(file: &Path) -> Self {
+    pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).expect("the corpus can be read");
         let field = |name: &str| verdict::needed_field(file, &text, name);
         let link = verdict::field(&text, "link");
@@ -57,11 +57,27 @@ impl Case {
             Some(link) => build::corpus_separate(&self.file, link)?,
             None => build::cuda_program(&self.file, "static", extra)?,
         };
-        let folder = build::scratch(&format!("corpus-{code}-{}{}", self.name, options.concat()));
+        self.judge(&program, &format!("code={code}"), options, on_gpu)
+    }
+
+    /// The same of machine code alone, made for that compute capability (times ten).
+    pub fn check_machine(&self, arch: u32, on_gpu: &OnGpu) -> Result<(), String> {
+        let mut extra = build::machine_code(arch).to_vec();
+        if self.driver_api {
+            extra.extend([format!("-L{}", fake::folder().display()), "-lcuda".to_owned()]);
+        }
+        let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+        let program = build::cuda_program(&self.file, "static", &extra)?;
+        self.judge(&program, &format!("code=sass:arch={arch}"), &[], on_gpu)
+    }
+
+    fn judge(&self, program: &Path, simulated: &str, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
+        let words = simulated.replace([':', '='], "-");
+        let folder = build::scratch(&format!("corpus-{words}-{}{}", self.name, options.concat()));
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
-        command.env("STREAMSAN_SIM", format!("code={code}"));
-        command.args(options).arg("--json").arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        command.env("STREAMSAN_SIM", simulated);
+        command.args(options).arg("--json").arg(&json).arg("--").arg(program).env_remove("LD_LIBRARY_PATH");
         let ended = run::end(&mut command);
         if ended.hung {
             return Err(format!("hangs\n{}\n{}", ended.out, ended.err));
