@@ -22,8 +22,8 @@ use tests::{build, fake, oracle, product, run};
 use crate::{expect, programs, trial};
 
 /// What a program's header promises.
-struct Case {
-    name: String,
+pub struct Case {
+    pub name: String,
     file: PathBuf,
     verdict: Verdict,
     driver_api: bool,
@@ -34,7 +34,7 @@ struct Case {
 }
 
 impl Case {
-    fn read(file: &Path) -> Self {
+    pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).expect("the corpus can be read");
         let field = |name: &str| verdict::needed_field(file, &text, name);
         let link = verdict::field(&text, "link");
@@ -55,7 +55,7 @@ impl Case {
     fn check(&self, code: &str, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
         let program = self.compiled()?;
         let folder = build::scratch(&format!("corpus-{code}-{}{}", self.name, options.concat()));
-        let (report, ended) = self.run(&program, code, options, &folder)?;
+        let (report, ended) = self.run(&program, &format!("code={code}"), options, &folder)?;
         // With more options it may show more.
         if options.is_empty() { on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out) } else { Ok(()) }
     }
@@ -65,7 +65,7 @@ impl Case {
         let folder = build::scratch(&format!("corpus-{code}-{}-measured", self.name));
         let compared = folder.join("compared.json");
         let options = ["--exact=all", "--exact-compare", &*compared.to_string_lossy()];
-        let (report, ended) = self.run(&self.compiled()?, code, &options, &folder)?;
+        let (report, ended) = self.run(&self.compiled()?, &format!("code={code}"), &options, &folder)?;
         let launches = &report["coverage"]["launches"];
         if launches["measured"] != launches["total"] {
             return Err(format!("not all launches were measured: {launches}\n{}", ended.err));
@@ -83,11 +83,30 @@ impl Case {
         }
     }
 
-    /// Runs the program and judges the report.
-    fn run(&self, program: &Path, code: &str, options: &[&str], folder: &Path) -> Result<(Value, run::Ended), String> {
+    /// The same of machine code alone, made for that compute capability (times ten).
+    pub fn check_machine(&self, arch: u32, on_gpu: &OnGpu) -> Result<(), String> {
+        let mut extra = build::machine_code(arch).to_vec();
+        if self.driver_api {
+            extra.extend([format!("-L{}", fake::folder().display()), "-lcuda".to_owned()]);
+        }
+        let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+        let program = build::cuda_program(&self.file, "static", &extra)?;
+        let folder = build::scratch(&format!("corpus-sass-{arch}-{}", self.name));
+        let (report, ended) = self.run(&program, &format!("code=sass:arch={arch}"), &[], &folder)?;
+        on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out)
+    }
+
+    /// Runs the program on the device that `simulated` describes, and judges the report.
+    fn run(
+        &self,
+        program: &Path,
+        simulated: &str,
+        options: &[&str],
+        folder: &Path,
+    ) -> Result<(Value, run::Ended), String> {
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
-        command.env("STREAMSAN_SIM", format!("code={code}"));
+        command.env("STREAMSAN_SIM", simulated);
         command.args(options).arg("--json").arg(&json).arg("--").arg(program).env_remove("LD_LIBRARY_PATH");
         let ended = run::end(&mut command);
         if ended.hung {

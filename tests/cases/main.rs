@@ -8,6 +8,7 @@
 mod corpus;
 mod field;
 mod frameworks;
+mod machine_code;
 mod order_rules;
 mod samples;
 mod schedules;
@@ -23,10 +24,11 @@ fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [List; 6] = [
+    let lists: [List; 7] = [
         ("corpus::", corpus::trials),
         ("field::", field::trials),
         ("frameworks::", frameworks::trials),
+        ("machine_code::", machine_code::trials),
         ("samples::", samples::trials),
         ("schedules::", schedules::trials),
         ("order_rules::", order_rules::trials),

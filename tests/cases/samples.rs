@@ -20,8 +20,8 @@ use tests::{build, fake, oracle, product, run};
 use crate::{expect, programs, trial};
 
 #[derive(Clone)]
-struct Sample {
-    name: String,
+pub struct Sample {
+    pub name: String,
     file: PathBuf,
     /// The line `needs:`, by words.
     needs: Vec<String>,
@@ -30,7 +30,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn read(file: &Path) -> Self {
+    pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).expect("the sample can be read");
         let field = |name: &str| verdict::needed_field(file, &text, name);
         let pair = field("pair");
@@ -45,11 +45,11 @@ impl Sample {
         }
     }
 
-    fn needs(&self, word: &str) -> bool {
+    pub fn needs(&self, word: &str) -> bool {
         self.needs.iter().any(|need| need == word)
     }
 
-    fn compiled(&self) -> Result<PathBuf, String> {
+    fn compiled(&self, more: &[String]) -> Result<PathBuf, String> {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let mut extra: Vec<&str> = Vec::new();
         if self.needs("driver-api") {
@@ -59,6 +59,7 @@ impl Sample {
             // The last one counts.
             extra.push("-arch=sm_90");
         }
+        extra.extend(more.iter().map(String::as_str));
         build::cuda_program(&self.file, "shared", &extra)
     }
 
@@ -81,11 +82,22 @@ impl Sample {
 
     /// Compiles and runs the program. The error says what is not as it should be.
     fn check(&self, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
-        let program = self.compiled()?;
-        let folder = build::scratch(&format!("sample-{}-{racy}", self.name));
+        self.judge(&self.compiled(&[])?, None, racy, on_gpu)
+    }
+
+    /// The same of machine code alone, made for that compute capability (times ten).
+    pub fn check_machine(&self, arch: u32, on_gpu: &OnGpu) -> Result<(), String> {
+        self.judge(&self.compiled(&build::machine_code(arch))?, Some(arch), false, on_gpu)
+    }
+
+    fn judge(&self, program: &Path, arch: Option<u32>, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
+        let folder = build::scratch(&format!("sample-{}-{racy}-{}", self.name, arch.unwrap_or(0)));
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
-        command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        command.arg(&json).arg("--").arg(program).env_remove("LD_LIBRARY_PATH");
+        if let Some(arch) = arch {
+            command.env("STREAMSAN_SIM", format!("code=sass:arch={arch}"));
+        }
         if racy {
             command.arg("racy");
         }

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, operators, oracle, precision, ptx_census,
-    schedules, torch_sim, unsafe_blocks, validators,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, machine_code, numba, operators, oracle, precision,
+    ptx_census, schedules, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -31,6 +31,7 @@ enum Verb {
     Fuzz(fuzz::FuzzArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
+    MachineCode(machine_code::MachineCodeArgs),
     Numba(numba::NumbaArgs),
     Operators(operators::OperatorsArgs),
     Oracle(oracle::OracleArgs),
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),
+        Verb::MachineCode(args) => machine_code::run(&args),
         Verb::Numba(args) => numba::run(&args),
         Verb::Operators(args) => operators::run(&args),
         Verb::Oracle(args) => oracle::run(&args),

@@ -3,10 +3,10 @@
 use super::arguments::Given;
 use super::common::{analysis_options, prepare, print, readable, unreadable};
 use crate::exit_code;
+use crate::ingest::recorded::FileRecords;
 use crate::ingest::{progress::Progress, recorded};
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
-use crate::ingest::recorded::FileRecords;
 use crate::whatif::listing::Listing;
 use crate::whatif::{judge, page, text};
 

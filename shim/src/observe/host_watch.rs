@@ -15,7 +15,7 @@ use crate::host::checksum::{self, Checksums};
 use crate::host::in_place::InPlaceKind;
 use crate::host::page_protection::is_ordinary;
 use crate::host::watches::{WatchCheck, Watches};
-use crate::host::{in_place, pinned_bounds, sigsegv, single_step, touches};
+use crate::host::{held_touches, in_place, pinned_bounds, sigsegv, single_step, touches};
 use crate::log::core::Core;
 use crate::real::driver::{self, real};
 use crate::runtime::thread_state;
@@ -157,7 +157,7 @@ impl Cx<'_> {
             return;
         }
         single_step::prepare();
-        touches::prepare();
+        held_touches::prepare();
         let Some(mut shared) = core.lock() else { return };
         shared.watches.in_place.add(ptr, end, kind);
         drop(shared);

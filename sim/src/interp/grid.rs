@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::block::Progress;
 use super::cluster::Cluster;
-use crate::interp::interface::{Device, Fault, FaultKind, Launch};
+use crate::interp::interface::{CompileError, Device, Fault, FaultKind, Launch};
 use crate::interp::launch_constants;
 use crate::interp::program::{Kernel, LANES, Program, Row};
 
@@ -153,8 +153,14 @@ pub fn run(
     let Some(units) = clusters.product::<Option<u64>>() else {
         return bad("a grid that is no multiple of its cluster");
     };
-    if cluster.iter().map(|&n| u64::from(n)).product::<u64>() > 16 {
+    let members = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+    if members > 16 {
         return bad("more than 16 blocks in a cluster");
+    }
+    if members > 1 && program.machine.is_some() {
+        let function = kernel.name.clone();
+        let error = CompileError::Machine { function, what: "a cluster of several blocks is not executed".into() };
+        return refuse(FaultKind::Unsupported(Box::new(error)));
     }
     let lane_local = lane_local.next_multiple_of(16);
     let workspace: Vec<AtomicU32> =

@@ -35,7 +35,7 @@ pub enum ImageError {
     Unknown,
     /// Only machine code.
     #[error(
-        "no PTX inside, only machine code, of which that for 8.x runs here: build for that (nvcc -arch=sm_80), or with PTX"
+        "no PTX inside, only machine code, of which that for 7.5 to 9.0 runs here: build for that (nvcc -arch=sm_80), or with PTX"
     )]
     NoPtx,
     /// Nothing in it runs on the device.

@@ -39,5 +39,5 @@ pub fn cubin_in(image: &[u8], arch: u32) -> Option<Vec<u8>> {
 /// True when the interpreter executes machine code of devices of that compute capability.
 pub fn is_executed(arch: u32) -> bool {
     let arch = u16::try_from(arch).map(Arch::new).ok();
-    arch.and_then(Arch::generation) == Some(Generation::Ampere)
+    matches!(arch.and_then(Arch::generation), Some(Generation::Turing | Generation::Ampere | Generation::Hopper))
 }

@@ -9,7 +9,7 @@ use streamsan_sim::interp::{Launch, MachineModule, Program, run};
 
 use super::{Gpu, TestDevice, toolkit};
 
-/// Machine code of a PTX text for sm_80.
+/// Machine code of a PTX text.
 pub fn assemble(ptx: &str) -> Vec<u8> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -18,7 +18,11 @@ pub fn assemble(ptx: &str) -> Vec<u8> {
     let (input, output) = (folder.join("a.ptx"), folder.join("a.cubin"));
     std::fs::write(&input, ptx).unwrap();
     let tool: &Path = &toolkit().join("bin/ptxas");
-    let done = Command::new(tool).args(["-arch=sm_80", "-o"]).args([&output, &input]).output().expect("ptxas");
+    let done = Command::new(tool)
+        .args([&format!("-arch={}", super::arch()), "-o"])
+        .args([&output, &input])
+        .output()
+        .expect("ptxas");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let bytes = std::fs::read(&output).unwrap();
     let _ = std::fs::remove_dir_all(&folder);

@@ -26,6 +26,11 @@ pub fn toolkit() -> &'static PathBuf {
     })
 }
 
+/// What machine code is made for: `INTERP_ARCH`, else `sm_80`.
+pub fn arch() -> String {
+    std::env::var("INTERP_ARCH").unwrap_or_else(|_| "sm_80".into())
+}
+
 /// PTX of a CUDA source.
 pub fn ptx(source: &str, arch: &str, extra: &[&str]) -> String {
     String::from_utf8(compile(source, &["-ptx", &format!("-arch={arch}")], extra)).unwrap()
@@ -200,10 +205,10 @@ impl Gpu {
         Gpu { module, program, device, symbols, machine: None, workers: 2 }
     }
 
-    /// The same source as machine code of sm_80. Kernels that use what is not executed are left to
+    /// The same source as machine code. Kernels that use what is not executed are left to
     /// their launches.
     pub fn machine(source: &str, extra: &[&str]) -> Gpu {
-        Gpu::from_cubin(compile(source, &["-cubin", "-arch=sm_80"], extra))
+        Gpu::from_cubin(compile(source, &["-cubin", &format!("-arch={}", arch())], extra))
     }
 
     pub fn from_cubin(cubin: Vec<u8>) -> Gpu {

@@ -48,7 +48,7 @@ fn machine_code_that_does_not_run_is_no_clean_run_even_if_the_program_swallows_i
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;
     }
-    let ended = sim(&[], &swallowing(90));
+    let ended = sim(&[], &swallowing(100));
     assert_eq!(ended.code(), Some(70), "{}", ended.err);
     assert!(ended.ours().iter().any(|line| line.contains("ERROR") && line.contains("no PTX inside")), "{}", ended.err);
 }

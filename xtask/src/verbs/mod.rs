@@ -7,6 +7,7 @@ pub mod cuda_headers;
 pub mod field;
 pub mod fuzz;
 pub mod loom;
+pub mod machine_code;
 pub mod numba;
 pub mod operators;
 pub mod oracle;

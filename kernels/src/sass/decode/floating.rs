@@ -147,8 +147,10 @@ fn half(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     let fused = matches!(w.base(), 0x031 | 0x035);
     // Only some of the operations know bfloat16 before sm_90.
     let typed = fused || w.base() == 0x040 || w.arch >= Generation::Hopper;
+    let compares = matches!(w.base(), 0x033 | 0x034);
     let mut mode = HalfMode {
-        bf16: typed && w.bit(85),
+        // Comparisons have a second predicate there.
+        bf16: typed && w.bit(if compares { 65 } else { 85 }),
         ftz: w.bit(80),
         sat: w.bit(77),
         relu: fused && w.bit(79),
@@ -163,7 +165,6 @@ fn half(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     let x = w.slot_x_float(1);
     let hx = if immediate { Halves::Both } else { halves(w.b(60, 62)) };
     let psrc = w.ps(87, false);
-    let compares = matches!(w.base(), 0x033 | 0x034);
     if compares {
         (mode.sat, mode.single) = (false, false);
     }

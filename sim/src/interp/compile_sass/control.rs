@@ -19,6 +19,7 @@ const DEPBAR: u16 = 0x91a;
 const LDGDEPBAR: u16 = 0x9af;
 const YIELD: u16 = 0x946;
 const ERRBAR: u16 = 0x9ab;
+const CGAERRBAR: u16 = 0x5ab;
 const MEMBAR: u16 = 0x992;
 const NANOSLEEP: [u16; 3] = [0x35d, 0x95d, 0xb5d];
 const BREAKPOINT: u16 = 0x95c;
@@ -39,6 +40,8 @@ impl Translation<'_> {
                 self.under(&i.psrc[..1]);
                 self.emit(blank(control::exit));
             }
+            // Kernels never overlap by programmatic dependent launch.
+            Opcode::AcqBulk | Opcode::PreExit => self.emit(blank(control::nothing)),
             Opcode::Bra { .. } => self.branch(i)?,
             Opcode::Jmp => {
                 self.under(&i.psrc[..1]);
@@ -201,7 +204,7 @@ impl Translation<'_> {
         match i.opcode {
             YIELD => self.emit(blank(convergence::give_way)),
             NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
-            ERRBAR | MEMBAR => self.emit(blank(control::fence)),
+            ERRBAR | CGAERRBAR | MEMBAR => self.emit(blank(control::fence)),
             opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(convergence::sleep)),
             BREAKPOINT => self.emit(blank(control::trap)),
             opcode if BLOCK_BARRIER.contains(&opcode) => self.block_barrier(i)?,

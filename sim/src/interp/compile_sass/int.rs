@@ -1,6 +1,6 @@
 //! Family of integer arithmetic: moves, sums, products, minima, counts of bits.
 
-use kernels::sass::{InstOperand, MachineInst, MulKind, Opcode};
+use kernels::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
 
 use super::{Result, Translation};
 use crate::interp::compile::blank;
@@ -56,25 +56,63 @@ impl Translation<'_> {
                 );
             }
             Opcode::Imnmx { ty } if !ty.wide() => {
-                let (a, b) = (self.source(i, 0)?, self.source(i, 1)?);
-                let (low, high) = (self.temporary(), self.temporary());
-                let (min, max): (InstFn, InstFn) = if ty.signed() {
-                    (op2(|a: i32, b: i32| a.min(b)), op2(|a: i32, b: i32| a.max(b)))
-                } else {
-                    (op2(|a: u32, b: u32| a.min(b)), op2(|a: u32, b: u32| a.max(b)))
-                };
-                let (d, c) = (self.dst(i, 0), self.psrc(i.psrc[0]));
-                match c {
-                    Pred::ALWAYS => self.emit(Inst { d, a, b, ..blank(min) }),
-                    Pred::NEVER => self.emit(Inst { d, a, b, ..blank(max) }),
-                    c => {
-                        self.emit(Inst { d: low, a, b, ..blank(min) });
-                        self.emit(Inst { d: high, a, b, ..blank(max) });
-                        self.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(control::select) });
-                    }
-                }
+                let ty = if ty.signed() { VecTy::S32 } else { VecTy::U32 };
+                let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
+                return self.lesser(i, ty, [a, b], d);
+            }
+            // sm_90 on.
+            Opcode::Viadd { lanes: Lanes::One } => {
+                let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
+                self.emit(Inst { d, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+            }
+            Opcode::Vimnmx { ty, relu: false } => {
+                let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
+                return self.lesser(i, ty, [a, b], d);
+            }
+            Opcode::Vimnmx3 { ty, relu: false } => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let (first, d) = (self.temporary(), self.dst(i, 0));
+                self.lesser(i, ty, [a, b], first)?;
+                return self.lesser(i, ty, [first, c], d);
+            }
+            Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu: false } => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let (sum, d) = (self.temporary(), self.dst(i, 0));
+                self.emit(Inst { d: sum, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+                return self.lesser(i, ty, [sum, c], d);
             }
             _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The lesser or the greater of two values, as the instruction's predicate says.
+    fn lesser(&mut self, i: &MachineInst, ty: VecTy, [a, b]: [Slot; 2], d: Slot) -> Result<bool> {
+        /// A function of both halves.
+        macro_rules! halves {
+            ($ty:ty, $function:ident) => {
+                op2(|a: u32, b: u32| {
+                    let half = |shift: u32| ((a >> shift) as $ty).$function((b >> shift) as $ty) as u16;
+                    u32::from(half(0)) | u32::from(half(16)) << 16
+                })
+            };
+        }
+        let (min, max): (InstFn, InstFn) = match ty {
+            VecTy::U32 => (op2(|a: u32, b: u32| a.min(b)), op2(|a: u32, b: u32| a.max(b))),
+            VecTy::S32 => (op2(|a: i32, b: i32| a.min(b)), op2(|a: i32, b: i32| a.max(b))),
+            VecTy::U16x2 => (halves!(u16, min), halves!(u16, max)),
+            VecTy::S16x2 => (halves!(i16, min), halves!(i16, max)),
+            _ => return self.unsupported(i),
+        };
+        match self.psrc(i.psrc[0]) {
+            Pred::ALWAYS => self.emit(Inst { d, a, b, ..blank(min) }),
+            Pred::NEVER => self.emit(Inst { d, a, b, ..blank(max) }),
+            c => {
+                let (low, high) = (self.temporary(), self.temporary());
+                self.emit(Inst { d: low, a, b, ..blank(min) });
+                self.emit(Inst { d: high, a, b, ..blank(max) });
+                self.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(control::select) });
+            }
         }
         Ok(true)
     }

@@ -112,7 +112,7 @@ impl<'m> Translation<'m> {
     fn new(module: &'m MachineModule, blocks: &'m [u64], kernel: &'m MachineKernel) -> Result<Self> {
         let wrong = |what: String| CompileError::Machine { function: kernel.name.clone(), what };
         let generation = match module.arch.generation() {
-            Some(known @ Generation::Ampere) => known,
+            Some(known @ (Generation::Turing | Generation::Ampere | Generation::Hopper)) => known,
             _ => return Err(wrong(format!("{} is not executed here", module.arch))),
         };
         let machine = MachineTables {

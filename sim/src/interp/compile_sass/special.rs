@@ -63,8 +63,8 @@ impl Translation<'_> {
                 self.unary(i, a, op1(|a: u32| a));
                 return Ok(());
             }
-            // The low words of the windows.
-            SpecialReg(48 | 52) => Special::Zero,
+            // The low words of the windows, and the rank in a cluster: of one block (`grid`).
+            SpecialReg(48 | 52 | 136) => Special::Zero,
             _ => return self.unsupported(i),
         };
         if wide {
