@@ -46,8 +46,8 @@ const OPERATORS: [&str; 24] = [
     "nn.functional.cross_entropy",
 ];
 
-/// One from each class of kernels, whose predictions are held against what they touch. (`cargo xtask
-/// oracle` has all.)
+/// One from each class of kernels, whose predictions are held against what they touch. (`cargo
+/// xtask oracle` has all.)
 const MEASURED: [&str; 8] =
     ["add", "sum", "gather", "index_put", "cat", "cumsum", "softmax", "nn.functional.layer_norm"];
 
