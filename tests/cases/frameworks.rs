@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use tests::{field, product, run};
+use tests::{build, field, oracle, product, run};
 
 use crate::trial;
 
@@ -46,17 +46,25 @@ const OPERATORS: [&str; 24] = [
     "nn.functional.cross_entropy",
 ];
 
+/// One from each class of kernels, whose predictions are held against what they touch. (`cargo
+/// xtask oracle` has all.)
+const MEASURED: [&str; 8] =
+    ["add", "sum", "gather", "index_put", "cat", "cumsum", "softmax", "nn.functional.layer_norm"];
+
 /// The programs that train, each with a twin that races.
 const TRAININGS: [&str; 2] = ["train_two_layers", "train_transformer"];
 
 /// A test for the operators, and two of each training.
 pub fn trials() -> Vec<Trial> {
     let no_torch = std::env::var_os("STREAMSAN_NO_TORCH").is_some_and(|value| value == "1");
-    let mut trials = vec![trial("frameworks", "operators", || program("operators", &OPERATORS, 0))];
+    let mut trials = vec![
+        trial("frameworks", "operators", || program("operators", &OPERATORS, 0, &[])),
+        trial("frameworks", "operators::measured", measured),
+    ];
     for training in TRAININGS {
         for (twin, code) in [("wait", 0), ("race", FOUND)] {
             let name = format!("{training}::{twin}");
-            trials.push(trial("frameworks", &name, move || program(training, &[twin], code)));
+            trials.push(trial("frameworks", &name, move || program(training, &[twin], code, &[])));
         }
     }
     trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
@@ -64,10 +72,10 @@ pub fn trials() -> Vec<Trial> {
 
 /// Runs a program of `tests/frameworks` under StreamSan. The error says what is not as it should
 /// be.
-fn program(name: &str, arguments: &[&str], code: i32) -> Result<(), String> {
+fn program(name: &str, arguments: &[&str], code: i32, options: &[&str]) -> Result<(), String> {
     let torch = field::torch()?;
     let mut command = run::streamsan(["run", "--sim", "--require-cuda", "--error-exitcode"]);
-    command.arg(FOUND.to_string()).arg("--").arg(torch.python());
+    command.arg(FOUND.to_string()).args(options).arg("--").arg(torch.python());
     command.arg(product::root().join(format!("tests/frameworks/{name}.py"))).args(arguments);
     command.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH").env("PYTHONDONTWRITEBYTECODE", "1");
     let ended = run::end_within(&mut command, PATIENCE);
@@ -78,4 +86,13 @@ fn program(name: &str, arguments: &[&str], code: i32) -> Result<(), String> {
             Err(format!("{name} {how}\n{}\n{}", ended.out, ended.err))
         }
     }
+}
+
+/// Measures every launch of some operators: no byte may be touched that was ruled out.
+fn measured() -> Result<(), String> {
+    let compared = build::scratch("operators-measured").join("compared.json");
+    let arguments = [&MEASURED[..], &["--dtype", "float32", "--samples", "2"]].concat();
+    program("operators", &arguments, 0, &["--exact=all", "--exact-compare", &compared.to_string_lossy()])?;
+    let launches = oracle::judge(&compared)?;
+    if launches > 40 { Ok(()) } else { Err(format!("only {launches} launches were compared")) }
 }
