@@ -1,7 +1,7 @@
 //! The host's own loads and stores, as the shim observed them.
 //!
-//! Owns the way from a `HostWatch` and a `HostAccess` op to a race, and from a `HostTouch`, which is
-//! compared with all work that is not ordered before it. Does not decide whether something else
+//! Owns the way from a `HostWatch` and a `HostAccess` op to a race, and from a `HostTouch`, which
+//! is compared with all work that is not ordered before it. Does not decide whether something else
 //! explains a changed byte: that is [`crate::detect::host_watch`].
 
 use super::Analysis;
