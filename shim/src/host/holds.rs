@@ -7,8 +7,8 @@
 //! ([`super::held_touches`]).
 //!
 //! A page is open while one instruction of a thread touches it ([`super::single_step`]); until the
-//! next call where that cannot be or has been done often enough; and until the next call of the same thread
-//! when that has given its address to the kernel, which would answer `EFAULT`.
+//! next call where that cannot be or has been done often enough; and until the next call of the
+//! same thread when that has given its address to the kernel, which would answer `EFAULT`.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

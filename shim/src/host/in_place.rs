@@ -2,9 +2,9 @@
 //!
 //! Owns the list of such memory and of the pending work in it, behind the lock of
 //! `crate::log::core`; each piece of work holds pages ([`super::holds`]) until the host is ordered
-//! after it. What a launch uses is not known here: it may use all of every allocation that a word of
-//! its parameters points into, and managed variables. The analyzer, which knows what kernels touch, decides what a touch
-//! of the CPU means.
+//! after it. What a launch uses is not known here: it may use all of every allocation that a word
+//! of its parameters points into, and managed variables. The analyzer, which knows what kernels
+//! touch, decides what a touch of the CPU means.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

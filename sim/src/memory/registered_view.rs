@@ -1,10 +1,10 @@
 //! A second mapping of memory that the program registered, made when a tool asks for it.
 //!
-//! Owns these mappings: the program's whole pages move into a file of memory that is mapped at their
-//! addresses and once more for the simulator, which reaches them there whatever `mprotect` says
-//! about the program's. Pages that registered memory shares with something else stay as they are.
-//! When the memory is unregistered its bytes go back to ordinary pages. A child of `fork` shares the
-//! pages meanwhile, which it otherwise would not.
+//! Owns these mappings: the program's whole pages move into a file of memory that is mapped at
+//! their addresses and once more for the simulator, which reaches them there whatever `mprotect`
+//! says about the program's. Pages that registered memory shares with something else stay as they
+//! are. When the memory is unregistered its bytes go back to ordinary pages. A child of `fork`
+//! shares the pages meanwhile, which it otherwise would not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -81,7 +81,8 @@ fn map(at: u64, len: u64, flags: i32, fd: i32) -> Option<u64> {
     (got != libc::MAP_FAILED).then_some(got as u64)
 }
 
-/// Makes a view of the whole pages of registered memory, if they are ordinary memory of the program.
+/// Makes a view of the whole pages of registered memory, if they are ordinary memory of the
+/// program.
 pub fn make(start: u64, end: u64) -> bool {
     let (start, end) = (start.next_multiple_of(PAGE), end & !(PAGE - 1));
     // Anonymous and private: what is shared with others, or lies in a file, must stay there.
