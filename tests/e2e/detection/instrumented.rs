@@ -9,8 +9,8 @@ use tests::{build, product};
 
 const SANITIZED: &str = "-Xcompiler=-fsanitize=thread";
 
-/// The program of all cases, linked with the library itself. `None`: CUDA's compiler is missing, and
-/// that was said.
+/// The program of all cases, linked with the library itself. `None`: CUDA's compiler is missing,
+/// and that was said.
 fn linked() -> Option<PathBuf> {
     let folder = format!("-L{}", product::bin().display());
     compiled(&[SANITIZED, "-lstreamsan_host", &folder, "-Xlinker=--no-as-needed"])
