@@ -189,8 +189,8 @@ pub fn cuda_program_with(file: &Path, included: &[&Path], cudart: &str, extra: &
     cached(&name, &toolkit.join("bin/nvcc"), &args, &inputs)
 }
 
-/// Compiles a CUDA program in two steps, with these options (`-Xcompiler=...`) for the first and the
-/// others for the second.
+/// Compiles a CUDA program in two steps, with these options (`-Xcompiler=...`) for the first and
+/// the others for the second.
 pub fn sanitized_program(file: &Path, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let nvcc = format!("'{}' -O2 -g -arch=sm_80 -cudart shared", toolkit.join("bin/nvcc").display());

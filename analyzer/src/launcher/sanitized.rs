@@ -1,7 +1,7 @@
 //! Programs that are compiled with `-fsanitize=thread`: which library answers them.
 //!
-//! Owns what a program's file says of it, and the folder with the stand-in for the shared runtime of
-//! ThreadSanitizer (crate `shim-instrumented`). A file that cannot be read counts as an ordinary
+//! Owns what a program's file says of it, and the folder with the stand-in for the shared runtime
+//! of ThreadSanitizer (crate `shim-instrumented`). A file that cannot be read counts as an ordinary
 //! program.
 
 use std::path::{Path, PathBuf};

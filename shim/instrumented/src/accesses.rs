@@ -3,7 +3,8 @@
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-use crate::{ATOMIC, PAGES, READ, TOUCH, WRITE, thread_sanitizer, touch};
+use crate::gate::{ATOMIC, PAGES, READ, TOUCH, WRITE, touch};
+use crate::thread_sanitizer;
 
 /// Functions that are told one address. Eleven instructions if the page is not one that devices can
 /// reach, three while nothing is asked. `$pc`: what puts the address of the access into `rdx`.
@@ -162,5 +163,5 @@ silent! { __tsan_func_entry __tsan_func_exit }
 /// An instrumented object of the process is being started.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_init() {
-    thread_sanitizer::start();
+    thread_sanitizer::start(__tsan_init as *mut c_void);
 }

@@ -5,7 +5,7 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::{READ, WRITE, order, touch};
+use crate::gate::{READ, WRITE, order, touch};
 
 /// Defines functions that acquire an object, or release it.
 macro_rules! edges {

@@ -1,14 +1,14 @@
 //! Atomic operations: instrumented code calls these instead of performing them.
 //!
-//! Owns the operations, for 1 to 16 bytes. Each is performed as sequentially consistent, which is at
-//! least what was asked for; plain loads and weaker stores stay what they are on x86-64. An
+//! Owns the operations, for 1 to 16 bytes. Each is performed as sequentially consistent, which is
+//! at least what was asked for; plain loads and weaker stores stay what they are on x86-64. An
 //! operation that releases or acquires orders host threads (`--host-order threads`).
 
 use core::arch::asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::{ATOMIC, READ, WRITE, order, touch};
+use crate::gate::{ATOMIC, READ, WRITE, order, touch};
 
 /// The object that stands for fences, which name none.
 const FENCES: u64 = 1 << 61;
@@ -140,8 +140,8 @@ operations! {
         __tsan_atomic64_compare_exchange_val;
 }
 
-/// Compares 16 bytes with `expected` and replaces them by `value` if they are equal; answers what was
-/// there.
+/// Compares 16 bytes with `expected` and replaces them by `value` if they are equal; answers what
+/// was there.
 ///
 /// # Safety
 /// The address is valid, may be written and is a multiple of 16.

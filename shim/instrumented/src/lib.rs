@@ -10,9 +10,9 @@
 //!
 //! The interface is the compilers', as their headers and documentation give it
 //! (`sanitizer/tsan_interface.h`, `sanitizer/tsan_interface_atomic.h`); its parts are in
-//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]. [`modules`] knows which
-//! objects of the process are instrumented, [`thread_sanitizer`] whether the real runtime is there
-//! too. None of them but [`modules`] and this file is known to another.
+//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]. [`gate`] leads to the shim,
+//! [`modules`] knows which objects of the process are instrumented, [`thread_sanitizer`] whether
+//! the real runtime is there too. None of them knows this file.
 //!
 //! # Rules
 //!
@@ -23,54 +23,19 @@
 mod accesses;
 mod annotations;
 mod atomics;
+mod gate;
 mod memory_functions;
 mod modules;
 mod thread_sanitizer;
 
-use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use gate::{ORDER, PAGES, TOUCH, global, say};
 
 /// What the library and the shim have agreed on.
 const VERSION: u32 = 1;
 
-/// Loads.
-const READ: u64 = 0;
-/// Stores.
-const WRITE: u64 = 1;
-/// Atomic operations, and accesses of `volatile` objects.
-const ATOMIC: u64 = 2;
-
-/// Bits to shift an address by to get the index of its page.
-const PAGE: u32 = 12;
-/// Addresses of programs end here.
-const ADDRESSES: u32 = 47;
-
-/// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is asked.
-/// The shim sets it.
-static PAGES: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
-
-/// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid
-/// whenever [`PAGES`] is not null.
-static TOUCH: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
-/// The shim's function that is told of the synchronisation of host threads; null without it.
-static ORDER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
 type Link = unsafe extern "C" fn(u32, *const AtomicPtr<AtomicU32>) -> bool;
-type Touch = extern "C" fn(u64, u64, u64);
-type Order = extern "C" fn(u64, bool);
-
-/// A function of any library of the process.
-fn global(name: &CStr) -> *mut c_void {
-    // SAFETY: a string that ends in NUL. Preloaded libraries are in the global scope.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
-}
-
-/// One line for the user.
-fn say(line: &str) {
-    // SAFETY: the bytes are valid. Whether they could be written does not matter.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
-}
 
 /// Looks for the shim, and tells it that this library is here. The shim asks for this when it comes
 /// later.
@@ -98,46 +63,4 @@ fn start() {
     // First: looking at an object moves bytes itself.
     modules::is_instrumented(start as *const () as u64);
     streamsan_host_announce();
-}
-
-/// Whether devices can reach a page of these bytes.
-#[inline]
-fn is_reachable(start: u64, len: u64) -> bool {
-    let pages = PAGES.load(Ordering::Relaxed);
-    let last = start.saturating_add(len.max(1) - 1);
-    if pages.is_null() || last >> ADDRESSES != 0 {
-        return false;
-    }
-    let (mut page, last) = (start >> PAGE, last >> PAGE);
-    while page <= last {
-        // SAFETY: the page lies below 2^47, so its word lies in the shim's table.
-        let word = unsafe { &*pages.add((page / 32) as usize) }.load(Ordering::Relaxed);
-        let count = (32 - page % 32).min(last - page + 1);
-        if word & (u32::MAX >> (32 - count)) << (page % 32) != 0 {
-            return true;
-        }
-        page += count;
-    }
-    false
-}
-
-/// Tells the shim of a touch, if devices can reach the bytes.
-#[inline]
-fn touch(start: u64, len: u64, how: u64, pc: u64) {
-    if len > 0 && is_reachable(start, len) {
-        // SAFETY: PAGES is set, so this is the shim's function.
-        let touch: Touch = unsafe { core::mem::transmute(TOUCH.load(Ordering::Relaxed)) };
-        touch(start, len << 3 | how, pc);
-    }
-}
-
-/// A host thread acquires an object (or releases it).
-#[inline]
-fn order(object: u64, acquires: bool) {
-    let told = ORDER.load(Ordering::Relaxed);
-    if !told.is_null() {
-        // SAFETY: the shim's function of this name has this type.
-        let told: Order = unsafe { core::mem::transmute(told) };
-        told(object, acquires);
-    }
 }

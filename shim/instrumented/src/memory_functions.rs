@@ -1,5 +1,5 @@
-//! The C library's memory functions, as instrumented code calls them: `gcc` leaves calls of `memcpy`
-//! as they are, `clang` calls `__tsan_memcpy` instead.
+//! The C library's memory functions, as instrumented code calls them: `gcc` leaves calls of
+//! `memcpy` as they are, `clang` calls `__tsan_memcpy` instead.
 //!
 //! Owns these names. Calls from code that is not instrumented are forwarded without a look: the
 //! driver's and the simulator's own copies are not the program's.
@@ -8,10 +8,11 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::{PAGES, READ, WRITE, modules, touch};
+use crate::gate::{PAGES, READ, WRITE, touch};
+use crate::modules;
 
-/// Defines a wrapper: the real function, how it is found, what to do until then, and what is touched
-/// (`$told`, which gets the arguments and the address of the call).
+/// Defines a wrapper: the real function, how it is found, what to do until then, and what is
+/// touched (`$told`, which gets the arguments and the address of the call).
 macro_rules! wrappers {
     ($($name:ident $real:ident $text:literal $early:ident $told:ident;)*) => {
         $(

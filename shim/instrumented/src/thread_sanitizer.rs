@@ -1,20 +1,19 @@
 //! ThreadSanitizer's own runtime in the same process.
 //!
-//! Owns what is said and done then. Its wrappers of the C library's functions need it to be started,
-//! which instrumented code would do: what arrives here is passed on. Loads and stores arrive at one
-//! of the two only, at the one that was linked or loaded first.
+//! Owns what is said and done then. Its wrappers of the C library's functions need it to be
+//! started, which instrumented code would do: what arrives here is passed on. Loads and stores
+//! arrive at one of the two only, at the one that was linked or loaded first.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::{global, say};
+use crate::gate::{global, say};
 
 /// The real `__tsan_init`; this library's own address stands for none, null for not looked for.
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Starts the real runtime, where it is loaded behind this library.
-pub fn start() {
-    let own = crate::accesses::__tsan_init as *mut c_void;
+/// Starts the real runtime, where it is loaded behind this library, whose `__tsan_init` is `own`.
+pub fn start(own: *mut c_void) {
     let mut real = REAL.load(Ordering::Relaxed);
     if real.is_null() {
         // SAFETY: a string that ends in NUL.

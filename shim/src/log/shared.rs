@@ -201,8 +201,8 @@ impl Shared {
         unsafe { runs::end_all(|run| write_run(&mut self.engine, &mut self.out, run)) };
     }
 
-    /// Begins a run of touches by the calling thread, and writes what ends by that. `func`: the host
-    /// function that the thread runs.
+    /// Begins a run of touches by the calling thread, and writes what ends by that. `func`: the
+    /// host function that the thread runs.
     pub fn begin_run(&mut self, touched: &Touched, thread: ThreadId, stack: Option<&Frames>, func: HostFuncId) {
         if !touches::is_open() {
             return;

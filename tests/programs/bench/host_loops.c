@@ -1,7 +1,7 @@
-/* Loops of the host that wait for memory, in nanoseconds an element (processor time, the best of some passes), as JSON:
- * `ordinary` over memory of malloc, `idle` over managed memory that nothing uses, `busy` over managed
- * memory while work is pending, `beside` over memory of malloc meanwhile. Without the argument `cuda` only the first. scripts/bench --host compiles it
- * plainly and with -fsanitize=thread. */
+/* Loops of the host that wait for memory, in nanoseconds of processor time an element (the best of
+ * some passes), as JSON: `ordinary` over memory of malloc, `idle` over managed memory that nothing
+ * uses, `busy` over managed memory while work is pending, `beside` over memory of malloc meanwhile.
+ * Without the argument `cuda` only the first. docs/measurements/costs.md says how it is compiled. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,0 +1,86 @@
+//! The gate: what the shim has told this library, and the way to tell it of a touch.
+//!
+//! Owns the places that the shim fills in. Nothing here decides what is worth an op.
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Loads.
+pub const READ: u64 = 0;
+/// Stores.
+pub const WRITE: u64 = 1;
+/// Atomic operations, and accesses of `volatile` objects.
+pub const ATOMIC: u64 = 2;
+
+/// Bits to shift an address by to get the index of its page.
+pub const PAGE: u32 = 12;
+/// Addresses of programs end here.
+pub const ADDRESSES: u32 = 47;
+
+/// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
+/// asked. The shim sets it.
+pub static PAGES: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid
+/// whenever [`PAGES`] is not null.
+pub static TOUCH: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The shim's function that is told of the synchronisation of host threads; null without it.
+pub static ORDER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+type Touch = extern "C" fn(u64, u64, u64);
+type Order = extern "C" fn(u64, bool);
+
+/// A function of any library of the process.
+pub fn global(name: &CStr) -> *mut c_void {
+    // SAFETY: a string that ends in NUL. Preloaded libraries are in the global scope.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// One line for the user.
+pub fn say(line: &str) {
+    // SAFETY: the bytes are valid. Whether they could be written does not matter.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
+/// Whether devices can reach a page of these bytes.
+#[inline]
+pub fn is_reachable(start: u64, len: u64) -> bool {
+    let pages = PAGES.load(Ordering::Relaxed);
+    let last = start.saturating_add(len.max(1) - 1);
+    if pages.is_null() || last >> ADDRESSES != 0 {
+        return false;
+    }
+    let (mut page, last) = (start >> PAGE, last >> PAGE);
+    while page <= last {
+        // SAFETY: the page lies below 2^47, so its word lies in the shim's table.
+        let word = unsafe { &*pages.add((page / 32) as usize) }.load(Ordering::Relaxed);
+        let count = (32 - page % 32).min(last - page + 1);
+        if word & (u32::MAX >> (32 - count)) << (page % 32) != 0 {
+            return true;
+        }
+        page += count;
+    }
+    false
+}
+
+/// Tells the shim of a touch, if devices can reach the bytes.
+#[inline]
+pub fn touch(start: u64, len: u64, how: u64, pc: u64) {
+    if len > 0 && is_reachable(start, len) {
+        // SAFETY: PAGES is set, so this is the shim's function.
+        let touch: Touch = unsafe { core::mem::transmute(TOUCH.load(Ordering::Relaxed)) };
+        touch(start, len << 3 | how, pc);
+    }
+}
+
+/// A host thread acquires an object (or releases it).
+#[inline]
+pub fn order(object: u64, acquires: bool) {
+    let told = ORDER.load(Ordering::Relaxed);
+    if !told.is_null() {
+        // SAFETY: the shim's function of this name has this type.
+        let told: Order = unsafe { core::mem::transmute(told) };
+        told(object, acquires);
+    }
+}
