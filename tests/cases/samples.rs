@@ -68,7 +68,7 @@ impl Sample {
         let folder = build::scratch(&format!("sample-{}-{racy}-measured", self.name));
         let (json, compared) = (folder.join("report.json"), folder.join("compared.json"));
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--exact=all", "--exact-compare"]);
-        command.arg(&compared).arg("--json").arg(&json).arg("--").arg(self.compiled()?);
+        command.arg(&compared).arg("--json").arg(&json).arg("--").arg(self.compiled(&[])?);
         let ended = run::end(command.args(racy.then_some("racy")).env_remove("LD_LIBRARY_PATH"));
         if ended.hung || ended.status.code() != Some(0) {
             return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));

@@ -254,7 +254,7 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
     // SAFETY: the caller's promise.
     let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let instruction = registers[libc::REG_RIP as usize] as u64;
-    if lifecycle::is_forked() || guard::is_inside() {
+    if lifecycle::is_forked() || guard::is_inside() || thread_state::inside_transport() {
         holds::open(address, false);
         return TouchOutcome::Mended;
     }
@@ -287,7 +287,7 @@ pub fn given(start: u64, end: u64, writes: bool) {
         return;
     }
     holds::give(start, end, guard::thread_number());
-    if !lifecycle::is_forked() && !guard::is_inside() {
+    if !lifecycle::is_forked() && !guard::is_inside() && !thread_state::inside_transport() {
         let (thread, func) = (guard::thread_number(), thread_state::with(|thread| thread.host_function.get()));
         let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start };
         note(place, start, false);

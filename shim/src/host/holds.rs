@@ -14,6 +14,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::page_protection::{PROTECTED, mask};
+use crate::runtime::lent_memory;
 
 pub(super) const PAGE: u64 = 4096;
 const HOLDS: usize = 512;
@@ -189,6 +190,9 @@ impl Pages {
 /// Takes the CPU's access to these pages away until [`release`] of this number, which is not 0.
 /// False: there is no room.
 pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
+    if lent_memory::is_lent(start, end) {
+        return false;
+    }
     with_pages(|pages| {
         let first = pages.next;
         let Some(slot) = (0..HOLDS).map(|i| (first + i) % HOLDS).find(|slot| !pages.holds[*slot].live) else {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use trace::Region;
 
-use crate::runtime::{guard, lifecycle, thread_state};
+use crate::runtime::{guard, lent_memory, lifecycle, thread_state};
 use crate::stack::frames;
 use crate::stack::frames::{Depth, Frames};
 
@@ -209,6 +209,9 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
 /// [`crate::host::sigsegv`] is installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
     let (start, end) = (region.start & !(PAGE - 1), region.end().next_multiple_of(PAGE));
+    if lent_memory::is_lent(start, end) {
+        return;
+    }
     with_ranges(|ranges| {
         let is_live = |r: &Range| r.state == State::Protected;
         // A weaker protection would undo a stronger one.

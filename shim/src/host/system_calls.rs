@@ -44,6 +44,14 @@ fn touch(start: *const c_void, len: usize, writes: bool) {
     }
 }
 
+/// Opens the pages of bytes that a library is about to use for the program, which has said so by
+/// an op of its own: the calling thread counts as inside of that library.
+pub fn open_for_transport(start: u64, end: u64) {
+    if PROTECTED.load(Ordering::Acquire) != 0 {
+        touch(start as *const c_void, end.saturating_sub(start) as usize, true);
+    }
+}
+
 #[cold]
 fn make_accessible(kind: Buffer, writes: bool, args: [usize; 4]) {
     /// More than the kernel takes.

@@ -12,6 +12,7 @@
 pub mod attach;
 pub mod guard;
 pub mod handle_cache;
+pub mod lent_memory;
 pub mod lifecycle;
 pub mod lock;
 pub mod options;

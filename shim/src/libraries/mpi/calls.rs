@@ -148,10 +148,7 @@ fn touches(
     }
     let ok = |result| succeeded(arguments.language, words, result);
     match until {
-        Until::Return => {
-            requests::during_call(call, &transfers.all);
-            within(real)
-        }
+        Until::Return => requests::during_call(call, &transfers.all, || within(real)),
         Until::Request(at) => {
             let request = requests::begin(call, &transfers.all);
             let result = within(real);

@@ -12,7 +12,10 @@ use cuda_sys::FnId;
 use trace::{Op, StreamId};
 
 use super::transfers::Transfer;
+use crate::host::system_calls;
 use crate::observe::{Cx, Phase, observe};
+use crate::runtime::lent_memory;
+use crate::runtime::thread_state::set_inside_transport;
 
 /// One request.
 struct Pending {
@@ -41,6 +44,15 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
+/// The pages of these bytes stay accessible until the borrower gives them back: other processes may
+/// read them by system calls.
+fn lend(borrower: u32, transfers: &[Transfer]) {
+    transfers.iter().for_each(|t| lent_memory::lend(borrower, t.region.start, t.region.end()));
+    set_inside_transport(true);
+    transfers.iter().for_each(|t| system_calls::open_for_transport(t.region.start, t.region.end()));
+    set_inside_transport(false);
+}
+
 fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
     for &Transfer { region, reads, writes, exact } in transfers {
         if writes {
@@ -50,9 +62,22 @@ fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
     }
 }
 
-/// A call touches this before it returns.
-pub fn during_call(call: FnId, transfers: &[Transfer]) {
-    observe(call, 0, Phase::Before, |cx| log(cx, StreamId::NONE, transfers));
+/// A call touches this before it returns, which `run` makes.
+pub fn during_call<T>(call: FnId, transfers: &[Transfer], run: impl FnOnce() -> T) -> T {
+    struct Back(u32);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            lent_memory::take_back(self.0);
+        }
+    }
+    let mut borrower = 0;
+    observe(call, 0, Phase::Before, |cx| {
+        log(cx, StreamId::NONE, transfers);
+        borrower = cx.core().map_or(0, |core| core.handles.next.stream.take());
+    });
+    lend(borrower, transfers);
+    let _back = Back(borrower);
+    run()
 }
 
 /// Something begins that touches this until it is complete: its timeline.
@@ -65,11 +90,15 @@ pub fn begin(call: FnId, transfers: &[Transfer]) -> Option<StreamId> {
         log(cx, id, transfers);
         request = Some(id);
     });
+    if let Some(id) = request {
+        lend(id.0, transfers);
+    }
     request
 }
 
 /// The host has seen it complete.
 pub fn end(call: FnId, request: StreamId) {
+    lent_memory::take_back(request.0);
     observe(call, 0, Phase::Before, |cx| {
         cx.log(&Op::RequestDone { request });
     });
