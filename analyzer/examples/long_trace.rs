@@ -13,6 +13,8 @@
 //! stream, 432 launches with 128 bytes of parameters, a tensor allocated or freed for each of them
 //! as PyTorch's allocator does (the same addresses in every step), the gradients reduced in 19
 //! other streams, an upload, and a synchronisation.
+//!
+//! `sites` writes the first kind with its waits at 200 call sites, for `streamsan excess`.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -53,6 +55,8 @@ struct Out {
     ops: u64,
     bytes: u64,
     random: u64,
+    /// Call sites of waits.
+    sites: u32,
 }
 
 impl Out {
@@ -103,9 +107,10 @@ impl Out {
 
     /// `to` waits for everything submitted to `from` so far.
     fn order(&mut self, event: u64, from: u32, to: u32) {
+        let site = if self.sites > 0 { 1 + self.random(u64::from(self.sites)) as u32 } else { 2 };
         let event = EventId(event as u32 % 64 + 1);
         self.push(2, Op::EventRecord { event, stream: StreamId(from), mode: MODE });
-        self.push(2, Op::StreamWait { stream: StreamId(to), event, mode: MODE });
+        self.push(site, Op::StreamWait { stream: StreamId(to), event, mode: MODE });
     }
 
     fn upload(&mut self, stream: u32, to: u64) {
@@ -220,11 +225,12 @@ fn training(out: &mut Out, ops: u64) {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train]") };
+    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train|sites]") };
     let ops: u64 = ops.parse().expect("a number");
     let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
-    let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15 };
+    let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15, sites: 0 };
     define(&mut out);
+    out.sites = if rest.first().is_some_and(|word| word == "sites") { 200 } else { 0 };
     match rest.first().map(String::as_str) {
         Some("train") => training(&mut out, ops),
         word => mixed(&mut out, ops, word == Some("fresh")),

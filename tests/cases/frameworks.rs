@@ -67,6 +67,7 @@ pub fn trials() -> Vec<Trial> {
             trials.push(trial("frameworks", &name, move || program(training, &[twin], code, &[])));
         }
     }
+    trials.push(trial("frameworks", "needless_sync", excess));
     trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
 }
 
@@ -95,4 +96,39 @@ fn measured() -> Result<(), String> {
     program("operators", &arguments, 0, &["--exact=all", "--exact-compare", &compared.to_string_lossy()])?;
     let launches = oracle::judge(&compared)?;
     if launches > 40 { Ok(()) } else { Err(format!("only {launches} launches were compared")) }
+}
+
+/// `excess` on a recorded training: the wait for a batch is needed, the synchronisation at the end
+/// of each step is not, the download is the host's.
+fn excess() -> Result<(), String> {
+    let torch = field::torch()?;
+    let trace = std::env::temp_dir().join(format!("needless_sync.{}.trace", std::process::id()));
+    let mut record = run::streamsan(["record", "--sim", "-o"]);
+    record.arg(&trace).arg("--").arg(torch.python());
+    record.arg(product::root().join("tests/frameworks/needless_sync.py"));
+    record.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH").env("PYTHONDONTWRITEBYTECODE", "1");
+    let recorded = run::end_within(&mut record, PATIENCE);
+    let mut judge = run::streamsan(["excess", "--json", "-"]);
+    let judged = run::end_within(judge.arg(&trace), PATIENCE);
+    drop(std::fs::remove_file(&trace));
+    let report: serde_json::Value = serde_json::from_str(&judged.out)
+        .map_err(|error| format!("{error}\n{}\n{}\n{}", recorded.err, judged.out, judged.err))?;
+    let sites = report["processes"][0]["sites"].as_array().ok_or("no sites")?;
+    let verdict_of = |call: &str, line: &str| {
+        let at = format!("needless_sync.py:{line}");
+        let site = sites.iter().find(|site| site["call"] == call && site["at"] == at.as_str());
+        site.map(|site| (site["verdict"].as_str().unwrap_or_default(), site["can_go"] == true, site["count"].as_u64()))
+    };
+    let expected = [
+        ("cudaStreamWaitEvent", "23", ("needed", false, Some(4))),
+        ("cudaDeviceSynchronize", "30", ("nothing", true, Some(4))),
+        ("cudaStreamSynchronize", "31", ("host", false, Some(1))),
+    ];
+    for (call, line, wanted) in expected {
+        let got = verdict_of(call, line);
+        if got != Some(wanted) {
+            return Err(format!("{call} in line {line}: {got:?} instead of {wanted:?}\n{report:#}"));
+        }
+    }
+    Ok(())
 }

@@ -142,7 +142,9 @@ impl Steps {
         let (thread, stack) = (origin.thread, origin.stack);
         self.steps.push(Step { at, len, stream, thread, stack, kernel, site, upto, marks });
         let epoch = context.epoch;
-        let is_of_stream = epoch.timeline != trace::TimelineId::HOST && !stream.is_none();
+        // A wait of the host names a stream, but takes no time of it.
+        let of_host = matches!(op, Op::SyncBegin { .. });
+        let is_of_stream = epoch.timeline != trace::TimelineId::HOST && !stream.is_none() && !of_host;
         if is_of_stream && !matches!(op, Op::StreamWait { .. }) {
             let timeline = epoch.timeline.0 as usize;
             if self.by_time.len() <= timeline {
