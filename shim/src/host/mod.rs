@@ -9,9 +9,9 @@
 //! calls to it. What a change is worth is decided by the analyzer.
 //!
 //! Where devices reach memory through another mapping than the program does (the simulated GPU),
-//! the CPU's touches of what kernels use in place are seen as well: [`in_place`] knows which work
-//! is pending, [`holds`] takes its pages from the CPU, and a touch becomes an entry of [`touches`]
-//! while [`single_step`] lets one instruction pass.
+//! the CPU's touches of what kernels use in place are seen as well: [`in_place`] knows which work is
+//! pending, [`holds`] takes its pages from the CPU, and a touch becomes an entry of [`touches`] while
+//! [`single_step`] lets one instruction pass.
 //!
 //! [`pinned_bounds`] rules most copies out. [`watches`] holds the rest, with sums from [`checksum`]
 //! within the [`read_budget`], and protects pages. A touch of a protected page arrives in
