@@ -2,14 +2,14 @@
 
 mod support;
 
-use analyzer::whatif::listing::{Listing, Verdict};
+use analyzer::whatif::listing::{Listing, SyncVerdict};
 use analyzer::whatif::{page, text};
 use support::*;
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);
 
-fn verdicts(listing: &Listing) -> Vec<(Verdict, bool)> {
+fn verdicts(listing: &Listing) -> Vec<(SyncVerdict, bool)> {
     listing.sites.iter().map(|site| (site.verdict, site.can_go)).collect()
 }
 
@@ -21,7 +21,7 @@ fn a_wait_that_orders_writer_and_reader_is_needed_and_says_so() {
     p.order(A, B);
     p.go(B, X, &[reads(0, WHOLE)]);
     let listing = p.listing();
-    assert_eq!(verdicts(&listing), [(Verdict::Needed, false)]);
+    assert_eq!(verdicts(&listing), [(SyncVerdict::Needed, false)]);
     let pair = listing.sites[0].pair.as_ref().expect("a pair");
     assert_eq!((pair.why, pair.first.at.as_str()), ("read-after-write", "app.cu:11"));
     assert_eq!(pair.then.as_ref().map(|then| then.at.as_str()), Some("app.cu:15"));
@@ -34,7 +34,7 @@ fn a_wait_between_streams_that_share_nothing_orders_nothing() {
     p.go(A, X, &[writes(0, WHOLE)]);
     p.order(A, B);
     p.go(B, X + 2048, &[reads(0, WHOLE)]);
-    assert_eq!(verdicts(&p.listing()), [(Verdict::Nothing, true)]);
+    assert_eq!(verdicts(&p.listing()), [(SyncVerdict::Nothing, true)]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn of_two_that_order_the_same_one_can_go() {
     p.sync(A);
     p.go(B, X, &[reads(0, WHOLE)]);
     let listing = p.listing();
-    assert!(listing.sites.iter().all(|site| site.verdict == Verdict::Together), "{listing:#?}");
+    assert!(listing.sites.iter().all(|site| site.verdict == SyncVerdict::Together), "{listing:#?}");
     assert_eq!(listing.sites.iter().filter(|site| site.can_go).count(), 1);
     assert_eq!((listing.sites[0].partners.clone(), listing.sites[1].partners.clone()), (vec![1], vec![0]));
 }
@@ -65,9 +65,9 @@ fn a_download_is_waited_for_by_the_host() {
         p.listing()
     };
     let listing = download(true);
-    assert_eq!(verdicts(&listing), [(Verdict::Host, false)]);
+    assert_eq!(verdicts(&listing), [(SyncVerdict::Host, false)]);
     assert_eq!(listing.sites[0].pair.as_ref().map(|pair| pair.why), Some("host-reads"));
-    assert_eq!(verdicts(&download(false)), [(Verdict::Nothing, true)]);
+    assert_eq!(verdicts(&download(false)), [(SyncVerdict::Nothing, true)]);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_source_that_is_uploaded_again_may_have_been_refilled() {
         p.listing()
     };
     let listing = upload(true);
-    assert_eq!(verdicts(&listing), [(Verdict::Host, false)]);
+    assert_eq!(verdicts(&listing), [(SyncVerdict::Host, false)]);
     assert_eq!(listing.sites[0].pair.as_ref().map(|pair| pair.why), Some("host-writes"));
-    assert_eq!(verdicts(&upload(false)), [(Verdict::Nothing, true)]);
+    assert_eq!(verdicts(&upload(false)), [(SyncVerdict::Nothing, true)]);
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn work_whose_bytes_are_not_known_leaves_a_verdict_open() {
         p.listing()
     };
     let listing = run(false);
-    assert_eq!(verdicts(&listing), [(Verdict::Unknown, false)]);
+    assert_eq!(verdicts(&listing), [(SyncVerdict::Unknown, false)]);
     assert_eq!(listing.sites[0].kernels, ["kernel mystery(float*, int)"]);
-    assert_eq!(verdicts(&run(true)), [(Verdict::Nothing, true)]);
+    assert_eq!(verdicts(&run(true)), [(SyncVerdict::Nothing, true)]);
 }
 
 /// A query found the stream idle up to a time that counts the wait.
@@ -126,9 +126,9 @@ fn queried(upto: u64) -> Listing {
 #[test]
 fn a_query_is_no_site_and_stands_for_what_was_there_when_it_began() {
     let silent = queried(3);
-    assert_eq!((verdicts(&silent), silent.findings), (vec![(Verdict::Nothing, true)], 0));
+    assert_eq!((verdicts(&silent), silent.findings), (vec![(SyncVerdict::Nothing, true)], 0));
     let racy = queried(2);
-    assert_eq!((verdicts(&racy), racy.findings), (vec![(Verdict::Nothing, true)], 1));
+    assert_eq!((verdicts(&racy), racy.findings), (vec![(SyncVerdict::Nothing, true)], 1));
     assert!(racy.notes[0].contains("races as it is"), "{:?}", racy.notes);
     assert_eq!(queried(1).findings, 2);
 }

@@ -8,7 +8,7 @@
 
 mod support;
 
-use analyzer::whatif::listing::{Listing, Verdict};
+use analyzer::whatif::listing::{Listing, SyncVerdict};
 use proptest::prelude::*;
 use support::*;
 use trace::*;
@@ -124,12 +124,12 @@ fn agree(steps: &[Step], listing: &Listing) -> Result<(), TestCaseError> {
     };
     for (site, line) in listing.sites.iter().zip(&lines) {
         let expected = match (fine[1 << line], relevant(*line)) {
-            (false, _) => Verdict::Needed,
-            (true, true) => Verdict::Together,
-            (true, false) => Verdict::Nothing,
+            (false, _) => SyncVerdict::Needed,
+            (true, true) => SyncVerdict::Together,
+            (true, false) => SyncVerdict::Nothing,
         };
         prop_assert_eq!(site.verdict, expected, "line {} of {:#?}", line, listing);
-        prop_assert_eq!(site.pair.is_some(), expected == Verdict::Needed);
+        prop_assert_eq!(site.pair.is_some(), expected == SyncVerdict::Needed);
     }
     let largest = (0..1_u32 << SITES).filter(|set| fine[*set as usize]).map(u32::count_ones).max().unwrap_or(0);
     let going =
@@ -141,7 +141,7 @@ fn agree(steps: &[Step], listing: &Listing) -> Result<(), TestCaseError> {
 }
 
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(24)
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
 }
 
 proptest! {
@@ -163,5 +163,8 @@ fn the_programs_have_sites_of_every_verdict() {
         let steps = mended(program().new_tree(&mut runner).expect("a program").current());
         seen.extend(run(&steps, 0).listing().sites.iter().map(|site| site.verdict));
     }
-    assert!([Verdict::Needed, Verdict::Together, Verdict::Nothing].iter().all(|v| seen.contains(v)), "{seen:?}");
+    assert!(
+        [SyncVerdict::Needed, SyncVerdict::Together, SyncVerdict::Nothing].iter().all(|v| seen.contains(v)),
+        "{seen:?}"
+    );
 }

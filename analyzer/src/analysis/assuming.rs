@@ -3,25 +3,15 @@
 //! Owns how an assumption acts on a record. What is assumed is [`crate::whatif::assumed`].
 
 use super::{Analysis, AnalysisOptions};
-use crate::replan::records::Records;
+use crate::detect::coverage::KernelCoverage;
 use crate::replan::waits::Replan;
 use crate::report::elaborate::called;
-use crate::whatif::assumed::{Assumed, DefaultStream, LeftOut};
+use crate::whatif::assumed::{Assumed, AssumedRecord, DefaultStream, LeftOut};
 use crate::whatif::pattern;
 use crate::whatif::steps::{self, Steps};
 use crate::whatif::sync::{SyncKind, SyncSite, stream_mut, stream_of, unblocked};
 use rustc_hash::FxHashSet;
 use trace::{Epoch, KernelId, Op, Record, StreamKind, SyncScope, TimelineId};
-
-/// What becomes of a record.
-pub(super) enum Outcome<'a> {
-    /// It is as it was, or acts so.
-    Applied(Record<'a>),
-    /// It acts so, and the order gets another op of it.
-    Ordered(Record<'a>, Op<'a>),
-    /// It is left out.
-    LeftOut,
-}
 
 impl Analysis {
     /// The state of the assumptions of these options.
@@ -29,26 +19,28 @@ impl Analysis {
         options.assumptions.map(|assumptions| Box::new(Assumed::new(LeftOut::Named(assumptions))))
     }
 
-    /// The records again, with nothing that synchronises: the ops, and the pairs that race then.
-    /// Second: accesses that were forgotten for lack of room. `None`: not all records can be had.
-    pub(crate) fn steps(&mut self, records: &mut dyn Records) -> Option<(Steps, u64)> {
-        let partly =
-            |known: &crate::detect::coverage::KernelCoverage| known.ranges < known.launches || known.indirect > 0;
+    /// An analysis of the same records with nothing that synchronises, which notes the ops and the
+    /// pairs that race then.
+    pub(crate) fn unsynchronised(&mut self) -> Self {
+        let partly = |known: &KernelCoverage| known.ranges < known.launches || known.indirect > 0;
         let unknown: FxHashSet<KernelId> =
             self.kernels.iter().filter(|(_, known)| partly(known)).map(|(kernel, _)| *kernel).collect();
         let mut twin = self.twin(Replan::default());
         twin.assumed = Some(Box::new(Assumed::new(LeftOut::All)));
         twin.steps = Some(Box::new(Steps::new(unknown)));
-        let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
-        twin.pending.end();
-        twin.release();
-        let steps = twin.steps.take();
-        let forgotten = twin.memory.forgotten();
-        self.take_back(twin);
-        steps.filter(|_| read).map(|steps| (*steps, forgotten))
+        twin
     }
 
-    /// Notes an op for the trials of other orders.
+    /// Ends such an analysis. Second: accesses that were forgotten for lack of room.
+    pub(crate) fn take_steps(&mut self, mut twin: Self) -> Option<(Steps, u64)> {
+        twin.pending.end();
+        twin.release();
+        let (steps, forgotten) = (twin.steps.take(), twin.memory.forgotten());
+        self.take_back(twin);
+        steps.map(|steps| (*steps, forgotten))
+    }
+
+    /// Notes an op for the order trials.
     #[cold]
     pub(super) fn take_step(&mut self, record: &Record<'_>, epoch: Option<Epoch>, overlaps: bool) {
         let Some(mut steps) = self.steps.take() else { return };
@@ -65,7 +57,7 @@ impl Analysis {
 
     /// A record under the assumptions.
     #[cold]
-    pub(super) fn assume<'a>(&mut self, record: &Record<'a>) -> Outcome<'a> {
+    pub(super) fn assume<'a>(&mut self, record: &Record<'a>) -> AssumedRecord<'a> {
         let mut record = *record;
         if self.assumed.as_ref().is_some_and(|assumed| assumed.default_stream().is_some()) {
             self.assume_default_stream(&mut record);
@@ -74,13 +66,13 @@ impl Analysis {
         let kind = SyncKind::of(&record.op, policy, |address| ordering.memory_kind(address));
         match kind {
             Some(kind) if self.is_left_out(&record, kind) => match unblocked(&record.op) {
-                Some(op) => Outcome::Ordered(record, op),
+                Some(op) => AssumedRecord::Ordered(record, op),
                 None => {
                     self.leave_out(&record);
-                    Outcome::LeftOut
+                    AssumedRecord::LeftOut
                 }
             },
-            _ => Outcome::Applied(record),
+            _ => AssumedRecord::Applied(record),
         }
     }
 

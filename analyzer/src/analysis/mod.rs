@@ -73,7 +73,7 @@ use crate::state::names::Names;
 use crate::state::streams::Streams;
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::Schemas;
-use crate::whatif::assumed::{Assumed, Assumptions};
+use crate::whatif::assumed::{Assumed, AssumedRecord, Assumptions};
 use crate::whatif::steps::Steps;
 use order::Policy;
 use rustc_hash::FxHashMap;
@@ -260,9 +260,9 @@ impl Analysis {
         let (mut assumed, mut ordered) = (*record, None);
         if self.assumed.is_some() {
             match self.assume(record) {
-                assuming::Outcome::Applied(record) => assumed = record,
-                assuming::Outcome::Ordered(record, op) => (assumed, ordered) = (record, Some(op)),
-                assuming::Outcome::LeftOut => return self.take_step(recorded, None, false),
+                AssumedRecord::Applied(record) => assumed = record,
+                AssumedRecord::Ordered(record, op) => (assumed, ordered) = (record, Some(op)),
+                AssumedRecord::LeftOut => return self.take_step(recorded, None, false),
             }
         }
         let record = &assumed;

@@ -5,7 +5,7 @@
 
 use crate::whatif::sync::SyncSite;
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::{ContextId, StreamId, ThreadId};
+use trace::{ContextId, Op, Record, StreamId, ThreadId};
 
 /// The first stream that is made up for an assumption. The shim counts from 1.
 const FIRST_STREAM: u32 = 0xe000_0000;
@@ -58,6 +58,17 @@ pub enum LeftOut {
     Named(&'static Assumptions),
     /// All.
     All,
+}
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug)]
+pub enum AssumedRecord<'a> {
+    /// It is as it was, or acts so.
+    Applied(Record<'a>),
+    /// It acts so, and the order gets another op of it.
+    Ordered(Record<'a>, Op<'a>),
+    /// It is left out.
+    LeftOut,
 }
 
 /// The assumptions during one pass.

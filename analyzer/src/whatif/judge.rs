@@ -8,11 +8,11 @@ use crate::replan::records::Records;
 use crate::report::call_site;
 use crate::report::elaborate::{called, elaborator};
 use crate::report::escape::harmless;
-use crate::whatif::listing::{End, Listed, Listing, Ordered, Verdict};
+use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::whatif::needs::{self, Need, Why};
 use crate::whatif::search;
 use crate::whatif::steps::{Steps, marks};
-use crate::whatif::trial::Trial;
+use crate::whatif::trial::OrderTrial;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -29,9 +29,11 @@ const NAMED: usize = 6;
 /// `None`: not all records can be had.
 pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing> {
     let outcome = first.finish();
-    let (steps, forgotten) = first.steps(records)?;
+    let mut twin = first.unsynchronised();
+    let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
+    let (steps, forgotten) = first.take_steps(twin).filter(|_| read)?;
     let devices = first.names.devices();
-    let trial = Trial { steps: &steps, options: first.ordering.options(), devices: &devices };
+    let trial = OrderTrial { steps: &steps, options: first.ordering.options(), devices: &devices };
     let (needs, unordered) = needs::find(&steps, &trial);
     let (mut sites, of_place) = sites(first, &steps);
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
@@ -46,7 +48,7 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     for conflict in &found.conflicts {
         for site in conflict {
             let listed = &mut sites[*site as usize];
-            listed.verdict = Verdict::Together;
+            listed.verdict = SyncVerdict::Together;
             if listed.partners.is_empty() || listed.partners.len() + 1 > conflict.len() {
                 listed.partners = conflict.iter().filter(|other| *other != site).map(|at| *at as usize).collect();
             }
@@ -107,7 +109,7 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
                 at: harmless(&at).into_owned(),
                 stack,
                 count: 0,
-                verdict: Verdict::Nothing,
+                verdict: SyncVerdict::Nothing,
                 pair: None,
                 pairs: 0,
                 kernels: Vec::new(),
@@ -152,15 +154,15 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<N
     let rank = clearest.why.rank();
     site.pairs = violated.iter().filter(|need| need.why.rank() == rank).count() as u64;
     let (verdict, why) = match clearest.why {
-        Why::Race(hazard) => (Verdict::Needed, hazard.name()),
-        Why::HostReads => (Verdict::Host, "host-reads"),
-        Why::HostWrites => (Verdict::Host, "host-writes"),
-        Why::Unknown | Why::UnknownThen => (Verdict::Unknown, "unknown"),
+        Why::Race(hazard) => (SyncVerdict::Needed, hazard.name()),
+        Why::HostReads => (SyncVerdict::Host, "host-reads"),
+        Why::HostWrites => (SyncVerdict::Host, "host-writes"),
+        Why::Unknown | Why::UnknownThen => (SyncVerdict::Unknown, "unknown"),
     };
-    let then = (verdict != Verdict::Host).then(|| end(first, steps, clearest.then));
+    let then = (verdict != SyncVerdict::Host).then(|| end(first, steps, clearest.then));
     site.verdict = verdict;
-    site.pair = Some(Ordered { first: end(first, steps, clearest.first), then, why });
-    if verdict == Verdict::Unknown {
+    site.pair = Some(OrderedPair { first: end(first, steps, clearest.first), then, why });
+    if verdict == SyncVerdict::Unknown {
         for need in &violated {
             let step = if need.why == Why::Unknown { need.first } else { need.then };
             let name = end(first, steps, step).what;

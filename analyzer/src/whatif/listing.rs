@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// What a synchronisation is needed for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Verdict {
+pub enum SyncVerdict {
     /// Without it something races.
     Needed,
     /// Without it the host may use memory too early, if it uses it.
@@ -19,7 +19,7 @@ pub enum Verdict {
     Nothing,
 }
 
-impl Verdict {
+impl SyncVerdict {
     /// All, in the order in which they are printed.
     pub const ALL: [Self; 5] = [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Needed];
 
@@ -48,7 +48,7 @@ pub struct End {
 
 /// Two ops that a synchronisation orders.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ordered {
+pub struct OrderedPair {
     /// The earlier op.
     pub first: End,
     /// The later one; of a need of the host nothing is known of it.
@@ -71,9 +71,9 @@ pub struct Listed {
     /// How often it was made.
     pub count: u64,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: SyncVerdict,
     /// One pair that would not be ordered without it, the clearest.
-    pub pair: Option<Ordered>,
+    pub pair: Option<OrderedPair>,
     /// How many such pairs were found; of several with one timeline the last counts.
     pub pairs: u64,
     /// Kernels whose bytes are not all known and that make the verdict unknown.
@@ -105,7 +105,7 @@ pub struct Listing {
 
 impl Listing {
     /// The sites of a verdict, with their numbers.
-    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = (usize, &Listed)> {
+    pub fn of(&self, verdict: SyncVerdict) -> impl Iterator<Item = (usize, &Listed)> {
         self.sites.iter().enumerate().filter(move |(_, site)| site.verdict == verdict)
     }
 

@@ -5,7 +5,7 @@
 
 use crate::detect::race::Hazard;
 use crate::whatif::steps::{NONE, Steps, marks};
-use crate::whatif::trial::Trial;
+use crate::whatif::trial::OrderTrial;
 use order::Engine;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ pub struct Need {
 
 /// All needs that the recorded order meets, by their second step. Second: pairs that it does not
 /// order.
-pub fn find(steps: &Steps, trial: &Trial<'_>) -> (Vec<Need>, u64) {
+pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {
     let mut found = Finder::default();
     let mut unordered = 0;
     let mut pairs = steps.pairs.iter().peekable();

@@ -2,7 +2,7 @@
 //!
 //! Owns the page. It needs no script; text of the program is escaped.
 
-use crate::whatif::listing::{Listed, Listing, Verdict};
+use crate::whatif::listing::{Listed, Listing, SyncVerdict};
 use crate::whatif::text::heading;
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub fn page(all: &[Listing]) -> String {
         for note in &listing.notes {
             let _ = writeln!(out, "<p>Note: {}</p>", escaped(note));
         }
-        for verdict in Verdict::ALL {
+        for verdict in SyncVerdict::ALL {
             if listing.of(verdict).next().is_none() {
                 continue;
             }

@@ -18,7 +18,7 @@ pub type Try<'f> = dyn FnMut(&[u32]) -> bool + 'f;
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct SiteSets {
     /// The largest set that can go.
     pub largest: Vec<u32>,
     /// The conflicts.
@@ -29,7 +29,7 @@ pub struct Found {
 }
 
 /// Searches among these sites, each of which can go alone. `budget`: the number of trials.
-pub fn search(sites: &[u32], budget: usize, can_go: &mut Try<'_>) -> Found {
+pub fn search(sites: &[u32], budget: usize, can_go: &mut Try<'_>) -> SiteSets {
     let mut search = Search { can_go, conflicts: Vec::new(), fine: Vec::new(), left: budget };
     let mut exact = true;
     let largest = loop {
@@ -47,7 +47,7 @@ pub fn search(sites: &[u32], budget: usize, can_go: &mut Try<'_>) -> Found {
         }
     };
     let complete = search.find_others(sites);
-    Found { largest, conflicts: search.conflicts, is_complete: exact && complete }
+    SiteSets { largest, conflicts: search.conflicts, is_complete: exact && complete }
 }
 
 enum Verdict {
@@ -237,6 +237,6 @@ mod tests {
     #[test]
     fn without_trials_nothing_is_offered() {
         let found = search(&[0, 1, 2], 0, &mut |_| panic!("no trial is left"));
-        assert_eq!(found, Found::default());
+        assert_eq!(found, SiteSets::default());
     }
 }

@@ -56,7 +56,7 @@ pub struct Step {
 
 /// A pair of steps that share bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+pub struct StepPair {
     /// The earlier step.
     pub first: u32,
     /// The later one.
@@ -97,7 +97,7 @@ pub struct Steps {
     /// The places that synchronise.
     pub places: Vec<Place>,
     /// What would race if nothing synchronised.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<StepPair>,
     /// For a step that reads memory of the host: the next one that reads it again.
     pub refills: FxHashMap<u32, u32>,
     /// Whether the trace was too long.
@@ -275,7 +275,7 @@ impl Steps {
             let times = self.by_time.get(epoch.timeline.0 as usize);
             let first = times.and_then(|times| times.get(epoch.time as usize)).copied().unwrap_or(NONE);
             if first != NONE && first != then {
-                self.pairs.push(Pair { first, then, hazard });
+                self.pairs.push(StepPair { first, then, hazard });
             }
         }
     }

@@ -3,17 +3,17 @@
 //! Owns the wording.
 
 use crate::report::words::counted;
-use crate::whatif::listing::{End, Listed, Listing, Verdict};
+use crate::whatif::listing::{End, Listed, Listing, SyncVerdict};
 use std::fmt::Write as _;
 
 /// The heading of a verdict.
-pub fn heading(verdict: Verdict) -> &'static str {
+pub fn heading(verdict: SyncVerdict) -> &'static str {
     match verdict {
-        Verdict::Nothing => "Orders nothing that is not ordered otherwise in this run",
-        Verdict::Together => "Needed only together with others: each can go, but not all of them",
-        Verdict::Unknown => "Unknown, because the bytes of some work are not all known",
-        Verdict::Host => "Needed for the host, if it uses that memory (its loads and stores are not recorded)",
-        Verdict::Needed => "Needed",
+        SyncVerdict::Nothing => "Orders nothing that is not ordered otherwise in this run",
+        SyncVerdict::Together => "Needed only together with others: each can go, but not all of them",
+        SyncVerdict::Unknown => "Unknown, because the bytes of some work are not all known",
+        SyncVerdict::Host => "Needed for the host, if it uses that memory (its loads and stores are not recorded)",
+        SyncVerdict::Needed => "Needed",
     }
 }
 
@@ -40,7 +40,7 @@ fn process(out: &mut String, listing: &Listing) {
         listing.process,
         listing.pid,
     );
-    for verdict in Verdict::ALL {
+    for verdict in SyncVerdict::ALL {
         let mut sites: Vec<(usize, &Listed)> = listing.of(verdict).collect();
         if sites.is_empty() {
             continue;

@@ -10,7 +10,7 @@ use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::{Epoch, KernelId, Op, TimelineId};
 
 /// What orders are tried over.
-pub struct Trial<'a> {
+pub struct OrderTrial<'a> {
     /// The trace.
     pub steps: &'a Steps,
     /// How the engine works.
@@ -22,7 +22,7 @@ pub struct Trial<'a> {
 /// What is called after each step: its number, the engine, and the epochs of all steps so far.
 pub type Each<'f> = dyn FnMut(u32, &Engine, &[Epoch]) + 'f;
 
-impl Trial<'_> {
+impl OrderTrial<'_> {
     /// Applies all steps, without the synchronisation of those sites for which `out` holds.
     pub fn run(&self, out: &dyn Fn(u32) -> bool, each: &mut Each<'_>) {
         let mut engine = Engine::with_options(self.options);
