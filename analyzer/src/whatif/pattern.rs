@@ -50,7 +50,12 @@ mod tests {
             source: None,
         };
         let is = |word| {
-            names(word, SyncKind::StreamSync, ["cudaStreamSynchronize", "cuStreamSynchronize"], &[frame.clone()])
+            names(
+                word,
+                SyncKind::StreamSync,
+                ["cudaStreamSynchronize", "cuStreamSynchronize"],
+                std::slice::from_ref(&frame),
+            )
         };
         for word in ["train.cu:42", "app/train.cu:42", "step", "st*", "cudaStreamSynchronize", "stream-sync"] {
             assert!(is(word), "{word}");

@@ -7,8 +7,7 @@
 //! 1. The library asks the [`pages`] whether the address lies on one that devices can reach. While
 //!    the host has nothing to race with, the gate is closed: then it asks nothing.
 //! 2. `crate::libraries::instrumented` finds the instruction in the thread's [`runs`]. An
-//! instruction that
-//!    goes on where its run left off is done with that.
+//!    instruction that goes on where its run left off is done with that.
 //! 3. Otherwise the run before is written to the log, and a new one begins with the stack of now
 //!    (`crate::observe::host_touch`).
 //!
