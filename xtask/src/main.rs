@@ -14,9 +14,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use verbs::simulated::{machine_code, operators, oracle, schedules};
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, machine_code, numba, operators, oracle, precision,
-    ptx_census, schedules, torch_sim, unsafe_blocks, validators,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, torch_sim,
+    unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.

@@ -1,8 +1,8 @@
 //! The host's own loads and stores, as the shim observed them.
 //!
 //! Owns the way from a `HostWatch` and a `HostAccess` op to a race. Does not decide whether
-//! something else explains a changed byte: that is [`crate::detect::host_watch`]. Accesses that were
-//! seen themselves, and are compared with all work, are in [`super::host_touch`].
+//! something else explains a changed byte: that is [`crate::detect::host_watch`]. Accesses that
+//! were seen themselves, and are compared with all work, are in [`super::host_touch`].
 
 use super::Analysis;
 use crate::detect::confidence::Confidence;

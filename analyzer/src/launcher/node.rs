@@ -37,13 +37,13 @@ const LOCAL: [(&str, &str); 4] = [
 
 /// Which rank of which job this is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Rank {
     job: String,
     rank: u32,
     ranks: u32,
 }
 
-impl Place {
+impl Rank {
     /// What the environment says; `None`: this is no rank, or the only one of this machine, or a
     /// run inside another one.
     pub fn of(variable: impl Fn(&str) -> Option<String>, parent: u32) -> Option<Self> {
@@ -104,7 +104,7 @@ impl Seat {
     pub fn take() -> Result<Self, String> {
         // SAFETY: getppid has no preconditions.
         let parent = unsafe { libc::getppid() } as u32;
-        let Some(place) = Place::of(|name| std::env::var(name).ok(), parent) else { return Ok(Self::Alone) };
+        let Some(place) = Rank::of(|name| std::env::var(name).ok(), parent) else { return Ok(Self::Alone) };
         let error = |error: io::Error| format!("the ranks of this machine could not be brought together: {error}");
         if place.rank == 0 {
             let listener = place.address().and_then(|address| UnixListener::bind_addr(&address)).map_err(error)?;
@@ -147,7 +147,7 @@ pub struct RankMember {
 }
 
 impl RankMember {
-    fn meet(place: &Place) -> io::Result<Self> {
+    fn meet(place: &Rank) -> io::Result<Self> {
         let address = place.address()?;
         let began = Instant::now();
         let stream = loop {
@@ -301,14 +301,14 @@ fn attend(mut stream: UnixStream, welcome: &Welcome, tell: &Sender<Happening>) -
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> Option<Place> {
+    fn of(variables: &[(&str, &str)]) -> Option<Rank> {
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-        Place::of(find, 7)
+        Rank::of(find, 7)
     }
 
     #[test]
     fn ranks_are_recognised_by_what_their_launchers_say() {
-        let place = |job: &str, rank, ranks| Some(Place { job: job.into(), rank, ranks });
+        let place = |job: &str, rank, ranks| Some(Rank { job: job.into(), rank, ranks });
         let open = [("OMPI_COMM_WORLD_LOCAL_RANK", "1"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"), ("PMIX_NAMESPACE", "5")];
         assert_eq!(of(&open), place("5", 1, 4));
         assert_eq!(of(&[("MPI_LOCALRANKID", "0"), ("MPI_LOCALNRANKS", "2")]), place("parent 7", 0, 2));
@@ -325,9 +325,9 @@ mod tests {
         assert_eq!((of(&inside), of(&[])), (None, None));
     }
 
-    fn meeting(name: &str, ranks: u32) -> (Leader, Place) {
+    fn meeting(name: &str, ranks: u32) -> (Leader, Rank) {
         let job = format!("test {name} {}", std::process::id());
-        let place = Place { job, rank: 0, ranks };
+        let place = Rank { job, rank: 0, ranks };
         let listener = UnixListener::bind_addr(&place.address().expect("a name")).expect("a socket");
         (Leader { listener, ranks }, place)
     }

@@ -1,4 +1,5 @@
-//! The verbs, one a file, and what they all take and give.
+//! The verbs, one a file, and what they all take and give. Sweeps on the simulated GPU have a
+//! folder.
 
 pub mod bless;
 pub mod check;
@@ -7,13 +8,10 @@ pub mod cuda_headers;
 pub mod field;
 pub mod fuzz;
 pub mod loom;
-pub mod machine_code;
 pub mod numba;
-pub mod operators;
-pub mod oracle;
 pub mod precision;
 pub mod ptx_census;
-pub mod schedules;
+pub mod simulated;
 pub mod torch_sim;
 pub mod unsafe_blocks;
 pub mod validators;

@@ -16,7 +16,7 @@ use trace::exact_flags;
 
 use super::graph_launch::{self, SimulatedNode};
 use super::state::{self, Simulated, running};
-use super::tickets::{Tickets, Touched};
+use super::tickets::{LaunchBytes, Tickets};
 use crate::exact::demand::{Demand, MeasuredFunction};
 use crate::exact::glob;
 use crate::exact::runs::{Collector, PAGE_WORDS};
@@ -106,7 +106,7 @@ unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize,
             launch_end::LEFT_OUT => exact_flags::SIMULATED | exact_flags::NOT_RUN,
             _ => exact_flags::LOST,
         };
-        simulated.ended(number, Touched { flags, runs: collector.finish() });
+        simulated.ended(number, LaunchBytes { flags, runs: collector.finish() });
     };
     let _ = catch_unwind(AssertUnwindSafe(run));
 }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::tickets::{LaunchPlace, Tickets, Touched};
+use super::tickets::{LaunchBytes, LaunchPlace, Tickets};
 use crate::exact::demand::Demand;
 use crate::exact::settled::SettledLaunches;
 use crate::exact::state::log_exact;
@@ -60,7 +60,7 @@ impl Simulated {
     }
 
     /// The launch of this number has ended.
-    pub fn ended(&self, number: u64, touched: Touched) {
+    pub fn ended(&self, number: u64, touched: LaunchBytes) {
         let Ok(mut tickets) = self.tickets.lock() else { return };
         let known = tickets.ended(number, touched);
         drop(tickets);
@@ -70,7 +70,7 @@ impl Simulated {
     }
 }
 
-fn log(place: LaunchPlace, touched: &Touched) {
+fn log(place: LaunchPlace, touched: &LaunchBytes) {
     // A thread of the simulator must not be the one that starts a log.
     if lifecycle::is_running()
         && let Some(core) = core()

@@ -18,7 +18,7 @@ pub struct LaunchPlace {
 
 /// The bytes of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Touched {
+pub struct LaunchBytes {
     /// `trace::exact_flags`.
     pub flags: u32,
     /// The bytes.
@@ -28,7 +28,7 @@ pub struct Touched {
 enum Ticket {
     Fresh,
     Logged(LaunchPlace),
-    Ended(Touched),
+    Ended(LaunchBytes),
     /// The launch will never be in the log.
     Unlogged,
 }
@@ -49,7 +49,7 @@ impl Tickets {
     }
 
     /// The launch is in the log: its bytes, if they are known.
-    pub fn logged(&mut self, number: u64, place: LaunchPlace) -> Option<Touched> {
+    pub fn logged(&mut self, number: u64, place: LaunchPlace) -> Option<LaunchBytes> {
         match self.open.remove(&number)? {
             Ticket::Ended(touched) => Some(touched),
             _ => {
@@ -67,7 +67,7 @@ impl Tickets {
     }
 
     /// The launch has ended: its place with its bytes, if it is known.
-    pub fn ended(&mut self, number: u64, touched: Touched) -> Option<(LaunchPlace, Touched)> {
+    pub fn ended(&mut self, number: u64, touched: LaunchBytes) -> Option<(LaunchPlace, LaunchBytes)> {
         match self.open.remove(&number)? {
             Ticket::Logged(place) => Some((place, touched)),
             Ticket::Fresh => {
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
     use trace::TimelineId;
 
-    fn touched(flags: u32) -> Touched {
-        Touched { flags, runs: Vec::new() }
+    fn touched(flags: u32) -> LaunchBytes {
+        LaunchBytes { flags, runs: Vec::new() }
     }
 
     fn place(time: u64) -> LaunchPlace {

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use tests::oracle::{self, JudgedKernel};
 use tests::{build, fake, verdict};
 
-use super::{precision, torch_sim};
 use crate::columns::Table;
+use crate::verbs::{precision, torch_sim};
 use crate::{command, workspace};
 
 /// Hold what is predicted of launches against what they touch on the simulated GPU.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use super::torch_sim;
+use crate::verbs::torch_sim;
 use crate::{command, workspace};
 
 /// Run PyTorch's operators on the simulated GPU, and compare with the CPU.
