@@ -139,7 +139,8 @@ const SET_HOST: Rule = Rule::new("set, pinned or managed memory", Op, Op);
 const FREE: Rule = Rule::new("free of device memory", Device, Nothing);
 const FREE_HOST: Rule = Rule::new("free or unregistering of pinned memory", Device, Nothing);
 const FREE_POOL: Rule = Rule::new("free of pool memory without a stream", Nothing, Nothing);
-const FREE_OTHER: Rule = Rule::new("unmapping, closing, sub-allocator's free", Nothing, Nothing);
+const FREE_IMPORTED: Rule = Rule::new("closing of another process's memory", Device, Nothing);
+const FREE_OTHER: Rule = Rule::new("unmapping, sub-allocator's free", Nothing, Nothing);
 
 /// All lines, for listings.
 pub const RULES: &[Rule] = &[
@@ -160,6 +161,7 @@ pub const RULES: &[Rule] = &[
     FREE,
     FREE_HOST,
     FREE_POOL,
+    FREE_IMPORTED,
     FREE_OTHER,
 ];
 
@@ -210,7 +212,8 @@ pub fn free(kind: FreeKind, memory: Option<MemoryKind>) -> &'static Rule {
         (FreeKind::Plain, Some(MemoryKind::Pool | MemoryKind::GraphNode)) | (FreeKind::Async, _) => &FREE_POOL,
         (FreeKind::Plain, _) => &FREE,
         (FreeKind::Host | FreeKind::Unregister, _) => &FREE_HOST,
-        (FreeKind::Unmap | FreeKind::Imported | FreeKind::Block, _) => &FREE_OTHER,
+        (FreeKind::Imported, _) => &FREE_IMPORTED,
+        (FreeKind::Unmap | FreeKind::Block, _) => &FREE_OTHER,
     }
 }
 

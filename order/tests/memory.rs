@@ -178,6 +178,7 @@ fn frees() {
         (PINNED, FreeKind::Host, all),
         (PINNED2, FreeKind::Unregister, all),
         (POOL, FreeKind::Plain, none),
+        (DEVICE, FreeKind::Imported, all),
         (DEVICE, FreeKind::Block, none),
         (DEVICE, FreeKind::Unmap, none),
     ] {
@@ -187,7 +188,7 @@ fn frees() {
             assert_eq!((c.w.host_after(c.kb), c.w.host_after(c.kf)), expected, "{policy:?} {kind:?} {ptr:#x}");
             // The free itself never races with running work where the driver drains the device
             // first.
-            let drains = ptr != POOL && kind == FreeKind::Plain;
+            let drains = ptr != POOL && matches!(kind, FreeKind::Plain | FreeKind::Imported);
             assert_eq!(c.w.after(c.kb), drains || expected == all, "{policy:?} {kind:?}");
         }
     }

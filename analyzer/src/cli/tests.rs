@@ -68,7 +68,7 @@ fn what_is_wrong_is_said_in_one_line() {
         ("check --sim t", "check does not take '--sim'; run, hunt and record do"),
         ("check --no-stacks t", "check does not take '--no-stacks'; run, hunt and record do"),
         ("dump --pedantic t", "dump does not take '--pedantic'; run, hunt and check do"),
-        ("record -o t --json r ./a", "record does not take '--json'; run, hunt, check and memory do"),
+        ("record -o t --json r ./a", "record does not take '--json'; run, hunt, check, excess and memory do"),
         ("--latent --host-order threads ./a", "--latent and --host-order threads exclude each other"),
         ("--symbol-path /nosuch ./a", "--symbol-path: there is no folder '/nosuch'"),
         ("--ring-mib 0 ./a", "option 'ring-mib' takes a number from 1 to 4096, not '0'"),

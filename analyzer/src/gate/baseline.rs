@@ -20,14 +20,20 @@ impl Baseline {
     pub fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("this is no baseline: {e}"))?;
         let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
-        let fingerprint = |f: &Value| f["fingerprint"].as_str().map(|text| (text.to_string(), false));
+        let text_of = |f: &Value, field: &str| f[field].as_str().filter(|text| !text.is_empty()).map(str::to_string);
         // A report that was itself compared with a baseline lists its known findings separately.
         let aside = || value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
-        let known: Option<BTreeMap<_, _>> = findings.iter().chain(aside()).map(fingerprint).collect();
-        // A baseline of an earlier version, or a report of one, names no causes.
-        let listed = findings.iter().chain(aside()).filter_map(|f| f["cause"].as_str());
-        let causes = listed.filter(|cause| !cause.is_empty()).map(str::to_string).collect();
-        Ok(Self { causes, known: known.ok_or("this is no baseline: a finding has no fingerprint")? })
+        let mut read = Self::default();
+        for finding in findings.iter().chain(aside()) {
+            // Only an entry that someone has left with its cause alone is about the whole cause.
+            // Otherwise a new finding would hide behind a known one.
+            match (text_of(finding, "fingerprint"), text_of(finding, "cause")) {
+                (Some(fingerprint), _) => drop(read.known.insert(fingerprint, false)),
+                (None, Some(cause)) => drop(read.causes.insert(cause)),
+                (None, None) => return Err("this is no baseline: a finding has no fingerprint".into()),
+            }
+        }
+        Ok(read)
     }
 
     /// Whether a finding is known. Remembers that it has occurred.
@@ -35,7 +41,7 @@ impl Baseline {
         self.known.get_mut(fingerprint).map(|seen| *seen = true).is_some()
     }
 
-    /// Whether a finding has a known cause: another pair of sites that the same wait would order.
+    /// Whether a finding has a cause of which all findings are known.
     pub fn knows_cause(&self, cause: &str) -> bool {
         self.causes.contains(cause)
     }

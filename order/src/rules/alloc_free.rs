@@ -60,7 +60,7 @@ impl Engine {
         let epoch = self.host_op();
         // Whatever the documents promise, the driver does not take pages away under running
         // work.
-        let drained = rule.observed == HostWait::Device && kind == FreeKind::Plain;
+        let drained = rule.observed == HostWait::Device && matches!(kind, FreeKind::Plain | FreeKind::Imported);
         if self.options.policy == Policy::Documented || self.options.latent {
             self.last = OpStart { drained, ..self.last };
         }

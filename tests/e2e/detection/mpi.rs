@@ -245,7 +245,7 @@ fn ranks_make_one_report() {
                 let reports: Vec<&str> = ended.err.lines().filter(|line| line.contains("SUMMARY: ")).collect();
                 let found = if mode == "racy" { "1 finding (1 certain, 0 likely), 1 occurrence" } else { "0 findings" };
                 assert_eq!((ranks, reports.len()), (3, 1), "{mpi:?} {mode}: {}{}", ended.out, ended.err);
-                assert!(reports[0].contains(found) && reports[0].ends_with("3 processes"), "{mpi:?}: {}", reports[0]);
+                assert!(reports[0].contains(found) && reports[0].contains("3 processes"), "{mpi:?}: {}", reports[0]);
             }
         }
     }

@@ -172,7 +172,10 @@ mod tests {
             ("policy = 'strict'", "option 'policy' takes observed or documented, not 'strict'"),
             ("suppressions = [1]", "option 'suppressions' takes a string or a list of strings, not 1"),
             ("config = 'x'", "'config' belongs on the command line"),
-            ("[chek]", "there is no table [chek]; there are run, hunt, record, check, diff, explain, timeline, memory"),
+            (
+                "[chek]",
+                "there is no table [chek]; there are run, hunt, record, check, diff, excess, explain, timeline, memory",
+            ),
             ("[check]\nsim = true", "[check] does not take '--sim'; run, hunt and record do"),
             ("[memory]\nsnapshot = 1", "option 'snapshot' takes a string, not 1"),
         ] {

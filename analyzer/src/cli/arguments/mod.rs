@@ -285,6 +285,6 @@ mod tests {
         let check = <Given<{ Command::Check as u16 }> as clap::Args>::augment_args(clap::Command::new("check"));
         let names: Vec<&str> = check.get_arguments().filter_map(Arg::get_long).collect();
         assert!(names.contains(&"junit") && !names.contains(&"sim") && !names.contains(&"no-stacks"), "{names:?}");
-        assert_eq!(options::find(Id::Json).commands.iter().count(), 4);
+        assert_eq!(options::find(Id::Json).commands.iter().count(), 5);
     }
 }

@@ -54,6 +54,8 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::PageableCopies => flag(o.pageable_copies),
         Id::HostOrder => vec![if o.host_threads { "threads" } else { "merged" }.to_owned()],
         Id::Hints => flag(o.hints),
+        Id::DefaultStream => some(o.assumptions.default_stream.map(|kind| kind.word().to_owned())),
+        Id::Without => o.assumptions.without.clone(),
         Id::SymbolPath => o.symbol_path.clone(),
         Id::Exact => match o.exact.kernels.as_deref() {
             None => flag(false),
