@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::{cases, run_noting};
 use crate::columns::Table;
-use crate::{command, workspace};
 
 /// Build every program of the corpus and the samples as machine code without PTX, for several
 /// architectures, run them on the simulated GPU, and count which get the right verdict and output.
@@ -25,25 +25,13 @@ pub struct MachineCodeArgs {
 
 /// Runs the tests `machine_code::` and prints what they noted.
 pub fn run(args: &MachineCodeArgs) -> Result<ExitCode> {
-    let binaries = workspace::binaries()?;
-    let table = workspace::target().join(format!("machine-code-{}.txt", std::process::id()));
     let archs: Vec<String> = args.archs.iter().map(u32::to_string).collect();
-    let mut test = command::cargo(["test", "-q", "-p", "tests", "--test", "cases", "--"]);
+    let mut test = cases();
     let word = if args.word.is_empty() { "machine_code::" } else { &args.word };
     test.arg(word).args(["--skip", "corpus::", "--skip", "samples::", "--skip", "schedules::"]);
     test.args(["--skip", "field::", "--skip", "frameworks::", "--skip", "order_rules::"]);
-    test.env("STREAMSAN_BIN", binaries).env("MACHINE_CODE_TABLE", &table).env("MACHINE_CODE_ARCHS", archs.join(","));
-    let ran = test.output().context("cargo test")?;
-    let noted = std::fs::read_to_string(&table).unwrap_or_default();
-    let _ = std::fs::remove_file(&table);
-    print(&noted);
-    if ran.status.success() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let said = [String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)].concat();
-    let lines: Vec<&str> = said.lines().collect();
-    println!("\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
-    Ok(ExitCode::FAILURE)
+    test.env("MACHINE_CODE_ARCHS", archs.join(","));
+    run_noting(test, "MACHINE_CODE_TABLE", print)
 }
 
 /// Lines of the tests: architecture, program, how it went. Prints what does not run, and a row for

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::{cases, run_noting};
 use crate::columns::Table;
-use crate::{command, workspace};
 
 /// Run every program of the corpus on the simulated GPU under many schedules, and count with how
 /// many seeds it computes something else than in order.
@@ -24,25 +24,13 @@ pub struct SchedulesArgs {
 
 /// Runs the tests `schedules::` and prints what they noted.
 pub fn run(args: &SchedulesArgs) -> Result<ExitCode> {
-    let binaries = workspace::binaries()?;
-    let table = workspace::target().join(format!("schedules-{}.txt", std::process::id()));
     let filter = format!("schedules::{}", args.word);
     // A word may stand anywhere in the name; the list's name only in front.
     let filters = if args.word.is_empty() { vec![filter.as_str()] } else { vec![args.word.as_str()] };
-    let mut test = command::cargo(["test", "-q", "-p", "tests", "--test", "cases", "--"]);
+    let mut test = cases();
     test.args(filters).args(["--skip", "corpus::", "--skip", "samples::", "--skip", "order_rules::"]);
-    test.env("STREAMSAN_BIN", binaries).env("SCHEDULES_TABLE", &table);
-    let ran = test.env("SCHEDULES_SEEDS", args.seeds.to_string()).output().context("cargo test")?;
-    let noted = std::fs::read_to_string(&table).unwrap_or_default();
-    let _ = std::fs::remove_file(&table);
-    print(&noted);
-    if ran.status.success() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let said = [String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)].concat();
-    let lines: Vec<&str> = said.lines().collect();
-    println!("\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
-    Ok(ExitCode::FAILURE)
+    test.env("SCHEDULES_SEEDS", args.seeds.to_string());
+    run_noting(test, "SCHEDULES_TABLE", print)
 }
 
 /// Lines of the tests: name, kind, `N of SEEDS`, the first seed that differs (or none), what
