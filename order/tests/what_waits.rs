@@ -18,6 +18,7 @@ const MANAGED: u64 = 0x4_0000;
 const REGISTERED: u64 = 0x5_0000;
 const POOLED: u64 = 0x6_0000;
 const MAPPED: u64 = 0x7_0000;
+const IMPORTED: u64 = 0x8_0000;
 const PAGEABLE: u64 = 0x9_0000;
 
 struct Bench {
@@ -78,6 +79,10 @@ impl Bench {
             "cuMemUnmap" => {
                 self.w.alloc(MAPPED, 64, MemoryKind::Mapped);
                 self.w.free(MAPPED, FreeKind::Unmap);
+            }
+            "cudaIpcCloseMemHandle" => {
+                self.w.alloc(IMPORTED, 64, MemoryKind::Imported);
+                self.w.free(IMPORTED, FreeKind::Imported);
             }
             // Orders nothing, so there is no op.
             "cuMemSetAccess" => drop(self.w.alloc(MAPPED, 64, MemoryKind::Mapped)),
@@ -147,7 +152,7 @@ fn the_observed_policy_is_what_was_measured() {
         asked += 1;
     }
     assert!(wrong.is_empty(), "the policy says otherwise:\n{}", wrong.join("\n"));
-    assert_eq!(asked, 3 * (12 + 8) + 4, "rows are missing");
+    assert_eq!(asked, 3 * (12 + 9) + 4, "rows are missing");
 }
 
 /// Queries of a default stream: what an answer of "finished" says. (What "not ready" says is
