@@ -28,7 +28,7 @@
 //! enough to tell (both were false alarms in NVIDIA's CUDASTF, `docs/measurements/hunt.md`):
 //!
 //! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
-//!   and of neither launch is it known how many bytes it touches. The launches divide the memory
+//!   and of one launch it is not known how many bytes it touches. The launches divide the memory
 //!   among themselves.
 //! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
 //!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
@@ -164,7 +164,7 @@ fn rests_on_guess(guess: &Access, other: &Access) -> bool {
     guess.site.guessed && (other.kind != AccessKind::Write || other.site.guessed)
 }
 
-/// Whether two launches of one kernel come from one place, and the bytes of neither are known.
+/// Whether two launches of one kernel come from one place, and the bytes of one are not known.
 fn siblings(a: &Access, b: &Access) -> bool {
     let unknown = |access: &Access| access.extent.precision == Precision::Unknown;
     a.site.kernel == b.site.kernel
@@ -172,8 +172,7 @@ fn siblings(a: &Access, b: &Access) -> bool {
         && a.site.stack == b.site.stack
         && a.site.stack != StackId::NONE
         && a.site.stream != b.site.stream
-        && unknown(a)
-        && unknown(b)
+        && (unknown(a) || unknown(b))
 }
 
 /// Whether only the last eighth of an upper bound, or less, reaches into the other side, which

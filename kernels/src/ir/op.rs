@@ -213,7 +213,8 @@ pub enum Op {
     },
     /// F2I of s0.
     FloatToInt,
-    /// Memory access; destinations receive loaded words. Sources: the words stored (local space);
+    /// Memory access; destinations receive loaded words. Sources: the words stored (local space, and
+    /// shared space, where none means that they are not known);
     /// of a read of global memory, predicates without which it does not happen; of an atomic, the
     /// value that a compare-and-swap compares.
     Mem(Mem),
@@ -234,6 +235,12 @@ pub enum MemSpace {
     /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end
     /// turns constant slots into variables where it can prove that nothing else reaches them.
     Local,
+    /// Of the block; addresses are 32-bit. Only given where a load may be told from the stores it
+    /// sees ([`crate::lower_sass`]); else it is `Other`.
+    Shared,
+    /// A store to a 64-bit address that may lie in shared memory, beside those to `Shared`. What it
+    /// does to global memory is a [`Op::Mem`] of its own.
+    Generic,
     /// Shared or constant memory: of no interest, the result is unknown.
     Other(Reason),
 }
@@ -265,7 +272,7 @@ pub struct Mem {
 /// An address: see [`Mem`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Addr {
-    /// Sum of 64-bit operands (32-bit ones for local space) and a constant.
+    /// Sum of 64-bit operands (32-bit ones for local and shared space) and a constant.
     Sum(SmallVec<[SrcOperand; 2]>, i64),
     /// A bulk copy: `bytes` is not in [`Mem::bytes`] but in this 32-bit operand.
     Bulk(SmallVec<[SrcOperand; 2]>, SrcOperand),
@@ -284,7 +291,7 @@ pub struct Inst {
     pub guard: Option<SrcOperand>,
     /// Operation.
     pub op: Op,
-    /// Sources. For `Mem` stores to local space: the stored words.
+    /// Sources. For `Mem` stores to local or shared space: the stored words.
     pub srcs: SmallVec<[SrcOperand; 4]>,
     /// Destinations.
     pub dsts: SmallVec<[Var; 2]>,

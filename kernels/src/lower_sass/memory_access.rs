@@ -1,10 +1,12 @@
-//! What SASS memory instructions touch, and which local slots are plain variables.
+//! What SASS memory instructions touch, which local slots are plain variables, and whether stores
+//! to shared memory are told from each other.
 //!
 //! Owns addresses and local memory. Assumption: local memory is not reached through generic stores
 //! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
 //! not only addressed through R1.)
 
 use super::{Code, Lower, known_call};
+use crate::arch::Generation;
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
 use crate::sass::{self, Bank, MachineInst, MemEffect, MemTy, Value};
 use smallvec::SmallVec;
@@ -45,6 +47,32 @@ pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
     sets <= 1
 }
 
+/// Is some word of shared memory loaded from a constant address, and is every store to shared
+/// memory an instruction with an address and a size of its own?
+///
+/// Not from Hopper on: blocks of a cluster store into each other's memory, engines do, and the
+/// address holds the block's place in the cluster.
+pub(super) fn shared_is_simple(code: &Code<'_>) -> bool {
+    use sass::AddressSpace::{RemoteShared, Shared, Tensor, TensorMap};
+    let stores = |m: &sass::MemOperand| matches!(m.access, MemEffect::Write | MemEffect::Atomic);
+    let unclear = |m: &sass::MemOperand| match m.space {
+        Shared => stores(m) && m.bytes == 0,
+        RemoteShared | Tensor | TensorMap => true,
+        _ => false,
+    };
+    code.generation < Generation::Hopper
+        && code.insts.iter().any(|i| i.mem.first().is_some_and(|m| is_shared_word(i, m)))
+        && !code.insts.iter().any(|i| i.mem.iter().any(unclear))
+}
+
+/// Is this a load of whole words from a constant address of shared memory?
+fn is_shared_word(i: &MachineInst, m: &sass::MemOperand) -> bool {
+    m.space == sass::AddressSpace::Shared
+        && matches!(i.op, sass::Opcode::Load { ty } if ty.bytes() >= 4)
+        && m.base.is_zero()
+        && m.ubase.is_none_or(sass::UReg::is_zero)
+}
+
 fn kind(a: MemEffect) -> Option<AccessKind> {
     match a {
         MemEffect::Read => Some(AccessKind::Read),
@@ -70,6 +98,14 @@ impl Lower<'_> {
             self.local_store(i, ty);
             return;
         }
+        if self.shared_ok && is_shared_word(i, &i.mem[0]) {
+            let m = &i.mem[0];
+            let words: SmallVec<[Var; 4]> = (0..i.mem[0].bytes / 4).map(|k| self.dst(i, k as u8)).collect();
+            let addr = Addr::Sum(SmallVec::new(), m.offset);
+            let m = Mem { space: MemSpace::Shared, kind: AccessKind::Read, bytes: u32::from(m.bytes), addr };
+            self.emit(i, Op::Mem(m), &[], &words);
+            return;
+        }
         let mut results: SmallVec<[Var; 2]> = SmallVec::new();
         for r in i.defs() {
             results.extend(Self::run(r));
@@ -83,6 +119,10 @@ impl Lower<'_> {
             match m.space {
                 sass::AddressSpace::Global | sass::AddressSpace::Generic => {
                     let addr = self.global_address(i, m);
+                    if self.shared_ok && m.space == sass::AddressSpace::Generic && kind != AccessKind::Read {
+                        let (space, bytes) = (MemSpace::Generic, u32::from(m.bytes));
+                        self.emit(i, Op::Mem(Mem { space, kind, bytes, addr: addr.clone() }), &[], &[]);
+                    }
                     // The lower bits of the address say how much is zeros, and do not count: the
                     // bytes lie before it, in part.
                     if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
@@ -103,7 +143,12 @@ impl Lower<'_> {
                     let surface = matches!(i.op, S::Surface);
                     accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
                 }
-                sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => why = Reason::Shared,
+                sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => {
+                    why = Reason::Shared;
+                    if self.shared_ok && kind != AccessKind::Read {
+                        self.shared_store(i, m);
+                    }
+                }
                 sass::AddressSpace::Local => why = Reason::Local,
                 sass::AddressSpace::Tensor => why = Reason::Float,
             }
@@ -251,10 +296,38 @@ impl Lower<'_> {
         self.emit(i, Op::Mem(m), &src, &[]);
     }
 
+    /// A store to shared memory, with its words if it is an ordinary one.
+    fn shared_store(&mut self, i: &MachineInst, m: &sass::MemOperand) {
+        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+        if let Some(v) = Self::reg(m.base.0) {
+            let base = self.f.var(Class::W32);
+            let shift = SrcOperand::imm(u64::from(m.scale.trailing_zeros()));
+            self.emit_always(i, Op::Shl, &[SrcOperand::var(v), shift], &[base]);
+            parts.push(SrcOperand::var(base));
+        }
+        if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
+            parts.push(SrcOperand::var(v));
+        }
+        let words: SmallVec<[SrcOperand; 4]> = match i.op {
+            sass::Opcode::Store { ty } if ty.bytes() >= 4 => {
+                (0..ty.regs()).map(|k| self.word(i, &i.src[0], k)).collect()
+            }
+            _ => SmallVec::new(),
+        };
+        let addr = Addr::Sum(parts, m.offset);
+        let mem = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::from(m.bytes), addr };
+        self.emit(i, Op::Mem(mem), &words, &[]);
+    }
+
     /// An instruction that may touch any memory.
     pub(super) fn any_memory(&mut self, i: &MachineInst, why: Reason) {
         for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
             let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
+            self.emit(i, Op::Mem(m), &[], &[]);
+        }
+        if self.shared_ok {
+            let addr = Addr::Unknown(why);
+            let m = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::MAX, addr };
             self.emit(i, Op::Mem(m), &[], &[]);
         }
     }

@@ -99,6 +99,8 @@ struct Lower<'a> {
     slots: HashMap<i64, Var>,
     /// Local memory is only reached at constant offsets from an R1 that is set once.
     local_ok: bool,
+    /// Loads from shared memory can be told from the stores that they see.
+    shared_ok: bool,
     /// Whether what is called at an instruction comes back.
     returning: HashMap<usize, bool>,
 }
@@ -122,6 +124,7 @@ pub fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
         out: Vec::new(),
         slots: HashMap::new(),
         local_ok: memory_access::local_is_simple(code),
+        shared_ok: memory_access::shared_is_simple(code),
         returning: HashMap::new(),
     };
     l.blocks()?;

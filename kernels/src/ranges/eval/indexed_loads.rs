@@ -8,7 +8,8 @@ use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::atom::AtomKey;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::graph::node::NodeId;
+use crate::ranges::graph::node::{NodeId, StoredWords};
+use smallvec::SmallVec;
 
 impl Eval<'_> {
     /// Parameter bytes at a dynamic offset: the list of words it may be.
@@ -84,23 +85,7 @@ impl Eval<'_> {
             // Both are the local base plus an offset; the base cancels.
             let d = a.add(&at, -1).norm(32);
             let (lo, hi) = self.bounds_in(&d, &ctx, true);
-            let (step, width, c) = (d.gcd().pin(), i128::from(bytes), d.c.pin());
-            // Every place at which the load may begin so that the two share a byte.
-            for off in lo.max(1 - width).pin()..=hi.min(i64::from(s.bytes) - 1).pin() {
-                if step != 0 && (off - c).rem_euclid(step) != 0 {
-                    continue;
-                }
-                // A word, or an aligned pair of words, that this store alone makes; else it is put
-                // together from several.
-                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as i128 {
-                    return None;
-                }
-                let q = (off / 4) as usize;
-                let v = match bytes {
-                    8 if !q.is_multiple_of(2) => return None,
-                    8 => *s.pairs.get(q / 2)?,
-                    _ => s.words[q],
-                };
+            for v in words_at((lo, hi), &d, s, bytes)? {
                 let f = self.ev(v);
                 // What one iteration stored may be read by another.
                 if self.varies_around(&f, s.block) {
@@ -111,4 +96,34 @@ impl Eval<'_> {
         }
         Some(alts)
     }
+}
+
+/// The values that a load of `bytes` may take from a store, when it begins `d` bytes behind it,
+/// which lies in `bounds`. `None`: words that this store does not make alone.
+pub(super) fn words_at(
+    (lo, hi): (Int, Int),
+    d: &AffineForm,
+    s: &StoredWords,
+    bytes: u8,
+) -> Option<SmallVec<[NodeId; 4]>> {
+    let (step, width, c) = (d.gcd().pin(), i128::from(bytes), d.c.pin());
+    let mut values = SmallVec::new();
+    // Every place at which the load may begin so that the two share a byte.
+    for off in lo.max(1 - width).pin()..=hi.min(i64::from(s.bytes) - 1).pin() {
+        if step != 0 && (off - c).rem_euclid(step) != 0 {
+            continue;
+        }
+        // A word, or an aligned pair of words, that this store alone makes; else it is put together
+        // from several.
+        if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as i128 {
+            return None;
+        }
+        let q = (off / 4) as usize;
+        values.push(match bytes {
+            8 if !q.is_multiple_of(2) => return None,
+            8 => *s.pairs.get(q / 2)?,
+            _ => s.words[q],
+        });
+    }
+    Some(values)
 }

@@ -202,6 +202,7 @@ impl Eval<'_> {
                 self.prmt(n, v, b)
             }
             Kind::ParamIndexed(off, bytes, s, idx) => self.indexed(n, *off, *bytes, *s, *idx, b),
+            Kind::SharedLoad(at, bytes) => self.shared_load(n, *at, *bytes, b),
             Kind::LocalLoad(a, bytes) => self.local_load(n, *a, *bytes, b),
             Kind::Phi(arms) => self.phi(n, arms, b),
             Kind::LoopPhi(outer, back) => self.loop_phi(n, outer, back, b),

@@ -37,6 +37,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) given: Option<(Def, bool)>,
     pub(crate) depth: u32,
     pub(crate) has_local: bool,
+    pub(crate) has_shared: bool,
     /// Compare-and-swaps found so far.
     pub(crate) swaps: Vec<CompareAndSwap>,
 }
@@ -51,6 +52,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         given: None,
         depth: 0,
         has_local: false,
+        has_shared: false,
         swaps: Vec::new(),
     };
     for blk in &cfg.rpo {
@@ -66,7 +68,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
             }
         }
     }
-    b.local_stores();
+    b.stores();
     b.mark_cas_loads();
     replace_invariant_phis(&mut b.g);
     b.g

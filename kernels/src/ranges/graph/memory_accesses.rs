@@ -1,10 +1,10 @@
 //! Memory instructions as accesses of the graph: their addresses, their guards, and the stores to
-//! local memory that loads may see.
+//! local and shared memory that loads may see.
 //!
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
 use super::build::Builder;
-use super::node::{Access, Kind, LocalStore, NodeId, Target, Width};
+use super::node::{Access, Kind, NodeId, StoredWords, Target, Width};
 use super::ssa::Def;
 use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
 use crate::ranges::graph::cas_loops::CompareAndSwap;
@@ -30,17 +30,8 @@ impl Builder<'_> {
             return;
         }
         let mut target = self.target(m, b, i);
-        if let Some(g) = inst.guard {
-            let d = self.ssa.source(g.src, b, i);
-            let known = !matches!(d, Def::Leaf(_) | Def::Undef { .. });
-            if known && guard.is_some_and(|n| self.chooses_by(&target, n)) {
-                // Definitions under the same predicate happened: build the address with that known.
-                self.given = Some((d, g.prefix == Prefix::Not));
-                self.base = std::mem::take(&mut self.memo);
-                target = self.target(m, b, i);
-                self.memo = std::mem::take(&mut self.base);
-                self.given = None;
-            }
+        if inst.guard.is_some() && guard.is_some_and(|n| self.chooses_by(&target, n)) {
+            target = self.given_guard(inst, b, i, |bld| bld.target(m, b, i));
         }
         if m.kind == AccessKind::Atomic && !inst.srcs.is_empty() {
             self.swaps.push(CompareAndSwap { access: self.g.accesses.len(), block: b, inst: i });
@@ -97,34 +88,86 @@ impl Builder<'_> {
         self.lin(&t, off, Width::W64, b)
     }
 
-    pub(crate) fn local_stores(&mut self) {
-        if !self.has_local {
-            return;
+    /// The stores that loads from local and shared memory may see.
+    pub(crate) fn stores(&mut self) {
+        if self.has_local {
+            self.g.local_stores = self.stores_to(MemSpace::Local);
         }
+        // The stored words may be loaded from there in turn.
+        if self.has_shared {
+            self.g.shared_stores = self.stores_to(MemSpace::Shared);
+        }
+    }
+
+    /// What an instruction stores, and where.
+    fn stored(&mut self, inst: &Inst, m: &Mem, b: u32, i: u32) -> StoredWords {
+        let addr = match &m.addr {
+            Addr::Sum(a, off) => self.near_address(a, *off, 0, b, i),
+            _ => self.opaque(Reason::Local, Width::W32, b),
+        };
+        let words = inst.srcs.iter().map(|s| self.operand32(s, b, i)).collect();
+        let pairs = inst
+            .srcs
+            .chunks_exact(2)
+            .map(|c| {
+                let l = self.ssa.source(c[0].src, b, i);
+                let h = self.ssa.source(c[1].src, b, i);
+                self.node64(l, h)
+            })
+            .collect();
+        StoredWords { addr, words, block: BlockId(b), pairs, bytes: m.bytes }
+    }
+
+    /// Builds with the guard of an instruction known to be true: definitions under the same
+    /// predicate happened.
+    fn given_guard<T>(&mut self, inst: &Inst, b: u32, i: u32, build: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(g) = inst.guard else { return build(self) };
+        let d = self.ssa.source(g.src, b, i);
+        if matches!(d, Def::Leaf(_) | Def::Undef { .. }) {
+            return build(self);
+        }
+        self.given = Some((d, g.prefix == Prefix::Not));
+        self.base = std::mem::take(&mut self.memo);
+        let built = build(self);
+        self.memo = std::mem::take(&mut self.base);
+        self.given = None;
+        built
+    }
+
+    /// The 64-bit address of an access that was built already.
+    fn access_at(&self, block: BlockId, at: u32, kind: AccessKind) -> Option<NodeId> {
+        let found = self.g.accesses.iter().find(|a| a.block == block && a.at == at && a.kind == kind)?;
+        match found.target {
+            Target::Address(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    fn stores_to(&mut self, space: MemSpace) -> Vec<StoredWords> {
         let (f, cfg) = (self.ssa.f, self.ssa.cfg);
+        let mut stores = Vec::new();
         for blk in &cfg.rpo {
             for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
                 let Op::Mem(m) = &inst.op else { continue };
-                if m.space != MemSpace::Local || m.kind == AccessKind::Read {
+                let generic = space == MemSpace::Shared && m.space == MemSpace::Generic;
+                if (m.space != space && !generic) || m.kind == AccessKind::Read {
                     continue;
                 }
                 let (b, i) = (blk.0, i as u32);
-                let addr = match &m.addr {
-                    Addr::Sum(a, off) => self.local_address(a, *off, 0, b, i),
-                    _ => self.opaque(Reason::Local, Width::W32, b),
+                let mut store = match space {
+                    MemSpace::Shared => self.given_guard(inst, b, i, |bld| bld.stored(inst, m, b, i)),
+                    _ => self.stored(inst, m, b, i),
                 };
-                let words: SmallVec<[NodeId; 4]> = inst.srcs.iter().map(|s| self.operand32(s, b, i)).collect();
-                let pairs = inst
-                    .srcs
-                    .chunks_exact(2)
-                    .map(|c| {
-                        let l = self.ssa.source(c[0].src, b, i);
-                        let h = self.ssa.source(c[1].src, b, i);
-                        self.node64(l, h)
-                    })
-                    .collect();
-                self.g.local_stores.push(LocalStore { addr, words, block: *blk, pairs, bytes: m.bytes });
+                if generic {
+                    // As the access knows it.
+                    store.addr = match self.access_at(*blk, inst.at, m.kind) {
+                        Some(n) => n,
+                        None => self.opaque(Reason::Shared, Width::W64, b),
+                    };
+                }
+                stores.push(store);
             }
         }
+        stores
     }
 }

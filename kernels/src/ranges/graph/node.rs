@@ -105,6 +105,8 @@ pub enum Kind {
     ParamIndexed(i32, u8, bool, NodeId),
     /// Word(s) of local memory at an address; the stores are in [`Graph::local_stores`].
     LocalLoad(NodeId, u8),
+    /// Word(s) of shared memory at a constant address; the stores are in [`Graph::shared_stores`].
+    SharedLoad(u32, u8),
     /// 64-bit word of global memory at an address.
     Loaded(NodeId),
     /// Join of one value per predecessor block.
@@ -158,10 +160,10 @@ pub struct Access {
     pub at: u32,
 }
 
-/// A store to local memory that no variable stands for.
+/// A store to shared memory, or to local memory that no variable stands for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LocalStore {
-    /// 32-bit address.
+pub struct StoredWords {
+    /// 32-bit address; a 64-bit one of a generic store, which may go to shared memory.
     pub addr: NodeId,
     /// Stored words.
     pub words: SmallVec<[NodeId; 4]>,
@@ -169,7 +171,7 @@ pub struct LocalStore {
     pub block: BlockId,
     /// 64-bit values of the word pairs, when they pair.
     pub pairs: SmallVec<[NodeId; 2]>,
-    /// Bytes stored (less than 4: `words` is not usable).
+    /// Bytes stored (less than 4, or more than there are `words`: these are not usable).
     pub bytes: u32,
 }
 
@@ -183,7 +185,9 @@ pub struct Graph {
     /// Branch condition of each block that has one.
     pub conds: Vec<Option<NodeId>>,
     /// Stores to local memory.
-    pub local_stores: Vec<LocalStore>,
+    pub local_stores: Vec<StoredWords>,
+    /// Stores to shared memory, when something loads from there that matters.
+    pub shared_stores: Vec<StoredWords>,
 }
 
 impl Graph {
@@ -230,6 +234,7 @@ impl Graph {
             | Kind::Bounded(..)
             | Kind::Param(..)
             | Kind::Special(_)
+            | Kind::SharedLoad(..)
             | Kind::Symbol(_)
             | Kind::ParamAddress(_) => {}
         }

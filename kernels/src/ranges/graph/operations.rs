@@ -181,9 +181,20 @@ impl Builder<'_> {
                 bytes,
                 addr: Addr::Sum(ref a, off),
             }) if bytes >= 4 => {
-                let n = self.local_address(a, off, part, b, i);
+                let n = self.near_address(a, off, part, b, i);
                 self.has_local = true;
                 self.add(Kind::LocalLoad(n, if w == Width::W64 { 8 } else { 4 }), w, b)
+            }
+            Op::Mem(Mem {
+                space: MemSpace::Shared,
+                kind: crate::ir::AccessKind::Read,
+                addr: Addr::Sum(ref parts, off),
+                ..
+            }) if parts.is_empty() => {
+                let at = off + 4 * i64::from(part);
+                let Ok(at) = u32::try_from(at) else { return self.opaque(Reason::Shared, w, b) };
+                self.has_shared = true;
+                self.add(Kind::SharedLoad(at, if w == Width::W64 { 8 } else { 4 }), w, b)
             }
             Op::Loaded(off) => {
                 let words = self.ssa.f.class(inst.dsts[usize::from(part)]) != Class::W64;
@@ -197,6 +208,7 @@ impl Builder<'_> {
                 let r = match (m.space, m.kind) {
                     (MemSpace::Other(r), _) => r,
                     (MemSpace::Local, _) => Reason::Local,
+                    (MemSpace::Shared | MemSpace::Generic, _) => Reason::Shared,
                     (_, crate::ir::AccessKind::Atomic) => Reason::AtomicResult,
                     _ => Reason::Loaded,
                 };
@@ -208,7 +220,7 @@ impl Builder<'_> {
         }
     }
 
-    pub(crate) fn local_address(&mut self, a: &[SrcOperand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
+    pub(crate) fn near_address(&mut self, a: &[SrcOperand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
         let t: SmallVec<[(NodeId, i64); 3]> = a.iter().map(|x| (self.operand32(x, b, i), 1)).collect();
         self.lin(&t, off + 4 * i64::from(part), Width::W32, b)
     }

@@ -87,6 +87,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Provenance, seen
             Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
             Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),
             Kind::ParamIndexed(off, 8, _, idx) => table(g, params, *off, *idx, o),
+            Kind::SharedLoad(_, 8) => g.shared_stores.iter().for_each(|s| work.extend(s.pairs.iter().copied())),
             Kind::LocalLoad(_, 8) => g.local_stores.iter().for_each(|s| work.extend(s.pairs.iter().copied())),
             Kind::Pack(lo, hi) => {
                 if window(g, *hi) {
