@@ -11,7 +11,8 @@ use crate::report::escape::harmless;
 use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::whatif::needs::{self, Need, Why};
 use crate::whatif::search;
-use crate::whatif::steps::{Steps, marks};
+use crate::whatif::steps::{Reuse, Steps, marks};
+use crate::whatif::sync::SyncKind;
 use crate::whatif::trial::OrderTrial;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +93,11 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
     let mut known: FxHashMap<(&str, String, Vec<String>), u32> = FxHashMap::default();
     let of_place = steps.places.iter().map(|place| {
         let frames = first.stacks.resolve(place.site.stack);
-        let call = called(&frames, first.names.call(place.call));
+        let call = match place.site.kind {
+            // The call itself is not in the trace: the pool acts on it when the block goes back.
+            SyncKind::RecordStream => "record_stream".to_owned(),
+            _ => called(&frames, first.names.call(place.call)),
+        };
         let stack: Vec<String> = frames
             .iter()
             .map(|frame| {
@@ -155,11 +160,16 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<N
     site.pairs = violated.iter().filter(|need| need.why.rank() == rank).count() as u64;
     let (verdict, why) = match clearest.why {
         Why::Race(hazard) => (SyncVerdict::Needed, hazard.name()),
+        Why::Reused(_) => (SyncVerdict::Needed, "reused-early"),
         Why::HostReads => (SyncVerdict::Host, "host-reads"),
         Why::HostWrites => (SyncVerdict::Host, "host-writes"),
         Why::Unknown | Why::UnknownThen => (SyncVerdict::Unknown, "unknown"),
     };
-    let then = (verdict != SyncVerdict::Host).then(|| end(first, steps, clearest.then));
+    let then = match clearest.why {
+        Why::HostReads | Why::HostWrites => None,
+        Why::Reused(at) => Some(handed_out(first, &steps.reuses[at as usize])),
+        _ => Some(end(first, steps, clearest.then)),
+    };
     site.verdict = verdict;
     site.pair = Some(OrderedPair { first: end(first, steps, clearest.first), then, why });
     if verdict == SyncVerdict::Unknown {
@@ -174,6 +184,14 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<N
             }
         }
     }
+}
+
+/// The allocation that could be given a block.
+fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
+    let stream = elaborator!(first).stream_name(reuse.stream);
+    let at = call_site::site(&first.stacks.resolve(reuse.stack)).unwrap_or_default();
+    let what = "an allocation that could be given its block".to_owned();
+    End { what, at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }
 
 /// A step as a side of a pair.
