@@ -248,7 +248,7 @@ fn every_format_tells_them() {
     for part in [
         "streamsan: FORBIDDEN: default-stream (certain)\ncudaMemsetAsync is on the legacy default stream.\n",
         "Call: 1 time, forbidden by --forbid default-stream\n  on the legacy default stream, by host thread 77 (app), in step",
-        "streamsan: FORBIDDEN: sync (likely)\ncudaMalloc may make the host wait: CUDA counts",
+        "streamsan: FORBIDDEN: sync (likely)\ncudaMalloc may make the host wait, in step </script>\\u{1b}[1m: CUDA counts",
         "[streamsan forbidden=sync confidence=likely call=cudaMalloc stream=0 count=1 pid=77 fingerprint=",
         "streamsan: SUMMARY: 2 findings (1 certain, 1 likely), 2 occurrences, 1 process, 2 forbidden\n",
     ] {

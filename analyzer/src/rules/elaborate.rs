@@ -30,10 +30,10 @@ pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
             format!("{what} is on {stream}{by}")
         }
         RuleKind::Sync => {
-            let does = raw.waiting.map_or("makes the host wait", super::waiting::Waiting::words);
+            let (does, why) = raw.waiting.map_or(("makes the host wait", ""), |w| (w.words(), w.reason()));
             match &rule.only {
-                Some(_) => format!("{what} {does}, in {}", side.regions.join(" > ")),
-                None => format!("{what} {does}, again after its first time"),
+                Some(_) => format!("{what} {does}, in {}{why}", side.regions.join(" > ")),
+                None => format!("{what} {does}, again after its first time{why}"),
             }
         }
         RuleKind::UnnamedStream => format!("{what} is on {stream}, which the program has not named"),

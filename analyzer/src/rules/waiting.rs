@@ -73,14 +73,22 @@ impl Waiting {
             Self::Copy => "makes the host wait for its copy",
             Self::Set => "makes the host wait for its fill",
             Self::Free => "makes the host wait for the device before memory is freed",
+            Self::Alloc | Self::Staged => "may make the host wait",
+        }
+    }
+
+    /// Why it may; empty where it does.
+    pub fn reason(self) -> &'static str {
+        match self {
             Self::Alloc => {
-                "may make the host wait: CUDA counts allocations among what may synchronise, though the drivers \
-                 that were measured return at once"
+                ": CUDA counts allocations among what may synchronise, though the drivers that were measured return \
+                 at once"
             }
             Self::Staged => {
-                "may make the host wait: its source is pageable memory, for which CUDA may synchronise first, though \
-                 the drivers that were measured return at once"
+                ": its source is pageable memory, for which CUDA may synchronise first, though the drivers that were \
+                 measured return at once"
             }
+            _ => "",
         }
     }
 }

@@ -38,11 +38,24 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let (needs, unordered) = needs::find(&steps, &trial);
     let (mut sites, of_place) = sites(first, &steps);
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
-    let free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    let mut free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    // Of those that stand for each other, the first are kept: what holds the host is to go.
+    let holds_host =
+        |site: &u32| !matches!(sites[*site as usize].kind, "record-stream" | "stream-wait" | "context-wait");
+    free.sort_by_key(|site| (holds_host(site), *site));
+    let chosen = |set: &[u32]| -> Vec<u32> {
+        let mut set: Vec<u32> = set.iter().map(|at| free[*at as usize]).collect();
+        set.sort_unstable();
+        set
+    };
     let budget = TRIALS.min(TRIAL_STEPS / steps.steps.len().max(1));
-    let found = search::search(&free, budget, &mut |set| {
+    let all: Vec<u32> = (0..free.len() as u32).collect();
+    let mut found = search::search(&all, budget, &mut |set| {
+        let set = chosen(set);
         trial.violated(&needs, &|place| set.binary_search(&of_place[place as usize]).is_ok()).is_empty()
     });
+    found.largest = chosen(&found.largest);
+    found.conflicts.iter_mut().for_each(|conflict| *conflict = chosen(conflict));
     for (site, violated) in sites.iter_mut().zip(&alone) {
         weigh(first, &steps, site, violated.iter().map(|need| needs[*need as usize]).collect());
     }

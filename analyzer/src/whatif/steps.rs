@@ -131,8 +131,8 @@ pub struct Steps {
     /// Memory of the host that was read last: first byte, one past the last byte, step.
     sources: BTreeMap<u64, (u64, u32)>,
     has_managed: bool,
-    /// By thread: events that were recorded with nothing else in between, by their steps.
-    recent: FxHashMap<ThreadId, SmallVec<[(u32, EventId); 4]>>,
+    /// By thread: events that were recorded with nothing else in between, and where.
+    recent: FxHashMap<ThreadId, SmallVec<[(EventId, StackId); 4]>>,
     /// How often each event was recorded.
     records_of: FxHashMap<EventId, u64>,
     /// Records that a pool has made before it took a block back: their places.
@@ -241,17 +241,20 @@ impl Steps {
         match record.op {
             Op::EventRecord { event, .. } => {
                 *self.records_of.entry(event).or_default() += 1;
-                self.recent.entry(thread).or_default().push((next, event));
+                self.recent.entry(thread).or_default().push((event, record.origin.stack));
             }
             Op::EventCreate { .. } => {}
             Op::Free { ptr, kind: FreeKind::Block, .. } => {
                 let events = self.recent.remove(&thread).unwrap_or_default();
                 let mut place = NONE;
-                if !events.is_empty() {
-                    let site = SyncSite { stack: record.origin.stack, kind: SyncKind::RecordStream };
+                if let Some((_, recorded)) = events.last() {
+                    // Stacks of frees are mostly not recorded. The events were recorded on the way.
+                    let own = record.origin.stack;
+                    let stack = if own.is_none() { *recorded } else { own };
+                    let site = SyncSite { stack, kind: SyncKind::RecordStream };
                     place = self.place(site, record.origin.call);
                 }
-                for (_, event) in events {
+                for (event, _) in events {
                     let number = self.records_of.get(&event).copied().unwrap_or_default();
                     self.of_pool.insert((event, number), place);
                 }
