@@ -137,7 +137,7 @@ fn measure(name: &str, tape: &Tape, rounds: usize) {
 fn measure_kept(name: &str, tape: &Tape) {
     const ROUNDS: usize = 31;
     // Below the bound, above which nothing is kept.
-    let times = (60 << 20) / tape.bytes.len();
+    let times = (60 << 20) / (tape.bytes.len() + size_of::<u32>() * tape.ends.len());
     let play = |kept: &mut Option<KeptRecords>| {
         let mut analysis = setting();
         tape.play(&mut analysis);
