@@ -5,10 +5,14 @@
 //! `sync`: event records and waits only. `copy`: copies and fills on two ordered streams. `step`:
 //! launches with three pointers each out of 300 tensors on three streams, with an event pair every
 //! tenth op, as in a training step.
+//!
+//! `kept`: the same in turns with keeping the records for a second analysis, as a live run does up
+//! to 64 MiB: the ratio of the times, its median and quartiles over 31 rounds.
 
 use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
 use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::AccessKind;
+use analyzer::replan::records::KeptRecords;
 use analyzer::symbols::stacks::RawStacks;
 use analyzer::{Analysis, AnalysisOptions};
 use std::time::Instant;
@@ -129,6 +133,49 @@ fn measure(name: &str, tape: &Tape, rounds: usize) {
     );
 }
 
+/// What keeping the records adds to analysing them.
+fn measure_kept(name: &str, tape: &Tape) {
+    const ROUNDS: usize = 31;
+    // Below the bound, above which nothing is kept.
+    let times = (60 << 20) / (tape.bytes.len() + size_of::<u32>() * tape.ends.len());
+    let play = |kept: &mut Option<KeptRecords>| {
+        let mut analysis = setting();
+        tape.play(&mut analysis);
+        let start = Instant::now();
+        for _ in 0..times {
+            let mut from = 0;
+            for &end in &tape.ends {
+                let bytes = &tape.bytes[from..end];
+                if let Some(kept) = kept {
+                    kept.keep(bytes);
+                }
+                analysis.feed(&Record::decode(bytes).expect("just encoded"));
+                from = end;
+            }
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let mut ratios: Vec<f64> = (0..ROUNDS)
+        .map(|round| {
+            let mut kept = Some(KeptRecords::bounded(64 << 20));
+            // The first of a pair is not always the same.
+            let (plain, with) = if round % 2 == 0 {
+                let plain = play(&mut None);
+                (plain, play(&mut kept))
+            } else {
+                let with = play(&mut kept);
+                (play(&mut None), with)
+            };
+            assert!(kept.is_some_and(|kept| !kept.is_overflown()), "all of it is kept");
+            with / plain
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    let [low, median, high] = [ROUNDS / 4, ROUNDS / 2, 3 * ROUNDS / 4].map(|at| ratios[at]);
+    let ops = tape.ends.len() * times;
+    println!("{name:>5}: kept, {ops} ops in 60 MiB: {median:.3} times as long ({low:.3} to {high:.3})");
+}
+
 fn main() {
     let mut sync = Tape::default();
     for i in 0..1000_u32 {
@@ -137,6 +184,7 @@ fn main() {
         sync.push(Op::StreamWait { stream: StreamId(2), event, mode });
     }
     measure("sync", &sync, 3000);
+    measure_kept("sync", &sync);
 
     let mut copy = Tape::default();
     for i in 0..1000_u64 {
@@ -148,6 +196,7 @@ fn main() {
         copy.push(Op::Set { stream, dst, asynchronous: true });
     }
     measure("copy", &copy, 1000);
+    measure_kept("copy", &copy);
 
     let mut step = Tape::default();
     for i in 0..1000_u64 {
@@ -176,4 +225,5 @@ fn main() {
         step.push(Op::Launch { stream, kernel, grid, block, cluster: [0; 3], shared: 0, flags: 0, params: &params });
     }
     measure("step", &step, 1000);
+    measure_kept("step", &step);
 }

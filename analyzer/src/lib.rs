@@ -23,6 +23,7 @@
 //! - [`exact`] replaces predicted bytes of a launch with measured ones, and compares the two.
 //! - [`symbols`] turns recorded stacks into frames with names and lines.
 //! - [`report`] resolves findings to plain data, and prints them in every format.
+//! - [`rules`] looks for calls that a team has forbidden itself.
 //! - [`gate`] decides which findings fail the run: filters, suppressions, the baseline.
 //! - [`hunt`] finds the programs of a folder and runs each.
 //! - [`tools`] are the other commands that read traces or code images.
@@ -45,6 +46,7 @@
 //!   (`site`, `waits`, `trial`) is known to `analysis`, and `site` to `state`.
 //! - `causes`: `analysis`, `detect`, `memory`, `replan`, `report`.
 //! - `gate`: `report`, `symbols`, `options`.
+//! - `rules`: `gate` (patterns), `report`, `state`, `symbols`.
 //! - `ipc`: `detect`, `memory`, `report`.
 //! - `analysis`: all of the above except `gate` and `options`.
 //! - `ingest`: `analysis`, `causes`, `exact`, `ipc`, `launches`, `report`, `symbols`.
@@ -76,6 +78,7 @@ pub mod output;
 pub mod private_file;
 pub mod replan;
 pub mod report;
+pub mod rules;
 pub mod state;
 pub mod symbols;
 pub mod tools;

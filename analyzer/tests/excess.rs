@@ -156,3 +156,96 @@ fn text_json_and_page_say_the_same() {
     let page = page::page(&all);
     assert!(page.contains("2 (can go)") && page.contains("read-after-write"), "{page}");
 }
+
+/// A block of stream A's pool that B reads, too, if `used`. Then its thread records an event on B,
+/// as `record_stream` has it done, and the block goes back.
+fn recorded(used: bool, then: impl FnOnce(&mut Program, EventId)) -> Listing {
+    let mut p = Program::new();
+    p.python();
+    p.malloc(X, 1 << 28);
+    hand_out(&mut p, X, 16 << 20);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    p.order(A, B);
+    p.go(B, if used { X } else { X + (1 << 27) }, &[reads(0, WHOLE)]);
+    let event = EventId(p.id());
+    p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 2, handle: 0 });
+    p.record(event, B);
+    p.line(50).does("c10::cuda::free", Op::Free { ptr: X, kind: FreeKind::Block, stream: StreamId(0) });
+    then(&mut p, event);
+    p.listing()
+}
+
+fn hand_out(p: &mut Program, ptr: u64, size: u64) {
+    let (kind, pool) = (MemoryKind::Block, PoolId(0));
+    p.does("c10::cuda::alloc", Op::Alloc { ptr, size, kind, context: CONTEXT, stream: A, pool, flags: 0 });
+}
+
+fn of_kind<'a>(listing: &'a Listing, kind: &str) -> Vec<&'a analyzer::whatif::listing::Listed> {
+    listing.sites.iter().filter(|site| site.kind == kind).collect()
+}
+
+#[test]
+fn record_stream_keeps_a_block_from_the_next_allocation() {
+    let other = |p: &mut Program, _| hand_out(p.line(60), X + (1 << 26), 4 << 20);
+    let listing = recorded(true, other);
+    let sites = of_kind(&listing, "record-stream");
+    assert_eq!((sites.len(), sites[0].verdict, sites[0].call.as_str()), (1, SyncVerdict::Needed, "record_stream"));
+    assert_eq!((sites[0].at.as_str(), sites[0].can_go), ("app.cu:50", false));
+    let pair = sites[0].pair.as_ref().expect("a pair");
+    assert_eq!((pair.why, pair.first.at.as_str()), ("reused-early", "app.cu:16"));
+    assert_eq!(pair.then.as_ref().map(|then| then.at.as_str()), Some("app.cu:60"));
+
+    // The stream never touches the block; nothing is allocated any more.
+    for listing in [recorded(false, other), recorded(true, |_, _| {})] {
+        let sites = of_kind(&listing, "record-stream");
+        assert_eq!((sites.len(), sites[0].verdict, sites[0].can_go), (1, SyncVerdict::Nothing, true), "{listing:#?}");
+    }
+}
+
+#[test]
+fn record_stream_and_a_wait_stand_for_each_other() {
+    let listing = recorded(true, |p, _| {
+        p.order(B, A);
+        hand_out(p.line(60), X + (1 << 26), 4 << 20);
+    });
+    let verdicts: Vec<_> = listing.sites.iter().map(|site| (site.kind, site.verdict)).collect();
+    let [first, rest @ ..] = &verdicts[..] else { panic!("sites") };
+    assert_eq!(*first, ("stream-wait", SyncVerdict::Needed));
+    assert_eq!(rest, [("record-stream", SyncVerdict::Together), ("stream-wait", SyncVerdict::Together)]);
+}
+
+#[test]
+fn without_record_stream_nobody_asks_for_its_event() {
+    // The pool hands out the same bytes when a query has found the event complete.
+    let listing = recorded(true, |p, event| {
+        p.does("cudaEventQuery", Op::EventReached { event, record: 1 });
+        hand_out(p.line(60), X, 16 << 20);
+        p.line(61).go(A, X, &[writes(0, WHOLE)]);
+    });
+    let sites = of_kind(&listing, "record-stream");
+    assert_eq!((sites[0].verdict, sites[0].count), (SyncVerdict::Needed, 1), "{listing:#?}");
+    let pair = sites[0].pair.as_ref().expect("a pair");
+    assert_eq!((pair.why, pair.then.as_ref().map(|then| then.at.as_str())), ("write-after-read", Some("app.cu:61")));
+}
+
+#[test]
+fn a_wait_that_comes_before_a_block_goes_back_is_needed() {
+    let run = |waits: bool| {
+        let mut p = Program::new();
+        p.python();
+        p.malloc(X, 1 << 28);
+        hand_out(&mut p, X, 16 << 20);
+        p.go(B, X, &[writes(0, WHOLE)]);
+        p.line(30);
+        if waits {
+            p.order(B, A);
+        }
+        p.line(50).does("c10::cuda::free", Op::Free { ptr: X, kind: FreeKind::Block, stream: StreamId(0) });
+        hand_out(p.line(60), X + (1 << 26), 4 << 20);
+        p.listing()
+    };
+    let listing = run(true);
+    assert_eq!(verdicts(&listing), [(SyncVerdict::Needed, false)], "{listing:#?}");
+    assert_eq!(listing.findings, 0);
+    assert_eq!((run(false).sites.len(), run(false).findings), (0, 1), "no site, but a finding");
+}

@@ -2,7 +2,8 @@
 //!
 //! Owns the language: `key=value` pairs with colons between them, a key alone switches on, `no-key`
 //! switches off, the last one wins. Keys may be written with `_` for `-` and with the dashes of the
-//! command line. Texts are bytes, because paths are.
+//! command line. A value between quotes (`'` or `"`) may hold colons. Texts are bytes, because
+//! paths are.
 
 use crate::{Id, Kind, ROWS, Row};
 use core::fmt;
@@ -54,7 +55,7 @@ impl fmt::Display for Error<'_> {
                 match row.kind {
                     Kind::Flag => write!(to, "yes or no")?,
                     Kind::Number { min, max } => write!(to, "a number from {min} to {max}")?,
-                    Kind::Choice(words) => {
+                    Kind::Choice(words) | Kind::Rules(words) => {
                         for (i, word) in words.iter().enumerate() {
                             write!(to, "{}{word}", if i == 0 { "" } else { " or " })?;
                         }
@@ -83,6 +84,12 @@ impl Row {
             }
             Kind::Choice(words) => {
                 words.iter().position(|word| word.as_bytes() == text).map(Value::Choice).ok_or(wrong)
+            }
+            Kind::Rules(_) if text.is_empty() => Err(Error::Missing(self)),
+            Kind::Rules(words) => {
+                let (word, of) = rule(text);
+                let is_rule = words.iter().any(|known| known.as_bytes() == word);
+                if is_rule && of != Some(b"") { Ok(Value::Text(text)) } else { Err(wrong) }
             }
             Kind::Word(_) => Ok(Value::Word(match switch(text) {
                 Some(false) => Word::Off,
@@ -115,6 +122,14 @@ impl Row {
     }
 }
 
+/// The word of a rule, and what follows its `=`.
+pub fn rule(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match text.iter().position(|b| *b == b'=') {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    }
+}
+
 /// On or off.
 fn switch(text: &[u8]) -> Option<bool> {
     match text {
@@ -142,7 +157,45 @@ pub fn find(id: Id) -> &'static Row {
 /// The options in a value of `STREAMSAN_OPTIONS`, in their order. A wrong one does not hide those
 /// behind it.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Result<(Id, Value<'_>), Error<'_>>> {
-    text.split(|b| *b == b':').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty()).map(pair)
+    pairs(text).map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty()).map(pair)
+}
+
+/// The texts between the colons that are not within quotes.
+fn pairs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    core::iter::from_fn(move || {
+        let text = rest?;
+        let end = end_of_pair(text);
+        rest = text.get(end + 1..);
+        Some(&text[..end])
+    })
+}
+
+/// Where the first pair ends. A quote counts only right behind the `=`, and only if another one
+/// ends the value: a file's name may hold one.
+fn end_of_pair(text: &[u8]) -> usize {
+    let colon = |from: usize| text[from..].iter().position(|b| *b == b':').map_or(text.len(), |at| from + at);
+    let first = colon(0);
+    let Some(value) = text[..first].iter().position(|b| *b == b'=').map(|at| at + 1) else { return first };
+    let Some(quote) = text.get(value).filter(|b| is_quote(**b)) else { return first };
+    let ends = |at: &usize| text[*at] == *quote && colon(at + 1) == skip_spaces(text, at + 1);
+    (value + 1..text.len()).find(ends).map_or(first, |at| colon(at + 1))
+}
+
+fn skip_spaces(text: &[u8], from: usize) -> usize {
+    from + text[from..].iter().take_while(|b| b.is_ascii_whitespace()).count()
+}
+
+fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'\'' | b'"')
+}
+
+/// A value without the quotes around it.
+fn unquoted(value: &[u8]) -> &[u8] {
+    match value {
+        [first, inner @ .., last] if first == last && is_quote(*first) => inner,
+        _ => value,
+    }
 }
 
 fn pair(pair: &[u8]) -> Result<(Id, Value<'_>), Error<'_>> {
@@ -151,7 +204,7 @@ fn pair(pair: &[u8]) -> Result<(Id, Value<'_>), Error<'_>> {
     let name = written.strip_prefix(b"--").unwrap_or(written);
     if let Some(at) = at {
         let row = named(name).ok_or(Error::Unknown(written))?;
-        return row.value(&pair[at + 1..]).map(|value| (row.id, value));
+        return row.value(unquoted(&pair[at + 1..])).map(|value| (row.id, value));
     }
     if let Some(row) = named(name) {
         return row.bare(true).map(|value| (row.id, value));
@@ -233,6 +286,43 @@ mod tests {
         );
         assert_eq!(last(text.as_bytes(), Id::RingMib), Some(Value::Number(8)));
         assert_eq!(last(b"json=\xff", Id::Json), Some(Value::Text(b"\xff")));
+    }
+
+    #[test]
+    fn quotes_hold_colons_together() {
+        let texts = |text: &str| -> Vec<String> {
+            parse(text.as_bytes())
+                .map(|found| match found {
+                    Ok((id, Value::Text(text))) => format!("{id:?} {}", text.escape_ascii()),
+                    other => format!("{other:?}"),
+                })
+                .collect()
+        };
+        let both = ["Without race.cu:22", "Json out"];
+        assert_eq!(texts("without='race.cu:22':json=out"), both);
+        assert_eq!(texts("without=\"race.cu:22\" : json='out'"), both);
+        assert_eq!(texts("json=it's:without=a's"), ["Json it\\'s", "Without a\\'s"], "no value begins with one");
+        assert_eq!(texts("json='a:without=b"), ["Json \\'a", "Without b"], "nothing ends it");
+        assert_eq!(texts("json='a':without='b"), ["Json a", "Without \\'b"]);
+        assert_eq!(said("json='':without='"), ["option 'json' needs a value"]);
+    }
+
+    #[test]
+    fn rules_are_words_with_or_without_a_name() {
+        let of = |text: &'static str| last(text.as_bytes(), Id::Forbid);
+        for text in ["sync", "sync=a=b", "default-stream=libx.so", "unnamed-stream"] {
+            assert_eq!(find(Id::Forbid).value(text.as_bytes()), Ok(Value::Text(text.as_bytes())), "{text}");
+        }
+        assert_eq!(of("forbid=sync=step"), Some(Value::Text(b"sync=step")));
+        assert_eq!(
+            said("forbid:forbid=:forbid=syncs:forbid=sync="),
+            [
+                "option 'forbid' needs a value",
+                "option 'forbid' needs a value",
+                "option 'forbid' takes default-stream or sync or unnamed-stream, not 'syncs'",
+                "option 'forbid' takes default-stream or sync or unnamed-stream, not 'sync='",
+            ]
+        );
     }
 
     #[test]

@@ -155,6 +155,8 @@ pub enum Kind {
     PathOrOff(&'static str),
     /// A pattern that may be given several times.
     Patterns,
+    /// One of some words, or one with a pattern behind a `=`; may be given several times.
+    Rules(&'static [&'static str]),
     /// The name of a file that may be given several times.
     Files,
     /// The name of a folder that may be given several times.

@@ -105,6 +105,8 @@ table! {
         "check as if the default stream were of this kind [default: as it is]";
     Without "without" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
         "check without a synchronisation: FILE:LINE, function or kind; repeatable";
+    Forbid "forbid" None, Kind::Rules(&["default-stream", "sync", "unnamed-stream"]), "", JUDGES, Analyzer, Detection,
+        "fail on default-stream[=MODULE], sync[=NVTX RANGE], unnamed-stream; repeatable";
     With "with" None, Kind::Files, "", &[Check], Analyzer, Detection,
         "check the trace with the waits that FILE adds ('a.cu:22 -> a.cu:30'); repeatable";
     OnlyKernel "only-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,

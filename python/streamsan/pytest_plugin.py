@@ -59,8 +59,12 @@ def pytest_cmdline_main(config):
             return code or pytest.ExitCode.INTERNAL_ERROR
     for test, text in sorted(_lines(findings)):
         print("FAILED %s - %s" % (test, text))
+    broken = sum(finding.get("kind") == "forbidden" for finding in findings)
+    if len(findings) > broken:
+        print("streamsan: %d data race(s) between CUDA streams" % (len(findings) - broken))
+    if broken:
+        print("streamsan: %d call(s) that --forbid forbids" % broken)
     if findings:
-        print("streamsan: %d data race(s) between CUDA streams" % len(findings))
         return code or pytest.ExitCode.TESTS_FAILED
     return code
 
@@ -68,6 +72,9 @@ def pytest_cmdline_main(config):
 def _lines(findings):
     for finding in findings:
         test = next(iter(finding["access"].get("regions") or []), "(outside of any test)")
+        if finding.get("kind") == "forbidden":
+            yield test, "streamsan: %s: %s" % (finding["hazard"], finding["text"])
+            continue
         before = next(iter(finding["previous"].get("regions") or []), "(outside of any test)")
         what = finding["access"].get("kernel") or finding["access"]["call"]
         text = "streamsan: %s by %s (%s)" % (finding["hazard"], what, finding["confidence"])

@@ -1,7 +1,8 @@
 //! The programs of `tests/samples` on the simulated GPU: each must print what a real GPU prints
 //! (`tests/samples/expected`) and get the verdict of its header. Those with a line `racy:` are run
 //! a second time with the argument `racy`, which leaves out one piece of synchronisation; what they
-//! compute then is nobody's business, the verdict is.
+//! compute then is nobody's business, the verdict is, and the kind of its causes where a line
+//! `cause:` names it.
 //!
 //! With its launches measured (`--exact`) each must get the same verdict, and what was predicted of
 //! a launch must hold all that it touched.
@@ -27,6 +28,8 @@ pub struct Sample {
     needs: Vec<String>,
     clean: Verdict,
     racy: Option<Verdict>,
+    /// The kind that every cause of the racy twin has.
+    cause: Option<String>,
 }
 
 impl Sample {
@@ -42,6 +45,7 @@ impl Sample {
             needs: field("needs").split_whitespace().map(str::to_owned).collect(),
             clean,
             racy: verdict::field(&text, "racy").map(|expect| Verdict::read(file, &expect, &pair)),
+            cause: verdict::field(&text, "cause"),
         }
     }
 
@@ -114,8 +118,14 @@ impl Sample {
         verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
         let twin = if racy { "-racy" } else { "" };
         on_gpu.judge(&format!("sample/{}{twin}", self.name), &report, &ended.out)?;
+        let kinds: Vec<&str> =
+            report["causes"].as_array().ok_or("no causes")?.iter().filter_map(|cause| cause["kind"].as_str()).collect();
         if racy {
-            return Ok(());
+            let wrong = self.cause.as_ref().is_some_and(|kind| kinds.is_empty() || kinds.iter().any(|is| is != kind));
+            return if wrong { Err(format!("its causes are {kinds:?}\n{}", ended.err)) } else { Ok(()) };
+        }
+        if !kinds.is_empty() {
+            return Err(format!("is clean, and has causes: {kinds:?}\n{}", ended.err));
         }
         let expected = self.file.with_file_name(format!("expected/{}.txt", self.name));
         let wanted = std::fs::read_to_string(&expected).map_err(|e| format!("{}: {e}", expected.display()))?;

@@ -2,6 +2,7 @@
 // pair: kernel encode on stream s[0] / kernel encode on stream s[1]
 // needs: none
 // racy: race WAW
+// cause: kernel-range
 // why: A buffer is worked on in chunks, one stream each, and a chunk is no multiple of a block. With `racy` the kernel's guard is the end of the buffer, not of the chunk: the last block of a chunk also encodes the beginning of the next one, whose upload nothing orders before it.
 #include <cstdio>
 #include <cstdlib>

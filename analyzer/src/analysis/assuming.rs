@@ -27,6 +27,7 @@ impl Analysis {
             self.kernels.iter().filter(|(_, known)| partly(known)).map(|(kernel, _)| *kernel).collect();
         let mut twin = self.twin(Replan::default());
         twin.assumed = Some(Box::new(Assumed::new(LeftOut::All)));
+        twin.submissions.early_free.ignore_events();
         twin.steps = Some(Box::new(Steps::new(unknown)));
         twin
     }
@@ -61,6 +62,11 @@ impl Analysis {
         let mut record = *record;
         if self.assumed.as_ref().is_some_and(|assumed| assumed.default_stream().is_some()) {
             self.assume_default_stream(&mut record);
+        }
+        if let (Op::EventReached { event, record: number }, Some(steps)) = (record.op, &self.steps)
+            && steps.is_of_pool(event, number)
+        {
+            return AssumedRecord::LeftOut;
         }
         let (ordering, policy) = (&self.ordering, self.options.policy);
         let kind = SyncKind::of(&record.op, policy, |address| ordering.memory_kind(address));

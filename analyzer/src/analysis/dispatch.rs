@@ -69,6 +69,7 @@ impl Analysis {
                 self.submissions.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
             }
             Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
+            Op::StreamName { stream, name } => self.streams.name(stream, &name.lossy()),
             Op::StreamDestroy { stream } => self.streams.destroy(stream),
             Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),

@@ -22,7 +22,13 @@ impl Analysis {
     /// Whether launches may take the fast path: nothing is done with them but checking. This
     /// changes only with records that take the slow path.
     pub(super) fn is_direct(&self) -> bool {
-        self.is_plain() && self.pending.is_idle() && !self.options.hints && !self.paused && self.replan.is_none()
+        let is_judged = self.rules.as_ref().is_some_and(|rules| rules.is_for_launches());
+        !is_judged
+            && self.is_plain()
+            && self.pending.is_idle()
+            && !self.options.hints
+            && !self.paused
+            && self.replan.is_none()
     }
 
     /// The hash of a launch that is fed later. Prefetches its cache entry.

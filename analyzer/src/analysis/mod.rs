@@ -40,6 +40,7 @@ pub(crate) mod ipc_export;
 pub(crate) mod launch;
 pub(crate) mod op_context;
 pub(crate) mod replanned;
+mod rules;
 mod submissions;
 
 use crate::analysis::host_touch::HostTouches;
@@ -67,6 +68,9 @@ use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::{Identity, number};
 use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
+use crate::rules::elaborate::breach;
+use crate::rules::forbidden::Forbidden;
+use crate::rules::watch::RuleWatch;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -106,6 +110,8 @@ pub struct AnalysisOptions {
     pub settle: bool,
     /// What is assumed of the program, if anything is.
     pub assumptions: Option<&'static Assumptions>,
+    /// What the program must not do, if anything.
+    pub forbidden: Option<&'static [Forbidden]>,
 }
 
 impl Default for AnalysisOptions {
@@ -121,6 +127,7 @@ impl Default for AnalysisOptions {
             confirm: false,
             settle: false,
             assumptions: None,
+            forbidden: None,
         }
     }
 }
@@ -181,6 +188,8 @@ pub struct Analysis {
     /// What is assumed of the program, and the ops for trials of other orders.
     assumed: Option<Box<Assumed>>,
     steps: Option<Box<Steps>>,
+    /// The rules that the program must not break.
+    rules: Option<Box<RuleWatch>>,
     /// The findings that were reported, as they were before ids became names.
     pub(crate) reported: Vec<(RawFinding, Identity)>,
 }
@@ -221,6 +230,7 @@ impl Analysis {
             replan: options.assumptions.map(|_| Box::default()),
             assumed: Self::assumed_by(&options),
             steps: None,
+            rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             reported: Vec::new(),
         }
     }
@@ -255,6 +265,9 @@ impl Analysis {
             self.coverage.ops += 1;
             self.define(&record.op);
             return;
+        }
+        if self.rules.is_some() {
+            self.observe_rules(&record.op, &record.origin);
         }
         let recorded = record;
         let (mut assumed, mut ordered) = (*record, None);
@@ -391,15 +404,20 @@ impl Analysis {
             let what = "synchronisation of host threads (recorded with --host-order threads only)";
             coverage.unobserved.insert(what.to_string(), 1);
         }
+        if let Some(rules) = &self.rules {
+            rules.count_in(&mut coverage);
+        }
         let unwatched = self.memory.unwatched();
         (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
         coverage.assumed = self.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
         coverage.forgotten = self.memory.forgotten();
-        coverage.findings_dropped = self.findings.dropped();
+        coverage.findings_dropped += self.findings.dropped();
         if self.pending.given_up() > 0 {
             let text = "exact ranges of launches that were not seen to end".to_string();
             *coverage.unobserved.entry(text).or_default() += self.pending.given_up();
         }
+        let breaches = self.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
+        let breaches = breaches.iter().map(|raw| breach(raw, &mut elaborator)).collect();
         let hints = self.hints.finish(&mut elaborator);
         let faults = self.submissions.faults.finish(&mut elaborator);
         let mut outcome = Outcome {
@@ -410,6 +428,7 @@ impl Analysis {
             causes: Vec::new(),
             mended: None,
             with: Vec::new(),
+            breaches,
             hints,
             faults,
             coverage,

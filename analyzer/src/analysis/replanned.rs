@@ -47,7 +47,8 @@ impl Analysis {
     /// An analysis of the same process under a changed order. It takes what definitions have
     /// given, and the kernels; [`Analysis::take_back`] returns them.
     pub(crate) fn twin(&mut self, plan: Replan) -> Self {
-        let options = super::AnalysisOptions { hints: false, compare: false, settle: false, ..self.options };
+        let options =
+            super::AnalysisOptions { hints: false, compare: false, settle: false, forbidden: None, ..self.options };
         let mut twin = Self::new(options, Box::new(RawStacks::default()), Box::new(NoCode));
         std::mem::swap(&mut twin.names, &mut self.names);
         std::mem::swap(&mut twin.code, &mut self.code);

@@ -42,7 +42,7 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder, across: None };
     attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, _) = report(outcome.into_iter().collect(), &gate, &options, Vec::new());
-        report.failures().count() as u32
+        report.failing() as u32
     })
 }
 

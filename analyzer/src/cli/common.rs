@@ -13,6 +13,7 @@ use crate::output::{self, StandardOutput};
 use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
+use crate::rules::forbidden::Forbidden;
 use crate::{AnalysisOptions, exit_code, private_file};
 
 /// Says what the user did wrong.
@@ -47,6 +48,7 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
         // Some kernels by name, all, or all beside predictions: then nothing is left out.
         settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
         assumptions: options.assumptions.clone().keep(),
+        forbidden: Forbidden::keep(&options.forbid),
     }
 }
 

@@ -88,9 +88,14 @@ pub fn main(args: &DiffArgs, options: &Options) -> i32 {
 /// A finding in one line.
 fn line(finding: &Value) -> String {
     let text = |value: &Value| harmless(value.as_str().unwrap_or_default()).into_owned();
-    let (access, previous) = (side(&finding["access"]), side(&finding["previous"]));
+    let access = side(&finding["access"]);
     let (hazard, confidence) = (text(&finding["hazard"]), text(&finding["confidence"]));
-    format!("{hazard} ({confidence}): {access} after {previous} [{}]", text(&finding["fingerprint"]))
+    // A broken rule has one side.
+    let after = match &finding["previous"] {
+        Value::Null => String::new(),
+        previous => format!(" after {}", side(previous)),
+    };
+    format!("{hazard} ({confidence}): {access}{after} [{}]", text(&finding["fingerprint"]))
 }
 
 /// `copy at file.cu:12`, of a report or of a baseline, which has it as text.

@@ -60,6 +60,12 @@ pub struct Coverage {
     /// What was assumed of the program instead of what it did, as lines.
     #[serde(default)]
     pub assumed: Vec<String>,
+    /// What `--forbid` could not judge, as lines.
+    #[serde(default)]
+    pub unjudged: Vec<String>,
+    /// Rules about NVTX ranges that the program has not entered, with the number of processes.
+    #[serde(default)]
+    pub rules_unmet: BTreeMap<String, u64>,
     /// Why the program, or part of it, could not be run on the simulated GPU.
     pub not_simulated: Vec<String>,
     /// Records that could not be read.
@@ -165,6 +171,7 @@ impl Coverage {
             (&mut self.not_modelled, &other.not_modelled),
             (&mut self.unobserved, &other.unobserved),
             (&mut self.reasons, &other.reasons),
+            (&mut self.rules_unmet, &other.rules_unmet),
         ] {
             for (name, count) in from {
                 *into.entry(name.clone()).or_default() += count;
@@ -175,6 +182,7 @@ impl Coverage {
         }
         self.disabled.extend(other.disabled.iter().cloned());
         self.assumed.extend(other.assumed.iter().cloned());
+        self.unjudged.extend(other.unjudged.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }

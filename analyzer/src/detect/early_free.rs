@@ -42,9 +42,16 @@ pub struct EarlyFreeWatch {
     /// Events that a thread has recorded with nothing else in between.
     records: FxHashMap<ThreadId, SmallVec<[Epoch; 4]>>,
     captures: u32,
+    /// Take no notice of events: what would be used if `record_stream` was never called?
+    without_events: bool,
 }
 
 impl EarlyFreeWatch {
+    /// From now on events do not count.
+    pub fn ignore_events(&mut self) {
+        self.without_events = true;
+    }
+
     /// Observes any op, to know which events were recorded directly before a free.
     pub fn observe(&mut self, op: &Op<'_>, thread: ThreadId, epoch: Epoch) {
         match op {
@@ -71,7 +78,10 @@ impl EarlyFreeWatch {
 
     /// A block is freed. `view`: the order as seen from its own stream now.
     pub fn freed(&mut self, info: &Allocation, home: Home, memory: &mut Allocations, view: &View<'_>, site: Site) {
-        let records = self.records.remove(&site.thread).unwrap_or_default();
+        let mut records = self.records.remove(&site.thread).unwrap_or_default();
+        if self.without_events {
+            records.clear();
+        }
         if self.captures > 0 || self.blocks.len() >= MOST {
             return;
         }

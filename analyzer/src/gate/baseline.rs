@@ -4,7 +4,7 @@
 //! person to recognise each. A report written by `--json` serves as well.
 
 use crate::report::call_site::site;
-use crate::report::model::{Finding, Side};
+use crate::report::model::{Breach, Finding, Side};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl Baseline {
 
 /// The text of a baseline of these findings, in the order of their fingerprints, so that it can be
 /// kept under version control.
-pub fn write<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+pub fn write(findings: &[Finding], breaches: &[Breach]) -> String {
     let side = |s: &Side| {
         let what = s.kernel.clone().unwrap_or_else(|| s.call.clone());
         site(&s.stack).map_or(what.clone(), |at| format!("{what} at {at}"))
@@ -70,6 +70,15 @@ pub fn write<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
             "previous": side(&f.previous),
         });
         list.insert(&f.fingerprint, entry);
+    }
+    for breach in breaches {
+        let entry = json!({
+            "fingerprint": breach.fingerprint,
+            "hazard": breach.kind,
+            "confidence": breach.confidence.name(),
+            "access": side(&breach.side),
+        });
+        list.insert(&breach.fingerprint, entry);
     }
     let list: Vec<Value> = list.into_values().collect();
     format!("{:#}\n", json!({ "tool": "streamsan", "baseline": 1, "findings": list }))

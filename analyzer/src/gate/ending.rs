@@ -10,14 +10,14 @@ use crate::report::program::Checked;
 /// come first, because a program that fails after a race may fail because of it; then the ways in
 /// which a run can have checked nothing.
 pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
-    if error_exitcode != 0 && report.failures().next().is_some() {
+    if error_exitcode != 0 && report.failing() > 0 {
         error_exitcode
     } else if !report.coverage.not_simulated.is_empty() {
         // Whatever the program answered, it answered because of us.
         INTERNAL
     } else if program != 0 {
         program
-    } else if !report.coverage.disabled.is_empty() {
+    } else if !report.coverage.disabled.is_empty() || !report.coverage.unjudged.is_empty() {
         INTERNAL
     } else if require_cuda && !report.coverage.any_work() {
         NO_CUDA
@@ -30,7 +30,7 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
 /// in silence: neither is one that failed, for it may have done so before its work.
 pub fn hunt_exit_code(report: &Report, error_exitcode: i32, require_cuda: bool) -> i32 {
     let any = |outcomes: &[Checked]| report.programs.iter().any(|p| outcomes.contains(&p.ended));
-    if error_exitcode != 0 && report.failures().next().is_some() {
+    if error_exitcode != 0 && report.failing() > 0 {
         error_exitcode
     } else if any(&[Checked::NotChecked, Checked::NotRun, Checked::TimedOut]) {
         INTERNAL

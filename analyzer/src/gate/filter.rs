@@ -51,8 +51,12 @@ pub fn ready(filters: &Filters) -> Vec<Filter> {
 impl Filter {
     /// Whether the finding stays.
     pub fn keeps(&self, finding: &Finding) -> bool {
-        let named = [&finding.access, &finding.previous].into_iter().any(|side| self.names(side));
-        named == self.only
+        self.keeps_sides(&[&finding.access, &finding.previous])
+    }
+
+    /// Whether what has these sides stays.
+    pub fn keeps_sides(&self, sides: &[&Side]) -> bool {
+        sides.iter().any(|side| self.names(side)) == self.only
     }
 
     fn names(&self, side: &Side) -> bool {

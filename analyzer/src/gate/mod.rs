@@ -61,20 +61,30 @@ impl Gate {
             let against = filters.iter_mut().find(|filter| !filter.keeps(finding));
             against.map(|filter| filter.left_out += 1).is_none()
         });
+        report.breaches.retain(|breach| {
+            let against = filters.iter_mut().find(|filter| !filter.keeps_sides(&[&breach.side]));
+            against.map(|filter| filter.left_out += 1).is_none()
+        });
+        let mut standing = |index: Option<usize>, known: bool, count: u64| match index {
+            Some(index) => {
+                suppressions[index].findings += 1;
+                suppressions[index].hits += count;
+                GateStatus::Suppressed(index)
+            }
+            None if known => GateStatus::Known,
+            None => GateStatus::New,
+        };
+        // The baseline is asked in any case: a suppressed finding of it has not gone away.
         for finding in &mut report.findings {
-            let index = suppressions.iter().position(|s| s.covers(finding));
-            // Checked in any case: a suppressed finding of the baseline has not gone away.
             let known =
                 baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint) || b.knows_cause(&finding.cause));
-            finding.standing = match index {
-                Some(index) => {
-                    suppressions[index].findings += 1;
-                    suppressions[index].hits += finding.count;
-                    GateStatus::Suppressed(index)
-                }
-                None if known => GateStatus::Known,
-                None => GateStatus::New,
-            };
+            let index = self.suppressions.iter().position(|s| s.covers(finding));
+            finding.standing = standing(index, known, finding.count);
+        }
+        for breach in &mut report.breaches {
+            let known = baseline.as_mut().is_some_and(|b| b.knows(&breach.fingerprint));
+            let index = self.suppressions.iter().position(|s| s.covers_breach(breach));
+            breach.standing = standing(index, known, breach.count);
         }
         let filter = |f: Filter| AppliedFilter { text: f.text, left_out: f.left_out };
         let suppression = |s: Suppression| {

@@ -8,19 +8,21 @@
 //! # a comment
 //! race:libfoo.so         any function, file or module of either stack, any kernel, either stream
 //! race_top:^launch_all   the innermost frame of either stack only
+//! forbidden:libfoo.so    the same of a call that --forbid forbids
 //! kernel:scale<*>        kernel:, stream:, function:, file:, module: look at one thing
 //! fingerprint:85943be02c0869e1
 //! cause:36e2e934eb3df169 all findings of a cause
 //! ```
 
 use super::pattern::Pattern;
-use crate::report::model::{Finding, Side};
+use crate::report::model::{Breach, Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
     Any,
     Top,
+    Forbidden,
     Kernel,
     Stream,
     Function,
@@ -30,9 +32,10 @@ enum Field {
     Cause,
 }
 
-const FIELDS: [(&str, Field); 9] = [
+const FIELDS: [(&str, Field); 10] = [
     ("race", Field::Any),
     ("race_top", Field::Top),
+    ("forbidden", Field::Forbidden),
     ("kernel", Field::Kernel),
     ("stream", Field::Stream),
     ("function", Field::Function),
@@ -98,7 +101,17 @@ impl Suppression {
         if self.field == Field::Cause {
             return self.pattern.matches(&finding.cause);
         }
-        [&finding.access, &finding.previous].into_iter().any(|side| self.covers_side(side))
+        self.field != Field::Forbidden
+            && [&finding.access, &finding.previous].into_iter().any(|side| self.covers_side(side))
+    }
+
+    /// Whether it covers this broken rule.
+    pub fn covers_breach(&self, breach: &Breach) -> bool {
+        match self.field {
+            Field::Fingerprint => self.pattern.matches(&breach.fingerprint),
+            Field::Any | Field::Top => false,
+            _ => self.covers_side(&breach.side),
+        }
     }
 
     fn covers_side(&self, side: &Side) -> bool {
@@ -107,7 +120,7 @@ impl Suppression {
         let frame = |f: &Frame| is(&f.function) || named(&f.file) || named(&f.module);
         let mut frames = side.stack.iter().chain(&side.launched).filter(|f| f.kind != FrameKind::Folded);
         match self.field {
-            Field::Any => named(&side.kernel) || is(&side.stream.long) || frames.any(frame),
+            Field::Any | Field::Forbidden => named(&side.kernel) || is(&side.stream.long) || frames.any(frame),
             Field::Top => frames.next().is_some_and(frame),
             Field::Kernel => named(&side.kernel),
             Field::Stream => is(&side.stream.long),
@@ -124,7 +137,7 @@ const ENTRIES: [&str; 4] = ["main", "<module>", "_start", "__libc_start_main"];
 
 /// The text of a suppression file for these findings: one line each that covers it and nothing
 /// else, and wider ones to choose from.
-pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+pub fn generate(findings: &[Finding], breaches: &[Breach]) -> String {
     let mut text = String::from(
         "# Suppressions for streamsan, made by --gen-suppressions. Each 'fingerprint:' line sets aside one finding; the\n# lines behind '#' under it are wider.\n",
     );
@@ -158,6 +171,13 @@ pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
         for line in wider {
             text.push_str(&line.replace('\n', " "));
             text.push('\n');
+        }
+    }
+    for breach in breaches {
+        text.push_str(&format!("\n# {}: {}\nfingerprint:{}\n", breach.kind, breach.text, breach.fingerprint));
+        let top = breach.side.stack.iter().find(|f| f.kind != FrameKind::Folded && !f.function.is_empty());
+        if let Some(top) = top.filter(|f| !ENTRIES.contains(&f.function.as_str())) {
+            text.push_str(&format!("# forbidden:^{}$\n", top.function.replace('\n', " ")));
         }
     }
     text

@@ -143,6 +143,8 @@ pub struct Options {
     pub torch_async: bool,
     /// What is assumed of the program.
     pub assumptions: Assumptions,
+    /// What the program must not do: rules as they were given.
+    pub forbid: Vec<String>,
     /// Exact mode.
     pub exact: ExactOptions,
     /// What the shim acts on; the launcher passes it on.
@@ -254,6 +256,7 @@ impl Default for Options {
             config: None,
             torch_async: false,
             assumptions: Assumptions::default(),
+            forbid: Vec::new(),
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),
         }
@@ -332,6 +335,7 @@ impl Options {
                 self.fail_on = Some(fail_on);
             }
             Id::Suppressions => self.suppressions.extend(text),
+            Id::Forbid => self.forbid.extend(text),
             Id::With => self.with.extend(text),
             Id::GenSuppressions => self.gen_suppressions = text,
             Id::Baseline => self.baseline = text,

@@ -219,8 +219,9 @@ impl Elaborator<'_> {
         let device = self.names.device_of(stream.context);
         let at = device.map_or_else(String::new, |d| format!(", device {d}"));
         let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
+        let called = self.streams.named(id).map_or_else(String::new, |called| format!(" \"{called}\""));
         let numbered = |kind| StreamName {
-            long: format!("{name} ({kind}{at}{made})"),
+            long: format!("{name}{called} ({kind}{at}{made})"),
             handle: stream.handle,
             ..of(kind, &name, &short)
         };

@@ -7,6 +7,7 @@
 //! markup, which each format does itself. Tables that are looked up by name keep their names.
 
 use crate::detect::coverage::Coverage;
+use crate::report::breach::Breach;
 use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause};
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
@@ -103,6 +104,8 @@ disarm! {
     Finding: origin, programs, access, previous, allocation, previous_allocation, synchronisation, scene;
         cause, identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
+    Breach: text, rule, origin, programs, side;
+        kind, identity, fingerprint, standing, confidence, count, pid, processes, occurrences;
     CausePoint: at, stack, streams; ;
     MendingLines: lines; api;
     RootCause: missing, after, before, mend; fingerprint, kind, tried;
@@ -112,7 +115,7 @@ disarm! {
     GivenWait: text, place; records, waits, idle, blocked;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
-    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, not_simulated, unread;
+    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
         launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged;
 }

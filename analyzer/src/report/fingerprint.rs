@@ -97,6 +97,30 @@ pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
     format!("{:016x}", hash.hash)
 }
 
+/// The identity of a call that breaks a rule.
+pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
+    let of = |exact| {
+        let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact };
+        hash.text(rule);
+        if made.is_empty() {
+            hash.side(side);
+        } else {
+            hash.stack(made);
+        }
+        hash.hash
+    };
+    Identity { exact: of(true), lasting: of(false) }
+}
+
+/// The text of a fingerprint; `nth` of those that would share one.
+pub fn text_of(lasting: u64, nth: u32) -> String {
+    let mut hash = Fnv { hash: lasting, exact: false };
+    if nth > 0 {
+        hash.text(&nth.to_string());
+    }
+    format!("{:016x}", hash.hash)
+}
+
 /// Gives all findings of a run their fingerprints.
 pub fn number(findings: &mut [Finding]) {
     /// Lines, or page offsets where there are none, of the stacks that the identity is made of.
@@ -113,10 +137,6 @@ pub fn number(findings: &mut [Finding]) {
         let lasting = findings[i].identity.lasting;
         nth = if last == Some(lasting) { nth + 1 } else { 0 };
         last = Some(lasting);
-        let mut hash = Fnv { hash: lasting, exact: false };
-        if nth > 0 {
-            hash.text(&nth.to_string());
-        }
-        findings[i].fingerprint = format!("{:016x}", hash.hash);
+        findings[i].fingerprint = text_of(lasting, nth);
     }
 }

@@ -13,6 +13,7 @@
 //! of several programs. `words` reads a report back. `escape` visits every text of `model` and
 //! `neighbourhood`.
 
+pub mod breach;
 pub mod call_site;
 pub mod cause;
 pub(crate) mod elaborate;

@@ -4,6 +4,7 @@
 //! findings. Its parts are [`super::finding`], [`super::fault`] and [`super::judgement`]. Does not
 //! print: that is [`crate::report::format`].
 
+pub use crate::report::breach::Breach;
 pub use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause, SetCheck};
 pub use crate::report::fault::{Fault, FaultSite, Running};
 pub use crate::report::finding::{
@@ -16,6 +17,7 @@ use crate::detect::coverage::Coverage;
 use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
 use crate::options::FailOn;
+use crate::report::breach;
 use crate::report::escape::Harmless;
 use crate::report::fingerprint::number;
 use crate::report::program::Program;
@@ -59,6 +61,8 @@ pub struct Outcome {
     pub mended: Option<SetCheck>,
     /// The waits that the user wrote down.
     pub with: Vec<GivenWait>,
+    /// What breaks a rule of the user's.
+    pub breaches: Vec<Breach>,
     /// Its hints, when they were asked for.
     pub hints: Vec<Hint>,
     /// Errors that ended a context.
@@ -88,6 +92,8 @@ pub struct Report {
     pub mended: Option<SetCheck>,
     /// The waits that the user wrote down.
     pub with: Vec<GivenWait>,
+    /// What breaks a rule of the user's.
+    pub breaches: Vec<Breach>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
     /// Errors that ended a context. They fail no run: reporting them is up to the program.
@@ -122,6 +128,12 @@ impl Report {
                 merge_finding(&mut report.withdrawn, finding);
             }
             report.processes.push(outcome.process);
+            for mut breach in outcome.breaches {
+                breach.processes = vec![index as u32];
+                breach.occurrences = vec![breach.count];
+                breach.origin.clone_from(&origin);
+                Breach::merge(&mut report.breaches, breach);
+            }
             report.hints.extend(outcome.hints);
             report.faults.extend(outcome.faults);
             report.take_causes(outcome.causes);
@@ -141,6 +153,7 @@ impl Report {
         }
         report.sort();
         number(&mut report.findings);
+        breach::number(&mut report.breaches);
         report.disarm();
         report.settle_causes();
         report
@@ -210,6 +223,7 @@ impl Report {
     fn disarm(&mut self) {
         self.processes.disarm();
         self.findings.disarm();
+        self.breaches.disarm();
         self.withdrawn.disarm();
         self.hints.disarm();
         self.faults.disarm();
@@ -255,10 +269,26 @@ impl Report {
         self.findings.iter().filter(|f| self.fails(f))
     }
 
-    /// Number of findings that fail the run, by confidence: certain, likely, possible. The last
-    /// number is that of latent ones, which do not fail it.
+    /// Broken rules that fail the run.
+    pub fn failing_breaches(&self) -> impl Iterator<Item = &Breach> {
+        self.breaches.iter().filter(|breach| breach.fails(self.fail_on))
+    }
+
+    /// Number of races and broken rules that fail the run.
+    pub fn failing(&self) -> u64 {
+        (self.failures().count() + self.failing_breaches().count()) as u64
+    }
+
+    /// How often what fails the run has occurred.
+    pub fn occurrences(&self) -> u64 {
+        self.failures().map(|f| f.count).chain(self.failing_breaches().map(|b| b.count)).sum()
+    }
+
+    /// Number of races and broken rules that fail the run, by confidence: certain, likely,
+    /// possible. The last number is that of latent ones, which do not fail it.
     pub fn counts(&self) -> [usize; 4] {
-        let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
+        let broken = |c: Confidence| self.failing_breaches().filter(|b| b.confidence == c).count();
+        let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count() + broken(c);
         let latent = self.findings.iter().filter(|f| f.latent && f.standing == GateStatus::New).count();
         [by(Confidence::Certain), by(Confidence::Likely), by(Confidence::Possible), latent]
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::detect::coverage::Coverage;
 use crate::report::escape::Harmless;
-use crate::report::model::{Report, merge_into};
+use crate::report::model::{Breach, Report, merge_into};
 
 /// How a program came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +130,11 @@ impl Report {
             all.coverage.merge(&report.coverage);
             all.processes.extend(report.processes);
             all.processes[first as usize..].iter_mut().for_each(|process| process.program = Some(name.clone()));
+            for mut breach in report.breaches {
+                breach.programs = vec![name.clone()];
+                breach.processes.iter_mut().for_each(|index| *index += first);
+                Breach::merge(&mut all.breaches, breach);
+            }
             all.hints.extend(report.hints);
             all.faults.extend(report.faults);
             all.take_causes(report.causes);

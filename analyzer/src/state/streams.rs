@@ -71,11 +71,14 @@ pub struct Streams {
     events: FxHashMap<EventId, Recorded>,
     links: FxHashMap<(StreamId, StreamId), Link>,
     empty: FxHashMap<StreamId, StackId>,
+    /// The program's names.
+    names: FxHashMap<StreamId, String>,
 }
 
 impl Streams {
     /// Adds a stream that was created or first seen.
     pub fn create(&mut self, stream: Stream) {
+        self.names.remove(&stream.id);
         self.streams.insert(stream.id, stream);
     }
 
@@ -86,6 +89,16 @@ impl Streams {
         }
     }
 
+    /// Notes the program's name for a stream.
+    pub fn name(&mut self, stream: StreamId, name: &str) {
+        self.names.insert(stream, name.to_string());
+    }
+
+    /// The program's name for a stream.
+    pub fn named(&self, stream: StreamId) -> Option<&str> {
+        self.names.get(&stream).map(String::as_str)
+    }
+
     /// Notes that a stream was destroyed. Its description is still needed for a while.
     pub fn destroy(&mut self, stream: StreamId) {
         self.destroyed.push_back(stream);
@@ -94,6 +107,7 @@ impl Streams {
         {
             self.streams.remove(&oldest);
             self.empty.remove(&oldest);
+            self.names.remove(&oldest);
             self.links.retain(|(a, b), _| *a != oldest && *b != oldest);
         }
     }

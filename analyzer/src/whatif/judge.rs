@@ -11,7 +11,8 @@ use crate::report::escape::harmless;
 use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::whatif::needs::{self, Need, Why};
 use crate::whatif::search;
-use crate::whatif::steps::{Steps, marks};
+use crate::whatif::steps::{Reuse, Steps, marks};
+use crate::whatif::sync::SyncKind;
 use crate::whatif::trial::OrderTrial;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,11 +38,24 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let (needs, unordered) = needs::find(&steps, &trial);
     let (mut sites, of_place) = sites(first, &steps);
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
-    let free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    let mut free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    // Of those that stand for each other, the first are kept: what holds the host is to go.
+    let holds_host =
+        |site: &u32| !matches!(sites[*site as usize].kind, "record-stream" | "stream-wait" | "context-wait");
+    free.sort_by_key(|site| (holds_host(site), *site));
+    let chosen = |set: &[u32]| -> Vec<u32> {
+        let mut set: Vec<u32> = set.iter().map(|at| free[*at as usize]).collect();
+        set.sort_unstable();
+        set
+    };
     let budget = TRIALS.min(TRIAL_STEPS / steps.steps.len().max(1));
-    let found = search::search(&free, budget, &mut |set| {
+    let all: Vec<u32> = (0..free.len() as u32).collect();
+    let mut found = search::search(&all, budget, &mut |set| {
+        let set = chosen(set);
         trial.violated(&needs, &|place| set.binary_search(&of_place[place as usize]).is_ok()).is_empty()
     });
+    found.largest = chosen(&found.largest);
+    found.conflicts.iter_mut().for_each(|conflict| *conflict = chosen(conflict));
     for (site, violated) in sites.iter_mut().zip(&alone) {
         weigh(first, &steps, site, violated.iter().map(|need| needs[*need as usize]).collect());
     }
@@ -92,7 +106,11 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
     let mut known: FxHashMap<(&str, String, Vec<String>), u32> = FxHashMap::default();
     let of_place = steps.places.iter().map(|place| {
         let frames = first.stacks.resolve(place.site.stack);
-        let call = called(&frames, first.names.call(place.call));
+        let call = match place.site.kind {
+            // The call itself is not in the trace: the pool acts on it when the block goes back.
+            SyncKind::RecordStream => "record_stream".to_owned(),
+            _ => called(&frames, first.names.call(place.call)),
+        };
         let stack: Vec<String> = frames
             .iter()
             .map(|frame| {
@@ -155,11 +173,16 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<N
     site.pairs = violated.iter().filter(|need| need.why.rank() == rank).count() as u64;
     let (verdict, why) = match clearest.why {
         Why::Race(hazard) => (SyncVerdict::Needed, hazard.name()),
+        Why::Reused(_) => (SyncVerdict::Needed, "reused-early"),
         Why::HostReads => (SyncVerdict::Host, "host-reads"),
         Why::HostWrites => (SyncVerdict::Host, "host-writes"),
         Why::Unknown | Why::UnknownThen => (SyncVerdict::Unknown, "unknown"),
     };
-    let then = (verdict != SyncVerdict::Host).then(|| end(first, steps, clearest.then));
+    let then = match clearest.why {
+        Why::HostReads | Why::HostWrites => None,
+        Why::Reused(at) => Some(handed_out(first, &steps.reuses[at as usize])),
+        _ => Some(end(first, steps, clearest.then)),
+    };
     site.verdict = verdict;
     site.pair = Some(OrderedPair { first: end(first, steps, clearest.first), then, why });
     if verdict == SyncVerdict::Unknown {
@@ -174,6 +197,14 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<N
             }
         }
     }
+}
+
+/// The allocation that could be given a block.
+fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
+    let stream = elaborator!(first).stream_name(reuse.stream);
+    let at = call_site::site(&first.stacks.resolve(reuse.stack)).unwrap_or_default();
+    let what = "an allocation that could be given its block".to_owned();
+    End { what, at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }
 
 /// A step as a side of a pair.

@@ -5,7 +5,7 @@
 
 use crate::detect::race::Hazard;
 use crate::whatif::steps::{NONE, Steps, marks};
-use crate::whatif::trial::OrderTrial;
+use crate::whatif::trial::{OrderTrial, is_ready};
 use order::Engine;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -19,6 +19,8 @@ const TIMELINES: usize = 256;
 pub enum Why {
     /// They share bytes: they would race.
     Race(Hazard),
+    /// A pool may hand out the block that the first uses: an entry of [`Steps::reuses`].
+    Reused(u32),
     /// The host may read what the first brings.
     HostReads,
     /// The host may fill anew what the first reads.
@@ -33,7 +35,7 @@ impl Why {
     /// The stronger, the smaller.
     pub fn rank(self) -> u8 {
         match self {
-            Self::Race(_) => 0,
+            Self::Race(_) | Self::Reused(_) => 0,
             Self::HostReads | Self::HostWrites => 1,
             Self::Unknown | Self::UnknownThen => 2,
         }
@@ -57,6 +59,7 @@ pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {
     let mut found = Finder::default();
     let mut unordered = 0;
     let mut pairs = steps.pairs.iter().peekable();
+    let mut reuses = steps.reuses.iter().enumerate().peekable();
     trial.run(&|_| false, &mut |index, engine, epochs| {
         while let Some(pair) = pairs.next_if(|pair| pair.then == index) {
             if engine.start_clock().covers(epochs[pair.first as usize]) {
@@ -66,6 +69,15 @@ pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {
             }
         }
         found.step(steps, index, engine, epochs);
+        // Last, because looking at a stream moves it on.
+        while let Some((at, reuse)) = reuses.next_if(|(_, reuse)| reuse.then == index) {
+            let is_kept = reuse.place != NONE || is_ready(engine, reuse.stream, epochs[reuse.first as usize]);
+            if is_kept {
+                found.needs.push(Need { first: reuse.first, then: index, why: Why::Reused(at as u32) });
+            } else {
+                unordered += 1;
+            }
+        }
     });
     (found.needs, unordered)
 }

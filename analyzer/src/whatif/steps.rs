@@ -12,7 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use trace::launch_flags::INSIDE_LIBRARY;
-use trace::{CallId, Epoch, FreeKind, GraphExecId, KernelId, MemoryKind, Op, Record, StackId, StreamId, ThreadId};
+use trace::{
+    CallId, Epoch, EventId, FreeKind, GraphExecId, KernelId, MemoryKind, Op, Record, StackId, StreamId, ThreadId,
+};
 
 /// No step, no site.
 pub const NONE: u32 = u32::MAX;
@@ -65,6 +67,21 @@ pub struct StepPair {
     pub hazard: Hazard,
 }
 
+/// A block goes back to its pool, and another allocation could be given it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reuse {
+    /// The last use that another stream has made of it.
+    pub first: u32,
+    /// The step before that allocation.
+    pub then: u32,
+    /// The stream of the pool.
+    pub stream: StreamId,
+    /// The allocation.
+    pub stack: StackId,
+    /// The number of the place whose events the pool waits for, or [`NONE`].
+    pub place: u32,
+}
+
 /// A place that synchronises.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
@@ -98,6 +115,8 @@ pub struct Steps {
     pub places: Vec<Place>,
     /// What would race if nothing synchronised.
     pub pairs: Vec<StepPair>,
+    /// Blocks that would be handed out too early if nothing synchronised.
+    pub reuses: Vec<Reuse>,
     /// For a step that reads memory of the host: the next one that reads it again.
     pub refills: FxHashMap<u32, u32>,
     /// Whether the trace was too long.
@@ -112,6 +131,14 @@ pub struct Steps {
     /// Memory of the host that was read last: first byte, one past the last byte, step.
     sources: BTreeMap<u64, (u64, u32)>,
     has_managed: bool,
+    /// By thread: events that were recorded with nothing else in between, and where.
+    recent: FxHashMap<ThreadId, SmallVec<[(EventId, StackId); 4]>>,
+    /// How often each event was recorded.
+    records_of: FxHashMap<EventId, u64>,
+    /// Records that a pool has made before it took a block back: their places.
+    of_pool: FxHashMap<(EventId, u64), u32>,
+    /// By first byte: the place where a block went back, if its pool waits for events.
+    freed: FxHashMap<u64, u32>,
 }
 
 impl Steps {
@@ -122,13 +149,18 @@ impl Steps {
 
     /// Takes an op, as it was recorded.
     pub fn take(&mut self, record: &Record<'_>, context: &Context<'_>, races: &[Race]) {
+        self.blocks(record, races);
         if !matters(&record.op) || self.is_cut {
             return;
         }
         let index = self.steps.len() as u32;
         let op = &record.op;
         let stream = stream_of(op).unwrap_or(StreamId::NONE);
-        let (site, upto) = (self.site(record, context), self.stands_for(op));
+        let site = match *op {
+            Op::EventReached { event, record } => self.of_pool.get(&(event, record)).copied().unwrap_or(NONE),
+            _ => self.site(record, context),
+        };
+        let upto = self.stands_for(op);
         let mut kernel = KernelId::NONE;
         let mut marks = self.marks(op, index, context);
         let (mut at, mut len) = (0, 0);
@@ -184,13 +216,68 @@ impl Steps {
 
     fn site(&mut self, record: &Record<'_>, context: &Context<'_>) -> u32 {
         let Some(kind) = SyncKind::of(&record.op, context.policy, context.memory) else { return NONE };
-        let (site, call) = (SyncSite { stack: record.origin.stack, kind }, record.origin.call);
+        self.place(SyncSite { stack: record.origin.stack, kind }, record.origin.call)
+    }
+
+    /// Counts a synchronisation at a place. Returns the place's number.
+    fn place(&mut self, site: SyncSite, call: CallId) -> u32 {
         let number = *self.numbers.entry((site, call)).or_insert_with(|| {
             self.places.push(Place { site, call, count: 0 });
             self.places.len() as u32 - 1
         });
         self.places[number as usize].count += 1;
         number
+    }
+
+    /// Whether a query tells a pool that it may hand a block out again.
+    pub fn is_of_pool(&self, event: EventId, record: u64) -> bool {
+        self.of_pool.contains_key(&(event, record))
+    }
+
+    /// Notes what pools do with their blocks. As in [`crate::detect::early_free`], the events that
+    /// stand for a block are those that its thread has recorded directly before it goes back.
+    fn blocks(&mut self, record: &Record<'_>, races: &[Race]) {
+        let (thread, next) = (record.origin.thread, self.steps.len() as u32);
+        match record.op {
+            Op::EventRecord { event, .. } => {
+                *self.records_of.entry(event).or_default() += 1;
+                self.recent.entry(thread).or_default().push((event, record.origin.stack));
+            }
+            Op::EventCreate { .. } => {}
+            Op::Free { ptr, kind: FreeKind::Block, .. } => {
+                let events = self.recent.remove(&thread).unwrap_or_default();
+                let mut place = NONE;
+                if let Some((_, recorded)) = events.last() {
+                    // Stacks of frees are mostly not recorded. The events were recorded on the way.
+                    let own = record.origin.stack;
+                    let stack = if own.is_none() { *recorded } else { own };
+                    let site = SyncSite { stack, kind: SyncKind::RecordStream };
+                    place = self.place(site, record.origin.call);
+                }
+                for (event, _) in events {
+                    let number = self.records_of.get(&event).copied().unwrap_or_default();
+                    self.of_pool.insert((event, number), place);
+                }
+                self.freed.insert(ptr, place);
+            }
+            Op::Alloc { kind: MemoryKind::Block, .. } => {
+                for race in races.iter().filter(|race| race.freed_early && !race.latent) {
+                    let first = self.step_of(race.previous.epoch);
+                    let place = self.freed.get(&race.access.extent.start).copied().unwrap_or(NONE);
+                    let (stream, stack) = (race.access.site.stream, record.origin.stack);
+                    if let (Some(then), true) = (next.checked_sub(1), first != NONE) {
+                        self.reuses.push(Reuse { first, then, stream, stack, place });
+                    }
+                }
+                self.recent.remove(&thread);
+            }
+            _ => drop(self.recent.remove(&thread)),
+        }
+    }
+
+    fn step_of(&self, epoch: Epoch) -> u32 {
+        let times = self.by_time.get(epoch.timeline.0 as usize);
+        times.and_then(|times| times.get(epoch.time as usize)).copied().unwrap_or(NONE)
     }
 
     fn stands_for(&self, op: &Op<'_>) -> u32 {
@@ -272,8 +359,7 @@ impl Steps {
             }
         }
         for (epoch, hazard) in latest {
-            let times = self.by_time.get(epoch.timeline.0 as usize);
-            let first = times.and_then(|times| times.get(epoch.time as usize)).copied().unwrap_or(NONE);
+            let first = self.step_of(epoch);
             if first != NONE && first != then {
                 self.pairs.push(StepPair { first, then, hazard });
             }

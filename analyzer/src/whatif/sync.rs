@@ -25,11 +25,14 @@ pub enum SyncKind {
     Copy,
     /// A fill that the host waits for.
     Set,
+    /// An event that a pool records before it takes a block back, and waits for before it hands
+    /// the block out again (`record_stream`). Not found by [`SyncKind::of`], which sees one op.
+    RecordStream,
 }
 
 impl SyncKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::StreamWait,
         Self::ContextWait,
         Self::EventSync,
@@ -37,9 +40,10 @@ impl SyncKind {
         Self::DeviceSync,
         Self::Copy,
         Self::Set,
+        Self::RecordStream,
     ];
 
-    /// The word for it, as `--without` takes it.
+    /// The word for it, as `--without` takes it (all but `record-stream`).
     pub fn word(self) -> &'static str {
         match self {
             Self::StreamWait => "stream-wait",
@@ -49,6 +53,7 @@ impl SyncKind {
             Self::DeviceSync => "device-sync",
             Self::Copy => "blocking-copy",
             Self::Set => "blocking-set",
+            Self::RecordStream => "record-stream",
         }
     }
 

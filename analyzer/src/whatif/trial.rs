@@ -7,7 +7,7 @@ use crate::whatif::steps::{NONE, Step, Steps, marks};
 use crate::whatif::sync::unblocked;
 use order::{Engine, Options};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
-use trace::{Epoch, KernelId, Op, TimelineId};
+use trace::{Epoch, KernelId, Op, StreamId, TimelineId};
 
 /// What orders are tried over.
 pub struct OrderTrial<'a> {
@@ -19,8 +19,14 @@ pub struct OrderTrial<'a> {
     pub devices: &'a [(u32, u32)],
 }
 
+/// Whether work that a stream gets now would start after this.
+pub fn is_ready(engine: &mut Engine, stream: StreamId, epoch: Epoch) -> bool {
+    engine.prepare_stream(stream);
+    engine.stream_clock(stream).covers(epoch)
+}
+
 /// What is called after each step: its number, the engine, and the epochs of all steps so far.
-pub type Each<'f> = dyn FnMut(u32, &Engine, &[Epoch]) + 'f;
+pub type Each<'f> = dyn FnMut(u32, &mut Engine, &[Epoch]) + 'f;
 
 impl OrderTrial<'_> {
     /// Applies all steps, without the synchronisation of those sites for which `out` holds.
@@ -32,7 +38,7 @@ impl OrderTrial<'_> {
             let is_out = step.site != NONE && out(step.site);
             let epoch = self.apply(&mut engine, step, is_out, &epochs);
             epochs.push(epoch);
-            each(index as u32, &engine, &epochs);
+            each(index as u32, &mut engine, &epochs);
         }
     }
 
@@ -58,6 +64,7 @@ impl OrderTrial<'_> {
         let op = match (record.op, is_out) {
             (op, true) => match unblocked(&op) {
                 Some(op) => op,
+                None if step.stream.is_none() => return engine.host_epoch(),
                 // It takes no time of its stream: it stands for what was there before.
                 None => {
                     let timeline = engine.timeline(step.stream).unwrap_or(TimelineId::HOST);
@@ -81,6 +88,10 @@ impl OrderTrial<'_> {
             while let Some(need) = needs.get(next).filter(|need| need.then == index) {
                 let epoch = epochs[need.first as usize];
                 let met = match need.why {
+                    Why::Reused(at) => {
+                        let reuse = &self.steps.reuses[at as usize];
+                        (reuse.place != NONE && !out(reuse.place)) || is_ready(engine, reuse.stream, epoch)
+                    }
                     Why::HostReads | Why::HostWrites => engine.host_covers(epoch),
                     _ => engine.start_clock().covers(epoch),
                 };

@@ -3,7 +3,8 @@
 //!
 //! Owns these exports and the injection into NVTX version 3. NVTX's header-only library loads what
 //! `NVTX_INJECTION64_PATH` names (the launcher names us, unless the variable is set already) and
-//! offers it a table of its functions to replace. Only push and pop of ranges are taken, and only
+//! offers it a table of its functions to replace. Only push and pop of ranges and the names of
+//! streams are taken, and only
 //! once CUDA is in use: a program without CUDA is left alone. Nothing is forwarded: without an
 //! injection these functions do nothing but count, and the depth that they answer is counted here
 //! as well. NVTX's memory annotations are in [`super::nvtx_memory`].
@@ -195,6 +196,42 @@ struct Callbacks {
     functions: Option<unsafe extern "C" fn(module: c_int, table: *mut Slots, size: *mut c_uint) -> c_int>,
 }
 
+/// The program gives a stream a name.
+fn name_stream(stream: usize, name: &[u8]) {
+    if !name.is_empty() && lifecycle::is_running() {
+        observe(PROGRAM, 0, Phase::Before, |cx| {
+            let stream = stream_of(cx, stream);
+            if !stream.is_none() {
+                cx.without_stack().log(&Op::StreamName { stream, name: Text(&name[..name.len().min(MAX_NAME)]) });
+            }
+        });
+    }
+}
+
+/// A name for a stream, from the program itself.
+///
+/// # Safety
+/// `name` is null or a C string; `stream` is a stream, or null for the default one.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_name_stream(stream: usize, name: *const c_char) {
+    if !name.is_null() {
+        // SAFETY: not null, so a C string.
+        name_stream(stream, unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+}
+
+/// # Safety
+/// Called by NVTX with a stream and a wide C string, or null.
+unsafe extern "C" fn name_stream_wide(stream: usize, name: *const u32) {
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: it ends with a zero; reading stops there.
+    let wide = (0..MAX_NAME).map(|at| unsafe { *name.add(at) }).take_while(|c| *c != 0);
+    let name: String = wide.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    name_stream(stream, name.as_bytes());
+}
+
 /// Called by NVTX when a program uses it for the first time. Answers 1: it is initialised.
 ///
 /// # Safety
@@ -203,6 +240,8 @@ struct Callbacks {
 unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<unsafe extern "C" fn(c_uint) -> *const c_void>) -> c_int {
     const CALLBACKS: c_uint = 1;
     const CORE: c_int = 1;
+    const CUDA: c_int = 2;
+    const CUDART: c_int = 4;
     const CORE2: c_int = 5;
     let Some(tables) = tables else { return 0 };
     // SAFETY: NVTX answers a table with static life, or null.
@@ -231,6 +270,10 @@ unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<unsafe extern "C" f
         CORE,
         &[(8, range_push_ex as *const c_void), (9, range_push as *const c_void), (11, range_pop as *const c_void)],
     );
+    // The functions that name streams, for the driver's handles and for the runtime's.
+    let (narrow, wide) = (streamsan_name_stream as *const c_void, name_stream_wide as *const c_void);
+    replace(CUDA, &[(5, narrow), (6, wide)]);
+    replace(CUDART, &[(3, narrow), (4, wide)]);
     replace(CORE2, &[(4, domain_range_push_ex as *const c_void), (5, domain_range_pop as *const c_void)]);
     1
 }

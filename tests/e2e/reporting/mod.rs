@@ -2,6 +2,7 @@
 
 mod causes;
 mod fleet;
+mod forbid;
 mod gate;
 mod pages;
 mod reports;

@@ -187,6 +187,13 @@ macro_rules! order_ops {
         /// Which.
         stream: StreamId,
     }
+    /// What the program calls a stream.
+    62 StreamName {
+        /// Which.
+        stream: StreamId,
+        /// Its name.
+        name: Text<'a>,
+    }
     /// A call failed with an error that ends the context (illegal address, device-side assert). The
     /// record's stack and call are the failed call's.
     61 Failed {

@@ -106,7 +106,7 @@ fn set(row: &'static Row, value: &Value, folder: &Path, to: &mut Options) -> Res
         Value::Boolean(on) if row.is_switch() => on.to_string(),
         Value::Integer(number) if matches!(row.kind, Kind::Number { .. }) => number.to_string(),
         Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder),
-        Value::Array(list) if matches!(row.kind, Kind::Patterns | Kind::Files | Kind::Folders) => {
+        Value::Array(list) if matches!(row.kind, Kind::Patterns | Kind::Rules(_) | Kind::Files | Kind::Folders) => {
             return list.iter().try_for_each(|value| match value {
                 Value::String(_) => set(row, value, folder, to),
                 other => Err(wrong(row, other)),
@@ -124,7 +124,7 @@ fn wrong(row: &Row, value: &Value) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Number { min, max } => format!("a number from {min} to {max}"),
         Kind::Choice(words) => words.join(" or "),
-        Kind::Patterns | Kind::Files | Kind::Folders => "a string or a list of strings".to_owned(),
+        Kind::Patterns | Kind::Rules(_) | Kind::Files | Kind::Folders => "a string or a list of strings".to_owned(),
         Kind::Word(_) => "true, false or a string".to_owned(),
         Kind::File | Kind::PathOrOff(_) => "a string".to_owned(),
     };

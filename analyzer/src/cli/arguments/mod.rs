@@ -153,6 +153,7 @@ fn value_name(kind: Kind) -> Option<String> {
         Kind::File | Kind::Files => "FILE".to_owned(),
         Kind::Folders => "FOLDER".to_owned(),
         Kind::Patterns => "PATTERN".to_owned(),
+        Kind::Rules(_) => "RULE".to_owned(),
         Kind::PathOrOff(name) | Kind::Word(name) => name.to_owned(),
     })
 }

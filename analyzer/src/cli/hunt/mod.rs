@@ -126,7 +126,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
     let findings = |report: &Report| {
         let mut own = report.clone();
         gate.judge(&mut own);
-        own.failures().count() as u64
+        own.failing()
     };
     let (ran, signal) = queue::run(targets, &under, args.jobs.into(), &progress, &findings);
     let report = merged(ran, &gate, &options);
@@ -150,7 +150,9 @@ fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
     let mut report = Report::of_programs(reports, options.pedantic);
     gate.judge(&mut report);
     for program in &mut programs {
-        program.findings = report.failures().filter(|finding| finding.programs.contains(&program.name)).count() as u64;
+        let races = report.failures().filter(|finding| finding.programs.contains(&program.name)).count();
+        let broken = report.failing_breaches().filter(|breach| breach.programs.contains(&program.name)).count();
+        program.findings = (races + broken) as u64;
     }
     report.programs = programs;
     report

@@ -56,6 +56,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::Hints => flag(o.hints),
         Id::DefaultStream => some(o.assumptions.default_stream.map(|kind| kind.word().to_owned())),
         Id::Without => o.assumptions.without.clone(),
+        Id::Forbid => o.forbid.clone(),
         Id::SymbolPath => o.symbol_path.clone(),
         Id::Exact => match o.exact.kernels.as_deref() {
             None => flag(false),
@@ -84,6 +85,7 @@ mod tests {
                 Kind::Flag if row.default == "yes" => "no",
                 Kind::Flag => "yes",
                 Kind::Number { .. } => "7",
+                Kind::Rules(words) => words[0],
                 Kind::Choice(words) => words.iter().find(|word| **word != row.default).expect("a choice"),
                 _ => "/some",
             };

@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 
 use crate::report::cause::RootCause;
 use crate::report::format::programs;
-use crate::report::model::{GateStatus, Report};
+use crate::report::model::{Breach, GateStatus, Report};
 use crate::report::words::counted;
 
 /// The line of fixed form at the end of every run.
 pub fn summary(report: &Report) -> String {
     let [certain, likely, possible, latent] = report.counts();
     let total = (certain + likely + possible) as u64;
-    let occurrences: u64 = report.failures().map(|f| f.count).sum();
+    let occurrences = report.occurrences();
     let mut kinds = format!("{certain} certain, {likely} likely");
     if report.pedantic {
         let _ = write!(kinds, ", {possible} possible");
@@ -32,15 +32,24 @@ pub fn summary(report: &Report) -> String {
     if latent > 0 {
         let _ = write!(line, ", {latent} latent");
     }
-    let pass = report.shown().filter(|f| !report.fails(f) && !f.latent).count();
+    let lets_pass = |b: &&Breach| b.standing == GateStatus::New && !b.fails(report.fail_on);
+    let pass = report.shown().filter(|f| !report.fails(f) && !f.latent).count()
+        + report.breaches.iter().filter(lets_pass).count();
     if pass > 0 {
         let _ = write!(line, ", {pass} below --fail-on");
     }
+    let broken = report.failing_breaches().count() as u64;
+    if broken > 0 {
+        let _ = write!(line, ", {broken} forbidden");
+    }
+    let breaches = |standing: fn(GateStatus) -> bool| report.breaches.iter().filter(|b| standing(b.standing)).count();
     let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
+    let suppressed = report.set_aside().count() - known;
+    let known = known + breaches(|standing| standing == GateStatus::Known);
     if known > 0 {
         let _ = write!(line, ", {known} known");
     }
-    let suppressed = report.set_aside().count() - known;
+    let suppressed = suppressed + breaches(|standing| matches!(standing, GateStatus::Suppressed(_)));
     if suppressed > 0 {
         let _ = write!(line, ", {suppressed} suppressed");
     }
@@ -231,6 +240,9 @@ pub fn coverage(report: &Report) -> String {
         let what = counted(c.paused, "operation was", "operations were");
         let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
     }
+    for (rule, _) in c.rules_unmet.iter().filter(|(_, processes)| **processes >= report.processes.len() as u64) {
+        let _ = writeln!(out, "streamsan: NOTE: --forbid {rule}: the program entered no such NVTX range");
+    }
     out.push_str(&with(report));
     out.push_str(&judgement(report));
     out.push_str(&errors(report));
@@ -249,6 +261,9 @@ pub fn errors(report: &Report) -> String {
     }
     for what in &c.assumed {
         let _ = writeln!(out, "streamsan: WHAT IF: {what}");
+    }
+    for what in &c.unjudged {
+        let _ = writeln!(out, "streamsan: ERROR: not judged: {what}");
     }
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");

@@ -5,8 +5,8 @@
 //! (copies, kernels of other libraries) takes the place of an operator. Coverage and summary follow
 //! in StreamSan's own words.
 
-use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::format::{closing, short};
 use crate::report::model::{Finding, Report, Side};
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::torch::touched;
@@ -18,16 +18,19 @@ pub struct Csan {
     quiet: bool,
     out: String,
     count: u64,
+    rules: String,
 }
 
 impl Reporter for Csan {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Finding(f, _) => {
                 self.count += 1;
                 self.out.push_str(&finding(f));
             }
+            // That tool has no rules.
+            Event::Breach(b, _) => self.rules.push_str(&short::breach(b)),
             Event::End(report) => self.end(report),
         }
     }
@@ -47,12 +50,13 @@ impl Csan {
         if self.count > 0 {
             let _ = writeln!(self.out, "detected {} errors", self.count);
         }
+        self.out.push_str(&self.rules);
         if self.quiet {
             self.out.push_str(&closing::errors(report));
         } else {
             self.out.push_str(&closing::coverage(report));
         }
-        if !self.quiet || self.count > 0 {
+        if !self.quiet || self.count > 0 || !self.rules.is_empty() {
             let _ = writeln!(self.out, "{}", closing::summary(report));
         }
     }

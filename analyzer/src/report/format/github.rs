@@ -4,10 +4,10 @@
 //! Owns their escaping, and the mapping from the compiler's path of a file to its path in the
 //! repository.
 
-use super::text;
+use super::{rules, text};
 use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::Finding;
+use crate::report::model::{Breach, Finding};
 use crate::report::program::Program;
 use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
@@ -72,18 +72,27 @@ impl Annotations {
         // allocation.
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let stacks = [&f.access.stack[..], &f.previous.stack, memory];
+        let title = format!("StreamSan: {} ({})", f.hazard.name(), f.confidence.name());
+        let plain = text::finding(f, text::Style::default());
+        self.annotate(level, stacks.into_iter().find_map(site_frame), &title, &plain);
+    }
+
+    fn breach(&mut self, b: &Breach, level: &str) {
+        let title = format!("StreamSan: {} ({})", b.kind, b.confidence.name());
+        self.annotate(level, site_frame(&b.side.stack), &title, &rules::breach(b, text::Style::default()));
+    }
+
+    fn annotate(&mut self, level: &str, frame: Option<&Frame>, title: &str, plain: &str) {
         let mut properties = String::new();
-        if let Some(Frame { file: Some(file), line, .. }) = stacks.into_iter().find_map(site_frame) {
+        if let Some(Frame { file: Some(file), line, .. }) = frame {
             let file = self.workspace.relative(file).unwrap_or_else(|| file.clone());
             let _ = write!(properties, "file={},", property(&file));
             if let Some(line) = line {
                 let _ = write!(properties, "line={line},");
             }
         }
-        let title = format!("StreamSan: {} ({})", f.hazard.name(), f.confidence.name());
-        let plain = text::finding(f, text::Style::default());
         let body = plain.lines().skip(2).collect::<Vec<_>>().join("\n");
-        let _ = writeln!(self.out, "::{level} {properties}title={}::{}", property(&title), data(&body));
+        let _ = writeln!(self.out, "::{level} {properties}title={}::{}", property(title), data(&body));
     }
 }
 
@@ -92,6 +101,8 @@ impl Reporter for Annotations {
         match event {
             Event::Finding(f, Verdict::Fails) => self.finding(f, "error"),
             Event::Finding(f, Verdict::Passes) => self.finding(f, "warning"),
+            Event::Breach(b, Verdict::Fails) => self.breach(b, "error"),
+            Event::Breach(b, Verdict::Passes) => self.breach(b, "warning"),
             Event::End(report) => {
                 for why in &report.coverage.disabled {
                     let _ = writeln!(self.out, "::warning title=StreamSan::{}", data(&format!("not checked: {why}")));
@@ -100,7 +111,7 @@ impl Reporter for Annotations {
                     let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&line));
                 }
             }
-            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
         }
     }
 

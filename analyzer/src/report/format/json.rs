@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! version, tool
-//! summary   { findings, causes, certain, likely, possible, latent, occurrences, processes,
-//!             suppressed, known }
+//! summary   { findings, causes, certain, likely, possible, latent, occurrences, forbidden,
+//!             processes, suppressed, known }
 //! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict,
 //!              standing, count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
@@ -17,6 +17,9 @@
 //!              synchronisation     { facts[], missing, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
+//!           of a broken rule (--forbid), kind "forbidden": hazard names the rule, rule is as it
+//!           was given, text says what happens; cause, bytes, previous, allocation,
+//!           previous_allocation, synchronisation and around are null
 //! causes[]  { fingerprint, kind, missing, after { at, streams[], stack[] }, before (the same),
 //!             mend[] { api, lines[] }, tried, findings[] (fingerprints), occurrences }
 //! with[]    { text, place, records, waits, idle, blocked }    (of check --with)
@@ -46,7 +49,8 @@ use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::format::closing::WATCHING;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
-    AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
+    Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running,
+    Side,
 };
 use crate::report::program::Program;
 use crate::symbols::demangle;
@@ -82,6 +86,11 @@ impl Reporter for Json {
                 value["verdict"] = verdict.name().into();
                 if verdict == Verdict::SetAside { &mut self.set_aside } else { &mut self.findings }.push(value);
             }
+            Event::Breach(b, verdict) => {
+                let mut value = breach(b);
+                value["verdict"] = verdict.name().into();
+                if verdict == Verdict::SetAside { &mut self.set_aside } else { &mut self.findings }.push(value);
+            }
             Event::End(report) => {
                 let (shown, aside) = (std::mem::take(&mut self.findings), std::mem::take(&mut self.set_aside));
                 self.whole = whole(report, shown, aside);
@@ -105,6 +114,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace, "program": p.program }))
         .collect();
     let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
+    let breaches = |is: fn(GateStatus) -> bool| report.breaches.iter().filter(|b| is(b.standing)).count();
     json!({
         "version": VERSION,
         "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
@@ -115,11 +125,12 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "likely": likely,
             "possible": possible,
             "latent": latent,
-            "occurrences": report.failures().map(|f| f.count).sum::<u64>(),
+            "occurrences": report.occurrences(),
+            "forbidden": report.failing_breaches().count(),
             "processes": report.processes.len(),
             "withdrawn": report.withdrawn().count(),
-            "suppressed": report.set_aside().count() - known,
-            "known": known,
+            "suppressed": report.set_aside().count() - known + breaches(|s| matches!(s, GateStatus::Suppressed(_))),
+            "known": known + breaches(|s| s == GateStatus::Known),
         },
         "causes": report.causes.iter().map(|c| cause(report, c)).collect::<Vec<_>>(),
         "tried": report.mended.as_ref().map(trial),
@@ -158,6 +169,8 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "damaged_records": c.damaged,
             "disabled": c.disabled,
             "assumed": c.assumed,
+            "unjudged": c.unjudged,
+            "rules_unmet": c.rules_unmet.keys().collect::<Vec<_>>(),
             "unread": c.unread,
             "not_simulated": c.not_simulated,
         },
@@ -300,14 +313,52 @@ pub fn finding(f: &Finding) -> Value {
         "previous": side(&f.previous),
         "allocation": f.allocation.as_ref().map(memory),
         "previous_allocation": f.previous_allocation.as_ref().map(memory),
-        "standing": match f.standing {
-            GateStatus::New => "new",
-            GateStatus::Known => "known",
-            GateStatus::Suppressed(_) => "suppressed",
-        },
+        "standing": standing(f.standing),
         "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
         "around": f.scene.json(),
     })
+}
+
+/// One broken rule: a finding with one side, and no bytes.
+fn breach(b: &Breach) -> Value {
+    let mut access = side(&b.side);
+    for nothing in ["kind", "bytes", "param", "inside"] {
+        access[nothing] = Value::Null;
+    }
+    json!({
+        "fingerprint": b.fingerprint,
+        "cause": Value::Null,
+        "hazard": b.kind,
+        "kind": "forbidden",
+        "rule": b.rule,
+        "text": b.text,
+        "host": b.side.actor == Actor::Host,
+        "library_internal": false,
+        "confidence": b.confidence.name(),
+        "established": "call",
+        "latent": false,
+        "count": b.count,
+        "pid": b.pid,
+        "processes": b.processes,
+        "occurrences": b.occurrences,
+        "programs": b.programs,
+        "bytes": Value::Null,
+        "access": access,
+        "previous": Value::Null,
+        "allocation": Value::Null,
+        "previous_allocation": Value::Null,
+        "standing": standing(b.standing),
+        "synchronisation": Value::Null,
+        "around": Value::Null,
+    })
+}
+
+fn standing(standing: GateStatus) -> &'static str {
+    match standing {
+        GateStatus::New => "new",
+        GateStatus::Known => "known",
+        GateStatus::Suppressed(_) => "suppressed",
+    }
 }
 
 fn side(s: &Side) -> Value {

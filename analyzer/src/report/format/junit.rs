@@ -5,12 +5,12 @@
 //! clean run is one test that passed, a run that checked nothing is one that was skipped, a tool
 //! that failed is an error.
 
-use super::text;
+use super::{rules, text};
 use crate::report::call_site::site;
 use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, GateStatus, Report};
+use crate::report::model::{Breach, Finding, GateStatus, Report};
 use crate::report::program::{Checked, Program};
 use chrono::{DateTime, Utc};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
@@ -61,6 +61,21 @@ impl Junit {
         self.suite.add_test_case(case);
     }
 
+    fn breach(&mut self, b: &Breach, verdict: Verdict) {
+        let at = site(&b.side.stack).unwrap_or_else(|| "unknown place".into());
+        let name = format!("{} at {at} [{}]", b.kind, b.fingerprint);
+        let status = match verdict {
+            Verdict::Fails => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_type(b.kind).set_message(b.text.as_str());
+                status.set_description(rules::breach(b, text::Style::default()));
+                status
+            }
+            _ => passed_over(b.standing),
+        };
+        self.case(&name, status);
+    }
+
     fn finding(&mut self, f: &Finding, verdict: Verdict) {
         let at = |stack| site(stack).unwrap_or_else(|| "unknown place".into());
         let name =
@@ -75,15 +90,7 @@ impl Junit {
                 status.set_description(format!("{cause}{}", text::finding(f, text::Style::default())));
                 status
             }
-            _ => {
-                let mut status = TestCaseStatus::skipped();
-                status.set_message(match f.standing {
-                    GateStatus::Known => "known from the baseline",
-                    GateStatus::Suppressed(_) => "suppressed",
-                    GateStatus::New => "does not fail the run",
-                });
-                status
-            }
+            _ => passed_over(f.standing),
         };
         self.case(&name, status);
     }
@@ -137,6 +144,17 @@ impl Junit {
     }
 }
 
+/// What does not fail the run.
+fn passed_over(standing: GateStatus) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(match standing {
+        GateStatus::Known => "known from the baseline",
+        GateStatus::Suppressed(_) => "suppressed",
+        GateStatus::New => "does not fail the run",
+    });
+    status
+}
+
 /// The root without its attributes: the crate repeats the suite's numbers there, with one that
 /// Jenkins' schema refuses (`skipped`).
 fn without_totals(mut xml: String) -> String {
@@ -154,6 +172,7 @@ impl Reporter for Junit {
         match event {
             Event::Begin(report) => self.causes.clone_from(&report.causes),
             Event::Finding(f, verdict) => self.finding(f, verdict),
+            Event::Breach(b, verdict) => self.breach(b, verdict),
             Event::End(report) => self.out = self.whole(report),
         }
     }

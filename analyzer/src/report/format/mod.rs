@@ -13,6 +13,7 @@ pub mod json;
 pub mod junit;
 pub mod parquet;
 pub mod programs;
+pub mod rules;
 pub mod sarif;
 pub mod short;
 pub mod text;
@@ -20,7 +21,7 @@ pub mod text;
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use crate::output;
-use crate::report::model::{Finding, Report};
+use crate::report::model::{Breach, Finding, GateStatus, Report};
 use std::io::{IsTerminal, Write};
 
 /// An event for reporters: the beginning, every finding worth showing (most certain first, then
@@ -31,6 +32,8 @@ pub enum Event<'a> {
     Begin(&'a Report),
     /// A finding.
     Finding(&'a Finding, Verdict),
+    /// A broken rule. They come after the findings.
+    Breach(&'a Breach, Verdict),
     /// After the findings.
     End(&'a Report),
 }
@@ -74,6 +77,14 @@ pub fn feed(report: &Report, reporter: &mut dyn Reporter) -> Vec<u8> {
     }
     for finding in report.set_aside() {
         reporter.take(Event::Finding(finding, Verdict::SetAside));
+    }
+    for breach in &report.breaches {
+        let verdict = match breach.standing {
+            GateStatus::New if breach.fails(report.fail_on) => Verdict::Fails,
+            GateStatus::New => Verdict::Passes,
+            _ => Verdict::SetAside,
+        };
+        reporter.take(Event::Breach(breach, verdict));
     }
     reporter.take(Event::End(report));
     reporter.finish()
@@ -131,11 +142,11 @@ impl Reporters {
             list.push((Box::<parquet::Parquet>::default(), place));
         }
         if let Some(place) = file(&options.gen_suppressions) {
-            list.push((Box::new(Collector::new(|list| suppressions::generate(list.iter()), &[Verdict::Fails])), place));
+            list.push((Box::new(Collector::new(suppressions::generate, &[Verdict::Fails])), place));
         }
         if let Some(place) = file(&options.write_baseline) {
             const ALL: &[Verdict] = &[Verdict::Fails, Verdict::Passes, Verdict::SetAside];
-            list.push((Box::new(Collector::new(|list| baseline::write(list.iter()), ALL)), place));
+            list.push((Box::new(Collector::new(baseline::write, ALL)), place));
         }
         Self(list)
     }
@@ -163,27 +174,30 @@ impl Reporters {
 /// Collects findings for a text about all of them.
 struct Collector {
     list: Vec<Finding>,
+    breaches: Vec<Breach>,
     wanted: &'static [Verdict],
-    make: fn(&[Finding]) -> String,
+    make: fn(&[Finding], &[Breach]) -> String,
 }
 
 impl Collector {
-    fn new(make: fn(&[Finding]) -> String, wanted: &'static [Verdict]) -> Self {
-        Self { list: Vec::new(), wanted, make }
+    fn new(make: fn(&[Finding], &[Breach]) -> String, wanted: &'static [Verdict]) -> Self {
+        Self { list: Vec::new(), breaches: Vec::new(), wanted, make }
     }
 }
 
 impl Reporter for Collector {
     fn take(&mut self, event: Event<'_>) {
-        let Event::Finding(finding, verdict) = event else { return };
         // A suppressed finding needs no entry in the baseline.
-        let suppressed = matches!(finding.standing, crate::report::model::GateStatus::Suppressed(_));
-        if self.wanted.contains(&verdict) && !suppressed {
-            self.list.push(finding.clone());
+        let is_wanted =
+            |verdict, standing| self.wanted.contains(&verdict) && !matches!(standing, GateStatus::Suppressed(_));
+        match event {
+            Event::Finding(finding, verdict) if is_wanted(verdict, finding.standing) => self.list.push(finding.clone()),
+            Event::Breach(breach, verdict) if is_wanted(verdict, breach.standing) => self.breaches.push(breach.clone()),
+            _ => {}
         }
     }
 
     fn finish(&mut self) -> Vec<u8> {
-        (self.make)(&self.list).into_bytes()
+        (self.make)(&self.list, &self.breaches).into_bytes()
     }
 }

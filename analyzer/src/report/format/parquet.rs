@@ -1,5 +1,5 @@
-//! The findings as a Parquet file: a row for each finding and process, so that the files of many
-//! ranks and runs can be queried together.
+//! The findings as a Parquet file: a row for each finding (races and broken rules) and process, so
+//! that the files of many ranks and runs can be queried together.
 //!
 //! Owns the columns: text, integers and booleans, which DuckDB, Polars and Spark read without a
 //! schema. Columns are added, never renamed or removed.
@@ -7,7 +7,7 @@
 use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, GateStatus, Side};
+use crate::report::model::{Actor, AllocationInfo, Breach, Finding, GateStatus, Side};
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 use parquet::basic::{Compression, ZstdLevel};
@@ -21,13 +21,46 @@ use std::sync::Arc;
 /// Rows of a row group.
 const GROUP: usize = 1 << 16;
 
+/// What a row is about.
+#[derive(Clone)]
+enum Subject {
+    Race(Arc<Finding>, Arc<RootCause>),
+    Breach(Arc<Breach>),
+}
+
 /// The data of a row.
 struct Row {
-    f: Arc<Finding>,
+    about: Subject,
     verdict: Verdict,
     process: Arc<Process>,
     count: u64,
-    cause: Arc<RootCause>,
+}
+
+impl Row {
+    /// The race; of a broken rule none.
+    fn race(&self) -> Option<&Finding> {
+        if let Subject::Race(f, _) = &self.about { Some(f) } else { None }
+    }
+
+    fn breach(&self) -> Option<&Breach> {
+        if let Subject::Breach(b) = &self.about { Some(b) } else { None }
+    }
+
+    fn cause(&self) -> Option<&RootCause> {
+        if let Subject::Race(_, cause) = &self.about { Some(cause) } else { None }
+    }
+
+    fn memory(&self) -> Option<&AllocationInfo> {
+        self.race()?.allocation.as_ref()
+    }
+
+    /// What both have.
+    fn either<'a, T>(&'a self, of_race: fn(&'a Finding) -> T, of_breach: fn(&'a Breach) -> T) -> T {
+        match &self.about {
+            Subject::Race(f, _) => of_race(f),
+            Subject::Breach(b) => of_breach(b),
+        }
+    }
 }
 
 /// How a column gets its value from a row, or from one side of a race.
@@ -46,19 +79,19 @@ const FINDING: &[(&str, Column<Row>)] = &[
     ("program", Text(|r| some(&r.process.exe))),
     ("arguments", Text(|r| some(&r.process.args.get(1..).unwrap_or_default().join(" ")))),
     ("cuda_driver", Number(|r| Some(r.process.driver.into()))),
-    ("fingerprint", Text(|r| some(&r.f.fingerprint))),
-    ("hazard", Text(|r| some(r.f.hazard.name()))),
-    ("kind", Text(|r| some(r.f.kind))),
-    ("confidence", Text(|r| some(r.f.confidence.name()))),
-    ("established", Text(|r| some(r.f.established))),
+    ("fingerprint", Text(|r| some(r.either(|f| &f.fingerprint, |b| &b.fingerprint)))),
+    ("hazard", Text(|r| some(r.either(|f| f.hazard.name(), |b| b.kind)))),
+    ("kind", Text(|r| some(r.either(|f| f.kind, |_| "forbidden")))),
+    ("confidence", Text(|r| some(r.either(|f| f.confidence, |b| b.confidence).name()))),
+    ("established", Text(|r| some(r.either(|f| f.established, |_| "call")))),
     ("verdict", Text(|r| some(r.verdict.name()))),
-    ("standing", Text(|r| some(standing(r.f.standing)))),
-    ("latent", Truth(|r| r.f.latent)),
-    ("host", Truth(|r| r.f.host)),
-    ("library_internal", Truth(|r| r.f.internal)),
+    ("standing", Text(|r| some(standing(r.either(|f| f.standing, |b| b.standing))))),
+    ("latent", Truth(|r| r.race().is_some_and(|f| f.latent))),
+    ("host", Truth(|r| r.either(|f| f.host, |b| b.side.actor == Actor::Host))),
+    ("library_internal", Truth(|r| r.race().is_some_and(|f| f.internal))),
     ("occurrences", Number(|r| whole(r.count))),
-    ("bytes_from", Number(|r| whole(r.f.from))),
-    ("bytes_to", Number(|r| whole(r.f.to))),
+    ("bytes_from", Number(|r| r.race().and_then(|f| whole(f.from)))),
+    ("bytes_to", Number(|r| r.race().and_then(|f| whole(f.to)))),
 ];
 
 /// The columns of each side, after `access_` and `previous_`.
@@ -82,24 +115,28 @@ const SIDE: &[(&str, Column<Side>)] = &[
 
 /// The columns of the memory and of the missing synchronisation, after the sides.
 const REST: &[(&str, Column<Row>)] = &[
-    ("memory_kind", Text(|r| r.f.allocation.as_ref().map(|m| m.kind.to_string()))),
-    ("memory_size", Number(|r| r.f.allocation.as_ref().and_then(|m| whole(m.size)))),
-    ("memory_call", Text(|r| r.f.allocation.as_ref().and_then(|m| some(&m.call)))),
-    ("memory_function", Text(|r| r.f.allocation.as_ref().and_then(|m| function(&m.stack)))),
-    ("memory_file", Text(|r| r.f.allocation.as_ref().and_then(|m| file(&m.stack)))),
-    ("memory_line", Number(|r| r.f.allocation.as_ref().and_then(|m| line(&m.stack)))),
-    ("cause", Text(|r| some(&r.cause.fingerprint))),
-    ("cause_kind", Text(|r| some(r.cause.kind))),
-    ("cause_missing", Text(|r| some(&r.cause.missing))),
-    ("cause_after", Text(|r| some(&r.cause.after.at))),
-    ("cause_before", Text(|r| some(&r.cause.before.at))),
-    ("missing", Text(|r| some(&r.f.synchronisation.missing))),
-    ("mend_cuda", Text(|r| some(&r.f.synchronisation.cuda.join("\n")))),
-    ("mend_torch", Text(|r| some(&r.f.synchronisation.torch.join("\n")))),
+    ("memory_kind", Text(|r| r.memory().map(|m| m.kind.to_string()))),
+    ("memory_size", Number(|r| r.memory().and_then(|m| whole(m.size)))),
+    ("memory_call", Text(|r| r.memory().and_then(|m| some(&m.call)))),
+    ("memory_function", Text(|r| r.memory().and_then(|m| function(&m.stack)))),
+    ("memory_file", Text(|r| r.memory().and_then(|m| file(&m.stack)))),
+    ("memory_line", Number(|r| r.memory().and_then(|m| line(&m.stack)))),
+    ("cause", Text(|r| r.cause().and_then(|c| some(&c.fingerprint)))),
+    ("cause_kind", Text(|r| r.cause().and_then(|c| some(c.kind)))),
+    ("cause_missing", Text(|r| r.cause().and_then(|c| some(&c.missing)))),
+    ("cause_after", Text(|r| r.cause().and_then(|c| some(&c.after.at)))),
+    ("cause_before", Text(|r| r.cause().and_then(|c| some(&c.before.at)))),
+    ("cause_mend", Text(|r| r.cause().and_then(|c| some(&c.mend.first()?.lines.join("\n"))))),
+    ("cause_tried", Truth(|r| r.cause().is_some_and(|c| c.tried))),
+    ("missing", Text(|r| r.race().and_then(|f| some(&f.synchronisation.missing)))),
+    ("mend_cuda", Text(|r| r.race().and_then(|f| some(&f.synchronisation.cuda.join("\n"))))),
+    ("mend_torch", Text(|r| r.race().and_then(|f| some(&f.synchronisation.torch.join("\n"))))),
+    ("rule", Text(|r| r.breach().and_then(|b| some(&b.rule)))),
+    ("rule_text", Text(|r| r.breach().and_then(|b| some(&b.text)))),
 ];
 
 /// Picks a side.
-type Of = fn(&Finding) -> &Side;
+type Of = fn(&Row) -> Option<&Side>;
 
 /// The source of a column's values.
 enum Source {
@@ -111,7 +148,8 @@ enum Source {
 fn columns() -> Vec<(String, Source)> {
     let of_row = |(name, column): &'static (&str, Column<Row>)| ((*name).to_string(), Source::Row(column));
     let mut columns: Vec<(String, Source)> = FINDING.iter().map(of_row).collect();
-    let sides: [(&str, Of); 2] = [("access", |f| &f.access), ("previous", |f| &f.previous)];
+    let sides: [(&str, Of); 2] =
+        [("access", |r| Some(r.either(|f| &f.access, |b| &b.side))), ("previous", |r| r.race().map(|f| &f.previous))];
     for (prefix, side) in sides {
         columns.extend(SIDE.iter().map(|(name, column)| (format!("{prefix}_{name}"), Source::Side(side, column))));
     }
@@ -166,7 +204,7 @@ fn standing(standing: GateStatus) -> &'static str {
 /// Writes the file.
 #[derive(Default)]
 pub struct Parquet {
-    kept: Vec<(Arc<Finding>, Verdict)>,
+    kept: Vec<(Subject, Verdict)>,
     processes: Vec<Arc<Process>>,
     causes: Vec<Arc<RootCause>>,
 }
@@ -178,24 +216,26 @@ impl Reporter for Parquet {
                 self.processes = report.processes.iter().cloned().map(Arc::new).collect();
                 self.causes = report.causes.iter().cloned().map(Arc::new).collect();
             }
-            Event::Finding(finding, verdict) => self.kept.push((Arc::new(finding.clone()), verdict)),
+            Event::Finding(f, verdict) => {
+                let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause).cloned().unwrap_or_default();
+                self.kept.push((Subject::Race(Arc::new(f.clone()), cause), verdict));
+            }
+            Event::Breach(b, verdict) => self.kept.push((Subject::Breach(Arc::new(b.clone())), verdict)),
             Event::End(_) => {}
         }
     }
 
     fn finish(&mut self) -> Vec<u8> {
         let mut rows = Vec::new();
-        for (f, verdict) in &self.kept {
-            let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause).cloned().unwrap_or_default();
-            for (index, count) in f.processes.iter().zip(&f.occurrences) {
+        for (about, verdict) in &self.kept {
+            let (processes, occurrences) = match about {
+                Subject::Race(f, _) => (&f.processes, &f.occurrences),
+                Subject::Breach(b) => (&b.processes, &b.occurrences),
+            };
+            for (index, count) in processes.iter().zip(occurrences) {
                 let Some(process) = self.processes.get(*index as usize) else { continue };
-                rows.push(Row {
-                    f: Arc::clone(f),
-                    verdict: *verdict,
-                    process: Arc::clone(process),
-                    count: *count,
-                    cause: Arc::clone(&cause),
-                });
+                let (about, process) = (about.clone(), Arc::clone(process));
+                rows.push(Row { about, verdict: *verdict, process, count: *count });
             }
         }
         write(&rows).unwrap_or_else(|error| {
@@ -224,8 +264,8 @@ fn write(rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
         for (_, source) in &columns {
             let Some(mut to) = group.next_column()? else { break };
             match source {
-                Source::Row(column) => fill(&mut to, column, rows.iter())?,
-                Source::Side(side, column) => fill(&mut to, column, rows.iter().map(|row| side(&row.f)))?,
+                Source::Row(column) => fill(&mut to, column, rows.iter().map(Some))?,
+                Source::Side(side, column) => fill(&mut to, column, rows.iter().map(side))?,
             }
             to.close()?;
         }
@@ -238,26 +278,27 @@ fn write(rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
 fn fill<'a, T: 'a>(
     to: &mut SerializedColumnWriter<'_>,
     column: &Column<T>,
-    from: impl Iterator<Item = &'a T>,
+    from: impl Iterator<Item = Option<&'a T>>,
 ) -> Result<(), ParquetError> {
     fn there<T>(values: &[Option<T>]) -> Vec<i16> {
         values.iter().map(|value| i16::from(value.is_some())).collect()
     }
     match column {
         Text(get) => {
-            let values: Vec<Option<ByteArray>> = from.map(|v| get(v).map(|text| text.into_bytes().into())).collect();
+            let values: Vec<Option<ByteArray>> =
+                from.map(|v| v.and_then(get).map(|text| text.into_bytes().into())).collect();
             let there = there(&values);
             let values: Vec<ByteArray> = values.into_iter().flatten().collect();
             to.typed::<ByteArrayType>().write_batch(&values, Some(&there), None)?;
         }
         Number(get) => {
-            let values: Vec<Option<i64>> = from.map(get).collect();
+            let values: Vec<Option<i64>> = from.map(|v| v.and_then(get)).collect();
             let there = there(&values);
             let values: Vec<i64> = values.into_iter().flatten().collect();
             to.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
         }
         Truth(get) => {
-            let values: Vec<bool> = from.map(get).collect();
+            let values: Vec<bool> = from.map(|v| v.is_some_and(get)).collect();
             to.typed::<BoolType>().write_batch(&values, None, None)?;
         }
     }

@@ -1,7 +1,8 @@
 //! The report as SARIF 2.1.0, which code scanning services and editors read.
 //!
-//! Owns the mapping: hazards are rules, findings are results, the two stacks and the allocation's
-//! are `stacks`, and suppressions and the baseline use SARIF's own fields.
+//! Owns the mapping: hazards, and what `--forbid` forbids, are rules, findings are results, the two
+//! stacks and the allocation's are `stacks`, and suppressions and the baseline use SARIF's own
+//! fields.
 
 use super::github::Workspace;
 use super::text;
@@ -10,7 +11,8 @@ use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, GateStatus, Inside, Report, Side};
+use crate::report::model::{Breach, Finding, GateStatus, Inside, Report, Side};
+use crate::rules::forbidden::RuleKind;
 use crate::symbols::frame::{Frame, FrameKind};
 use serde_json::{Map, Value, json};
 
@@ -29,6 +31,28 @@ const RULES: [(Hazard, &str, &str); 3] = [
         Hazard::WriteAfterRead,
         "StreamRaceWriteAfterRead",
         "An operation overwrites memory that an earlier, unfinished operation of another stream may still be reading.",
+    ),
+];
+
+/// The rules of `--forbid`: which, its name, what it forbids, what helps.
+const FORBIDDEN: [(RuleKind, &str, &str, &str); 3] = [
+    (
+        RuleKind::DefaultStream,
+        "ForbiddenDefaultStream",
+        "An operation is on the legacy default stream, which --forbid default-stream forbids.",
+        "Pass the stream that the work belongs to.",
+    ),
+    (
+        RuleKind::Sync,
+        "ForbiddenSync",
+        "A call makes the host wait, or may make it wait, where --forbid sync forbids it.",
+        "Let a stream wait for an event instead, keep allocations for later steps, and copy from pinned memory.",
+    ),
+    (
+        RuleKind::UnnamedStream,
+        "ForbiddenUnnamedStream",
+        "Work is on a stream that the program has made and not named, which --forbid unnamed-stream forbids.",
+        "Name the stream where it is made, with nvtxNameCudaStreamA or nvtxNameCuStreamA.",
     ),
 ];
 
@@ -119,11 +143,44 @@ impl Sarif {
                 "causeText": cause.map(|c| c.missing.as_str()),
             },
         });
-        match f.standing {
-            GateStatus::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
-            GateStatus::Known => result["baselineState"] = "unchanged".into(),
-            GateStatus::New => {}
+        stand(&mut result, f.standing);
+        result
+    }
+
+    fn breach(&self, b: &Breach, verdict: Verdict) -> Value {
+        let rule = FORBIDDEN.iter().position(|(kind, ..)| kind.name() == b.kind).unwrap_or_default();
+        let locations: Vec<Value> = at(&b.side.stack).map(|frame| self.location(frame)).into_iter().collect();
+        let mut related = Vec::new();
+        let made = &b.side.stream.stack[..];
+        if let Some(frame) = at(made).filter(|_| b.kind == RuleKind::UnnamedStream.name()) {
+            let mut location = self.location(frame);
+            location["id"] = 1.into();
+            location["message"] = json!({ "text": "the stream was made here" });
+            related.push(location);
         }
+        let mut stacks = vec![self.stack(&b.side.stack, &b.text)];
+        stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
+        let mut result = json!({
+            "ruleId": b.kind,
+            "ruleIndex": RULES.len() + rule,
+            "kind": "fail",
+            "level": if verdict == Verdict::Passes { "warning" } else { "error" },
+            "message": { "text": format!("{}. Forbidden by --forbid {}.", b.text, b.rule) },
+            "locations": locations,
+            "relatedLocations": related,
+            "stacks": stacks,
+            "partialFingerprints": { "streamsan/v1": b.fingerprint },
+            "occurrenceCount": b.count,
+            "rank": if b.confidence.name() == "certain" { 100.0 } else { 70.0 },
+            "properties": {
+                "confidence": b.confidence.name(),
+                "rule": b.rule,
+                "pid": b.pid,
+                "access": b.side.stream.long,
+                "ranges": b.side.regions,
+            },
+        });
+        stand(&mut result, b.standing);
         result
     }
 
@@ -187,6 +244,17 @@ impl Sarif {
     }
 
     fn whole(&mut self, report: &Report) -> Value {
+        let forbidden = FORBIDDEN.iter().map(|(kind, name, text, help)| {
+            json!({
+                "id": kind.name(),
+                "name": name,
+                "shortDescription": { "text": format!("Forbidden by a rule of the project: {}", kind.word()) },
+                "fullDescription": { "text": text },
+                "help": { "text": help },
+                "defaultConfiguration": { "level": "error" },
+                "properties": { "tags": ["cuda", "convention"], "precision": "very-high" },
+            })
+        });
         let rules: Vec<Value> = RULES
             .iter()
             .map(|(hazard, name, text)| {
@@ -200,6 +268,7 @@ impl Sarif {
                     "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "high" },
                 })
             })
+            .chain(forbidden)
             .collect();
         let mut notes: Vec<Value> = Vec::new();
         for line in closing::coverage(report).lines() {
@@ -243,6 +312,7 @@ impl Reporter for Sarif {
         match event {
             Event::Begin(report) => self.causes.clone_from(&report.causes),
             Event::Finding(f, verdict) => self.results.push(self.result(f, verdict)),
+            Event::Breach(b, verdict) => self.results.push(self.breach(b, verdict)),
             Event::End(report) => self.log = self.whole(report),
         }
     }
@@ -251,6 +321,15 @@ impl Reporter for Sarif {
         let mut bytes = serde_json::to_vec_pretty(&self.log).unwrap_or_default();
         bytes.push(b'\n');
         bytes
+    }
+}
+
+/// What the gate makes of a result.
+fn stand(result: &mut Value, standing: GateStatus) {
+    match standing {
+        GateStatus::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
+        GateStatus::Known => result["baselineState"] = "unchanged".into(),
+        GateStatus::New => {}
     }
 }
 

@@ -6,7 +6,7 @@ use super::{programs, text};
 use crate::report::call_site::{site, site_frame};
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Actor, Hint, Report, Side};
+use crate::report::model::{Actor, Breach, Hint, Report, Side};
 use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 
@@ -56,10 +56,15 @@ fn what(side: &Side) -> String {
     if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.name) }
 }
 
+/// A broken rule in one line.
+pub fn breach(b: &Breach) -> String {
+    format!("{}: {} ({}): {} [{}]\n", place(&b.side.stack), b.kind, b.confidence.name(), b.text, b.fingerprint)
+}
+
 impl Reporter for Short {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Finding(f, _) => {
                 self.found = true;
                 let latent = if f.latent { ", latent" } else { "" };
@@ -74,6 +79,10 @@ impl Reporter for Short {
                     what(&f.previous),
                     f.fingerprint
                 );
+            }
+            Event::Breach(b, _) => {
+                self.found = true;
+                self.out.push_str(&breach(b));
             }
             Event::End(report) => self.end(report),
         }

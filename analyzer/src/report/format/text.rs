@@ -9,7 +9,7 @@ use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::finding::STAGED;
 use crate::report::format::{Event, Reporter, Verdict, feed};
-use crate::report::format::{closing, programs};
+use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
@@ -30,7 +30,7 @@ pub struct Style {
 }
 
 #[derive(Clone, Copy)]
-enum Ink {
+pub(super) enum Ink {
     Alarm,
     Title,
     Code,
@@ -38,7 +38,7 @@ enum Ink {
 }
 
 impl Style {
-    fn paint(self, ink: Ink, text: &str) -> String {
+    pub(super) fn paint(self, ink: Ink, text: &str) -> String {
         let code = match ink {
             Ink::Alarm => "1;31",
             Ink::Title => "1",
@@ -306,7 +306,7 @@ fn allocation(out: &mut String, style: Style, title: &str, m: &AllocationInfo, a
     out.push('\n');
 }
 
-fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
+pub(super) fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
     if frames.is_empty() {
         let _ = writeln!(out, "    {}", style.paint(Ink::Faint, "(no stack recorded)"));
     }
@@ -419,6 +419,8 @@ pub struct Text {
     out: String,
     printed: u64,
     left: u64,
+    /// Broken rules, behind the findings.
+    rules: String,
     /// Causes of what is printed, in the order of the report, each with its findings.
     groups: Vec<(RootCause, u64, u64, String)>,
 }
@@ -434,6 +436,7 @@ impl Text {
             out: String::new(),
             printed: 0,
             left: 0,
+            rules: String::new(),
             groups: Vec::new(),
         }
     }
@@ -457,7 +460,12 @@ impl Reporter for Text {
                 self.style.processes |= report.processes.len() > 1;
                 self.groups = report.causes.iter().map(|cause| (cause.clone(), 0, 0, String::new())).collect();
             }
-            Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
+            Event::Breach(b, _) if self.printed < self.max_findings => {
+                self.printed += 1;
+                self.rules.push_str(&rules::breach(b, self.style));
+            }
+            Event::Breach(..) => self.left += 1,
             Event::Finding(f, _) => {
                 let group = self.groups.iter_mut().find(|(cause, ..)| cause.fingerprint == f.cause);
                 let mut unknown = (RootCause::default(), 0, 0, String::new());
@@ -479,6 +487,7 @@ impl Reporter for Text {
                     }
                     self.out.push_str(&text);
                 }
+                self.out.push_str(&self.rules);
                 if self.printed > 0 {
                     let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
                 }
@@ -499,7 +508,7 @@ impl Reporter for Text {
                 if self.quiet && self.printed + self.left == 0 {
                     return;
                 }
-                let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
+                let ink = if report.failing() > 0 { Ink::Alarm } else { Ink::Title };
                 let _ = writeln!(self.out, "{}", self.style.paint(ink, &closing::summary(report)));
             }
         }

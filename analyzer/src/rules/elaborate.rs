@@ -1,0 +1,91 @@
+//! From what broke a rule to report data: ids become names, lines and a sentence.
+//!
+//! Owns the sentences.
+
+use super::forbidden::RuleKind;
+use super::watch::{RawBreach, innermost_module};
+use crate::detect::confidence::Confidence;
+use crate::report::elaborate::{Elaborator, called};
+use crate::report::fingerprint::of_call;
+use crate::report::model::{Breach, GateStatus, Side};
+use crate::symbols::torch::Operator;
+
+/// What a raw breach of a rule stands for.
+pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
+    let rule = raw.forbidden;
+    let side = side(raw, elaborator);
+    let stream = &side.stream.long;
+    let what = match &side.kernel {
+        Some(kernel) => format!("kernel {}", crate::report::stack_text::shortened(kernel, 120)),
+        None => side.call.clone(),
+    };
+    let confidence = match raw.waiting {
+        Some(waiting) if rule.kind == RuleKind::Sync && !waiting.is_sure() => Confidence::Likely,
+        _ => Confidence::Certain,
+    };
+    let text = match rule.kind {
+        RuleKind::DefaultStream => {
+            let module = innermost_module(&side.stack).filter(|_| rule.only.is_some());
+            let by = module.map_or_else(String::new, |module| format!(", submitted by {module}"));
+            format!("{what} is on {stream}{by}")
+        }
+        RuleKind::Sync => {
+            let (does, why) = raw.waiting.map_or(("makes the host wait", ""), |w| (w.words(), w.reason()));
+            match &rule.only {
+                Some(_) => format!("{what} {does}, in {}{why}", side.regions.join(" > ")),
+                None => format!("{what} {does}, again after its first time{why}"),
+            }
+        }
+        RuleKind::UnnamedStream => format!("{what} is on {stream}, which the program has not named"),
+    };
+    let mut letters = text.chars();
+    let text = letters.next().map_or_else(String::new, |first| match what.starts_with("kernel ") {
+        true => first.to_uppercase().chain(letters).collect(),
+        false => std::iter::once(first).chain(letters).collect(),
+    });
+    let made = if rule.kind == RuleKind::UnnamedStream { &side.stream.stack[..] } else { &[] };
+    Breach {
+        kind: rule.kind.name(),
+        rule: rule.text.clone(),
+        text,
+        confidence,
+        identity: of_call(rule.kind.name(), &side, made),
+        fingerprint: String::new(),
+        standing: GateStatus::New,
+        count: raw.count,
+        pid: elaborator.names.process.pid,
+        origin: elaborator.names.process.name(),
+        processes: Vec::new(),
+        occurrences: Vec::new(),
+        programs: Vec::new(),
+        side,
+    }
+}
+
+fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
+    let stack = elaborator.stacks.resolve(raw.origin.stack);
+    let operator = Operator::of(&stack).filter(|_| elaborator.names.torch);
+    let kernel = elaborator.kernel_name(raw.kernel);
+    Side {
+        actor: raw.actor,
+        verb: "calls",
+        guessed: false,
+        call: called(&stack, elaborator.names.call(raw.origin.call)),
+        seen_by: String::new(),
+        kernel: Some(kernel).filter(|name| !name.is_empty()),
+        operator: operator.map(|operator| elaborator.schemas.of(&operator)),
+        stream: elaborator.stream(raw.stream),
+        thread: elaborator.names.thread(raw.origin.thread).map(|(tid, name)| (tid, name.to_string())),
+        node: None,
+        param: None,
+        from: 0,
+        to: 0,
+        precision: "unknown",
+        gaps: String::new(),
+        stack,
+        launched: Vec::new(),
+        regions: elaborator.regions.names(raw.region),
+        process: None,
+        inside: None,
+    }
+}

@@ -1,0 +1,92 @@
+//! `--forbid` from end to end: each rule on a program that breaks it and on its twin, live, under
+//! plain `LD_PRELOAD` and from a trace. Runs against the fake driver.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tests::run::{end, streamsan};
+use tests::{build, fake};
+
+/// Rules, what the program is told, and how often it breaks them.
+const RULES: [(&str, &str, u64); 5] = [
+    ("default-stream", "cuMemsetD8Async is on the legacy default stream.", 3),
+    ("default-stream=forbidden", "cuMemsetD8Async is on the legacy default stream, submitted by ", 3),
+    ("sync", "cuStreamSynchronize makes the host wait, again after its first time.", 2),
+    ("sync=^step$", "cuStreamSynchronize makes the host wait, in step.", 3),
+    ("unnamed-stream", "cuMemsetD8Async is on stream ", 1),
+];
+
+fn program() -> PathBuf {
+    build::c_program("forbidden.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"])
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).expect("written")).expect("JSON")
+}
+
+#[test]
+fn each_rule_is_told_and_its_twin_is_silent() {
+    let (program, file) = (program(), build::scratch("forbid").join("report.json"));
+    for (rule, text, count) in RULES {
+        let run =
+            |how: &str| end(streamsan(["run", "--forbid", rule, "--json"]).arg(&file).arg("--").arg(&program).arg(how));
+        let ended = run("broken");
+        assert_eq!(ended.code(), Some(66), "{rule}: {}", ended.err);
+        assert!(ended.err.contains(&format!("\n{text}")), "{rule}: {}", ended.err);
+        let report = json(&file);
+        let found = report["findings"].as_array().expect("findings");
+        assert_eq!((found.len(), &found[0]["count"], &found[0]["rule"]), (1, &count.into(), &rule.into()));
+        for how in ["kept", "nvtx"] {
+            let ended = run(how);
+            assert_eq!(ended.code(), Some(0), "{rule}, {how}: {}", ended.err);
+            assert!(!ended.err.contains("entered no such NVTX range"), "{rule}, {how}: {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn a_module_that_does_not_call_is_no_reason() {
+    let ended = end(streamsan(["run", "--forbid", "default-stream=libcuda.so"]).arg("--").arg(program()));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let ended = end(streamsan(["run", "--no-stacks", "--forbid", "default-stream=libx"]).arg("--").arg(program()));
+    assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    assert!(ended.err.contains("ERROR: not judged: 3 operations on the default stream"), "{}", ended.err);
+}
+
+#[test]
+fn a_trace_and_a_preloaded_program_are_told_the_same() {
+    let folder = build::scratch("forbid-trace");
+    let trace = folder.join("broken.trace");
+    let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(program()));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    for (rule, text, _) in RULES {
+        let ended = end(streamsan(["check", "--forbid", rule]).arg(&trace));
+        assert_eq!(ended.code(), Some(66), "{rule}: {}", ended.err);
+        assert!(ended.err.contains(text), "{rule}: {}", ended.err);
+    }
+    let ended =
+        end(streamsan(["check"]).arg(&trace).env("STREAMSAN_OPTIONS", "forbid=sync=^step$:forbid=default-stream"));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(
+        ended.err.contains("2 findings (2 certain, 0 likely), 6 occurrences, 1 process, 2 forbidden"),
+        "{}",
+        ended.err
+    );
+    for (wrong, says) in [("syncs", "syncs"), ("sync=", "sync=")] {
+        let ended = end(streamsan(["check", "--forbid", wrong]).arg(&trace));
+        assert_eq!(ended.code(), Some(2), "{}", ended.err);
+        assert!(ended.err.contains(says), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_colon_between_quotes_is_part_of_a_value() {
+    let racy = build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let run = |options: &str| end(streamsan(["run", "--"]).arg(&racy).env("STREAMSAN_OPTIONS", options));
+    let ended = run("without='racy.c:1':quiet=no");
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let said = "WHAT IF: without racy.c:1: nothing that synchronises is called so";
+    assert!(ended.err.contains(said), "{}", ended.err);
+    let ended = run("without=racy.c:1");
+    assert_eq!(ended.code(), Some(2), "{}", ended.err);
+}
