@@ -13,9 +13,9 @@ pub(crate) const PARAMETERS: u64 = 4096;
 const TEXTS: u64 = 1 << 20;
 const RESERVED: u64 = 64 << 20;
 
-/// Shape of a launch whose parameters are still being written.
+/// WorkShape of a launch whose parameters are still being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct WorkShape {
     pub function: u64,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -25,7 +25,7 @@ pub(crate) struct Shape {
 #[derive(Default)]
 struct State {
     /// What each buffer in use is for; `None` where the launch itself says it.
-    used: HashMap<u64, Option<Shape>>,
+    used: HashMap<u64, Option<WorkShape>>,
     free: Vec<u64>,
     /// Buffers, bytes of text and handles given out so far.
     buffers: u64,
@@ -66,7 +66,7 @@ impl DeviceWorkState {
     }
 
     /// A buffer for parameters; `None` when there is no room.
-    pub(crate) fn buffer(&self, shape: Option<Shape>) -> Option<u64> {
+    pub(crate) fn buffer(&self, shape: Option<WorkShape>) -> Option<u64> {
         let start = self.reserve()?;
         let mut state = self.state();
         let at = match state.free.pop() {
@@ -82,7 +82,7 @@ impl DeviceWorkState {
     }
 
     /// Takes a buffer back: what it was for, and its bytes. `None` when there is no such buffer.
-    pub(crate) fn take(&self, at: u64) -> Option<(Option<Shape>, Vec<u8>)> {
+    pub(crate) fn take(&self, at: u64) -> Option<(Option<WorkShape>, Vec<u8>)> {
         let mut state = self.state();
         let shape = state.used.remove(&at)?;
         // SAFETY: a buffer of this grid, which no other thread has been given; what threads store
@@ -151,7 +151,7 @@ mod tests {
     fn buffers_come_back_with_what_was_written() {
         let work = DeviceWorkState::default();
         assert!(!work.holds(0, 8));
-        let shape = Shape { function: 7, grid: [1; 3], block: [2; 3], shared: 3 };
+        let shape = WorkShape { function: 7, grid: [1; 3], block: [2; 3], shared: 3 };
         let (first, second) = (work.buffer(Some(shape)).unwrap(), work.buffer(None).unwrap());
         assert!(work.holds(first, first + PARAMETERS) && first != second);
         // SAFETY: a buffer just given out.

@@ -313,8 +313,8 @@ pub(crate) fn code_place(address: u64) -> Option<(usize, u32)> {
     (address < SHARED_WINDOW).then_some(((offset >> 32) as usize, offset as u32))
 }
 
-/// A symbol; a function that the interpreter provides counts as defined elsewhere, though the device
-/// runtime's library was linked in.
+/// A symbol; a function that the interpreter provides counts as defined elsewhere, though the
+/// device runtime's library was linked in.
 fn symbol(found: &Symbol) -> Symbol {
     let provided = found.kind == SymbolKind::Function && Builtin::replaces(&found.name);
     Symbol { section: found.section.filter(|_| !provided), ..found.clone() }

@@ -166,8 +166,8 @@ fn argument(w: &mut Warp<'_>, caller: &Caller<'_>, at: usize, lane: usize) -> u6
     }
 }
 
-/// 32 bits of an argument: `at` says which, and from which of its bytes on; in machine code they are
-/// in register `register` of those that hold arguments.
+/// 32 bits of an argument: `at` says which, and from which of its bytes on; in machine code they
+/// are in register `register` of those that hold arguments.
 pub(crate) fn part(w: &mut Warp<'_>, caller: &Caller<'_>, (at, byte): (usize, u32), register: u32, lane: usize) -> u32 {
     let site = match caller {
         Caller::Site(site) => site,

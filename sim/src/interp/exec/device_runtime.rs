@@ -2,11 +2,11 @@
 //! stand-ins for those that `cuda_device_runtime_api.h` declares.
 //!
 //! Owns how their arguments are read and what they answer. What is launched goes to
-//! [`Device::enqueue`](crate::interp::interface::Device::enqueue): the driver runs it when this grid
-//! has ended. Streams and events of kernels are numbers only, because what kernels launch runs in
-//! the order in which they launched it.
+//! [`Device::enqueue`](crate::interp::interface::Device::enqueue): the driver runs it when this
+//! grid has ended. Streams and events of kernels are numbers only, because what kernels launch runs
+//! in the order in which they launched it.
 
-use crate::interp::device_work::{PARAMETERS, Shape};
+use crate::interp::device_work::{PARAMETERS, WorkShape};
 use crate::interp::exec::call::{Caller, part};
 use crate::interp::exec::load_store::GENERIC;
 use crate::interp::interface::{AccessKind, Accesses, DeviceStream, DeviceWork};
@@ -76,9 +76,9 @@ impl Arguments<'_, '_, '_> {
     }
 
     /// Launches what the parameters in a buffer are for.
-    fn launch(&mut self, shape: Option<Shape>, buffer: u64, stream: u64) -> u32 {
+    fn launch(&mut self, shape: Option<WorkShape>, buffer: u64, stream: u64) -> u32 {
         let Some((asked, mut params)) = self.w.env.device_work.take(buffer) else { return INVALID_VALUE };
-        let Some(Shape { function, grid, block, shared }) = shape.or(asked) else { return INVALID_VALUE };
+        let Some(WorkShape { function, grid, block, shared }) = shape.or(asked) else { return INVALID_VALUE };
         let Some(size) = self.w.env.device.parameters(function) else { return INVALID_DEVICE_FUNCTION };
         let threads = block.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
         if grid.contains(&0) || !threads.is_some_and(|n| (1..=1024).contains(&n)) {
@@ -112,7 +112,7 @@ pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane
         }
         RuntimeCall::GetParameterBufferV2 => {
             let (function, grid, block, shared) = (a.pair(0, 0), a.shape(1, 2), a.shape(2, 5), a.word(3, 0, 8));
-            let shape = Shape { function, grid, block, shared };
+            let shape = WorkShape { function, grid, block, shared };
             return match a.w.env.device.parameters(function) {
                 Some(size) if u64::from(size) <= PARAMETERS => Ok(a.w.env.device_work.buffer(Some(shape)).unwrap_or(0)),
                 _ => {
@@ -124,7 +124,7 @@ pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane
         RuntimeCall::LaunchDevice => {
             let (function, buffer, grid, block) = (a.pair(0, 0), a.pair(1, 2), a.shape(2, 4), a.shape(3, 7));
             let (shared, stream) = (a.word(4, 0, 10), a.pair(5, 12));
-            a.launch(Some(Shape { function, grid, block, shared }), buffer, stream)
+            a.launch(Some(WorkShape { function, grid, block, shared }), buffer, stream)
         }
         RuntimeCall::LaunchDeviceV2 => {
             let (buffer, stream) = (a.pair(0, 0), a.pair(1, 2));
