@@ -19,6 +19,7 @@ use crate::launch_memory::replay::ReplayLog;
 use crate::launches::effects::{Knowledge, Launch, candidate_pointers};
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
+use kernels::Reason;
 use order::has_programmatic_launches;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, StreamId};
@@ -130,7 +131,9 @@ impl Analysis {
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
         if known.knowledge == Knowledge::Unknown {
-            c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"));
+            let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");
+            let why = launches.or_else(|| self.code.reason(kernel)).unwrap_or("the code could not be analysed");
+            c.launch_unknown(why);
         }
         self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
     }

@@ -212,6 +212,11 @@ impl Evaluated {
         if effects.iter().any(|e| e.why == Some(Reason::Failed)) {
             return Self::nothing();
         }
+        // What it launches is part of the launch, and its accesses are not predicted.
+        if let Some(launches) = effects.iter().find(|e| e.why == Some(Reason::Launches)) {
+            let gap = Some(Gap { reason: Reason::Launches, at: launches.at });
+            return Self { gap, ..Self::nothing() };
+        }
         effects.iter_mut().for_each(|e| e.bytes.join());
         unite(&mut effects);
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why.unwrap_or(Reason::Failed), at: e.at });

@@ -30,6 +30,8 @@ pub enum Reason {
     Constant,
     /// Result of a call that was not followed.
     Call,
+    /// What a kernel touches that this one launches (dynamic parallelism).
+    Launches,
     /// Read before any definition.
     Undefined,
     /// An instruction without a rule.
@@ -49,6 +51,13 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why nothing is known of memory behind a call that is not followed. Functions that launch
+    /// work are known by their names, those inside the device runtime too.
+    #[must_use]
+    pub fn of_call(name: &str) -> Reason {
+        if name.contains("LaunchDevice") || name == "cudaGraphLaunch" { Reason::Launches } else { Reason::Call }
+    }
+
     /// A few words for users, fitting after "because of".
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -65,6 +74,7 @@ impl Reason {
             Reason::Bits => "bit manipulation or division",
             Reason::Constant => "a parameter or constant at an unknown index",
             Reason::Call => "a call that was not followed",
+            Reason::Launches => "a kernel that it launches",
             Reason::Undefined => "a register that was never written",
             Reason::Instruction => "an instruction without a rule",
             Reason::Special => "a special register without a rule",

@@ -282,7 +282,11 @@ impl<'m> Lower<'m> {
         }
         // A call that is not followed may do anything.
         self.guard = guard;
-        self.any_memory(Reason::Call);
+        let why = match i.operands.get(skip) {
+            Some(ptx::Operand::Symbol(name, 0)) => Reason::of_call(self.module.name(*name)),
+            _ => Reason::Call,
+        };
+        self.any_memory(why);
         self.emit(Op::ClobberAll, &[], &[]);
         self.guard = None;
         Term::Jump(next)

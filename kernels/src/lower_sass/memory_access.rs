@@ -345,7 +345,13 @@ impl Lower<'_> {
             None => None,
         };
         if known.is_none() {
-            self.any_memory(i, Reason::Call);
+            let externals = &self.code.links.externals;
+            let why = match self.code.links.calls.get(&i.pc) {
+                Some(name) => Reason::of_call(name),
+                None if externals.iter().any(|name| Reason::of_call(name) == Reason::Launches) => Reason::Launches,
+                None => Reason::Call,
+            };
+            self.any_memory(i, why);
         }
         if known != Some(false) {
             self.emit(i, Op::ClobberAll, &[], &[]);

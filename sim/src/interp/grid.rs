@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::block::Progress;
 use super::cluster::Cluster;
+use crate::interp::device_work::DeviceWorkState;
 use crate::interp::interface::{CompileError, Device, Fault, FaultKind, Launch};
 use crate::interp::launch_constants;
 use crate::interp::program::{Kernel, LANES, Program, Row};
@@ -40,6 +41,8 @@ pub(crate) struct Env<'b> {
     pub workspace: Vec<AtomicU32>,
     /// Whether an access behind the shared memory that was asked for has been reported.
     pub overrun: AtomicBool,
+    /// What threads keep that launch work themselves.
+    pub device_work: DeviceWorkState,
 }
 
 impl Env<'_> {
@@ -181,6 +184,7 @@ pub fn run(
         started: std::time::Instant::now(),
         workspace,
         overrun: AtomicBool::new(false),
+        device_work: DeviceWorkState::default(),
     };
     let shared =
         Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };

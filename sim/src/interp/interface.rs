@@ -164,6 +164,41 @@ pub struct TextureRequest<'a> {
     pub values: &'a [u64],
 }
 
+/// Work that a thread of a kernel asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceWork {
+    /// A launch of the kernel that a function pointer is of.
+    Kernel {
+        /// The pointer.
+        function: u64,
+        /// Blocks in x, y, z.
+        grid: [u32; 3],
+        /// Threads of a block in x, y, z.
+        block: [u32; 3],
+        /// Bytes of dynamic shared memory for each block.
+        shared: u32,
+        /// The parameter block.
+        params: Vec<u8>,
+    },
+    /// Copies bytes.
+    #[allow(missing_docs, reason = "the names say it")]
+    Copy { to: u64, from: u64, bytes: u64 },
+    /// Sets bytes.
+    #[allow(missing_docs, reason = "the names say it")]
+    Fill { to: u64, value: u8, bytes: u64 },
+}
+
+/// Which stream such work is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceStream {
+    /// An ordinary one.
+    Ordered,
+    /// `cudaStreamTailLaunch`: behind the grid and all that it launched otherwise.
+    Tail,
+    /// `cudaStreamFireAndForget`: ordered with nothing but the end of the grid that launched it.
+    Detached,
+}
+
 /// What the interpreter needs from the driver around it. Memory is host memory at the same
 /// addresses.
 ///
@@ -193,6 +228,26 @@ pub trait Device: Sync {
     /// Device-side `free`.
     fn free(&self, address: u64) {
         let _ = address;
+    }
+    /// Bytes of parameters of the kernel that a function pointer is of; `None` for other pointers.
+    fn parameters(&self, function: u64) -> Option<u32> {
+        let _ = function;
+        None
+    }
+    /// Work that a thread asks for; it begins when the grid has ended. A status of the runtime.
+    fn enqueue(&self, work: DeviceWork, stream: DeviceStream) -> u32 {
+        let _ = (work, stream);
+        801
+    }
+    /// `cudaDeviceGetLimit`; `None` when there is no such limit.
+    fn limit(&self, limit: u32) -> Option<u64> {
+        let _ = limit;
+        None
+    }
+    /// Description of a status of the runtime, or its name.
+    fn error_text(&self, status: u32, name: bool) -> String {
+        let _ = name;
+        status.to_string()
     }
     /// `cudaGraphSetConditional`: the value of a graph's condition.
     fn set_conditional(&self, handle: u64, value: u32) {

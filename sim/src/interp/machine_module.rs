@@ -14,6 +14,7 @@ use kernels::image::cubin::{KernelCode, Reloc, Symbol, SymbolKind};
 use kernels::image::{Cubin, ImageError};
 
 use crate::interp::interface::ParamInfo;
+use crate::interp::program::Builtin;
 
 /// Code addresses begin here: each section has 4 GiB of them. Function pointers of PTX lie below.
 const CODE: u64 = 0x00f1_0000_0000_0000;
@@ -23,8 +24,8 @@ pub(crate) const SHARED_WINDOW: u64 = 0x00f2_0000_0000_0000;
 pub(crate) const LOCAL_WINDOW: u64 = 0x00f3_0000_0000_0000;
 /// Functions that the module only declares.
 const EXTERNS: u64 = 0x00f4_0000_0000_0000;
-/// Of a relocation's number: an address of 64 bits.
-const ADDRESS_64: [u32; 2] = [2, 4];
+/// Of a relocation's number: an address of 64 bits; the last is that of a function.
+const ADDRESS_64: [u32; 3] = [2, 4, 35];
 /// An address of 32 bits.
 const ADDRESS_32: [u32; 2] = [1, 3];
 
@@ -134,7 +135,7 @@ impl MachineModule {
         let mut module = MachineModule {
             arch: cubin.arch,
             kernels: cubin.kernels().iter().map(kernel).collect(),
-            symbols: cubin.symbols().to_vec(),
+            symbols: cubin.symbols().iter().map(symbol).collect(),
             lines: LineTable::of(&cubin),
             sections,
             relocs,
@@ -154,6 +155,12 @@ impl MachineModule {
     /// A kernel by its mangled name.
     pub fn kernel(&self, name: &str) -> Option<&MachineKernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// The kernel that an address of code is the entry of.
+    pub fn kernel_at(&self, address: u64) -> Option<&MachineKernel> {
+        let place = code_place(address)?;
+        self.kernels.iter().find(|kernel| (kernel.section, kernel.entry) == place)
     }
 
     /// The memory that its variables need: to be allocated in this order.
@@ -304,6 +311,13 @@ pub(crate) fn code_address(section: usize, offset: u64) -> u64 {
 pub(crate) fn code_place(address: u64) -> Option<(usize, u32)> {
     let offset = address.checked_sub(CODE)?;
     (address < SHARED_WINDOW).then_some(((offset >> 32) as usize, offset as u32))
+}
+
+/// A symbol; a function that the interpreter provides counts as defined elsewhere, though the
+/// device runtime's library was linked in.
+fn symbol(found: &Symbol) -> Symbol {
+    let provided = found.kind == SymbolKind::Function && Builtin::replaces(&found.name);
+    Symbol { section: found.section.filter(|_| !provided), ..found.clone() }
 }
 
 fn kernel(code: &KernelCode<'_>) -> MachineKernel {

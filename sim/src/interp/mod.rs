@@ -15,7 +15,8 @@
 //!
 //! `interface` is the boundary to the driver. `compile` turns PTX into a `program`, `compile_sass`
 //! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
-//! what the driver tells machine code. A launch goes from `grid` to `cluster`, `block` and
+//! what the driver tells machine code, `device_work` what the threads of a grid keep that launch
+//! work themselves. A launch goes from `grid` to `cluster`, `block` and
 //! `warp`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
 //! `float`, `float16`, `approximate` and `printf` are arithmetic and text without state. `program`
 //! and `warp` know each other (an instruction is a function of a warp); so do `cluster`, `block`,
@@ -40,6 +41,7 @@ mod block;
 mod cluster;
 mod compile;
 mod compile_sass;
+mod device_work;
 mod exec;
 mod exec_sass;
 mod float;

@@ -118,6 +118,8 @@ pub(crate) enum Builtin {
     Malloc,
     Free,
     SetConditional,
+    /// One that launches work, or has to do with that.
+    Runtime(RuntimeCall),
 }
 
 impl Builtin {
@@ -127,8 +129,62 @@ impl Builtin {
             "vprintf" => Builtin::Vprintf,
             "__assertfail" => Builtin::Assertfail,
             "malloc" => Builtin::Malloc,
-            "free" => Builtin::Free,
+            "free" | "cudaFree" | "__cudaCDP2Free" => Builtin::Free,
             "cudaGraphSetConditional" => Builtin::SetConditional,
+            _ => return RuntimeCall::by_name(name).map(Builtin::Runtime),
+        })
+    }
+
+    /// Whether it takes the place of a definition, too: the device runtime's library has some.
+    pub(crate) fn replaces(name: &str) -> bool {
+        matches!(name, "cudaGraphSetConditional" | "cudaFree" | "__cudaCDP2Free")
+            || RuntimeCall::by_name(name).is_some()
+    }
+}
+
+/// Functions by which kernels launch work (`cuda_device_runtime_api.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RuntimeCall {
+    GetParameterBuffer,
+    GetParameterBufferV2,
+    LaunchDevice,
+    LaunchDeviceV2,
+    MemcpyAsync,
+    MemsetAsync,
+    StreamCreate,
+    EventCreate,
+    /// Work runs in the order in which it was launched: waits and records have nothing to do.
+    Nothing,
+    GetLimit,
+    Malloc,
+    GetLastError,
+    PeekAtLastError,
+    GetErrorString,
+    GetErrorName,
+}
+
+impl RuntimeCall {
+    /// The function of that name. The header leads CUDA's names to those with the prefix.
+    pub(crate) fn by_name(name: &str) -> Option<RuntimeCall> {
+        let name = name.strip_prefix("__cudaCDP2").or_else(|| name.strip_prefix("cuda"))?;
+        Some(match name.strip_suffix("_ptsz").unwrap_or(name) {
+            "GetParameterBuffer" => RuntimeCall::GetParameterBuffer,
+            "GetParameterBufferV2" => RuntimeCall::GetParameterBufferV2,
+            "LaunchDevice" => RuntimeCall::LaunchDevice,
+            "LaunchDeviceV2" => RuntimeCall::LaunchDeviceV2,
+            "MemcpyAsync" => RuntimeCall::MemcpyAsync,
+            "MemsetAsync" => RuntimeCall::MemsetAsync,
+            "StreamCreateWithFlags" => RuntimeCall::StreamCreate,
+            "EventCreateWithFlags" => RuntimeCall::EventCreate,
+            "StreamDestroy" | "StreamWaitEvent" | "EventRecord" | "EventRecordWithFlags" | "EventDestroy" => {
+                RuntimeCall::Nothing
+            }
+            "DeviceGetLimit" => RuntimeCall::GetLimit,
+            "Malloc" => RuntimeCall::Malloc,
+            "GetLastError" => RuntimeCall::GetLastError,
+            "PeekAtLastError" => RuntimeCall::PeekAtLastError,
+            "GetErrorString" => RuntimeCall::GetErrorString,
+            "GetErrorName" => RuntimeCall::GetErrorName,
             _ => return None,
         })
     }
@@ -267,6 +323,12 @@ impl Program {
     /// The kernel of that (mangled) name.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.by_name.get(name).map(|&at| &self.kernels[at])
+    }
+
+    /// The name of the kernel that an address points to; of machine code the module knows.
+    pub fn kernel_at(&self, address: u64) -> Option<&str> {
+        let number = function_number(address)?;
+        self.kernels.iter().find(|kernel| kernel.function == number).map(Kernel::name)
     }
 
     /// How many instructions it has.

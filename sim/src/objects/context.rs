@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use cuda_sys::CUresult;
+use cuda_sys::*;
 
 use crate::config;
 use crate::handles::Handles;
@@ -38,7 +38,27 @@ pub struct Context {
     destroyed: AtomicBool,
 }
 
+/// Default values of limits, by number; `None` where the device has no such limit.
+fn default_limit(limit: CUlimit) -> Option<u64> {
+    Some(match limit {
+        CU_LIMIT_STACK_SIZE => 1024,
+        CU_LIMIT_PRINTF_FIFO_SIZE => 7 << 20,
+        CU_LIMIT_MALLOC_HEAP_SIZE => 8 << 20,
+        CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => 2048,
+        CU_LIMIT_MAX_L2_FETCH_GRANULARITY => 64,
+        CU_LIMIT_PERSISTING_L2_CACHE_SIZE => 0,
+        _ => return None,
+    })
+}
+
 impl Context {
+    /// The value of a limit; `None` where the device has no such limit.
+    pub fn limit(&self, limit: CUlimit) -> Option<u64> {
+        let default = default_limit(limit)?;
+        let set = self.limits.get(limit.0 as usize)?.load(Ordering::Relaxed);
+        Some(if set == 0 { default } else { set })
+    }
+
     /// A new context on a device.
     pub fn new(device: u32, primary: bool, flags: u32) -> Arc<Context> {
         static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,17 +1,22 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use cuda_sys::CUresult;
+use cuda_sys::{CUlimit, CUresult};
 use kernels::ptx::{self, Space};
 
 use crate::access_log::Collector;
 use crate::config;
-use crate::interp::{self, Accesses, Device, Extent, Fault, FaultKind, Linker, Program, TextureRequest};
-use crate::memory::address_space::{GRANULE, Page};
+use crate::interp::{
+    self, AccessKind, Accesses, Device, DeviceStream, DeviceWork, Extent, Fault, FaultKind, Linker, Program,
+    TextureRequest,
+};
+use crate::memory::address_space::{GRANULE, Page, UnmappedAddress};
+use crate::memory::memcpy::{Memcpy, Memset};
 use crate::memory::{self, Allocation, AllocationKind, registered_view, texture, texture_access};
 use crate::objects::context::Context;
+use crate::objects::device_launches::{self, Launched, Launches};
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
 use crate::sched;
@@ -76,6 +81,9 @@ struct Gpu<'t> {
     ctx: Arc<Context>,
     addresses: Option<Collector>,
     touched: Option<&'t LaunchTouched>,
+    /// Whose kernel runs; its function pointers are known.
+    function: &'t Function,
+    launches: Launches,
 }
 
 impl Device for Gpu<'_> {
@@ -140,6 +148,22 @@ impl Device for Gpu<'_> {
         let _ = memory::get().free_device(address);
     }
 
+    fn parameters(&self, function: u64) -> Option<u32> {
+        Some(launchable(self.function, function)?.param_bytes as u32)
+    }
+
+    fn enqueue(&self, work: DeviceWork, stream: DeviceStream) -> u32 {
+        self.launches.add(work, stream)
+    }
+
+    fn limit(&self, limit: u32) -> Option<u64> {
+        self.ctx.limit(CUlimit(limit))
+    }
+
+    fn error_text(&self, status: u32, name: bool) -> String {
+        device_launches::error_text(status, name)
+    }
+
     fn set_conditional(&self, handle: u64, value: u32) {
         crate::objects::conditional::set(handle, value);
     }
@@ -183,6 +207,16 @@ impl Device for Gpu<'_> {
     }
 }
 
+/// The kernel that a function pointer points to which a kernel has.
+fn launchable(from: &Function, pointer: u64) -> Option<Arc<Function>> {
+    let module = from.module().ok()?;
+    let name = match &module.code.form {
+        CodeForm::Ptx { .. } => program(from, &module).ok()?.kernel_at(pointer)?,
+        CodeForm::Machine(code) => &code.kernel_at(pointer)?.name,
+    };
+    module.function(name, None).ok()
+}
+
 /// What lies next to an address that no allocation holds, as words behind a report.
 fn nearest(fault: &FaultKind) -> String {
     let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
@@ -218,12 +252,58 @@ pub fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTo
     ran
 }
 
+/// Runs a kernel, and all that it launches: those are part of its launch.
 fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
+    let launched = one_grid(function, launch, touched, 0)?;
+    device_launches::run_all(launched, |Launched { work, level }| match work {
+        DeviceWork::Kernel { function: pointer, grid, block, shared, params } => {
+            let child = launchable(function, pointer).ok_or(CUresult::ERROR_NOT_FOUND)?;
+            let launch = LaunchConfig { grid, block, shared, params, ..LaunchConfig::default() };
+            one_grid(&child, &launch, touched, level)
+        }
+        DeviceWork::Copy { to, from, bytes } => {
+            let copied = Memcpy::linear(to, from, bytes).run(memory::get().space);
+            moved(copied, touched, &[(AccessKind::Read, from, bytes), (AccessKind::Write, to, bytes)])
+        }
+        DeviceWork::Fill { to, value, bytes } => {
+            let fill = Memset { at: to, pitch: 0, value: u32::from(value), size: 1, width: bytes, height: 1 };
+            moved(fill.run(memory::get().space), touched, &[(AccessKind::Write, to, bytes)])
+        }
+    })
+}
+
+/// Tells of the bytes that a copy or fill of a kernel touched, if it could be done.
+fn moved(
+    done: Result<(), UnmappedAddress>,
+    touched: Option<&LaunchTouched>,
+    ranges: &[(AccessKind, u64, u64)],
+) -> Result<VecDeque<Launched>, CUresult> {
+    done.map_err(|at| {
+        eprintln!("streamsan-sim: copy or fill by a kernel: there is no memory at 0x{:x}", at.addr);
+        CUresult::ERROR_ILLEGAL_ADDRESS
+    })?;
+    for &(kind, mut at, mut bytes) in ranges {
+        while let (Some(touched), 1..) = (touched, bytes) {
+            let size = bytes.min(1 << 20) as u32;
+            touched.observe(&Accesses { kind, size, lanes: &[(at, 0)], block: [0; 3], line: 0, source: None });
+            (at, bytes) = (at + u64::from(size), bytes - u64::from(size));
+        }
+    }
+    Ok(VecDeque::new())
+}
+
+/// Runs one grid. Returns what it launched.
+fn one_grid(
+    function: &Function,
+    launch: &LaunchConfig,
+    touched: Option<&LaunchTouched>,
+    level: u32,
+) -> Result<VecDeque<Launched>, CUresult> {
     let module = function.module()?;
     if module.code.stand_in {
         // It did nothing, which says nothing of what it touches.
         touched.inspect(|touched| touched.end(true));
-        return Ok(());
+        return Ok(VecDeque::new());
     }
     let program = program(function, &module)?;
     let kernel = program.kernel(&function.name).ok_or(CUresult::ERROR_NOT_FOUND)?;
@@ -237,12 +317,16 @@ fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTo
         cooperative: launch.cooperative,
         ..interp::Launch::default()
     };
-    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new(), touched };
+    let gpu = |addresses, touched| {
+        let (ctx, launches) = (module.ctx.clone(), Launches::of_level(level));
+        Gpu { ctx, addresses, touched, function, launches }
+    };
+    let device = gpu(Collector::new(), touched);
     let native = module.code.natives.get(&function.name);
     if let Some(native) = native
         && !device.observing()
     {
-        return native_kernel::run(native, &function.name, &launch.params, &device);
+        return native_kernel::run(native, &function.name, &launch.params, &device).map(|()| VecDeque::new());
     }
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let ran = interp::run(program, kernel, &launch, &device, workers);
@@ -252,10 +336,10 @@ fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTo
         addresses.finish(&function.name, &launch, place, ran.is_ok());
     }
     if let (true, Some(native), Ok(())) = (observing, native, &ran) {
-        let device = Gpu { ctx: module.ctx.clone(), addresses: None, touched: None };
-        return native_kernel::run(native, &function.name, &launch.params, &device);
+        return native_kernel::run(native, &function.name, &launch.params, &gpu(None, None)).map(|()| VecDeque::new());
     }
-    ran.map_err(|fault| {
+    let launched = device.launches.in_order();
+    ran.map(|()| launched).map_err(|fault| {
         match &fault.kind {
             FaultKind::Cancelled => {}
             // Without the place: every launch of the kernel has another.

@@ -2,8 +2,8 @@
 //!
 //! In the order of use: `thread` and `context` (where a call happens), `stream` and `event`, `task`
 //! (what a call asks the device to do), `capture`, `graph`, `graph_exec` and `conditional` (tasks
-//! kept for later), `module`, `kernel_exec` and `native_kernel` (the code that a launch runs),
-//! `ipc_event` (the page that processes share of an event).
+//! kept for later), `module`, `kernel_exec`, `device_launches` and `native_kernel` (the code that a
+//! launch runs), `ipc_event` (the page that processes share of an event).
 //!
 //! All but `ipc_event` know each other, and must: a context holds its legacy stream, a stream its
 //! capture, a capture the graph that it builds, a node its task, a task the event that it records
@@ -14,6 +14,7 @@
 pub(crate) mod capture;
 pub mod conditional;
 pub(crate) mod context;
+mod device_launches;
 pub(crate) mod event;
 pub(crate) mod graph;
 pub(crate) mod graph_exec;

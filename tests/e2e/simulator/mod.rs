@@ -2,6 +2,7 @@
 
 mod answers;
 mod architecture;
+mod device_launches;
 mod libraries;
 mod measured;
 mod refusals;

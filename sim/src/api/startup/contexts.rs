@@ -28,19 +28,6 @@ fn context_or_current(ctx: CUcontext) -> Result<std::sync::Arc<Context>, CUresul
     if ctx.is_null() { thread::context() } else { CONTEXTS.find(ctx.bits()).ok_or(CUresult::ERROR_INVALID_CONTEXT) }
 }
 
-/// Default values of limits, by number; `None` where the device has no such limit.
-fn default_limit(limit: CUlimit) -> Option<u64> {
-    Some(match limit {
-        CU_LIMIT_STACK_SIZE => 1024,
-        CU_LIMIT_PRINTF_FIFO_SIZE => 7 << 20,
-        CU_LIMIT_MALLOC_HEAP_SIZE => 8 << 20,
-        CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => 2048,
-        CU_LIMIT_MAX_L2_FETCH_GRANULARITY => 64,
-        CU_LIMIT_PERSISTING_L2_CACHE_SIZE => 0,
-        _ => return None,
-    })
-}
-
 /// Why there is no such limit: no device has it, or this one does not.
 fn no_limit(limit: CUlimit) -> CUresult {
     if limit.0 <= CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH.0 { CUresult::ERROR_UNSUPPORTED_LIMIT } else { INVALID }
@@ -215,14 +202,12 @@ abi! {
         thread::context().map(|_| ())
     }
     call fn [cuCtxGetLimit plain](_z, value: *mut usize, limit: CUlimit) {
-        let ctx = thread::context()?;
-        let default = default_limit(limit).ok_or_else(|| no_limit(limit))?;
-        let set = ctx.limits[limit.0 as usize].load(Ordering::Relaxed);
-        put(value, if set == 0 { default } else { set } as usize)
+        let limited = thread::context()?.limit(limit);
+        put(value, limited.ok_or_else(|| no_limit(limit))? as usize)
     }
     uncaptured fn [cuCtxSetLimit plain](_z, limit: CUlimit, value: usize) {
         let ctx = thread::context()?;
-        default_limit(limit).ok_or_else(|| no_limit(limit))?;
+        ctx.limit(limit).ok_or_else(|| no_limit(limit))?;
         // As much stack as a thread can have.
         if limit == CU_LIMIT_STACK_SIZE && value > 512 << 10 {
             return Err(INVALID);

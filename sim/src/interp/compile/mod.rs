@@ -78,12 +78,14 @@ impl<'m> Compiler<'m> {
         // Heads first: calls refer to functions by number, wherever they stand.
         for function in &self.module.functions {
             let name = self.module.name(function.name);
-            let builtin = if function.body.is_some() { None } else { Builtin::by_name(name) };
+            let provided = function.body.is_none() || Builtin::replaces(name);
+            let builtin = if provided { Builtin::by_name(name) } else { None };
             self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, ..FunctionCode::default() });
         }
         let mut callees = Vec::new();
         for (number, function) in self.module.functions.iter().enumerate() {
-            let Some(body) = &function.body else {
+            let provided = self.program.functions[number].builtin.is_some();
+            let Some(body) = function.body.as_ref().filter(|_| !provided) else {
                 callees.push(Vec::new());
                 continue;
             };

@@ -175,9 +175,9 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// The row where arguments of a function begin: R4, and there is room for five pairs.
+    /// The row where arguments of a function begin: R4, and there is room for seven pairs.
     fn first_argument(&mut self) -> Slot {
-        self.reg(Reg(4 + 2 * 5));
+        self.reg(Reg(4 + 2 * 7));
         self.reg(Reg(4))
     }
 

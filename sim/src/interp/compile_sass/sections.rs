@@ -11,10 +11,11 @@ use crate::interp::interface::CompileError;
 use crate::interp::machine_module::code_place;
 use crate::interp::program::{Builtin, CompiledSection, FunctionCode, Pred, Program};
 
-/// Relocations of an immediate operand by the low word of an address.
-const LOW: [u32; 4] = [0x25, 0x38, 0x3b, 0x45];
+/// Relocations of an immediate operand by the low word of an address. 0x3e and 0x3f are those of a
+/// kernel that another one launches.
+const LOW: [u32; 5] = [0x25, 0x38, 0x3b, 0x3e, 0x45];
 /// The same by the high word.
-const HIGH: [u32; 4] = [0x26, 0x39, 0x3c, 0x46];
+const HIGH: [u32; 5] = [0x26, 0x39, 0x3c, 0x3f, 0x46];
 
 impl Translation<'_> {
     /// Compiles the kernel's section and those of device functions.

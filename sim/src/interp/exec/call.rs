@@ -1,6 +1,7 @@
 //! Calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
-//! malloc, free.
+//! malloc, free. `device_runtime` has those that launch work.
 
+use crate::interp::exec::device_runtime;
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::FaultKind;
 use crate::interp::program::{ArgumentHome, Builtin, CallSite, Inst, LANES, Next, Slot, function_number};
@@ -165,6 +166,28 @@ fn argument(w: &mut Warp<'_>, caller: &Caller<'_>, at: usize, lane: usize) -> u6
     }
 }
 
+/// 32 bits of an argument: `at` says which, and from which of its bytes on; in machine code they
+/// are in register `register` of those that hold arguments.
+pub(crate) fn part(w: &mut Warp<'_>, caller: &Caller<'_>, (at, byte): (usize, u32), register: u32, lane: usize) -> u32 {
+    let site = match caller {
+        Caller::Site(site) => site,
+        Caller::Registers(first) => return w.get(Slot(first.0 + register), lane) as u32,
+    };
+    match site.arguments.get(at) {
+        Some(&ArgumentHome::Row(slot)) => (source_value(w, slot, w.rbase, lane) >> (8 * byte)) as u32,
+        Some(&ArgumentHome::Local(offset, size)) => {
+            let base = w.local() as usize + w.env.lane_local as usize * lane;
+            let from = base + (w.lbase + offset + byte) as usize;
+            let mut value = [0; 4];
+            let there = size.saturating_sub(byte).min(4) as usize;
+            // SAFETY: the caller's frame lies in the lane's local memory.
+            unsafe { std::ptr::copy(from as *const u8, value.as_mut_ptr(), there) };
+            u32::from_le_bytes(value)
+        }
+        None => 0,
+    }
+}
+
 fn give_back(w: &mut Warp<'_>, caller: &Caller<'_>, lane: usize, value: u64) {
     let site = match caller {
         Caller::Site(site) => site,
@@ -193,6 +216,7 @@ pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>,
         let first = argument(w, site, 0, lane);
         let second = argument(w, site, 1, lane);
         let result = match builtin {
+            Builtin::Runtime(call) => device_runtime::run(w, call, site, lane)?,
             Builtin::Vprintf => {
                 let format = w.read_string(first, lane);
                 let (text, count) = crate::interp::printf::format(w, &format, second, lane);

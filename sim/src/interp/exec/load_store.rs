@@ -159,7 +159,8 @@ impl<'b> Warp<'b> {
                     return Ok(self.env.device.host_address(address));
                 }
                 let (start, limit) = self.env.workspace();
-                if start <= address && end <= limit {
+                let within = start <= address && end <= limit;
+                if within || self.env.device_work.holds(address, end) {
                     return Ok(address);
                 }
                 if space == GENERIC {

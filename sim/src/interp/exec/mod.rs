@@ -9,6 +9,7 @@ pub(crate) mod atomic;
 pub(crate) mod call;
 pub(crate) mod cluster_memory;
 pub(crate) mod control;
+pub(crate) mod device_runtime;
 pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;

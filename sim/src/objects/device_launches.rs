@@ -1,0 +1,141 @@
+//! What kernels launch (dynamic parallelism): kept while their grid runs, then run in CUDA's order.
+//!
+//! Owns that order. What a grid has launched begins when the grid has ended, in the order in which
+//! it was launched, each with all that it launches in turn; then comes what it put into
+//! `cudaStreamTailLaunch`. That keeps every promise of streams and events of kernels (CUDA C++
+//! Programming Guide, dynamic parallelism), and is one of the orders that CUDA allows: no kernel
+//! may count on running beside one that it launched. Does not run kernels itself: `kernel_exec`
+//! does.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use cuda_sys::CUresult;
+
+use crate::interp::{DeviceStream, DeviceWork};
+
+/// Kernels may launch kernels this many levels deep (CUDA C++ Programming Guide, dynamic
+/// parallelism). What goes into the tail stream takes its launcher's level.
+const LEVELS: u32 = 24;
+const LAUNCH_MAX_DEPTH_EXCEEDED: u32 = 65;
+
+/// Work that a grid has asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// What it is.
+    pub work: DeviceWork,
+    /// How many launches of kernels are above it.
+    pub level: u32,
+}
+
+/// What one grid has asked for so far.
+#[derive(Default)]
+pub struct Launches {
+    level: u32,
+    /// In streams, and in the tail stream.
+    lists: Mutex<(VecDeque<Launched>, VecDeque<Launched>)>,
+}
+
+impl Launches {
+    /// Those of a grid at that level; one that the host launched is at 0.
+    pub fn of_level(level: u32) -> Launches {
+        Launches { level, lists: Mutex::default() }
+    }
+
+    /// Adds work. A status of the runtime.
+    pub fn add(&self, work: DeviceWork, stream: DeviceStream) -> u32 {
+        let tail = stream == DeviceStream::Tail;
+        let level = self.level + u32::from(!tail);
+        if level > LEVELS && matches!(work, DeviceWork::Kernel { .. }) {
+            return LAUNCH_MAX_DEPTH_EXCEEDED;
+        }
+        let mut lists = self.lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let list = if tail { &mut lists.1 } else { &mut lists.0 };
+        list.push_back(Launched { work, level });
+        0
+    }
+
+    /// All of it, in the order in which it runs.
+    pub fn in_order(self) -> VecDeque<Launched> {
+        let (mut all, mut tail) = self.lists.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.append(&mut tail);
+        all
+    }
+}
+
+/// Runs what a grid has launched; `run` runs one piece of it and returns what that has launched.
+pub fn run_all(
+    launched: VecDeque<Launched>,
+    mut run: impl FnMut(Launched) -> Result<VecDeque<Launched>, CUresult>,
+) -> Result<(), CUresult> {
+    let mut open = vec![launched];
+    while let Some(list) = open.last_mut() {
+        let next = list.pop_front();
+        // Before it runs: a kernel that launches itself as its own tail may do so for ever.
+        if list.is_empty() {
+            open.pop();
+        }
+        if let Some(next) = next {
+            let launched = run(next)?;
+            if !launched.is_empty() {
+                open.push(launched);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a status of the runtime means, or its name: those that the functions for kernels answer.
+pub fn error_text(status: u32, name: bool) -> String {
+    let (known, text) = match status {
+        0 => ("cudaSuccess", "no error"),
+        1 => ("cudaErrorInvalidValue", "invalid argument"),
+        2 => ("cudaErrorMemoryAllocation", "out of memory"),
+        9 => ("cudaErrorInvalidConfiguration", "invalid configuration argument"),
+        65 => ("cudaErrorLaunchMaxDepthExceeded", "launch would exceed maximum depth of nested launches"),
+        98 => ("cudaErrorInvalidDeviceFunction", "invalid device function"),
+        215 => ("cudaErrorUnsupportedLimit", "limit is not supported on this architecture"),
+        801 => ("cudaErrorNotSupported", "operation not supported"),
+        _ => ("unrecognized error code", "unrecognized error code"),
+    };
+    if name { known } else { text }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(to: u64) -> DeviceWork {
+        DeviceWork::Fill { to, value: 0, bytes: 1 }
+    }
+
+    #[test]
+    fn what_work_launches_ends_before_the_next_begins_and_tails_come_last() {
+        let top = Launches::of_level(0);
+        for (to, stream) in [(9, DeviceStream::Tail), (1, DeviceStream::Ordered), (2, DeviceStream::Detached)] {
+            assert_eq!(top.add(fill(to), stream), 0);
+        }
+        let mut seen = Vec::new();
+        run_all(top.in_order(), |next| {
+            let DeviceWork::Fill { to, .. } = next.work else { panic!("{next:?}") };
+            seen.push(to);
+            let below = Launches::of_level(next.level);
+            if to == 1 {
+                below.add(fill(19), DeviceStream::Tail);
+                below.add(fill(11), DeviceStream::Ordered);
+            }
+            Ok(below.in_order())
+        })
+        .unwrap();
+        assert_eq!(seen, [1, 11, 19, 2, 9]);
+    }
+
+    #[test]
+    fn kernels_nest_as_deep_as_on_a_device() {
+        let kernel = || DeviceWork::Kernel { function: 0, grid: [1; 3], block: [1; 3], shared: 0, params: Vec::new() };
+        let deepest = Launches::of_level(LEVELS);
+        assert_eq!(deepest.add(kernel(), DeviceStream::Ordered), LAUNCH_MAX_DEPTH_EXCEEDED);
+        assert_eq!(deepest.add(kernel(), DeviceStream::Tail), 0);
+        assert_eq!(Launches::of_level(LEVELS - 1).add(kernel(), DeviceStream::Ordered), 0);
+    }
+}
