@@ -2,6 +2,7 @@
 // first.
 //
 //   in_place CASE [fixed]     one of the cases at the end of this file; fixed: the host waits, or touches what the work does not
+//   in_place --list           their names, and whether they are racy as they are
 //
 // Bytes that host and device both use hold ones from the beginning, and everybody writes ones, so that the output is always the same.
 #include <atomic>
@@ -313,6 +314,14 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     fixed = argc > 2;
+    if (!strcmp(argv[1], "--list")) {
+        bool racy = true;
+        for (auto &c : cases) {
+            if (c.run == two_readers) racy = false;
+            printf("%s %s\n", c.name, racy ? "race" : "clean");
+        }
+        return 0;
+    }
     CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
     for (auto &c : cases)
