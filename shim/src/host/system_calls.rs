@@ -2,9 +2,9 @@
 //! CPU has no access.
 //!
 //! Owns the wrappers of these functions. Each makes the buffer's pages accessible first, when any
-//! page is protected or may be before the call is over, and jumps to the real function: nothing of ours is on the stack when
-//! the call blocks or its thread is cancelled. Does not cover what bypasses the C library
-//! (`io_uring`, raw system calls).
+//! page is protected or may be before the call is over, and jumps to the real function: nothing of
+//! ours is on the stack when the call blocks or its thread is cancelled. Does not cover what
+//! bypasses the C library (`io_uring`, raw system calls).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
