@@ -58,7 +58,9 @@ table! {
     HostWrites "host-writes" None, FLAG, "yes", RUNS, Shim, Run,
         "do not look for host writes to memory that pending copies read";
     HostAccesses "host-accesses" None, FLAG, "no", RUNS, Shim, Run,
-        "see the host touch memory that pending copies use, by protecting its pages";
+        "see the host touch memory that pending work uses, by protecting its pages";
+    HostInPlace "host-in-place" None, FLAG, "yes", RUNS, Shim, Run,
+        "with --host-accesses, watch the memory of copies only, not what kernels use in place";
     HostSample "host-sample" None, number(0, 1 << 20), "64", RUNS, Shim, Run,
         "compare sources of copies up to N KiB in full; of larger ones, a sample";
     RingMib "ring-mib" None, number(1, 4096), "32", RUNS, Shim, Run,

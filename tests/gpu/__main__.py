@@ -21,6 +21,7 @@ VERBS = (
     "all",
     "check",
     "order",
+    "in_place",
     "transparency",
     "semantics",
     "torch",

@@ -34,6 +34,10 @@ pub use op::region::*;
 pub use op::{Op, tag};
 pub use record::*;
 
+/// How the text of a [`NoteKind::Unobserved`] begins that says why the host's accesses to memory
+/// of a kind are not looked for, though that was asked for.
+pub const STEPPED_ASIDE: &str = "host touches of ";
+
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
 /// crate docs.
 pub const FORMAT_VERSION: u32 = 1;

@@ -138,6 +138,14 @@ impl KernelCoverage {
 }
 
 impl Coverage {
+    /// The option that would have shown the host's accesses to memory that nothing watched.
+    /// `None`: nothing was missed, or the option was given and its way is not open on this driver.
+    pub fn watching_option(&self) -> Option<&'static str> {
+        let unwatched = self.unwatched_managed + self.unwatched_pinned > 0;
+        let stepped_aside = self.unobserved.keys().any(|what| what.starts_with(trace::STEPPED_ASIDE));
+        (unwatched && !stepped_aside).then_some("--host-accesses")
+    }
+
     /// Counts a launch or a node that may overlap its predecessor, when the compute capability
     /// that decides whether it does is not known. It is taken to wait.
     pub fn count_overlap(&mut self, arch: Option<u32>) {

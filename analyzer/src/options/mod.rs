@@ -188,6 +188,8 @@ pub struct ShimOptions {
     pub host_writes: bool,
     /// Protect the pages that pending copies use.
     pub host_accesses: bool,
+    /// With them, watch memory that kernels use in place.
+    pub host_in_place: bool,
     /// Kibibytes of a copy's source that are always compared in full.
     pub host_sample: u64,
     /// MiB of the ring.
@@ -207,6 +209,7 @@ impl Default for ShimOptions {
         Self {
             host_writes: true,
             host_accesses: false,
+            host_in_place: true,
             host_sample: 64,
             ring_mib: 32,
             analyzer: None,
@@ -282,6 +285,7 @@ impl Options {
             Id::Soname => self.soname = on,
             Id::HostWrites => self.shim.host_writes = on,
             Id::HostAccesses => self.shim.host_accesses = on,
+            Id::HostInPlace => self.shim.host_in_place = on,
             Id::HostSample => self.shim.host_sample = number,
             Id::RingMib => self.shim.ring_mib = number,
             Id::Analyzer => self.shim.analyzer = text,
@@ -390,6 +394,7 @@ impl Options {
             Id::Stacks => flag(self.stacks),
             Id::HostWrites => flag(self.shim.host_writes),
             Id::HostAccesses => flag(self.shim.host_accesses),
+            Id::HostInPlace => flag(self.shim.host_in_place),
             Id::HostSample => Some(self.shim.host_sample.to_string()),
             Id::RingMib => Some(self.shim.ring_mib.to_string()),
             Id::HostOrder => Some(if self.host_threads { "threads" } else { "merged" }.to_owned()),

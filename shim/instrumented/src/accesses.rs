@@ -3,11 +3,12 @@
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-use crate::gate::{ATOMIC, PAGES, READ, TOUCH, WRITE, touch};
+use crate::gate::{ATOMIC, GATE, READ, TOUCH, WRITE, touch};
 use crate::thread_sanitizer;
 
-/// Functions that are told one address. Eleven instructions if the page is not one that devices can
-/// reach, three while nothing is asked. `$pc`: what puts the address of the access into `rdx`.
+/// Functions that are told one address. Five instructions for an address that does not lie between
+/// the pages that devices can reach, and while nothing is asked; thirteen for one that lies between
+/// two of them. (What lies there is an address that programs have: its word is in the table.) `$pc`: what puts the address of the access into `rdx`.
 macro_rules! accesses {
     ($($name:ident $bytes:literal $how:expr, $pc:literal;)*) => {$(
         /// An access is about to happen.
@@ -18,13 +19,17 @@ macro_rules! accesses {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(_address: *const c_void) {
             naked_asm!(
-                "mov rax, qword ptr [rip + {pages}]",
+                "mov rax, rdi",
+                "sub rax, qword ptr [rip + {gate} + 8]",
+                "cmp rax, qword ptr [rip + {gate} + 16]",
+                "jb 4f",
+                "ret",
+                "4:",
+                "mov rax, qword ptr [rip + {gate}]",
                 "test rax, rax",
                 "je 2f",
                 "mov rcx, rdi",
                 "shr rcx, 17",
-                "cmp rcx, 0x40000000",
-                "jae 2f",
                 "mov ecx, dword ptr [rax + rcx * 4]",
                 "mov edx, edi",
                 "shr edx, 12",
@@ -36,7 +41,7 @@ macro_rules! accesses {
                 $pc,
                 "mov esi, {what}",
                 "jmp qword ptr [rip + {touch}]",
-                pages = sym PAGES,
+                gate = sym GATE,
                 touch = sym TOUCH,
                 what = const ($bytes << 3 | $how) as i32,
             )
@@ -117,14 +122,14 @@ macro_rules! ranges {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(_address: *const c_void, _size: usize) {
             naked_asm!(
-                "cmp qword ptr [rip + {pages}], 0",
+                "cmp qword ptr [rip + {gate}], 0",
                 "jne 3f",
                 "ret",
                 "3:",
                 $pc,
                 "mov ecx, {how}",
                 "jmp {range}",
-                pages = sym PAGES,
+                gate = sym GATE,
                 range = sym range,
                 how = const $how as i32,
             )

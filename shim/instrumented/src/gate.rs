@@ -3,7 +3,7 @@
 //! Owns the places that the shim fills in. Nothing here decides what is worth an op.
 
 use core::ffi::{CStr, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Loads.
 pub const READ: u64 = 0;
@@ -17,12 +17,24 @@ pub const PAGE: u32 = 12;
 /// Addresses of programs end here.
 pub const ADDRESSES: u32 = 47;
 
-/// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
-/// asked. The shim sets it.
-pub static PAGES: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+/// What the shim fills in.
+#[repr(C, align(64))]
+pub struct Gate {
+    /// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
+    /// asked.
+    pub pages: AtomicPtr<AtomicU32>,
+    /// The first of these pages.
+    pub low: AtomicU64,
+    /// Bytes from there to the end of the last one; 0: nothing is asked.
+    pub size: AtomicU64,
+}
+
+/// What is asked now.
+pub static GATE: Gate =
+    Gate { pages: AtomicPtr::new(core::ptr::null_mut()), low: AtomicU64::new(0), size: AtomicU64::new(0) };
 
 /// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid
-/// whenever [`PAGES`] is not null.
+/// whenever the pages of the [`GATE`] are not null.
 pub static TOUCH: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The shim's function that is told of the synchronisation of host threads; null without it.
@@ -46,7 +58,7 @@ pub fn say(line: &str) {
 /// Whether devices can reach a page of these bytes.
 #[inline]
 pub fn is_reachable(start: u64, len: u64) -> bool {
-    let pages = PAGES.load(Ordering::Relaxed);
+    let pages = GATE.pages.load(Ordering::Relaxed);
     let last = start.saturating_add(len.max(1) - 1);
     if pages.is_null() || last >> ADDRESSES != 0 {
         return false;
@@ -68,7 +80,7 @@ pub fn is_reachable(start: u64, len: u64) -> bool {
 #[inline]
 pub fn touch(start: u64, len: u64, how: u64, pc: u64) {
     if len > 0 && is_reachable(start, len) {
-        // SAFETY: PAGES is set, so this is the shim's function.
+        // SAFETY: there are pages, so this is the shim's function.
         let touch: Touch = unsafe { core::mem::transmute(TOUCH.load(Ordering::Relaxed)) };
         touch(start, len << 3 | how, pc);
     }

@@ -3,10 +3,10 @@
 //! `nvcc -Xcompiler`).
 //!
 //! Owns the functions that such code calls before each load and store and instead of each atomic
-//! operation. A function asks one bit whether devices can reach the page of its address, and tells
-//! the shim if so (`shim/src/libraries/instrumented.rs`). Atomic operations are performed here.
-//! Nothing else is kept: races among host threads are not looked for, and there is no shadow
-//! memory. Without the shim in the process the functions only answer.
+//! operation. A function asks one comparison, and then one bit, whether devices can reach its
+//! address, and tells the shim if so (`shim/src/libraries/instrumented.rs`). Atomic operations are
+//! performed here. Nothing else is kept: races among host threads are not looked for, and there is
+//! no shadow memory. Without the shim in the process the functions only answer.
 //!
 //! The interface is the compilers', as their headers and documentation give it
 //! (`sanitizer/tsan_interface.h`, `sanitizer/tsan_interface_atomic.h`); its parts are in
@@ -28,14 +28,14 @@ mod memory_functions;
 mod modules;
 mod thread_sanitizer;
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
-use gate::{ORDER, PAGES, TOUCH, global, say};
+use gate::{GATE, Gate, ORDER, TOUCH, global, say};
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-type Link = unsafe extern "C" fn(u32, *const AtomicPtr<AtomicU32>) -> bool;
+type Link = unsafe extern "C" fn(u32, *const Gate) -> bool;
 
 /// Looks for the shim, and tells it that this library is here. The shim asks for this when it comes
 /// later.
@@ -48,8 +48,8 @@ pub extern "C" fn streamsan_host_announce() {
     TOUCH.store(touch, Ordering::Release);
     // SAFETY: the shim's function of this name has this type in every version.
     let link: Link = unsafe { core::mem::transmute(link) };
-    // SAFETY: PAGES lives as long as the process: the library is never unloaded.
-    if !unsafe { link(VERSION, &raw const PAGES) } {
+    // SAFETY: the gate lives as long as the process: the library is never unloaded.
+    if !unsafe { link(VERSION, &raw const GATE) } {
         return say("streamsan: libstreamsan_host.so does not fit libstreamsan.so (another version, or no room): \
              the host's own accesses are not watched\n");
     }

@@ -8,7 +8,7 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::gate::{PAGES, READ, WRITE, touch};
+use crate::gate::{GATE, READ, WRITE, touch};
 use crate::modules;
 
 /// Defines a wrapper: the real function, how it is found, what to do until then, and what is
@@ -26,7 +26,7 @@ macro_rules! wrappers {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name() {
                 naked_asm!(
-                    "cmp qword ptr [rip + {pages}], 0",
+                    "cmp qword ptr [rip + {gate}], 0",
                     "jne 3f",
                     "jmp qword ptr [rip + {real}]",
                     "3:",
@@ -46,7 +46,7 @@ macro_rules! wrappers {
                     "pop rdi", ".cfi_adjust_cfa_offset -8",
                     "jmp qword ptr [rip + {real}]",
                     ".cfi_endproc",
-                    pages = sym PAGES,
+                    gate = sym GATE,
                     real = sym $real,
                     told = sym $told,
                 )

@@ -14,8 +14,9 @@ use trace::{HostFuncId, Op, Region};
 
 use super::holds::{self, PAGE};
 use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
-use super::single_step;
+use super::{in_place, single_step};
 use crate::real::{driver_mapping, elf};
+use crate::runtime::lock::tid;
 use crate::runtime::{guard, lifecycle, thread_state};
 use crate::stack::frames::{self, Depth, Frames};
 use crate::stack::native::is_readable_range;
@@ -283,11 +284,12 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
 
 /// A call hands these bytes to the kernel.
 pub fn given(start: u64, end: u64, writes: bool) {
-    if !holds::holds(start, end, writes) {
+    if !in_place::may_hold(start, end) {
         return;
     }
-    holds::give(start, end, guard::thread_number());
-    if !lifecycle::is_forked() && !guard::is_inside() && !thread_state::inside_transport() {
+    let held = holds::holds(start, end, writes);
+    holds::give(start, end, tid());
+    if held && !lifecycle::is_forked() && !guard::is_inside() && !thread_state::inside_transport() {
         let (thread, func) = (guard::thread_number(), thread_state::with(|thread| thread.host_function.get()));
         let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start };
         note(place, start, false);

@@ -2,13 +2,15 @@
 //!
 //! Owns the table of held ranges and of the pages in them that are open for now. Lives in static
 //! memory without allocation, because a signal handler uses it. Only for memory that devices reach
-//! through another mapping than the program's (the simulated GPU): there `mprotect` does not stop
-//! them. Does not know why a range is held ([`super::in_place`]) nor what a touch was
-//! ([`super::held_touches`]).
+//! whatever rights the program has to it (`crate::real::reach`). Does not know why a range is held
+//! ([`super::in_place`]) nor what a touch was ([`super::held_touches`]).
 //!
 //! A page is open while one instruction of a thread touches it ([`super::single_step`]); until the
 //! next call where that cannot be or has been done often enough; and until the next call of the
 //! same thread when that has given its address to the kernel, which would answer `EFAULT`.
+//!
+//! A page with rights of its own may remain a mapping of its own, and a process may have 65,530.
+//! Where that is so ([`be_sparing`]) all holds end for good after some thousand pages.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,6 +28,12 @@ const STEPS: u32 = 64;
 const FEW_STEPS: u32 = 2;
 /// Steps of a run before it has to be sparing (at some 10 to 20 microseconds each).
 const MANY: u64 = 1 << 15;
+/// Calls into the kernel whose buffers are known at a time.
+const GIVEN: usize = 64;
+/// Pages that may become mappings of their own.
+const PIECES: u32 = 1 << 13;
+/// A page is known by this many bits.
+const SEEN: usize = 1 << 16;
 
 /// What the CPU may not do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,8 +78,6 @@ enum Why {
     Stepped(u32),
     /// Until the next call.
     Call,
-    /// The kernel may have its address, from this thread.
-    Given(u32),
 }
 
 #[derive(Clone, Copy)]
@@ -80,8 +86,23 @@ struct OpenPage {
     why: Why,
 }
 
+/// Pages whose address the kernel may have, from the thread of this number in the system: until its
+/// next call.
+#[derive(Clone, Copy)]
+struct Given {
+    /// 0 with `end`: none.
+    start: u64,
+    end: u64,
+    thread: i32,
+}
+
 struct Pages {
     holds: [Hold; HOLDS],
+    given: [Given; GIVEN],
+    next_given: usize,
+    /// Which pages were opened by themselves, by a part of their numbers.
+    seen: [u64; SEEN / 64],
+    pieces: u32,
     next: usize,
     open: [OpenPage; OPEN],
     /// Page, the work that was newest, touches since.
@@ -100,6 +121,10 @@ unsafe impl Sync for Table {}
 static TABLE: Table = Table {
     pages: UnsafeCell::new(Pages {
         holds: [Hold { id: 0, live: false, start: 0, end: 0, level: Level::Free }; HOLDS],
+        given: [Given { start: 0, end: 0, thread: 0 }; GIVEN],
+        next_given: 0,
+        seen: [0; SEEN / 64],
+        pieces: 0,
         next: 0,
         open: [OpenPage { at: 0, why: Why::No }; OPEN],
         counters: [(0, 0, 0); COUNTERS],
@@ -112,6 +137,9 @@ static TABLE: Table = Table {
 #[unsafe(link_section = "streamsan_state")]
 pub static OPEN_PAGES: AtomicU32 = AtomicU32::new(0);
 static STEPPED: AtomicU64 = AtomicU64::new(0);
+static SPARING: AtomicBool = AtomicBool::new(false);
+/// Nothing is held any more; holds that were asked for since, and one.
+static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// The table, for `run`. Signals of this thread wait meanwhile: one whose handler touches a held
 /// page would wait for itself.
@@ -128,10 +156,21 @@ fn with_pages<T>(run: impl FnOnce(&mut Pages) -> T) -> T {
     result
 }
 
-fn protect(start: u64, end: u64, level: Level) {
+fn protect(start: u64, end: u64, level: Level) -> bool {
+    let len = (end - start) as usize;
     // SAFETY: memory that the driver allocated or the program registered, mapped until a call that
     // we see takes it away; a range that is gone is refused.
-    unsafe { libc::syscall(libc::SYS_mprotect, start as *mut libc::c_void, (end - start) as usize, level.rights()) };
+    unsafe { libc::syscall(libc::SYS_mprotect, start as *mut libc::c_void, len, level.rights()) == 0 }
+}
+
+/// Pages may remain mappings of their own from now on.
+pub fn be_sparing() {
+    SPARING.store(true, Ordering::Relaxed);
+}
+
+/// How many pieces of work were not watched because nothing is held any more.
+pub fn ended() -> u64 {
+    ENDED.load(Ordering::Relaxed)
 }
 
 impl Pages {
@@ -144,25 +183,63 @@ impl Pages {
         self.open.iter_mut().find(|open| open.at == page && open.why != Why::No)
     }
 
-    /// Gives all pages of a range the protection that the holds ask for.
-    fn apply(&self, start: u64, end: u64) {
-        let mut at = start;
+    /// Gives all pages of a range the protection that the holds ask for. False: somewhere that
+    /// cannot be.
+    fn apply(&self, start: u64, end: u64) -> bool {
+        let (mut at, mut done) = (start, true);
         while at < end {
-            let open = self.open.iter().any(|open| open.at == at && open.why != Why::No);
+            let open = self.open.iter().any(|open| open.at == at && open.why != Why::No)
+                || self.given.iter().any(|given| given.start <= at && at < given.end);
             let bounds = self.holds.iter().filter(|h| h.live).flat_map(|h| [h.start, h.end]);
             let pages = self.open.iter().filter(|open| open.why != Why::No).flat_map(|open| [open.at, open.at + PAGE]);
-            let next = bounds.chain(pages).filter(|bound| *bound > at).min().unwrap_or(end).min(end);
-            protect(at, next, if open { Level::Free } else { self.level(at) });
+            let given = self.given.iter().flat_map(|given| [given.start, given.end]);
+            let next = bounds.chain(pages).chain(given).filter(|bound| *bound > at).min().unwrap_or(end).min(end);
+            done &= protect(at, next, if open { Level::Free } else { self.level(at) });
             at = next;
+        }
+        done
+    }
+
+    /// As [`Pages::apply`], where anything is held.
+    fn apply_held(&mut self, start: u64, end: u64) {
+        for index in 0..HOLDS {
+            let hold = self.holds[index];
+            let (from, to) = (start.max(hold.start), end.min(hold.end));
+            if hold.live && from < to && !self.apply(from, to) {
+                return self.end();
+            }
+        }
+    }
+
+    /// Counts a page that is opened by itself. False: there have been too many.
+    fn may_become_piece(&mut self, page: u64) -> bool {
+        let bit = (page / PAGE) as usize % SEEN;
+        let (word, mask) = (&mut self.seen[bit / 64], 1 << (bit % 64));
+        if *word & mask == 0 {
+            *word |= mask;
+            self.pieces += 1;
+        }
+        self.pieces <= PIECES || !SPARING.load(Ordering::Relaxed)
+    }
+
+    /// Gives everything back, for good. Whole ranges are always accepted: they join what was taken
+    /// apart.
+    fn end(&mut self) {
+        ENDED.fetch_add(1, Ordering::Relaxed);
+        for hold in self.holds.iter_mut().filter(|h| h.live) {
+            hold.live = false;
+            PROTECTED.fetch_sub(1, Ordering::AcqRel);
+            protect(hold.start, hold.end, Level::Free);
         }
     }
 
     fn open(&mut self, page: u64, why: Why) {
-        protect(page, page + PAGE, Level::Free);
+        if !self.may_become_piece(page) || !protect(page, page + PAGE, Level::Free) {
+            return self.end();
+        }
         let stays = !matches!(why, Why::Stepped(_));
         if let Some(known) = self.opened(page) {
-            // What a thread waits in the kernel for stays open longest.
-            if stays && !matches!(known.why, Why::Given(_)) {
+            if stays {
                 let counted = known.why == Why::Call;
                 known.why = why;
                 OPEN_PAGES.fetch_add(u32::from(!counted), Ordering::AcqRel);
@@ -174,6 +251,11 @@ impl Pages {
             *free = OpenPage { at: page, why };
             OPEN_PAGES.fetch_add(u32::from(stays), Ordering::AcqRel);
         }
+    }
+
+    fn take_back(&mut self, slot: usize) {
+        OPEN_PAGES.fetch_sub(u32::from(self.given[slot].end != 0), Ordering::AcqRel);
+        self.given[slot] = Given { start: 0, end: 0, thread: 0 };
     }
 
     /// Counts a touch of a page since the newest work began.
@@ -194,6 +276,10 @@ pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
         return false;
     }
     with_pages(|pages| {
+        if ENDED.load(Ordering::Relaxed) > 0 {
+            ENDED.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
         let first = pages.next;
         let Some(slot) = (0..HOLDS).map(|i| (first + i) % HOLDS).find(|slot| !pages.holds[*slot].live) else {
             return false;
@@ -202,8 +288,14 @@ pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
         pages.generation = pages.generation.wrapping_add(1);
         pages.holds[slot] = Hold { id, live: true, start, end, level };
         PROTECTED.fetch_add(1, Ordering::AcqRel);
+        if pages.apply(start, end) {
+            return true;
+        }
+        // Memory whose pages are no pages of this size, or that is gone.
+        pages.holds[slot].live = false;
+        PROTECTED.fetch_sub(1, Ordering::AcqRel);
         pages.apply(start, end);
-        true
+        false
     })
 }
 
@@ -233,17 +325,24 @@ pub fn forget(start: u64, end: u64) {
     });
 }
 
-/// Closes the pages that were open until the next call, and those that this thread has given to
-/// the kernel: it is back.
+/// Closes the pages that were open until the next call, and those that the thread of this number
+/// in the system has given to the kernel: it is back.
 #[cold]
-pub fn close(thread: u32) {
+pub fn close(thread: i32) {
     with_pages(|pages| {
         for index in 0..OPEN {
             let page = pages.open[index];
-            if page.why == Why::Call || page.why == Why::Given(thread) {
+            if page.why == Why::Call {
                 pages.open[index].why = Why::No;
                 OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
                 pages.apply(page.at, page.at + PAGE);
+            }
+        }
+        for index in 0..GIVEN {
+            let given = pages.given[index];
+            if given.end != 0 && given.thread == thread {
+                pages.take_back(index);
+                pages.apply_held(given.start, given.end);
             }
         }
     });
@@ -283,7 +382,9 @@ pub fn open(address: u64, step: bool) -> bool {
                 return pages.opened(page).is_some();
             }
         }
-        protect(page, page + PAGE, Level::Free);
+        if !protect(page, page + PAGE, Level::Free) {
+            pages.end();
+        }
         true
     })
 }
@@ -294,21 +395,25 @@ pub fn stepped(page: u64) {
         let Some(open) = pages.opened(page) else { return };
         let Why::Stepped(threads) = open.why else { return };
         open.why = if threads > 1 { Why::Stepped(threads - 1) } else { Why::No };
-        if threads == 1 {
-            pages.apply(page, page + PAGE);
+        if threads == 1 && !pages.apply(page, page + PAGE) {
+            pages.end();
         }
     });
 }
 
-/// Opens the pages of these bytes: the kernel gets their address from this thread.
-pub fn give(start: u64, end: u64, thread: u32) {
+/// Opens the pages of these bytes, and keeps them open when work that comes holds them: the kernel
+/// gets their address from the thread of this number in the system.
+pub fn give(start: u64, end: u64, thread: i32) {
+    let (start, end) = (start & !(PAGE - 1), end.saturating_add(PAGE - 1) & !(PAGE - 1));
     with_pages(|pages| {
-        let mut page = start & !(PAGE - 1);
-        while page < end {
-            if pages.level(page) != Level::Free {
-                pages.open(page, Why::Given(thread));
-            }
-            page += PAGE;
-        }
+        // What has no room is forgotten: the longest ago.
+        let same = |given: &Given| (given.start, given.end, given.thread) == (start, end, thread);
+        let free = || pages.given.iter().position(|given| given.end == 0);
+        let slot = pages.given.iter().position(same).or_else(free).unwrap_or(pages.next_given % GIVEN);
+        pages.next_given = slot + 1;
+        pages.take_back(slot);
+        pages.given[slot] = Given { start, end, thread };
+        OPEN_PAGES.fetch_add(1, Ordering::AcqRel);
+        pages.apply_held(start, end);
     });
 }

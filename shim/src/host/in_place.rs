@@ -6,7 +6,7 @@
 //! of its parameters points into, and managed variables. The analyzer, which knows what kernels
 //! touch, decides what a touch of the CPU means.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use order::Engine;
 use trace::{Epoch, Region};
@@ -16,6 +16,15 @@ use super::holds::{self, Level, PAGE};
 /// Whether there is any such memory.
 #[unsafe(link_section = "streamsan_state")]
 static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Where all such memory lies.
+static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
+static HIGHEST: AtomicU64 = AtomicU64::new(0);
+
+/// Whether any of these bytes may lie in such memory.
+pub fn may_hold(start: u64, end: u64) -> bool {
+    start < HIGHEST.load(Ordering::Relaxed) && end > LOWEST.load(Ordering::Relaxed)
+}
 
 /// Whether there is memory whose use is worth noting.
 #[inline]
@@ -33,8 +42,10 @@ struct Memory {
 /// What such memory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InPlaceKind {
-    /// Allocated by the driver.
-    Allocated,
+    /// Allocated by the driver, managed.
+    Managed,
+    /// Allocated by the driver, pinned.
+    Pinned,
     /// The program's own pages: the first and the last one hold other things too.
     Registered,
     /// A managed variable, which kernels name without a parameter.
@@ -68,7 +79,13 @@ impl InPlace {
         self.leave(start, end);
         let at = self.memory.partition_point(|m| m.start < start);
         self.memory.insert(at, Memory { start, end, kind });
-        ANY.store(true, Ordering::Relaxed);
+        self.note_bounds();
+    }
+
+    fn note_bounds(&self) {
+        LOWEST.store(self.memory.first().map_or(u64::MAX, |m| m.start), Ordering::Relaxed);
+        HIGHEST.store(self.memory.last().map_or(0, |m| m.end), Ordering::Relaxed);
+        ANY.store(!self.memory.is_empty(), Ordering::Relaxed);
     }
 
     /// Memory between these addresses goes.
@@ -84,7 +101,12 @@ impl InPlace {
             });
             holds::forget(memory.start & !(PAGE - 1), memory.end.next_multiple_of(PAGE));
         }
-        ANY.store(!self.memory.is_empty(), Ordering::Relaxed);
+        self.note_bounds();
+    }
+
+    /// Whether this address lies in such memory.
+    pub fn knows(&self, address: u64) -> bool {
+        self.around(address).is_some()
     }
 
     fn around(&self, address: u64) -> Option<Memory> {

@@ -2,15 +2,15 @@
 //! CPU has no access.
 //!
 //! Owns the wrappers of these functions. Each makes the buffer's pages accessible first, when any
-//! page is protected at all, and jumps to the real function: nothing of ours is on the stack when
-//! the call blocks or its thread is cancelled. Does not cover what bypasses the C library
-//! (`io_uring`, raw system calls).
+//! page is protected or may be before the call is over, and jumps to the real function: nothing of
+//! ours is on the stack when the call blocks or its thread is cancelled. Does not cover what
+//! bypasses the C library (`io_uring`, raw system calls).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::held_touches;
 use super::page_protection::{self, PROTECTED};
+use super::{held_touches, in_place};
 use crate::real::elf;
 
 /// Which arguments of a call name its bytes.
@@ -108,7 +108,7 @@ fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [
         unsafe { *libc::__errno_location() = libc::ENOSYS };
         -1
     }
-    if PROTECTED.load(Ordering::Acquire) != 0 {
+    if PROTECTED.load(Ordering::Acquire) != 0 || in_place::exists() {
         make_accessible(kind, writes, args);
     }
     match known.load(Ordering::Relaxed) {

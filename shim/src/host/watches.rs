@@ -331,7 +331,8 @@ impl Watches {
 
     /// Takes the CPU's access to the bytes of a watch away, where that can be.
     pub fn protect(&mut self, id: u32) {
-        if let Some(w) = self.list.iter().find(|w| w.id == id && w.ordinary) {
+        let mine = |w: &&Watch| w.id == id && w.ordinary && !self.in_place.knows(w.region.start);
+        if let Some(w) = self.list.iter().find(mine) {
             page_protection::protect(w.id, &w.region, w.writes);
         }
     }

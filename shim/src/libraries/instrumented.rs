@@ -5,17 +5,15 @@
 //! [`crate::host::touches::pages`], and only while its gate is open. What is worth an op is decided
 //! in [`crate::host::touches`].
 
-use std::sync::atomic::{AtomicPtr, AtomicU32};
-
-use crate::host::touches;
 use crate::host::touches::runs::{self, Touched};
+use crate::host::touches::{self, Gate};
 use crate::libraries::host_threads::streamsan_host_edge;
 use crate::log::call_names::HOST_ACCESS;
 use crate::observe::{Phase, observe};
 use crate::runtime::lifecycle;
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The library announces itself, with the place where it looks for the pages. Answers whether both
 /// speak the same version.
@@ -23,7 +21,7 @@ const VERSION: u32 = 1;
 /// # Safety
 /// `gate` is valid for the life of the process.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn streamsan_host_link(version: u32, gate: *mut AtomicPtr<AtomicU32>) -> bool {
+pub unsafe extern "C" fn streamsan_host_link(version: u32, gate: *mut Gate) -> bool {
     // SAFETY: as the caller promises.
     version == VERSION && unsafe { touches::link(gate) }
 }
@@ -32,6 +30,14 @@ pub unsafe extern "C" fn streamsan_host_link(version: u32, gate: *mut AtomicPtr<
 /// bytes and how, see [`Touched::what`].
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_touch(address: u64, what: u64, pc: u64) {
+    if !runs::goes_straight_on(address, what, pc) {
+        look_further(address, what, pc);
+    }
+}
+
+/// The same arguments in the same registers: the caller jumps here, and needs no frame.
+#[inline(never)]
+extern "C" fn look_further(address: u64, what: u64, pc: u64) {
     let touched = Touched { address, what, pc };
     if !runs::goes_on(&touched) {
         begin(&touched);

@@ -15,9 +15,10 @@ use crate::handles::tables::Handles;
 use crate::host::read_budget::ReadBudget;
 use crate::host::touches::{self, runs};
 use crate::host::watches::Watches;
-use crate::host::{held_touches, page_protection};
+use crate::host::{held_touches, holds, page_protection};
 use crate::real::driver::real;
 use crate::real::driver_mapping::OTHER_DRIVERS;
+use crate::real::reach;
 use crate::runtime::attach::Attached;
 use crate::runtime::lock::{Held, Lock, tid};
 use crate::runtime::options::Options;
@@ -134,10 +135,12 @@ impl Core {
         let counts = [
             (untold, "touches of the host while a graph with host functions may have run"),
             (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
+            (holds::ended(), "touches of host memory that kernels use in place, after too many pages"),
             (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
             (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),
         ];
-        for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        for (count, text) in counts.chain(reach::stepped_aside()) {
             if let Some(mut shared) = self.lock() {
                 let op = Op::Note { kind: NoteKind::Unobserved, text: text.into(), count };
                 shared.define(&op);

@@ -20,6 +20,7 @@ use crate::log::core::Core;
 use crate::log::shared::Shared;
 use crate::log::{call_counts, start};
 use crate::runtime::guard::EntryGuard;
+use crate::runtime::lock::tid;
 use crate::runtime::{lifecycle, thread_state};
 use crate::stack::frames::{self, Depth, Frames};
 
@@ -84,7 +85,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             core.log_touches();
         }
         if holds::OPEN_PAGES.load(Ordering::Relaxed) != 0 {
-            holds::close(inside.thread());
+            holds::close(tid());
         }
         op(&mut cx);
         cx.token

@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::*;
-use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
+use trace::{Epoch, GraphExecId, HostFuncId, MemoryKind, Op, Region, StreamId};
 
 use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
 use crate::host::in_place::InPlaceKind;
 use crate::host::page_protection::is_ordinary;
 use crate::host::watches::{WatchCheck, Watches};
-use crate::host::{held_touches, in_place, pinned_bounds, sigsegv, single_step, touches};
+use crate::host::{held_touches, holds, in_place, pinned_bounds, sigsegv, single_step, touches};
 use crate::log::core::Core;
-use crate::real::driver::{self, real};
+use crate::real::driver::real;
+use crate::real::reach;
 use crate::runtime::thread_state;
 use crate::stack::native::is_readable_range;
 
@@ -67,6 +68,10 @@ impl Cx<'_> {
             return;
         }
         let Some(core) = self.core().filter(|core| may_protect(core)) else { return };
+        // All work in such memory is watched together.
+        if core.lock().is_none_or(|shared| shared.watches.in_place.knows(region.start)) {
+            return;
+        }
         let Some(look) = self.begin_watch(core, epoch, stream, node, region, true) else { return };
         if let Some(mut shared) = core.lock() {
             shared.watches.supersede(look.id);
@@ -151,10 +156,18 @@ impl Cx<'_> {
 
     /// Memory of the host that devices can use in place has come: whether it is watched is logged.
     pub fn host_memory_comes(&mut self, ptr: u64, size: u64, kind: InPlaceKind) {
-        let Some(core) = self.core().filter(|core| core.options.host_accesses) else { return };
+        let Some(core) = self.core().filter(|core| watches_in_place(core)) else { return };
         let end = ptr.saturating_add(size);
-        if size == 0 || !driver::has_own_view(ptr, size) || !is_ordinary(ptr, end) || !sigsegv::install() {
+        let memory = match kind {
+            InPlaceKind::Pinned => MemoryKind::PinnedHost,
+            InPlaceKind::Managed | InPlaceKind::Variable => MemoryKind::Managed,
+            InPlaceKind::Registered => MemoryKind::RegisteredHost,
+        };
+        if size == 0 || !reach::bears_protection(ptr, size, memory) || !is_ordinary(ptr, end) || !sigsegv::install() {
             return;
+        }
+        if !reach::bears_many_pieces() {
+            holds::be_sparing();
         }
         single_step::prepare();
         held_touches::prepare();
@@ -166,7 +179,7 @@ impl Cx<'_> {
 
     /// A variable of a module was found: if it is managed, the host uses it in place.
     pub fn variable_found(&mut self, ptr: u64, size: u64) {
-        if !self.core().is_some_and(|core| core.options.host_accesses) || !driver::has_own_views() {
+        if !self.core().is_some_and(watches_in_place) {
             return;
         }
         let mut managed = 0_u8;
@@ -252,11 +265,15 @@ impl Cx<'_> {
     }
 }
 
+/// Whether memory that devices use in place is to be watched.
+fn watches_in_place(core: &'static Core) -> bool {
+    core.options.host_accesses && core.options.host_in_place
+}
+
 /// Whether pages may be protected: asked for, possible, and without effect on the device.
 fn may_protect(core: &Core) -> bool {
     static SHARED: AtomicU64 = AtomicU64::new(0);
-    // Where devices have a mapping of their own, all of their work is watched in another way.
-    if !core.options.host_accesses || driver::has_own_views() {
+    if !core.options.host_accesses {
         return false;
     }
     // Where devices go through the CPU's page tables they would lose access too.

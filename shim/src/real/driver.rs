@@ -152,33 +152,11 @@ pub fn resolve_all() {
         }
     }
     // SAFETY: handle was just opened.
-    OWN_VIEW.store(unsafe { dlsym(handle, c"streamsan_sim_has_own_view") }, Ordering::Relaxed);
+    super::reach::note(unsafe { dlsym(handle, c"streamsan_sim_has_own_view") });
     if let Some(address) = SLOTS.iter().map(|slot| slot.load(Ordering::Relaxed)).find(|address| !address.is_null()) {
         driver_mapping::note(elf::object_of(address as usize));
     }
     STATE.store(1, Ordering::Release);
-}
-
-/// The simulated GPU's answer to whether it reaches memory by a mapping of its own; null: this is
-/// another driver.
-static OWN_VIEW: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Whether this driver says of memory how devices reach it.
-pub fn has_own_views() -> bool {
-    !OWN_VIEW.load(Ordering::Relaxed).is_null()
-}
-
-/// Whether devices reach these bytes by another mapping than the program does, so that `mprotect`
-/// does not stop them.
-pub fn has_own_view(start: u64, size: u64) -> bool {
-    let address = OWN_VIEW.load(Ordering::Relaxed);
-    if address.is_null() {
-        return false;
-    }
-    // SAFETY: the simulated GPU's function of this signature.
-    let call: unsafe extern "C" fn(u64, u64) -> i32 = unsafe { transmute(address) };
-    // SAFETY: it takes any numbers.
-    unsafe { call(start, size) != 0 }
 }
 
 /// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the

@@ -5,9 +5,10 @@
 //!
 //! [`elf`] finds the C library's `dlsym` behind ours. With it [`driver`] finds the driver's
 //! functions and [`library`] those of other libraries; [`driver_mapping`] keeps where the driver is
-//! mapped.
+//! mapped. [`reach`] knows whether its devices bear that pages are protected.
 
 pub mod driver;
 pub mod driver_mapping;
 pub mod elf;
 pub mod library;
+pub mod reach;

@@ -18,6 +18,8 @@ pub struct Options {
     /// `host-accesses`: keep the CPU off the pages that pending copies use, to see it touch them
     /// (off).
     pub host_accesses: bool,
+    /// `host-in-place`: with `host-accesses`, also those to memory that kernels use in place (yes).
+    pub host_in_place: bool,
     /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in
     /// KiB (64).
     pub host_sample: u64,
@@ -48,6 +50,7 @@ impl Options {
             stacks: true,
             host_writes: true,
             host_accesses: false,
+            host_in_place: true,
             host_sample: 64 << 10,
             ring_mib: 32,
             analyzer: None,
@@ -60,6 +63,7 @@ impl Options {
             match (id, value) {
                 (Id::Stacks, Value::Flag(on)) => options.stacks = on,
                 (Id::HostAccesses, Value::Flag(on)) => options.host_accesses = on,
+                (Id::HostInPlace, Value::Flag(on)) => options.host_in_place = on,
                 (Id::HostWrites, Value::Flag(on)) => options.host_writes = on,
                 (Id::HostSample, Value::Number(kib)) => options.host_sample = kib.max(1) << 10,
                 (Id::RingMib, Value::Number(mib)) => options.ring_mib = mib as usize,

@@ -2,12 +2,13 @@
 //! use in place, in a program that nobody rebuilt.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 use tests::{build, product, run};
 
 /// Racy as they are, silent with `fixed`.
-const PAIRS: [&str; 25] = [
+const PAIRS: [&str; 26] = [
     "host_reads",
     "host_writes",
     "host_writes_input",
@@ -21,6 +22,7 @@ const PAIRS: [&str; 25] = [
     "fill",
     "copy_out",
     "copy_in",
+    "pinned_copy",
     "in_graph",
     "wrong_stream",
     "early_event",
@@ -36,7 +38,7 @@ const PAIRS: [&str; 25] = [
 ];
 
 /// Silent however they are run.
-const SILENT: [&str; 9] = [
+const SILENT: [&str; 11] = [
     "two_readers",
     "other_half",
     "another_allocation",
@@ -46,6 +48,8 @@ const SILENT: [&str; 9] = [
     "polled",
     "freed_and_made_anew",
     "forked",
+    "blocked_read",
+    "many_pages",
 ];
 
 fn program(source: &str) -> Option<PathBuf> {
@@ -56,13 +60,24 @@ fn program(source: &str) -> Option<PathBuf> {
     Some(build::cuda_program(&file, "shared", &[]).unwrap_or_else(|e| panic!("{e}")))
 }
 
+/// What a real driver is asked is asked of the simulated one.
+const AS_REAL: &str = "STREAMSAN_TEST_REAL_DRIVER";
+
 fn case(program: &PathBuf, options: &[&str], words: &[&str]) -> run::Ended {
     let mut command = run::streamsan(["run", "--sim"]);
+    end(&mut command, program, options, words)
+}
+
+fn end(command: &mut Command, program: &PathBuf, options: &[&str], words: &[&str]) -> run::Ended {
     run::end(command.args(options).arg("--").arg(program).args(words).env_remove("LD_LIBRARY_PATH"))
 }
 
 fn judge(program: &PathBuf, words: &[&str], racy: bool) -> Option<String> {
-    let ended = case(program, &["--host-accesses"], words);
+    judge_under(run::streamsan(["run", "--sim"]), program, words, racy)
+}
+
+fn judge_under(mut command: Command, program: &PathBuf, words: &[&str], racy: bool) -> Option<String> {
+    let ended = end(&mut command, program, &["--host-accesses"], words);
     let expected = if racy { 66 } else { 0 };
     let right = ended.code() == Some(expected) && ended.out == "done\n";
     let host = !racy || ended.err.contains(": the host ") && ended.err.contains("in_place.cu:");
@@ -82,6 +97,43 @@ fn what_is_ordered_or_beside_it_is_not() {
     let mut wrong: Vec<_> = PAIRS.iter().filter_map(|name| judge(&program, &[name, "fixed"], false)).collect();
     wrong.extend(SILENT.iter().filter_map(|name| judge(&program, &[name], false)));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The way of a real driver: what its attributes say, and few mappings.
+#[test]
+fn a_real_drivers_answers_lead_to_the_same() {
+    let Some(program) = program("in_place.cu") else { return };
+    let real = |words: &[&str], racy| {
+        let mut command = run::streamsan(["run", "--sim"]);
+        command.env(AS_REAL, "1");
+        judge_under(command, &program, words, racy)
+    };
+    let mut wrong: Vec<_> = PAIRS.iter().filter_map(|name| real(&[name], true)).collect();
+    wrong.extend(PAIRS.iter().filter_map(|name| real(&[name, "fixed"], false)));
+    wrong.extend(SILENT.iter().filter_map(|name| real(&[name], false)));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Each page would become a mapping of its own: before there are too many, all is given back.
+#[test]
+fn too_many_pages_end_the_watch_of_a_real_driver() {
+    let Some(program) = program("in_place.cu") else { return };
+    let note = "after too many pages";
+    let ended = case(&program, &["--host-accesses"], &["many_pages"]);
+    assert!(ended.code() == Some(0) && !ended.err.contains(note), "{}", ended.err);
+    let mut command = run::streamsan(["run", "--sim"]);
+    let ended = end(command.env(AS_REAL, "1"), &program, &["--host-accesses"], &["many_pages"]);
+    assert!(ended.code() == Some(0) && ended.out == "done\n" && ended.err.contains(note), "{}", ended.err);
+}
+
+/// Copies alone are watched when the memory that kernels use in place is left out.
+#[test]
+fn memory_in_place_can_be_left_out() {
+    let Some(program) = program("in_place.cu") else { return };
+    for (name, copies) in [("host_reads", false), ("mapped", false), ("pinned_copy", true)] {
+        let ended = case(&program, &["--host-accesses", "--no-host-in-place"], &[name]);
+        assert_eq!(ended.code(), Some(if copies { 66 } else { 0 }), "{name}: {}", ended.err);
+    }
 }
 
 /// What rings a bell in memory is a protocol that only the programmer knows.
@@ -106,12 +158,7 @@ fn what_nothing_watches_is_said() {
         let path = json.to_string_lossy().into_owned();
         let ended = case(&program, &[options, &["--json", &path]].concat(), &[name, "fixed"]);
         assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
-        assert_eq!(
-            ended.err.contains("--sim --host-accesses sees them"),
-            managed + pinned > 0,
-            "{name}: {}",
-            ended.err
-        );
+        assert_eq!(ended.err.contains("(--host-accesses sees them)"), managed + pinned > 0, "{name}: {}", ended.err);
         let text = std::fs::read_to_string(&json).expect("a report");
         let report: Value = serde_json::from_str(&text).expect("JSON");
         let unwatched = &report["coverage"]["host_unwatched"];

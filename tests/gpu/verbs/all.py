@@ -40,6 +40,7 @@ PARTS = [
     Part("check", ["check"], 450, sim=True),
     Part("samples", ["check", "--samples"], 150, sim=True),
     Part("order", ["order"], 150),
+    Part("in_place", ["in_place"], 150, sim=True),
     Part("transparency", ["transparency"], 300, sim=True),
     Part("semantics", ["semantics"], 100),
     Part("torch", ["torch"], 300),

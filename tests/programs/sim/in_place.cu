@@ -2,6 +2,7 @@
 // first.
 //
 //   in_place CASE [fixed]     one of the cases at the end of this file; fixed: the host waits, or touches what the work does not
+//   in_place --list           their names, and whether they are racy as they are
 //
 // Bytes that host and device both use hold ones from the beginning, and everybody writes ones, so that the output is always the same.
 #include <atomic>
@@ -128,6 +129,17 @@ static void copy_in() {
     CHECK(cudaMemset(device, 1, n * sizeof(int)));
     CHECK(cudaDeviceSynchronize());
     p = managed();
+    CHECK(cudaMemcpyAsync(p, device, half * sizeof(int), cudaMemcpyDefault, s));
+    wait();
+    read_some(p, 0, 1);
+}
+static void pinned_copy() {
+    int *device;
+    CHECK(cudaMalloc(&device, n * sizeof(int)));
+    CHECK(cudaMemset(device, 1, n * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMallocHost(&p, n * sizeof(int)));
+    for (int i = 0; i < n; ++i) p[i] = 1;
     CHECK(cudaMemcpyAsync(p, device, half * sizeof(int), cudaMemcpyDefault, s));
     wait();
     read_some(p, 0, 1);
@@ -259,22 +271,57 @@ static void forked() {
         _exit(0);
     }
 }
+// A thread waits in the kernel for bytes beside those of the launch since before the launch.
+static void blocked_read() {
+    int ends[2];
+    p = managed();
+    if (pipe(ends)) exit(1);
+    static int got;
+    std::thread reader([&] { got = (int)read(ends[0], p + half, 512); });
+    usleep(20000);
+    launch(p);
+    usleep(1000);
+    static char bytes[512];
+    for (int i = 0; i < 128; ++i) ((int *)bytes)[i] = 1;
+    if (write(ends[1], bytes, sizeof bytes) != sizeof bytes) printf("write failed\n");
+    reader.join();
+    if (got != 512) printf("read failed\n");
+}
+// More pages than a process may have mappings, were each one its own.
+static void many_pages() {
+    size_t count = (size_t)48 << 20;
+    char *memory;
+    CHECK(cudaMallocManaged(&memory, count));
+    launch((int *)memory);
+    for (size_t at = count - 1; at > half * sizeof(int); at -= 4096) {
+        ((volatile char *)memory)[at] = 1;
+        if (((volatile char *)memory)[at] != 1) printf("lost\n");
+    }
+}
 
 static const struct { const char *name; void (*run)(); } cases[] = {
     {"host_reads", host_reads}, {"host_writes", host_writes}, {"host_writes_input", host_writes_input},
     {"last_element", last_element}, {"middle", middle}, {"in_struct", in_struct}, {"managed_variable", managed_variable},
-    {"mapped", mapped}, {"pinned", pinned}, {"registered", registered}, {"fill", fill}, {"copy_out", copy_out}, {"copy_in", copy_in},
+    {"mapped", mapped}, {"pinned", pinned}, {"registered", registered}, {"fill", fill}, {"copy_out", copy_out}, {"copy_in", copy_in}, {"pinned_copy", pinned_copy},
     {"in_graph", in_graph}, {"wrong_stream", wrong_stream}, {"early_event", early_event}, {"host_function", host_function},
     {"library_copy", library_copy}, {"library_set", library_set}, {"system_call", system_call}, {"another_thread", another_thread},
     {"beside_first", beside_first}, {"odd_members", odd_members}, {"second_round", second_round}, {"atomic_counter", atomic_counter},
     {"two_readers", two_readers}, {"other_half", other_half}, {"another_allocation", another_allocation}, {"prefetched", prefetched},
     {"attached", attached}, {"doorbell", doorbell}, {"polled", polled}, {"freed_and_made_anew", freed_and_made_anew},
-    {"forked", forked},
+    {"forked", forked}, {"blocked_read", blocked_read}, {"many_pages", many_pages},
 };
 
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     fixed = argc > 2;
+    if (!strcmp(argv[1], "--list")) {
+        bool racy = true;
+        for (auto &c : cases) {
+            if (c.run == two_readers) racy = false;
+            printf("%s %s\n", c.name, racy ? "race" : "clean");
+        }
+        return 0;
+    }
     CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
     for (auto &c : cases)

@@ -40,6 +40,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::Soname => flag(o.soname),
         Id::HostWrites => flag(o.shim.host_writes),
         Id::HostAccesses => flag(o.shim.host_accesses),
+        Id::HostInPlace => flag(o.shim.host_in_place),
         Id::HostSample => vec![o.shim.host_sample.to_string()],
         Id::RingMib => vec![o.shim.ring_mib.to_string()],
         Id::LaunchBlocking => flag(o.shim.launch_blocking),

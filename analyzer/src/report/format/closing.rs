@@ -157,9 +157,6 @@ fn judgement(report: &Report) -> String {
 /// How the kernels of the simulator's stand-in for cuBLAS are named.
 const STAND_IN: &str = "streamsan_cublas";
 
-/// The options with which the host's accesses to memory that kernels use are seen.
-pub const WATCHING: &str = "--sim --host-accesses";
-
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -196,8 +193,9 @@ pub fn coverage(report: &Report) -> String {
         let noun = if c.unwatched_managed + c.unwatched_pinned == 1 { "allocation" } else { "allocations" };
         let _ = writeln!(
             out,
-            "streamsan: NOTE: devices used {} {noun} in which loads and stores of the host are not seen ({WATCHING} sees them)",
-            what.join(" and ")
+            "streamsan: NOTE: devices used {} {noun} in which loads and stores of the host are not seen ({})",
+            what.join(" and "),
+            c.watching_option().map_or("not on this driver".into(), |option| format!("{option} sees them"))
         );
     }
     if !c.reasons.is_empty() {

@@ -46,7 +46,6 @@
 
 use crate::detect::coverage::KernelCoverage;
 use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
-use crate::report::format::closing::WATCHING;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running,
@@ -161,7 +160,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "host_unwatched": {
                 "managed": c.unwatched_managed,
                 "pinned": c.unwatched_pinned,
-                "option": (c.unwatched_managed + c.unwatched_pinned > 0).then_some(WATCHING),
+                "option": c.watching_option(),
             },
             "forgotten": c.forgotten,
             "paused": c.paused,

@@ -19,14 +19,28 @@ pub mod pages;
 mod run_tests;
 pub mod runs;
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::stack::native::note_companion;
 
 /// Instrumented libraries that may ask: one usually, more if it was loaded under several names.
 const GATES: usize = 8;
 
-static GATE: [AtomicPtr<AtomicPtr<AtomicU32>>; GATES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; GATES];
+/// Where such a library looks.
+#[repr(C, align(64))]
+pub struct Gate {
+    /// The bits of the pages; null: nothing is asked.
+    pages: AtomicPtr<AtomicU32>,
+    /// The first page that devices can reach.
+    low: AtomicU64,
+    /// Bytes from there to the end of the last one; 0: nothing is asked.
+    size: AtomicU64,
+}
+
+/// What the gates show: see [`Gate`].
+static SHOWN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+static GATE: [AtomicPtr<Gate>; GATES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; GATES];
 
 /// Whether there is such a library in this process.
 #[unsafe(link_section = "streamsan_state")]
@@ -63,12 +77,11 @@ pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// A library announces itself: `gate` is where it looks for the pages, null to ask nothing. Answers
-/// whether it will be answered.
+/// A library announces itself: `gate` is where it looks. Answers whether it will be answered.
 ///
 /// # Safety
 /// `gate` is valid for the life of the process.
-pub unsafe fn link(gate: *mut AtomicPtr<AtomicU32>) -> bool {
+pub unsafe fn link(gate: *mut Gate) -> bool {
     if gate.is_null() || !pages::map() {
         return false;
     }
@@ -96,16 +109,31 @@ pub fn look_for_library() {
     }
 }
 
-/// Opens the gate or closes it.
-pub fn set_open(open: bool) {
-    if OPEN.swap(open, Ordering::AcqRel) == open {
-        return;
+/// Opens the gate or closes it. `window`: where the memory lies that devices can reach, and how far.
+/// The lock of the log is held.
+#[inline]
+pub fn set_open(open: bool, window: (u64, u64)) {
+    let (low, size) = if open { window } else { (SHOWN[0].load(Ordering::Relaxed), 0) };
+    let shown = (SHOWN[0].load(Ordering::Relaxed), SHOWN[1].load(Ordering::Relaxed)) == (low, size);
+    if !shown || OPEN.load(Ordering::Relaxed) != open {
+        show(open, low, size);
     }
+}
+
+#[cold]
+fn show(open: bool, low: u64, size: u64) {
+    OPEN.store(open, Ordering::Release);
+    SHOWN[0].store(low, Ordering::Relaxed);
+    SHOWN[1].store(size, Ordering::Relaxed);
     let table = if open { pages::table() } else { std::ptr::null_mut() };
     for slot in &GATE {
         // SAFETY: a gate that was announced is valid for the life of the process.
         if let Some(gate) = unsafe { slot.load(Ordering::Acquire).as_ref() } {
-            gate.store(table, Ordering::Release);
+            // A thread that finds one half of this asks the bits, or misses a touch that nothing
+            // orders behind the op.
+            gate.pages.store(table, Ordering::Release);
+            gate.low.store(low, Ordering::Release);
+            gate.size.store(size, Ordering::Release);
         }
     }
 }

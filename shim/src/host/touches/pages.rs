@@ -51,6 +51,9 @@ pub struct HostMemory {
     ranges: BTreeMap<u64, u64>,
     /// Whether the bits say the same.
     shown: bool,
+    /// Where all of it lies that there has been, by whole pages.
+    low: u64,
+    high: u64,
 }
 
 impl HostMemory {
@@ -69,6 +72,12 @@ impl HostMemory {
             Op::Free { ptr, kind: FreeKind::Plain | FreeKind::Host | FreeKind::Unregister, .. } => self.goes(ptr),
             _ => {}
         }
+    }
+
+    /// The first page of all of it that there has been, and how many bytes from there it reaches.
+    #[inline]
+    pub fn window(&self) -> (u64, u64) {
+        (self.low, self.high - self.low)
     }
 
     /// Whether there is none.
@@ -90,6 +99,9 @@ impl HostMemory {
         if start == 0 || size == 0 || end >> ADDRESSES != 0 {
             return;
         }
+        let page = 1 << PAGE;
+        let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
+        (self.low, self.high) = if self.high == 0 { (from, to) } else { (self.low.min(from), self.high.max(to)) };
         self.ranges.insert(start, end);
         if self.shown {
             mark(start, end, true);

@@ -132,8 +132,26 @@ pub struct Written {
     pub thread: ThreadId,
 }
 
+#[inline(always)]
 fn set_of(pc: u64) -> usize {
-    (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize * WAYS
+    ((pc as u32).wrapping_mul(0x9e37_79b1) >> 26) as usize * WAYS
+}
+
+/// As [`goes_on`], for the run that is most likely the one. For most touches that is all.
+#[inline(always)]
+pub fn goes_straight_on(address: u64, what: u64, pc: u64) -> bool {
+    let table = thread_state::with(|l| l.touches.get()).cast::<ThreadRuns>();
+    if table.is_null() {
+        return false;
+    }
+    // SAFETY: tables are never unmapped, and sets lie in them.
+    let run = unsafe { &*(&raw const (*table).runs).cast::<Run>().add(set_of(pc)) };
+    let goes_on = run.is_of(&Touched { address, what, pc }, AGE.load(Ordering::Relaxed))
+        && address.wrapping_sub(run.last.load(Ordering::Relaxed)) == run.stride.load(Ordering::Relaxed);
+    if goes_on {
+        run.last.store(address, Ordering::Release);
+    }
+    goes_on
 }
 
 /// Whether a touch goes on where a run of its instruction left off; that run is moved on then.

@@ -17,8 +17,11 @@ impl Cx<'_> {
         let context = self.context(context);
         self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
         match kind {
-            MemoryKind::Managed | MemoryKind::PinnedHost => self.host_memory_comes(ptr, size, InPlaceKind::Allocated),
-            MemoryKind::RegisteredHost => self.host_memory_comes(ptr, size, InPlaceKind::Registered),
+            MemoryKind::Managed => self.host_memory_comes(ptr, size, InPlaceKind::Managed),
+            MemoryKind::PinnedHost => self.host_memory_comes(ptr, size, InPlaceKind::Pinned),
+            MemoryKind::RegisteredHost if flags & CU_MEMHOSTREGISTER_IOMEMORY == 0 => {
+                self.host_memory_comes(ptr, size, InPlaceKind::Registered)
+            }
             _ => {}
         }
     }
