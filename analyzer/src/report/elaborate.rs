@@ -12,7 +12,7 @@ use crate::report::call_site::site;
 use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
-use crate::state::names::Names;
+use crate::state::names::{KernelDef, Names};
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
 use crate::symbols::frame::{Frame, FrameKind};
@@ -82,6 +82,7 @@ impl Elaborator<'_> {
             },
             confidence: race.confidence,
             established: established(&race.previous, &race.access),
+            doubts: self.doubts(race),
             latent: race.latent,
             host: [access.actor, previous.actor].iter().any(|a| matches!(a, Actor::Host | Actor::Message)),
             // The call that found a change does not say where the host made it.
@@ -152,7 +153,12 @@ impl Elaborator<'_> {
         let s = &access.site;
         let def = self.names.kernel(s.kernel).filter(|_| s.at != 0)?;
         let context = self.streams.get(s.stream).map_or(trace::ContextId::NONE, |stream| stream.context);
-        let (file, line) = self.code.line(def, self.names.arch(context)?, s.at)?;
+        self.line_in(def, self.names.arch(context)?, s.at)
+    }
+
+    /// The source line of a kernel's instruction.
+    pub(super) fn line_in(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<Inside> {
+        let (file, line) = self.code.line(def, arch, at)?;
         let source = self.stacks.source(&file, line);
         Some(Inside { file, line, source })
     }

@@ -15,6 +15,7 @@
 
 pub mod call_site;
 pub mod cause;
+pub mod doubt;
 pub(crate) mod elaborate;
 pub mod escape;
 mod fault;

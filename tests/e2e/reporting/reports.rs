@@ -38,6 +38,22 @@ fn cuda(file: &str) {
     assert_report(&name, &program, true);
 }
 
+/// The same with line tables in the kernels, racing and (with a word) mended.
+fn twins(file: &str) {
+    let file = product::root().join("tests/programs/report").join(file);
+    let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let options = ["-lineinfo", "-std=c++17", "-Xcompiler", "-O0"];
+    let program = build::cuda_program(&file, "shared", &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_report(&name, &program, true);
+    let mut mended = run::streamsan(["run", "--sim", "--"]);
+    let ended = run::end(mended.env_remove("LD_LIBRARY_PATH").arg(&program).arg("waits"));
+    assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 0 findings"), "{name}: {}", ended.err);
+}
+
 /// A trace from a real GPU (`tests/recorded`), where there is neither a GPU nor PyTorch.
 fn assert_recorded(name: &str, code: i32) {
     let trace = product::root().join("tests/recorded").join(format!("{name}.trace"));
@@ -98,4 +114,9 @@ fn nodes_of_a_graph_without_an_edge() {
 #[test]
 fn a_clean_program() {
     cuda("corpus/cuda/stream_pair_event.cu");
+}
+
+#[test]
+fn an_index_that_is_loaded_keeps_a_finding_from_being_certain() {
+    twins("scattered_update.cu");
 }

@@ -10,6 +10,7 @@
 //! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict,
 //!              standing, count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
+//!              doubts[] { side, known, reason, at, file, line, source, settle[] },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
 //!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
@@ -28,6 +29,7 @@
 //!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect,
 //!                         several, gaps[] { reason, at, launches },
 //!                         indirect_gap { reason, at } or null },
+//!             inexact[] { reason, launches, kernels[] }   (unknown extents, most launches first),
 //!             memory_ops, host_touches, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
@@ -43,7 +45,8 @@
 
 use crate::detect::coverage::KernelCoverage;
 use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
-use crate::report::format::closing::WATCHING;
+use crate::report::doubt::Doubt;
+use crate::report::format::closing::{WATCHING, lost_exactness};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
@@ -141,6 +144,9 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
                 "reasons": c.reasons,
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
+            "inexact": lost_exactness(c).iter().map(|(reason, launches, kernels)| {
+                json!({ "reason": reason, "launches": launches, "kernels": kernels })
+            }).collect::<Vec<_>>(),
             "memory_ops": c.memory_ops,
             "host_touches": c.host_touches,
             "graph_launches": c.graph_launches,
@@ -289,6 +295,7 @@ pub fn finding(f: &Finding) -> Value {
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
         "established": f.established,
+        "doubts": f.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "latent": f.latent,
         "count": f.count,
         "pid": f.pid,
@@ -307,6 +314,19 @@ pub fn finding(f: &Finding) -> Value {
         },
         "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
         "around": f.scene.json(),
+    })
+}
+
+fn doubt(d: &Doubt) -> Value {
+    json!({
+        "side": d.side,
+        "known": d.known,
+        "reason": d.reason,
+        "at": d.at,
+        "file": d.line.as_ref().map(|l| &l.file),
+        "line": d.line.as_ref().map(|l| l.line),
+        "source": d.line.as_ref().and_then(|l| l.source.as_ref()),
+        "settle": d.settle,
     })
 }
 

@@ -4,10 +4,8 @@
 //! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
-use crate::detect::confidence::Confidence;
 use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
-use crate::report::finding::STAGED;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
@@ -66,9 +64,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
-    if let Some(doubt) = doubt(f) {
-        let _ = writeln!(out, "Not certain, because {doubt}.");
-    }
+    out.push_str(&doubts(f));
     if f.established == "exact" {
         let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
     }
@@ -144,22 +140,29 @@ fn group(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -
     out
 }
 
-/// Why a finding is not certain.
-fn doubt(f: &Finding) -> Option<&'static str> {
-    let either = |precision| f.access.precision == precision || f.previous.precision == precision;
-    match f.confidence {
-        Confidence::Certain => None,
-        Confidence::Possible if f.is_guessed() => {
-            Some("nothing is known of the kernel's code: it may read these bytes, write them, or neither")
+/// Why a finding is not certain, and what would settle it.
+fn doubts(f: &Finding) -> String {
+    let mut out = String::new();
+    match &f.doubts[..] {
+        [] => return out,
+        [one] => drop(writeln!(out, "Certain but for one reason: {}.", one.sentence())),
+        several => {
+            let _ = writeln!(out, "Not certain, for {} reasons:", several.len());
+            for doubt in several {
+                let _ = writeln!(out, "  {}", doubt.sentence());
+            }
         }
-        _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
-        _ if either("bound") => Some("only an upper bound of the bytes is known"),
-        _ if f.synchronisation.facts.iter().any(|fact| fact.contains(STAGED)) => {
-            Some("drivers often finish such a copy before it returns, and CUDA does not promise it")
-        }
-        _ if f.host => Some("the host may have learned through memory that the previous access was over"),
-        _ => Some("the two patterns are too irregular to be compared byte by byte"),
     }
+    let mut told: Vec<&str> = Vec::new();
+    for settle in f.doubts.iter().flat_map(|doubt| &doubt.settle) {
+        if !told.contains(&settle.as_str()) {
+            told.push(settle);
+        }
+    }
+    if !told.is_empty() {
+        let _ = writeln!(out, "  To settle it: {}.", told.join("; "));
+    }
+    out
 }
 
 /// One line that says what happened.

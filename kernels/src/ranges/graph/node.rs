@@ -6,6 +6,7 @@
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Index into [`Graph::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -184,6 +185,9 @@ pub struct Graph {
     pub conds: Vec<Option<NodeId>>,
     /// Stores to local memory.
     pub local_stores: Vec<LocalStore>,
+    /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
+    /// messages only.
+    pub made_at: BTreeMap<NodeId, u32>,
 }
 
 impl Graph {
