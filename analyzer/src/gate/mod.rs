@@ -15,6 +15,7 @@ pub mod pattern;
 pub mod suppressions;
 
 use crate::options::{FailOn, Options};
+use crate::report::fingerprint::former;
 use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
 use baseline::Baseline;
 use filter::Filter;
@@ -64,8 +65,12 @@ impl Gate {
         for finding in &mut report.findings {
             let index = suppressions.iter().position(|s| s.covers(finding));
             // Checked in any case: a suppressed finding of the baseline has not gone away.
-            let known =
-                baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint) || b.knows_cause(&finding.cause));
+            let former = former(finding);
+            let known = baseline.as_mut().is_some_and(|b| {
+                b.knows(&finding.fingerprint)
+                    || former.is_some_and(|former| b.knows(&former))
+                    || b.knows_cause(&finding.cause)
+            });
             finding.standing = match index {
                 Some(index) => {
                     suppressions[index].findings += 1;

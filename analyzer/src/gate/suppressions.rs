@@ -14,6 +14,7 @@
 //! ```
 
 use super::pattern::Pattern;
+use crate::report::fingerprint::former;
 use crate::report::model::{Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
 
@@ -93,7 +94,8 @@ impl Suppression {
     /// Whether it covers this finding.
     pub fn covers(&self, finding: &Finding) -> bool {
         if self.field == Field::Fingerprint {
-            return self.pattern.matches(&finding.fingerprint);
+            return self.pattern.matches(&finding.fingerprint)
+                || former(finding).is_some_and(|former| self.pattern.matches(&former));
         }
         if self.field == Field::Cause {
             return self.pattern.matches(&finding.cause);

@@ -239,8 +239,14 @@ impl Elaborator<'_> {
             StreamKind::Legacy => of("legacy", &format!("the legacy default stream{of_device}"), "cudaStreamLegacy"),
             StreamKind::PerThread => {
                 let thread = self.names.thread(stream.thread);
-                let thread = thread.map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
-                of("per-thread", &format!("the per-thread default stream{thread}"), "cudaStreamPerThread")
+                // Two of them must not read alike, in sentences and in the lines that mend.
+                let (whose, short) = match thread {
+                    Some((tid, _)) => {
+                        (format!(" of thread {tid}"), format!("cudaStreamPerThread /* of thread {tid} */"))
+                    }
+                    None => (format!(" (stream {})", id.0), format!("cudaStreamPerThread /* stream {} */", id.0)),
+                };
+                of("per-thread", &format!("the per-thread default stream{whose}"), &short)
             }
         };
         StreamName { stack, ..named }
@@ -326,6 +332,22 @@ impl Elaborator<'_> {
         if let (Some(link), None) = (links.backward, links.forward) {
             let at = self.at(link.waited);
             s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
+        }
+        if let Some(mistake) = self.mistaken_wait(&raw.around) {
+            s.facts.push(mistake);
+        }
+        if !access.seen_by.is_empty() {
+            s.facts.push("--host-accesses names the line of the host that writes there.".into());
+        }
+        if let (Some(old), Some(new)) = (raw.previous_allocation, raw.allocation)
+            && old.id != new.id
+            && let Some(freed) = old.freed
+        {
+            let (given, handed) = (self.at(freed), self.at(new.stack));
+            s.facts.push(format!(
+                "The memory was given back{given} and handed out again{handed}. Whatever handed it out took the \
+                 previous access to be over, and nothing in the program orders that."
+            ));
         }
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());

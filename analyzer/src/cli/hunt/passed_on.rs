@@ -57,6 +57,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::DefaultStream => some(o.assumptions.default_stream.map(|kind| kind.word().to_owned())),
         Id::Without => o.assumptions.without.clone(),
         Id::SymbolPath => o.symbol_path.clone(),
+        Id::Library => o.library.clone(),
         Id::Exact => match o.exact.kernels.as_deref() {
             None => flag(false),
             Some("") => flag(true),

@@ -54,6 +54,7 @@ use crate::report::model::{
 use crate::report::program::Program;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::library::library;
 use kernels::Gap;
 use serde_json::{Value, json};
 
@@ -390,6 +391,7 @@ pub fn stack(frames: &[Frame]) -> Value {
                 "module": f.module,
                 "address": format!("{:#x}", f.address),
                 "inlined": f.inlined,
+                "library": library(f),
                 "source": f.source,
             })
         })

@@ -4,6 +4,7 @@
 //! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
+use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::format::{Event, Reporter, Verdict, feed};
@@ -12,7 +13,7 @@ use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hin
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
 use crate::report::words::counted;
-use crate::symbols::frame::Frame;
+use crate::symbols::frame::{Frame, FrameKind};
 use std::fmt::Write as _;
 
 /// Frames of a stack that are printed.
@@ -25,6 +26,8 @@ pub struct Style {
     pub color: bool,
     /// More than one process took part, so the process is named.
     pub processes: bool,
+    /// Leave out the line of each finding that is for scripts: a person reads at a terminal.
+    pub no_machine_lines: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -104,7 +107,15 @@ pub fn finding(f: &Finding, style: Style) -> String {
             }
         }
     }
-    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    if style.no_machine_lines {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            style.paint(Ink::Faint, &format!("Fingerprint {}, cause {}", f.fingerprint, f.cause))
+        );
+    } else {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    }
     out
 }
 
@@ -136,7 +147,9 @@ fn group(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -
     let tried = if cause.tried { "yes" } else { "no" };
     let machine =
         format!("[streamsan cause={} kind={} findings={findings} tried={tried}]", cause.fingerprint, cause.kind);
-    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
+    if !style.no_machine_lines {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
+    }
     out
 }
 
@@ -218,6 +231,18 @@ pub fn short_kernel(name: &str) -> String {
     if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
 }
 
+/// How the program launched a kernel: as it is written there, if the line shows it.
+fn launched_by(s: &Side) -> &str {
+    let written = |f: &Frame| f.source.as_deref().is_some_and(|line| line.contains("<<<"));
+    let through_runtime = |f: &Frame| f.kind == FrameKind::Folded && f.function.contains("cudart");
+    let names = s.call.strip_suffix("Ex").unwrap_or(&s.call);
+    match names {
+        "cudaLaunchKernel" | "cuLaunchKernel" if site_frame(&s.stack).is_some_and(written) => "<<<>>>",
+        "cuLaunchKernel" if s.stack.first().is_some_and(through_runtime) => "cudaLaunchKernel",
+        _ => &s.call,
+    }
+}
+
 /// Whether a library made the access for the host, during a call.
 fn is_in_call(s: &Side) -> bool {
     s.actor == Actor::Message && s.stream.kind == "host"
@@ -227,7 +252,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     let kernel = s.kernel.as_deref().map(|kernel| stack_text::shortened(kernel, 240));
     let what = match (&kernel, s.call.as_str()) {
         (Some(kernel), "") => format!("kernel {kernel}"),
-        (Some(kernel), call) => format!("kernel {kernel}, launched by {call},"),
+        (Some(kernel), _) => format!("kernel {kernel}, launched by {},", launched_by(s)),
         (None, "") => match s.actor {
             Actor::Copy => "a copy".to_string(),
             Actor::Set => "a fill".to_string(),
