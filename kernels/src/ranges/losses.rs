@@ -85,8 +85,8 @@ impl Analysis {
         }
         let Target::Address(address) = access.target else { return None };
         let bits = |n: &NodeId| {
-            use Kind::{Div, Lop3, Mul, Prmt, Rem, Shl, Shr};
-            matches!(self.graph.node(*n).kind, Div(..) | Rem(..) | Lop3(..) | Shr(..) | Shl(..) | Prmt(..) | Mul(..))
+            use Kind::{Div, Lop3, Prmt, Rem, Shr};
+            matches!(self.graph.node(*n).kind, Div(..) | Rem(..) | Lop3(..) | Shr(..) | Prmt(..))
         };
         self.below(address).iter().any(bits).then_some(Loss {
             role: LossRole::Address,
