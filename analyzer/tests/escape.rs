@@ -68,7 +68,7 @@ fn only_shows(text: &str) {
 
 #[test]
 fn text_reports() {
-    let style = text::Style { color: false, processes: true };
+    let style = text::Style { color: false, processes: true, no_machine_lines: false };
     let plain = printed(text::Text::new(style, 50));
     only_shows(&plain);
     let summaries: Vec<&str> = plain.lines().filter(|l| l.starts_with("streamsan: SUMMARY")).collect();

@@ -199,7 +199,7 @@ fn colours_only_where_wanted() {
     use analyzer::options::Color;
     let plain = print(&plain_race().report());
     assert!(!plain.contains('\x1b'));
-    let style = text::Style { color: true, processes: false };
+    let style = text::Style { color: true, processes: false, no_machine_lines: false };
     let coloured = text::report(&plain_race().report(), style, 50);
     assert!(coloured.contains("\x1b[1;31m"));
     assert!(text::wants_color(Color::Auto, true, None));

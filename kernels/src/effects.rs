@@ -78,6 +78,32 @@ pub struct Gap {
     pub at: u32,
 }
 
+/// The role that a value plays where it keeps an access from being exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LossRole {
+    /// It is part of the address.
+    Address,
+    /// It decides whether a thread makes the access at all.
+    Condition,
+    /// It decides how often a loop around the access runs.
+    Iterations,
+}
+
+/// What keeps an access from being exact, as far as the code tells it whatever the launch: the
+/// first value on the way to the access that the analysis does not follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Loss {
+    /// What the value is used for.
+    pub role: LossRole,
+    /// What it is.
+    pub reason: Reason,
+    /// The instruction that makes the value, as in [`Gap::at`]; 0 when that is not known.
+    pub at: u32,
+    /// The parameter it comes from (byte offset): for a loaded value the pointer that it is loaded
+    /// through, for a number of iterations the number.
+    pub param: Option<u16>,
+}
+
 /// Accesses through addresses that come from no parameter word: loaded from memory, or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndirectEffect {

@@ -5,7 +5,7 @@
 //! encodings.
 
 use crate::effects::{
-    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
+    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
 use crate::ir::KernelIr;
@@ -193,6 +193,14 @@ impl Summary {
     /// comes from elsewhere.
     pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {
         self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
+    }
+
+    /// What keeps accesses of this kind through this parameter word (any, when it is `None`) from
+    /// being exact: first those of the instruction `at`, then the others in the order of the code.
+    /// `None` when the code shows nothing.
+    #[must_use]
+    pub fn loss(&self, kind: AccessKind, word: Option<u16>, at: u32) -> Option<Loss> {
+        self.analysis.loss(kind, word, at)
     }
 
     fn find_words(&self) -> (Vec<WordEffect>, IndirectEffect) {

@@ -125,6 +125,8 @@ table! {
         "leave out findings with a side that was called from such a file";
     SymbolPath "symbol-path" None, Kind::Folders, "", RESOLVES, Analyzer, Detection,
         "look for debug information there, by build ID or name; repeatable";
+    Library "library" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "fold frames of such functions, source or object files as a library's";
 
     ErrorExitcode "error-exitcode" None, number(0, 255), "66", &[Run, Hunt, Check, Diff], Both, Gate,
         "exit code when there are findings; 0 keeps the program's own";

@@ -2,15 +2,18 @@
 
 The tests run in one process, under StreamSan, which is started by running pytest again below it. Each test is a part of the program
 (``streamsan_push``), so a finding says which tests its two sides belong to; it is charged to the test of the later one. The report is there
-when the process has ended: the outer pytest adds the failures to the summary and to the exit code.
+when the process has ended: the outer pytest adds the failures to the summary, to the exit code and to the file of
+``--junitxml``.
 """
 
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 
@@ -45,10 +48,10 @@ def pytest_cmdline_main(config):
     program = binary()
     if program is None:
         raise pytest.UsageError("--streamsan: no streamsan program in this package or in PATH")
+    options, wanted = _without_json(shlex.split(config.getoption("streamsan_args")))
     with tempfile.TemporaryDirectory(prefix="streamsan-pytest-") as folder:
         report = os.path.join(folder, "report.json")
-        command = [program, "run", "--json", report, "--error-exitcode", "0"]
-        command += shlex.split(config.getoption("streamsan_args"))
+        command = [program, "run", "--json", report, "--error-exitcode", "0"] + options
         command += ["--", sys.executable, "-m", "pytest"] + list(config.invocation_params.args)
         code = subprocess.run(command, env=dict(os.environ, **{INNER: "1"})).returncode
         try:
@@ -57,8 +60,16 @@ def pytest_cmdline_main(config):
         except (OSError, ValueError, KeyError):
             print("streamsan: no report was written", file=sys.stderr)
             return code or pytest.ExitCode.INTERNAL_ERROR
-    for test, text in sorted(_lines(findings)):
-        print("FAILED %s - %s" % (test, text))
+        if not _hand_out(report, wanted):
+            code = code or pytest.ExitCode.INTERNAL_ERROR
+    lines = sorted(_lines(findings))
+    wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for test, text in lines:
+        line = "FAILED %s - %s" % (test, text)
+        print(line if wide is None or len(line) <= wide else line[: max(wide - 3, 0)] + "...")
+    junit = getattr(config.option, "xmlpath", None)
+    if junit and lines:
+        _add_to_junit(os.path.join(str(config.invocation_params.dir), os.path.expanduser(junit)), lines)
     broken = sum(finding.get("kind") == "forbidden" for finding in findings)
     if len(findings) > broken:
         print("streamsan: %d data race(s) between CUDA streams" % (len(findings) - broken))
@@ -69,6 +80,88 @@ def pytest_cmdline_main(config):
     return code
 
 
+def _without_json(words):
+    """The options without ``--json``, and the files it named: the report is read here first, and copied there."""
+    options, wanted, words = [], [], iter(words)
+    for word in words:
+        if word == "--json":
+            wanted.append(next(words, ""))
+        elif word.startswith("--json="):
+            wanted.append(word[len("--json=") :])
+        else:
+            options.append(word)
+    if "" in wanted:
+        raise pytest.UsageError("--streamsan-args: --json needs a FILE")
+    return options, wanted
+
+
+def _hand_out(report, wanted):
+    """Copies the report to the files that ``--streamsan-args`` names. False when one cannot be written."""
+    with open(report) as file:
+        text = file.read()
+    for name in wanted:
+        try:
+            if name == "-":
+                print(text, end="")
+                continue
+            with open(name.replace("%p", str(os.getpid())), "w") as file:
+                file.write(text)
+        except OSError as error:
+            print("streamsan: %s can not be written: %s" % (name, error.strerror), file=sys.stderr)
+            return False
+    return True
+
+
+def _add_to_junit(path, lines):
+    """Adds the findings to the file that the inner pytest wrote for ``--junitxml``, as failures of their tests."""
+    try:
+        tree = ElementTree.parse(path)
+    except (OSError, ElementTree.ParseError):
+        print("streamsan: %s was not written, so it has no findings" % path, file=sys.stderr)
+        return
+    suite = next(tree.iter("testsuite"))
+    for test, text in lines:
+        case = next((case for case in suite.iter("testcase") if _is(case, test)), None)
+        if case is None:
+            case = ElementTree.SubElement(suite, "testcase", classname="streamsan", name=test, time="0")
+            suite.set("tests", str(int(suite.get("tests", 0)) + 1))
+        # A test counts as failed once.
+        if case.find("failure") is None and case.find("error") is None:
+            suite.set("failures", str(int(suite.get("failures", 0)) + 1))
+        ElementTree.SubElement(case, "failure", message=text).text = text
+    tree.write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _is(case, test):
+    """Whether a case of the file is this test: pytest names it by module, classes and function."""
+    file, _, rest = test.partition("::")
+    # Parameters may hold anything, colons too.
+    plain, bracket, parameters = rest.partition("[")
+    *classes, name = plain.split("::")
+    module = (file[: -len(".py")] if file.endswith(".py") else file).replace("/", ".")
+    owner = ".".join([module] + classes)
+    named = case.get("classname") or ""
+    return case.get("name") == name + bracket + parameters and (named == owner or named.endswith("." + owner))
+
+
+def _short(name):
+    """A long kernel name without parameters and template arguments: the line has to fit a terminal."""
+    if len(name) <= 60:
+        return name
+    short, depth = [], 0
+    for c in name.replace("(anonymous namespace)", "{anonymous}"):
+        if c == "<":
+            short += [] if depth else ["<...>"]
+            depth += 1
+        elif c == ">" and depth:
+            depth -= 1
+        elif c == "(" and not depth:
+            break
+        elif not depth:
+            short.append(c)
+    return "".join(short).split(" ")[-1] or name
+
+
 def _lines(findings):
     for finding in findings:
         test = next(iter(finding["access"].get("regions") or []), "(outside of any test)")
@@ -76,7 +169,7 @@ def _lines(findings):
             yield test, "streamsan: %s: %s" % (finding["hazard"], finding["text"])
             continue
         before = next(iter(finding["previous"].get("regions") or []), "(outside of any test)")
-        what = finding["access"].get("kernel") or finding["access"]["call"]
+        what = _short(finding["access"].get("kernel") or finding["access"]["call"])
         text = "streamsan: %s by %s (%s)" % (finding["hazard"], what, finding["confidence"])
         yield test, text if test == before else "%s, after %s" % (text, before)
 

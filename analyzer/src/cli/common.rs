@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::exact::learned::{self, Learned};
 use crate::gate::Gate;
+use crate::gate::pattern::Pattern;
 use crate::ingest::live::Recorder;
 use crate::ingest::recorded;
 use crate::options::Options;
@@ -62,6 +63,8 @@ pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[S
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, String> {
     crate::set_cache(options.cache.as_deref());
     crate::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
+    let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
+    crate::symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.
     let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
     let inputs: Vec<String> = inputs.iter().cloned().chain(more).collect();

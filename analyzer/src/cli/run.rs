@@ -233,6 +233,11 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         }
         return ending(status, refused, |code| if refused { exit_code::INTERNAL } else { code });
     }
+    if let Err(signal) = process::ending(status)
+        && !options.quiet
+    {
+        eprintln!("streamsan: NOTE: the program died of signal {signal}{}", named(signal));
+    }
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
     let (report, printed) = report(outcomes, &gate, options, not_simulated);
     if !report.coverage.any_work()
@@ -318,6 +323,22 @@ fn ending(status: std::process::ExitStatus, refused: bool, code: impl FnOnce(i32
         Ok(program) => code(program),
         Err(signal) if refused => code(128 + signal),
         Err(signal) => process::die_of(signal),
+    }
+}
+
+/// The name of a signal that programs die of, in brackets.
+fn named(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGSEGV => " (SIGSEGV: it touched memory that is not there)",
+        libc::SIGABRT => " (SIGABRT: it aborted itself)",
+        libc::SIGBUS => " (SIGBUS)",
+        libc::SIGFPE => " (SIGFPE)",
+        libc::SIGILL => " (SIGILL)",
+        libc::SIGKILL => " (SIGKILL: killed from outside, perhaps for lack of memory)",
+        libc::SIGTERM => " (SIGTERM)",
+        libc::SIGINT => " (SIGINT)",
+        libc::SIGPIPE => " (SIGPIPE)",
+        _ => "",
     }
 }
 

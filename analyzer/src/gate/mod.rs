@@ -15,6 +15,7 @@ pub mod pattern;
 pub mod suppressions;
 
 use crate::options::{FailOn, Options};
+use crate::report::fingerprint::former;
 use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
 use baseline::Baseline;
 use filter::Filter;
@@ -76,8 +77,12 @@ impl Gate {
         };
         // The baseline is asked in any case: a suppressed finding of it has not gone away.
         for finding in &mut report.findings {
-            let known =
-                baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint) || b.knows_cause(&finding.cause));
+            let former = former(finding);
+            let known = baseline.as_mut().is_some_and(|b| {
+                b.knows(&finding.fingerprint)
+                    || former.is_some_and(|former| b.knows(&former))
+                    || b.knows_cause(&finding.cause)
+            });
             let index = self.suppressions.iter().position(|s| s.covers(finding));
             finding.standing = standing(index, known, finding.count);
         }

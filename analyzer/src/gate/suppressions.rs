@@ -15,6 +15,7 @@
 //! ```
 
 use super::pattern::Pattern;
+use crate::report::fingerprint::former;
 use crate::report::model::{Breach, Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
 
@@ -96,7 +97,8 @@ impl Suppression {
     /// Whether it covers this finding.
     pub fn covers(&self, finding: &Finding) -> bool {
         if self.field == Field::Fingerprint {
-            return self.pattern.matches(&finding.fingerprint);
+            return self.pattern.matches(&finding.fingerprint)
+                || former(finding).is_some_and(|former| self.pattern.matches(&former));
         }
         if self.field == Field::Cause {
             return self.pattern.matches(&finding.cause);

@@ -343,6 +343,7 @@ impl Exchange {
             kind: "race",
             confidence: found.race.confidence,
             established: if kernel(&access) || kernel(&previous) { "code" } else { "call" },
+            doubts: Vec::new(),
             latent: false,
             host: false,
             internal: false,

@@ -11,6 +11,7 @@ use crate::launch_memory::replay::ReplayLog;
 use crate::launches::effects::{Evaluated, Launch, Outline};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
+use crate::memory::AccessKind;
 use crate::state::names::KernelDef;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -109,6 +110,11 @@ impl LaunchEvaluator {
     /// File and line of a kernel's memory instruction, when its code has a line table.
     pub fn line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
         self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
+    }
+
+    /// See [`KernelCode::loss`].
+    pub fn loss(&self, kernel: KernelId, kind: AccessKind, param: Option<u32>, at: u32) -> Option<kernels::Loss> {
+        self.kernels.get(&kernel)?.as_ref().ok()?.loss(kind, param, at)
     }
 
     /// Writes the evaluations of this run to the cache on disk.

@@ -220,6 +220,16 @@ impl KernelCode for Known {
         self.summary.indirect().why
     }
 
+    fn loss(&self, kind: AccessKind, param: Option<u32>, at: u32) -> Option<kernels::Loss> {
+        let kind = match kind {
+            AccessKind::Read => kernels::AccessKind::Read,
+            AccessKind::Write => kernels::AccessKind::Write,
+            AccessKind::Atomic => kernels::AccessKind::Atomic,
+        };
+        let word = param.and_then(|offset| u16::try_from(offset).ok());
+        catch_unwind(AssertUnwindSafe(|| self.summary.loss(kind, word, at))).ok()?
+    }
+
     fn identity(&self) -> Option<u64> {
         let fixed = self.fixed.get_or_init(|| {
             catch_unwind(AssertUnwindSafe(|| self.code.is_launch_invariant(self.summary.name()))).unwrap_or(false)

@@ -6,7 +6,8 @@
 
 use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
-use kernels::Gap;
+use crate::memory::AccessKind;
+use kernels::{Gap, Loss};
 use trace::{ImageId, Op};
 
 /// The analysed code of a kernel.
@@ -30,6 +31,12 @@ pub trait KernelCode: Send {
     }
     /// Where the first such address is loaded.
     fn indirect_gap(&self) -> Option<Gap> {
+        None
+    }
+    /// What keeps accesses of this kind through this parameter word from being exact; `at`: the
+    /// first of their instructions. Slow: for reports only.
+    fn loss(&self, kind: AccessKind, param: Option<u32>, at: u32) -> Option<Loss> {
+        let _ = (kind, param, at);
         None
     }
     /// A hash of the code, if the code proves that launches of equal shape and parameters touch the

@@ -135,6 +135,8 @@ pub struct Options {
     pub filters: Filters,
     /// Folders with debug information.
     pub symbol_path: Vec<String>,
+    /// Patterns of what is a library besides those that are known.
+    pub library: Vec<String>,
     /// Where summaries of kernels are kept; `off`: nowhere.
     pub cache: Option<String>,
     /// The configuration file; `off`: none.
@@ -255,6 +257,7 @@ impl Default for Options {
             quiet: false,
             filters: Filters::default(),
             symbol_path: Vec::new(),
+            library: Vec::new(),
             cache: None,
             config: None,
             torch_async: false,
@@ -330,6 +333,7 @@ impl Options {
             Id::OnlyModule => self.filters.only_module.extend(text),
             Id::IgnoreModule => self.filters.ignore_module.extend(text),
             Id::SymbolPath => self.symbol_path.extend(text),
+            Id::Library => self.library.extend(text),
             Id::ErrorExitcode => self.error_exitcode = number as i32,
             Id::FailOn => {
                 let fail_on = [FailOn::Certain, FailOn::Likely, FailOn::Possible, FailOn::Latent][choice];

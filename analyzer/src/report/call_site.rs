@@ -4,9 +4,16 @@
 //! Does not print whole stacks: that is [`super::stack_text`].
 
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::library::is_own;
 
-/// The frame that a reader looks for first: the innermost one in the program's own source.
+/// The frame that a reader looks for first: the innermost one in the program's own source. Those of
+/// libraries count only where there is no other.
 pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
+    let has_file = |f: &&Frame| f.kind != FrameKind::Folded && f.file.is_some();
+    innermost(stack.iter().filter(|f| is_own(f) && has_file(f))).or_else(|| innermost(stack.iter().filter(has_file)))
+}
+
+fn innermost<'a>(stack: impl Iterator<Item = &'a Frame> + Clone) -> Option<&'a Frame> {
     let has_line = |f: &&Frame| f.kind == FrameKind::Python && f.file.is_some();
     // A line of the program says more than one of a library that it uses.
     let installed = |f: &Frame| {
@@ -15,15 +22,16 @@ pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
             .as_deref()
             .is_some_and(|file| file.starts_with('<') || FOLDERS.iter().any(|folder| file.contains(folder)))
     };
-    let python = stack.iter().filter(has_line).find(|f| !installed(f)).or_else(|| stack.iter().find(has_line));
-    python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some()))
+    let python = stack.clone().filter(has_line).find(|f| !installed(f)).or_else(|| stack.clone().find(has_line));
+    python.or_else(|| stack.clone().find(|f| f.kind == FrameKind::Native))
 }
 
 /// [`site_frame`] as `file:line` without directories.
 pub fn site(stack: &[Frame]) -> Option<String> {
     let Some(frame) = site_frame(stack) else {
         // Built without line tables: the function is the next best.
-        let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;
+        let has_name = |f: &&Frame| f.kind == FrameKind::Native && !f.function.is_empty();
+        let named = stack.iter().filter(has_name).find(|f| is_own(f)).or_else(|| stack.iter().find(has_name))?;
         return Some(crate::report::stack_text::shortened(&named.function, 60));
     };
     let file = frame.file.as_deref()?;

@@ -12,7 +12,7 @@ use crate::report::call_site::site;
 use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
-use crate::state::names::Names;
+use crate::state::names::{KernelDef, Names};
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
 use crate::symbols::frame::{Frame, FrameKind};
@@ -82,6 +82,7 @@ impl Elaborator<'_> {
             },
             confidence: race.confidence,
             established: established(&race.previous, &race.access),
+            doubts: self.doubts(race),
             latent: race.latent,
             host: [access.actor, previous.actor].iter().any(|a| matches!(a, Actor::Host | Actor::Message)),
             // The call that found a change does not say where the host made it.
@@ -152,7 +153,12 @@ impl Elaborator<'_> {
         let s = &access.site;
         let def = self.names.kernel(s.kernel).filter(|_| s.at != 0)?;
         let context = self.streams.get(s.stream).map_or(trace::ContextId::NONE, |stream| stream.context);
-        let (file, line) = self.code.line(def, self.names.arch(context)?, s.at)?;
+        self.line_in(def, self.names.arch(context)?, s.at)
+    }
+
+    /// The source line of a kernel's instruction.
+    pub(super) fn line_in(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<Inside> {
+        let (file, line) = self.code.line(def, arch, at)?;
         let source = self.stacks.source(&file, line);
         Some(Inside { file, line, source })
     }
@@ -234,8 +240,14 @@ impl Elaborator<'_> {
             StreamKind::Legacy => of("legacy", &format!("the legacy default stream{of_device}"), "cudaStreamLegacy"),
             StreamKind::PerThread => {
                 let thread = self.names.thread(stream.thread);
-                let thread = thread.map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
-                of("per-thread", &format!("the per-thread default stream{thread}"), "cudaStreamPerThread")
+                // Two of them must not read alike, in sentences and in the lines that mend.
+                let (whose, short) = match thread {
+                    Some((tid, _)) => {
+                        (format!(" of thread {tid}"), format!("cudaStreamPerThread /* of thread {tid} */"))
+                    }
+                    None => (format!(" (stream {})", id.0), format!("cudaStreamPerThread /* stream {} */", id.0)),
+                };
+                of("per-thread", &format!("the per-thread default stream{whose}"), &short)
             }
         };
         StreamName { stack, ..named }
@@ -321,6 +333,22 @@ impl Elaborator<'_> {
         if let (Some(link), None) = (links.backward, links.forward) {
             let at = self.at(link.waited);
             s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
+        }
+        if let Some(mistake) = self.mistaken_wait(&raw.around) {
+            s.facts.push(mistake);
+        }
+        if !access.seen_by.is_empty() {
+            s.facts.push("--host-accesses names the line of the host that writes there.".into());
+        }
+        if let (Some(old), Some(new)) = (raw.previous_allocation, raw.allocation)
+            && old.id != new.id
+            && let Some(freed) = old.freed
+        {
+            let (given, handed) = (self.at(freed), self.at(new.stack));
+            s.facts.push(format!(
+                "The memory was given back{given} and handed out again{handed}. Whatever handed it out took the \
+                 previous access to be over, and nothing in the program orders that."
+            ));
         }
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());

@@ -9,6 +9,7 @@
 use crate::detect::coverage::Coverage;
 use crate::report::breach::Breach;
 use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause};
+use crate::report::doubt::Doubt;
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
 };
@@ -101,7 +102,8 @@ disarm! {
     Synchronisation: facts, missing, cuda, torch; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
-    Finding: origin, programs, access, previous, allocation, previous_allocation, synchronisation, scene;
+    Doubt: reason, line, settle; side, known, at;
+    Finding: origin, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, scene;
         cause, identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     Breach: text, rule, origin, programs, side;

@@ -5,6 +5,7 @@
 use crate::detect::confidence::Confidence;
 use crate::detect::race::Hazard;
 use crate::options::FailOn;
+use crate::report::doubt::Doubt;
 use crate::report::fingerprint::Identity;
 use crate::report::neighbourhood::Scene;
 use crate::report::words::{self, Word};
@@ -208,6 +209,8 @@ pub struct Finding {
     /// (predicted from the code of some kernel), `exact` (measured for all kernels involved).
     #[serde(deserialize_with = "words::known")]
     pub established: Word,
+    /// Why it is not certain; empty when it is.
+    pub doubts: Vec<Doubt>,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// One side is the host.

@@ -4,9 +4,13 @@
 //! findings with equal identity are one. The *fingerprint* survives moved lines: it is made of
 //! functions, files and the text of source lines, but no numbers. Findings of one run that would
 //! share a fingerprint (one text twice in one function) are numbered in the order of their places.
+//!
+//! Both are made of the innermost frames of the program, for those of a library are the same
+//! wherever the program calls it from.
 
 use crate::report::model::{Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::library::is_own;
 use serde::{Deserialize, Serialize};
 
 /// Number of frames of a stack that distinguish call sites.
@@ -25,6 +29,8 @@ pub struct Identity {
 struct Fnv {
     hash: u64,
     exact: bool,
+    /// See [`formerly`].
+    former: bool,
 }
 
 impl Fnv {
@@ -37,7 +43,8 @@ impl Fnv {
     /// Directories and load addresses differ between machines and runs; file names, lines and page
     /// offsets do not.
     fn stack(&mut self, stack: &[Frame]) {
-        for f in significant(stack) {
+        let frames: Vec<&Frame> = if self.former { formerly(stack).collect() } else { significant(stack).collect() };
+        for f in frames {
             self.text(&f.function);
             self.text(base(&f.file));
             match (self.exact, f.line) {
@@ -62,8 +69,8 @@ impl Fnv {
         self.stack(&side.stack);
     }
 
-    fn of(f: &Finding, exact: bool) -> u64 {
-        let mut hash = Self { hash: 0xcbf2_9ce4_8422_2325, exact };
+    fn of(f: &Finding, exact: bool, former: bool) -> u64 {
+        let mut hash = Self { hash: 0xcbf2_9ce4_8422_2325, exact, former };
         hash.text(f.hazard.name());
         hash.side(&f.previous);
         hash.side(&f.access);
@@ -75,7 +82,14 @@ impl Fnv {
     }
 }
 
+/// The innermost frames of the program; of a stack that has none, the innermost ones at all.
 fn significant(stack: &[Frame]) -> impl Iterator<Item = &Frame> {
+    let own = stack.iter().any(is_own);
+    stack.iter().filter(move |f| if own { is_own(f) } else { f.kind != FrameKind::Folded }).take(SIGNIFICANT_FRAMES)
+}
+
+/// As fingerprints counted frames before 2026-11-24: those of libraries too.
+fn formerly(stack: &[Frame]) -> impl Iterator<Item = &Frame> {
     stack.iter().filter(|f| f.kind != FrameKind::Folded).take(SIGNIFICANT_FRAMES)
 }
 
@@ -85,12 +99,21 @@ fn base(path: &Option<String>) -> &str {
 
 /// The identity of a finding.
 pub fn identity(f: &Finding) -> Identity {
-    Identity { exact: Fnv::of(f, true), lasting: Fnv::of(f, false) }
+    Identity { exact: Fnv::of(f, true, false), lasting: Fnv::of(f, false, false) }
+}
+
+/// The fingerprint that versions before 2026-11-24 gave a finding, the first of its kind: baselines
+/// and suppressions of theirs still name it. `None`: it is the same today.
+pub fn former(f: &Finding) -> Option<String> {
+    let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
+    let changed = |stack: &[Frame]| !formerly(stack).eq(significant(stack));
+    let any = [&f.previous.stack[..], &f.access.stack, memory].into_iter().any(changed);
+    any.then(|| format!("{:016x}", Fnv::of(f, false, true)))
 }
 
 /// The fingerprint of a cause: its kind and its two places, without numbers.
 pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
-    let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact: false };
+    let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact: false, former: false };
     hash.text(kind);
     hash.stack(after);
     hash.stack(before);
@@ -100,7 +123,7 @@ pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
 /// The identity of a call that breaks a rule.
 pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
     let of = |exact| {
-        let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact };
+        let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact, former: false };
         hash.text(rule);
         if made.is_empty() {
             hash.side(side);
@@ -114,7 +137,7 @@ pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
 
 /// The text of a fingerprint; `nth` of those that would share one.
 pub fn text_of(lasting: u64, nth: u32) -> String {
-    let mut hash = Fnv { hash: lasting, exact: false };
+    let mut hash = Fnv { hash: lasting, exact: false, former: false };
     if nth > 0 {
         hash.text(&nth.to_string());
     }

@@ -16,6 +16,7 @@
 pub mod breach;
 pub mod call_site;
 pub mod cause;
+pub mod doubt;
 pub(crate) mod elaborate;
 pub mod escape;
 mod fault;

@@ -101,6 +101,34 @@ impl Elaborator<'_> {
         Scene { lanes: lanes.into_iter().map(|id| self.stream(id)).collect(), steps: shown }
     }
 
+    /// A wait of the later op's stream that looks right and orders nothing here, because its event
+    /// was recorded on a third stream after the earlier op. The sentence names both lines.
+    pub(super) fn mistaken_wait(&mut self, around: &Around) -> Option<String> {
+        let steps = &around.steps;
+        let (previous, access) = (steps.get(around.previous)?, steps.get(around.access)?);
+        if previous.lane.is_none() || access.lane.is_none() || around.previous >= around.access {
+            return None;
+        }
+        let wait = (around.previous + 1..around.access).rev().find_map(|at| match steps[at].what {
+            What::Wait(event) if steps[at].lane == access.lane => Some((at, event)),
+            _ => None,
+        });
+        let (at, event) = wait?;
+        let recorded = (around.previous + 1..at).rev().find(|i| steps[*i].what == What::Record(event))?;
+        let (wait, record) = (steps[at], steps[recorded]);
+        if [previous.lane, access.lane].contains(&record.lane) {
+            return None;
+        }
+        let place =
+            |frames: &[crate::symbols::frame::Frame]| site(frames).map_or_else(String::new, |at| format!(" at {at}"));
+        let (waits, records) = (place(&self.stacks.resolve(wait.stack)), place(&self.stacks.resolve(record.stack)));
+        let (on, meant) = (self.stream(record.lane).name, self.stream(previous.lane).name);
+        Some(format!(
+            "Probably the mistake: the wait{waits} is for an event that was recorded{records} on {on}, and the \
+             previous access is on {meant}."
+        ))
+    }
+
     fn label(&self, step: &HistoryEntry) -> (&'static str, String) {
         let plain = |what: &'static str| (what, what.to_string());
         match step.what {

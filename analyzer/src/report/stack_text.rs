@@ -1,10 +1,11 @@
 //! A stack as text.
 //!
 //! Owns what is left out of the text. In a Python program the C++ frames between the program's
-//! lines and CUDA say little, so they become one line that names the operator. Does not change the
-//! JSON report, which has every frame.
+//! lines and CUDA say little, so they become one line that names the operator. Frames of libraries
+//! become one line that names these. Does not change the JSON report, which has every frame.
 
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::library::{is_own, library};
 
 /// One line of a printed stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ const NAME: usize = 160;
 
 /// The lines of a stack, innermost first.
 pub fn lines(frames: &[Frame]) -> Vec<Line> {
+    // Without a line of the program, what libraries did is all there is.
+    let fold = frames.iter().any(is_own);
     let last_python = frames.iter().rposition(|f| f.kind == FrameKind::Python);
     let mut lines = Vec::new();
     let mut rest = frames;
@@ -38,6 +41,12 @@ pub fn lines(frames: &[Frame]) -> Vec<Line> {
         let run = rest.iter().take_while(|f| f.kind != FrameKind::Python && f.file.is_none()).count();
         if inner && run > 0 {
             lines.push(Line::Folded(native_run(&rest[..run])));
+            rest = &rest[run..];
+            continue;
+        }
+        let run = rest.iter().take_while(|f| fold && library(f).is_some()).count();
+        if run > 0 {
+            lines.push(Line::Folded(library_run(&rest[..run])));
             rest = &rest[run..];
             continue;
         }
@@ -78,6 +87,22 @@ fn native_run(frames: &[Frame]) -> String {
         (None, Some(runtime)) => format!("[{count} native {plural}, down to {runtime}]"),
         (None, None) => format!("[{count} native {plural}]"),
     }
+}
+
+/// The line that stands for a run of frames of libraries.
+fn library_run(frames: &[Frame]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in frames.iter().filter_map(library) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let names = match &names[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    let plural = if frames.len() == 1 { "frame" } else { "frames" };
+    format!("[{} {plural} of {names}]", frames.len())
 }
 
 /// How many frames a frame stands for.
@@ -146,6 +171,20 @@ mod tests {
         let lines = lines(&frames);
         assert!(matches!(&lines[0], Line::Frame { name, .. } if name == "launch()"));
         assert_eq!(lines[1], Line::Folded("[1 native frame]".into()));
+    }
+
+    #[test]
+    fn frames_of_libraries_become_one_line_that_names_them() {
+        let mut frames = vec![frame(FrameKind::Folded, "[3 frames of cudart, entered by cudaLaunchKernel]", None)];
+        frames.push(frame(FrameKind::Native, "launch", Some("/cccl/cub/detail/launcher.cuh")));
+        frames.extend((0..20).map(|_| frame(FrameKind::Native, "f", Some("/cccl/thrust/detail/reduce.inl"))));
+        frames.push(frame(FrameKind::Native, "main", Some("/home/me/sum.cu")));
+        let lines = lines(&frames);
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[1], Line::Folded("[21 frames of CUB and Thrust]".into()));
+        assert_eq!(crate::report::call_site::site(&frames).as_deref(), Some("sum.cu:7"));
+        // With nothing else, they are shown.
+        assert_eq!(super::lines(&frames[..3]).len(), 3);
     }
 
     #[test]

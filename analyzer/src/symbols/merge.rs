@@ -163,6 +163,10 @@ fn is_generated(file: &str) -> bool {
 
 /// The kernel that a host stub launches, as the programmer wrote its name.
 fn stub_of(function: &str) -> Option<String> {
+    // Of a template, the stub has the kernel's name as it was written.
+    if let Some((_, rest)) = function.split_once("__wrapper__device_stub_") {
+        return Some(base_name(rest).to_string());
+    }
     let rest = function.strip_prefix("__device_stub__")?;
     let mangled = rest.split('(').next().unwrap_or(rest);
     let name = super::demangle(&format!("_{mangled}"));

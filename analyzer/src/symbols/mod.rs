@@ -7,7 +7,8 @@
 //! [`object`] functions and lines in it, [`demangle()`] the names as the programmer wrote them,
 //! [`python`] Python lines, [`merge`] joins native and Python frames into one stack and folds
 //! uninteresting ones, [`source`] reads source lines. [`frame`] is the result, `stacks` the
-//! interface that the analysis uses, and [`torch`] finds PyTorch's operators in it. `merge` and
+//! interface that the analysis uses, [`library`] tells the program's frames from those of
+//! libraries, and [`torch`] finds PyTorch's operators in it. `merge` and
 //! `object` use `demangle`, and all use `frame`.
 //!
 //! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which
@@ -19,6 +20,7 @@
 
 mod demangle;
 pub mod frame;
+pub mod library;
 mod merge;
 mod object;
 pub mod python;

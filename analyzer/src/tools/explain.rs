@@ -13,6 +13,7 @@ use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::ingest::recorded;
+use crate::report::doubt::words_of;
 use crate::report::escape::harmless;
 use crate::symbols::demangle;
 
@@ -133,9 +134,21 @@ fn part(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn because(kernel: &Explained, gap: kernels::Gap) -> String {
-    let place = if kernel.ptx { format!("line {}", gap.at) } else { format!("instruction {:#x}", gap.at) };
-    format!(" ({}, {place})", gap.reason.words())
+fn because(kernel: &Explained, gap: kernels::Gap, word: Option<u16>) -> String {
+    let place = |at: u32| if kernel.ptx { format!("line {at}") } else { format!("instruction {at:#x}") };
+    let summary = kernel.summary.as_ref().ok();
+    let slots: Vec<trace::ParamSlot> = summary.map_or_else(Vec::new, |summary| {
+        let slot = |p: &kernels::Param| trace::ParamSlot { offset: u32::from(p.offset), size: u32::from(p.size) };
+        summary.params().iter().map(slot).collect()
+    });
+    let lost = |kind| summary?.loss(kind, Some(word?), gap.at);
+    let losses = [kernels::AccessKind::Write, kernels::AccessKind::Atomic, kernels::AccessKind::Read].map(lost);
+    // The one that says whence the value comes says most.
+    let loss = losses.iter().flatten().filter(|loss| loss.reason == gap.reason).max_by_key(|loss| loss.param.is_some());
+    match loss {
+        Some(loss) if loss.at != 0 => format!(" ({}, {})", words_of(loss, &slots), place(loss.at)),
+        _ => format!(" ({}, {})", gap.reason.words(), place(gap.at)),
+    }
 }
 
 /// The source lines of the accesses through some words, each once; empty when the code has no line
@@ -188,7 +201,7 @@ fn words(kernel: &Explained) -> String {
             kernels::WordExtent::Affine => "the bytes follow from the launch",
             kernels::WordExtent::Unknown => "how many bytes is not known",
         };
-        let why = word.why.map_or_else(String::new, |gap| because(kernel, gap));
+        let why = word.why.map_or_else(String::new, |gap| because(kernel, gap, Some(word.offset)));
         let _ =
             writeln!(text, "  through the pointer at byte {:<4} {}; {extent}{why}", word.offset, verbs.join(" and "));
         text.push_str(&lines(kernel, |words| words.contains(&word.offset)));
@@ -202,7 +215,7 @@ fn words(kernel: &Explained) -> String {
             }
         }
         let verbs = verbs.join(" and ");
-        let why = indirect.why.map_or_else(String::new, |gap| because(kernel, gap));
+        let why = indirect.why.map_or_else(String::new, |gap| because(kernel, gap, None));
         let _ = writeln!(
             text,
             "  {verbs} through addresses that come out of memory, textures or tensor maps: not followed{why}"

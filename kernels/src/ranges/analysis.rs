@@ -33,12 +33,12 @@ const BEFORE: u16 = 0x8000;
 /// A kernel prepared for evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Analysis {
-    graph: Graph,
-    cfg: Cfg,
+    pub(super) graph: Graph,
+    pub(super) cfg: Cfg,
     /// The conditional branch at the end of each block.
     branches: Vec<Option<Branch>>,
     /// Where the address of each access comes from.
-    origins: Vec<Provenance>,
+    pub(super) origins: Vec<Provenance>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]

@@ -83,5 +83,6 @@ mod memo;
 mod per_block;
 
 mod analysis;
+mod losses;
 
 pub(crate) use analysis::{Analysis, analyse};

@@ -85,7 +85,9 @@ fn pytest(python: &Path, folder: &Path, text: &str, words: &[&str]) -> Ended {
 fn a_race_fails_the_test_that_it_belongs_to() {
     let Some(python) = python() else { return };
     let folder = build::scratch("pytest");
-    let ended = pytest(&python, &folder, &format!("{TESTS}{RACY}"), &["--streamsan"]);
+    // The two reports that others read count the races too.
+    let words = ["--streamsan", "--junitxml=junit.xml", "--streamsan-args=--json report.json"];
+    let ended = pytest(&python, &folder, &format!("{TESTS}{RACY}"), &words);
     assert_eq!(ended.code(), Some(1), "{}\n{}", ended.out, ended.err);
     let mut failed: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("FAILED")).collect();
     failed.sort_unstable();
@@ -96,6 +98,14 @@ fn a_race_fails_the_test_that_it_belongs_to() {
     ];
     assert_eq!(failed, expected, "{}\n{}", ended.out, ended.err);
     assert!(ended.out.contains("5 passed") && ended.out.contains("2 data race(s)"), "{}", ended.out);
+    let junit = std::fs::read_to_string(folder.join("junit.xml")).expect("a file");
+    assert!(junit.contains(r#"failures="2""#) && junit.contains(r#"tests="5""#), "{junit}");
+    let (_, racy) = junit.split_once(r#"name="test_racy""#).expect("the case");
+    let case = racy.split("</testcase>").next().unwrap_or_default();
+    assert!(case.contains("<failure") && case.contains(race), "{junit}");
+    let report = std::fs::read(folder.join("report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(2));
     // Options reach streamsan; without --streamsan nothing is checked.
     std::fs::write(folder.join("supp"), "race:fill\n").expect("write");
     let ended =

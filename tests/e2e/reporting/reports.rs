@@ -4,7 +4,7 @@
 //! `cargo xtask bless` accepts what is printed now. What differs between runs and machines is
 //! replaced first (`tests::compare`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tests::compare::{Context, compare, normalised};
 use tests::{build, fake, product, run};
@@ -36,6 +36,33 @@ fn cuda(file: &str) {
     }
     let program = build::cuda_program(&file, "shared", &["-Xcompiler", "-O0"]).unwrap_or_else(|e| panic!("{e}"));
     assert_report(&name, &program, true);
+}
+
+/// The same with line tables in the kernels, racing and (with a word) mended.
+fn twins(file: &str) {
+    let Some((program, name)) = compiled(file) else { return };
+    assert_report(&name, &program, true);
+    silent_when_mended(&name, &program);
+}
+
+/// A program of `tests/programs/report`, and its name; nothing without CUDA's compiler.
+fn compiled(file: &str) -> Option<(PathBuf, String)> {
+    let file = product::root().join("tests/programs/report").join(file);
+    let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return None;
+    }
+    let options = ["-lineinfo", "-std=c++17", "-Xcompiler", "-O0"];
+    let header = product::root().join("tests/programs/report/cub/launcher.cuh");
+    let program = build::cuda_program_with(&file, &[&header], "shared", &options).unwrap_or_else(|e| panic!("{e}"));
+    Some((program, name))
+}
+
+fn silent_when_mended(name: &str, program: &Path) {
+    let mut mended = run::streamsan(["run", "--sim", "--"]);
+    let ended = run::end(mended.env_remove("LD_LIBRARY_PATH").arg(program).arg("waits"));
+    assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 0 findings"), "{name}: {}", ended.err);
 }
 
 /// A trace from a real GPU (`tests/recorded`), where there is neither a GPU nor PyTorch.
@@ -98,4 +125,35 @@ fn nodes_of_a_graph_without_an_edge() {
 #[test]
 fn a_clean_program() {
     cuda("corpus/cuda/stream_pair_event.cu");
+}
+
+#[test]
+fn an_index_that_is_loaded_keeps_a_finding_from_being_certain() {
+    twins("scattered_update.cu");
+}
+
+#[test]
+fn frames_of_a_library_are_folded_and_the_lines_are_the_program_s() {
+    twins("behind_library.cu");
+}
+
+#[test]
+fn a_wait_for_an_event_of_the_wrong_stream_is_named() {
+    twins("wrong_event.cu");
+}
+
+#[test]
+fn two_per_thread_streams_are_told_apart() {
+    let Some((program, _)) = compiled("per_thread_pair.cu") else { return };
+    let ended = run::end(run::streamsan(["run", "--sim", "--"]).env_remove("LD_LIBRARY_PATH").arg(&program));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    // In the sentences and in the lines that mend it: whose streams these are.
+    for before in ["the per-thread default stream of thread ", "cudaStreamPerThread /* of thread "] {
+        let mut threads: Vec<&str> =
+            ended.err.split(before).skip(1).filter_map(|rest| rest.split([' ', '\n']).next()).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        assert_eq!(threads.len(), 2, "{before}: {}", ended.err);
+    }
+    silent_when_mended("per_thread_pair", &program);
 }

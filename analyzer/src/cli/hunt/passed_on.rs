@@ -59,6 +59,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::Without => o.assumptions.without.clone(),
         Id::Forbid => o.forbid.clone(),
         Id::SymbolPath => o.symbol_path.clone(),
+        Id::Library => o.library.clone(),
         Id::Exact => match o.exact.kernels.as_deref() {
             None => flag(false),
             Some("") => flag(true),

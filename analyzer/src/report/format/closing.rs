@@ -5,10 +5,12 @@
 
 use std::fmt::Write as _;
 
+use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
-use crate::report::format::programs;
+use crate::report::format::{programs, text};
 use crate::report::model::{Breach, GateStatus, Report};
 use crate::report::words::counted;
+use crate::symbols::demangle;
 
 /// The line of fixed form at the end of every run.
 pub fn summary(report: &Report) -> String {
@@ -201,6 +203,7 @@ pub fn coverage(report: &Report) -> String {
     if !c.reasons.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
     }
+    out.push_str(&inexact(c));
     if !c.unobserved.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: not observed: {}", most_frequent(&c.unobserved));
     }
@@ -279,6 +282,45 @@ pub fn errors(report: &Report) -> String {
         out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
     }
     out
+}
+
+/// What would make most launches exact: why extents are unknown, the reason with most launches
+/// first, each with the kernels it concerns most.
+pub fn lost_exactness(c: &Coverage) -> Vec<(&'static str, u64, Vec<&str>)> {
+    let mut reasons: Vec<(&'static str, u64, Vec<(u64, &str)>)> = Vec::new();
+    for (name, kernel) in &c.kernels {
+        for (gap, launches) in &kernel.gaps {
+            let words = gap.reason.words();
+            let at = reasons.iter().position(|r| r.0 == words).unwrap_or_else(|| {
+                reasons.push((words, 0, Vec::new()));
+                reasons.len() - 1
+            });
+            reasons[at].1 += launches;
+            reasons[at].2.push((*launches, name));
+        }
+    }
+    reasons.sort_by_key(|(words, launches, _)| (std::cmp::Reverse(*launches), *words));
+    let named = |mut kernels: Vec<(u64, _)>| {
+        kernels.sort_by_key(|(launches, name)| (std::cmp::Reverse(*launches), *name));
+        kernels.into_iter().map(|(_, name)| name).collect()
+    };
+    reasons.into_iter().map(|(words, launches, kernels)| (words, launches, named(kernels))).collect()
+}
+
+/// The same as a line: the three reasons with most launches.
+fn inexact(c: &Coverage) -> String {
+    let reasons = lost_exactness(c);
+    let all: u64 = reasons.iter().map(|r| r.1).sum();
+    if all == 0 {
+        return String::new();
+    }
+    let one = |(words, launches, kernels): &(&str, u64, Vec<&str>)| {
+        let names: Vec<String> = kernels.iter().take(2).map(|k| text::short_kernel(&demangle(k))).collect();
+        let more = if kernels.len() > 2 { ", ..." } else { "" };
+        format!("{words}: {launches} ({}{more})", names.join(", "))
+    };
+    let shown: Vec<String> = reasons.iter().take(3).map(one).collect();
+    format!("streamsan: NOTE: why launches have no ranges: {} (--confirm or --exact measures them)\n", shown.join("; "))
 }
 
 fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {

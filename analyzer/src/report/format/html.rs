@@ -6,27 +6,65 @@
 //! from the program into text nodes only.
 
 use super::json::Json;
+use super::{closing, rules, text};
 use crate::report::format::{Event, Reporter};
+use chrono::Utc;
+use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("html.page");
 const PLACE: &str = "@DATA@";
+
+/// Where the date and the version stand, and where the report without scripts.
+const MADE: &str = "@MADE@";
+const STILL: &str = "@STILL@";
+/// Findings that are there without scripts.
+const MOST_STILL: usize = 50;
 
 /// Writes the page.
 #[derive(Default)]
 pub struct Html {
     data: Json,
+    /// The findings as text, for readers without scripts.
+    still: String,
+}
+
+impl Html {
+    fn stand(&mut self, text: &str) {
+        let _ = write!(self.still, "<article><pre>{}</pre></article>", markup(text));
+    }
 }
 
 impl Reporter for Html {
     fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) => {}
+            Event::Finding(..) | Event::Breach(..) if self.still.matches("<article>").count() >= MOST_STILL => {}
+            Event::Finding(f, _) => self.stand(&text::finding(f, text::Style::default())),
+            Event::Breach(b, _) => self.stand(&rules::breach(b, text::Style::default())),
+            Event::End(report) => {
+                let _ = write!(self.still, "<pre>{}</pre>", markup(&closing::summary(report)));
+                for process in &report.processes {
+                    let _ = write!(self.still, "<pre>{}</pre>", markup(&process.args.join(" ")));
+                }
+            }
+        }
         self.data.take(event);
     }
 
     fn finish(&mut self) -> Vec<u8> {
         let data = String::from_utf8_lossy(&self.data.finish()).into_owned();
-        let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
+        let made = format!("StreamSan {}, {}", env!("CARGO_PKG_VERSION"), Utc::now().format("%Y-%m-%d %H:%M UTC"));
+        let page = PAGE.replace(MADE, &made);
+        let page = page.replace(STILL, &self.still);
+        // The last such place is the page's own: a name of the program may hold the word.
+        let (before, after) = page.rsplit_once(PLACE).unwrap_or((&page, ""));
         format!("{before}{}{after}", harmless(&data)).into_bytes()
     }
+}
+
+/// Text in which no character has a meaning in HTML.
+fn markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('@', "&#64;")
 }
 
 /// JSON in which no character has a meaning in HTML. In JSON these characters occur in strings
@@ -48,6 +86,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_program_ends_the_script() {
+        assert_eq!(markup("</noscript>&@"), "&lt;/noscript&gt;&amp;&#64;");
         let text = harmless(&serde_json::json!({ "k": "</script><img src=x onerror=alert(1)>&\u{2028}" }).to_string());
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
         let back: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -10,6 +10,7 @@
 //! findings[] { fingerprint, cause, hazard, host, confidence, established, latent, verdict,
 //!              standing, count, pid, processes[], occurrences[], programs[] (of a hunt),
 //!              bytes { from, to },
+//!              doubts[] { side, known, reason, at, file, line, source, settle[] },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
 //!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
@@ -31,6 +32,7 @@
 //!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect,
 //!                         several, gaps[] { reason, at, launches },
 //!                         indirect_gap { reason, at } or null },
+//!             inexact[] { reason, launches, kernels[] }   (unknown extents, most launches first),
 //!             memory_ops, host_touches, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
@@ -46,6 +48,8 @@
 
 use crate::detect::coverage::KernelCoverage;
 use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
+use crate::report::doubt::Doubt;
+use crate::report::format::closing::lost_exactness;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running,
@@ -54,6 +58,7 @@ use crate::report::model::{
 use crate::report::program::Program;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::library::library;
 use kernels::Gap;
 use serde_json::{Value, json};
 
@@ -151,6 +156,9 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
                 "reasons": c.reasons,
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
+            "inexact": lost_exactness(c).iter().map(|(reason, launches, kernels)| {
+                json!({ "reason": reason, "launches": launches, "kernels": kernels })
+            }).collect::<Vec<_>>(),
             "memory_ops": c.memory_ops,
             "host_touches": c.host_touches,
             "graph_launches": c.graph_launches,
@@ -301,6 +309,7 @@ pub fn finding(f: &Finding) -> Value {
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
         "established": f.established,
+        "doubts": f.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "latent": f.latent,
         "count": f.count,
         "pid": f.pid,
@@ -335,6 +344,7 @@ fn breach(b: &Breach) -> Value {
         "library_internal": false,
         "confidence": b.confidence.name(),
         "established": "call",
+        "doubts": [],
         "latent": false,
         "count": b.count,
         "pid": b.pid,
@@ -358,6 +368,19 @@ fn standing(standing: GateStatus) -> &'static str {
         GateStatus::Known => "known",
         GateStatus::Suppressed(_) => "suppressed",
     }
+}
+
+fn doubt(d: &Doubt) -> Value {
+    json!({
+        "side": d.side,
+        "known": d.known,
+        "reason": d.reason,
+        "at": d.at,
+        "file": d.line.as_ref().map(|l| &l.file),
+        "line": d.line.as_ref().map(|l| l.line),
+        "source": d.line.as_ref().and_then(|l| l.source.as_ref()),
+        "settle": d.settle,
+    })
 }
 
 fn side(s: &Side) -> Value {
@@ -420,6 +443,7 @@ pub fn stack(frames: &[Frame]) -> Value {
                 "module": f.module,
                 "address": format!("{:#x}", f.address),
                 "inlined": f.inlined,
+                "library": library(f),
                 "source": f.source,
             })
         })

@@ -111,7 +111,7 @@ impl Reporters {
                 let no_color = std::env::var("NO_COLOR").ok();
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
                 let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
-                let style = text::Style { color, processes: false };
+                let style = text::Style { color, processes: false, no_machine_lines: to_terminal };
                 list.push((Box::new(text::Text::new(style, options.max_findings).quiet(options.quiet)), log));
                 if std::env::var("GITHUB_ACTIONS").is_ok_and(|v| v == "true") {
                     list.push((github(), Place::Stderr));

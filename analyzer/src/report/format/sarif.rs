@@ -119,6 +119,7 @@ impl Sarif {
         if !s.cuda.is_empty() {
             advice.push(format!("This would order them: {}", s.cuda.join(" ")));
         }
+        advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
         let mut result = json!({
             "ruleId": f.hazard.name(),
             "ruleIndex": rule,
@@ -133,6 +134,7 @@ impl Sarif {
             "rank": match f.confidence.name() { "certain" => 100.0, "likely" => 70.0, _ => 20.0 },
             "properties": {
                 "confidence": f.confidence.name(),
+                "doubts": f.doubts.iter().map(crate::report::doubt::Doubt::sentence).collect::<Vec<_>>(),
                 "latent": f.latent,
                 "host": f.host,
                 "pid": f.pid,

@@ -4,17 +4,16 @@
 //! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
-use crate::detect::confidence::Confidence;
+use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
 use crate::report::elaborate::hazard_sentence;
-use crate::report::finding::STAGED;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
 use crate::report::words::counted;
-use crate::symbols::frame::Frame;
+use crate::symbols::frame::{Frame, FrameKind};
 use std::fmt::Write as _;
 
 /// Frames of a stack that are printed.
@@ -27,6 +26,8 @@ pub struct Style {
     pub color: bool,
     /// More than one process took part, so the process is named.
     pub processes: bool,
+    /// Leave out the line of each finding that is for scripts: a person reads at a terminal.
+    pub no_machine_lines: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -66,9 +67,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
-    if let Some(doubt) = doubt(f) {
-        let _ = writeln!(out, "Not certain, because {doubt}.");
-    }
+    out.push_str(&doubts(f));
     if f.established == "exact" {
         let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
     }
@@ -108,7 +107,15 @@ pub fn finding(f: &Finding, style: Style) -> String {
             }
         }
     }
-    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    if style.no_machine_lines {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            style.paint(Ink::Faint, &format!("Fingerprint {}, cause {}", f.fingerprint, f.cause))
+        );
+    } else {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    }
     out
 }
 
@@ -140,26 +147,35 @@ fn group(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -
     let tried = if cause.tried { "yes" } else { "no" };
     let machine =
         format!("[streamsan cause={} kind={} findings={findings} tried={tried}]", cause.fingerprint, cause.kind);
-    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
+    if !style.no_machine_lines {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
+    }
     out
 }
 
-/// Why a finding is not certain.
-fn doubt(f: &Finding) -> Option<&'static str> {
-    let either = |precision| f.access.precision == precision || f.previous.precision == precision;
-    match f.confidence {
-        Confidence::Certain => None,
-        Confidence::Possible if f.is_guessed() => {
-            Some("nothing is known of the kernel's code: it may read these bytes, write them, or neither")
+/// Why a finding is not certain, and what would settle it.
+fn doubts(f: &Finding) -> String {
+    let mut out = String::new();
+    match &f.doubts[..] {
+        [] => return out,
+        [one] => drop(writeln!(out, "Certain but for one reason: {}.", one.sentence())),
+        several => {
+            let _ = writeln!(out, "Not certain, for {} reasons:", several.len());
+            for doubt in several {
+                let _ = writeln!(out, "  {}", doubt.sentence());
+            }
         }
-        _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
-        _ if either("bound") => Some("only an upper bound of the bytes is known"),
-        _ if f.synchronisation.facts.iter().any(|fact| fact.contains(STAGED)) => {
-            Some("drivers often finish such a copy before it returns, and CUDA does not promise it")
-        }
-        _ if f.host => Some("the host may have learned through memory that the previous access was over"),
-        _ => Some("the two patterns are too irregular to be compared byte by byte"),
     }
+    let mut told: Vec<&str> = Vec::new();
+    for settle in f.doubts.iter().flat_map(|doubt| &doubt.settle) {
+        if !told.contains(&settle.as_str()) {
+            told.push(settle);
+        }
+    }
+    if !told.is_empty() {
+        let _ = writeln!(out, "  To settle it: {}.", told.join("; "));
+    }
+    out
 }
 
 /// One line that says what happened.
@@ -215,6 +231,18 @@ pub fn short_kernel(name: &str) -> String {
     if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
 }
 
+/// How the program launched a kernel: as it is written there, if the line shows it.
+fn launched_by(s: &Side) -> &str {
+    let written = |f: &Frame| f.source.as_deref().is_some_and(|line| line.contains("<<<"));
+    let through_runtime = |f: &Frame| f.kind == FrameKind::Folded && f.function.contains("cudart");
+    let names = s.call.strip_suffix("Ex").unwrap_or(&s.call);
+    match names {
+        "cudaLaunchKernel" | "cuLaunchKernel" if site_frame(&s.stack).is_some_and(written) => "<<<>>>",
+        "cuLaunchKernel" if s.stack.first().is_some_and(through_runtime) => "cudaLaunchKernel",
+        _ => &s.call,
+    }
+}
+
 /// Whether a library made the access for the host, during a call.
 fn is_in_call(s: &Side) -> bool {
     s.actor == Actor::Message && s.stream.kind == "host"
@@ -224,7 +252,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     let kernel = s.kernel.as_deref().map(|kernel| stack_text::shortened(kernel, 240));
     let what = match (&kernel, s.call.as_str()) {
         (Some(kernel), "") => format!("kernel {kernel}"),
-        (Some(kernel), call) => format!("kernel {kernel}, launched by {call},"),
+        (Some(kernel), _) => format!("kernel {kernel}, launched by {},", launched_by(s)),
         (None, "") => match s.actor {
             Actor::Copy => "a copy".to_string(),
             Actor::Set => "a fill".to_string(),

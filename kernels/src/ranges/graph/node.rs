@@ -6,6 +6,7 @@
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Index into [`Graph::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -188,6 +189,9 @@ pub struct Graph {
     pub local_stores: Vec<StoredWords>,
     /// Stores to shared memory, when something loads from there that matters.
     pub shared_stores: Vec<StoredWords>,
+    /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
+    /// messages only.
+    pub made_at: BTreeMap<NodeId, u32>,
 }
 
 impl Graph {

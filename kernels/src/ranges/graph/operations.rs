@@ -12,6 +12,21 @@ use smallvec::SmallVec;
 impl Builder<'_> {
     /// Value of an instruction taken as executed.
     pub(crate) fn body(&mut self, d: Def, w: Width) -> NodeId {
+        let n = self.computed(d, w);
+        self.note(d, n);
+        n
+    }
+
+    /// Remembers which instruction makes a value that is not followed.
+    pub(crate) fn note(&mut self, d: Def, n: NodeId) {
+        if matches!(self.g.node(n).kind, Kind::Opaque(_) | Kind::Loaded(_) | Kind::Bounded(..))
+            && let Some(inst) = self.ssa.inst(d)
+        {
+            self.g.made_at.entry(n).or_insert(inst.at);
+        }
+    }
+
+    fn computed(&mut self, d: Def, w: Width) -> NodeId {
         let Def::Inst { b, i, part, .. } = d else { return self.opaque(Reason::Instruction, w, 0) };
         let Some(inst) = self.ssa.inst(d) else { return self.opaque(Reason::Instruction, w, b) };
         let s: SmallVec<[SrcOperand; 4]> = inst.srcs.clone();

@@ -42,7 +42,9 @@ impl Builder<'_> {
                 if let Some(n) = self.settled(d, Width::Pred, Self::pred) {
                     return n;
                 }
-                self.pred_body(d)
+                let n = self.pred_body(d);
+                self.note(d, n);
+                n
             }
         }
     }

@@ -1,0 +1,189 @@
+//! Why a finding is not certain: the reasons, where in the code they are, and what would settle
+//! each.
+//!
+//! Owns the choice of the reasons and their wording. The confidence itself is decided in
+//! [`crate::detect::confidence`], and why code does not say its bytes in `kernels::Summary::loss`.
+
+use crate::detect::confidence::{Confidence, is_staged_copy};
+use crate::detect::race::Race;
+use crate::memory::{Access, Cause, Precision};
+use crate::report::elaborate::Elaborator;
+use crate::report::finding::Inside;
+use crate::report::words::{self, Word};
+use kernels::{Loss, LossRole, Reason};
+use serde::{Deserialize, Serialize};
+use trace::ParamSlot;
+
+/// One reason why a finding is not certain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Doubt {
+    /// `access` or `previous`: the side that is not exact. `pair`: the two together.
+    #[serde(deserialize_with = "words::known")]
+    pub side: Word,
+    /// What is known instead: `upper bound`, `start only`, `nothing`; empty for a pair.
+    #[serde(deserialize_with = "words::known")]
+    pub known: Word,
+    /// Why, in words.
+    pub reason: String,
+    /// The instruction at which exactness is lost (byte offset in the code section, or line of
+    /// PTX), when there is one.
+    pub at: Option<u32>,
+    /// Its source line, when the code has a line table.
+    pub line: Option<Inside>,
+    /// What would settle it; empty when nothing of StreamSan's would.
+    pub settle: Vec<String>,
+}
+
+impl Doubt {
+    fn of(side: Word, known: Word, reason: String) -> Self {
+        Self { side, known, reason, at: None, line: None, settle: Vec::new() }
+    }
+
+    /// The reason with its place, in one line.
+    pub fn sentence(&self) -> String {
+        let known = match (self.side, self.known) {
+            ("pair", _) | (_, "") => String::new(),
+            (side, known) => {
+                let side = if side == "previous" { "the previous access" } else { "the access" };
+                format!("{side}, {known}: ")
+            }
+        };
+        let place = match (&self.line, self.at) {
+            (Some(line), _) => format!(", {}:{}", line.file.rsplit('/').next().unwrap_or_default(), line.line),
+            (None, Some(at)) => format!(", at {at:#x} of its code"),
+            (None, None) => String::new(),
+        };
+        format!("{known}{}{place}", self.reason)
+    }
+}
+
+/// What measures a prediction.
+const CONFIRM: &str = "--confirm measures these kernels (on a GPU, or with --sim without one)";
+
+impl Elaborator<'_> {
+    /// The reasons why a race is not certain; none when it is.
+    pub(super) fn doubts(&mut self, race: &Race) -> Vec<Doubt> {
+        if race.confidence == Confidence::Certain {
+            return Vec::new();
+        }
+        let mut doubts: Vec<Doubt> = Vec::new();
+        for (side, access) in [("access", &race.access), ("previous", &race.previous)] {
+            doubts.extend(self.doubt_of(side, access));
+        }
+        let (previous, access) = (&race.previous, &race.access);
+        if is_staged_copy(self.names.call(previous.site.call), previous) {
+            let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
+                       it (rule C3)";
+            let mut doubt = Doubt::of("pair", "", why.into());
+            doubt.settle.push("--no-pageable-copies takes such copies to be over".into());
+            doubts.push(doubt);
+        } else if doubts.is_empty() {
+            let host = [previous, access].iter().any(|a| matches!(a.site.cause, Cause::Host | Cause::Message));
+            let why = if host {
+                "the host may have learned through memory that the previous access was over"
+            } else {
+                "the two patterns are too irregular to be compared byte by byte"
+            };
+            doubts.push(Doubt::of("pair", "", why.into()));
+        }
+        doubts
+    }
+
+    fn doubt_of(&mut self, side: Word, access: &Access) -> Option<Doubt> {
+        let s = &access.site;
+        let known = match access.extent.precision {
+            Precision::Exact if !s.guessed => return None,
+            _ if s.guessed => "nothing",
+            Precision::Bound => "upper bound",
+            _ => "start only",
+        };
+        if s.cause != Cause::Kernel {
+            return Some(Doubt::of(side, known, "the call does not say its bytes one by one".into()));
+        }
+        if s.measured {
+            let why = "measured, in more pieces than are kept apart or as the size of an asynchronous copy";
+            return Some(Doubt::of(side, known, why.into()));
+        }
+        let mut doubt = Doubt::of(side, known, String::new());
+        doubt.settle.push(CONFIRM.into());
+        if s.guessed {
+            let why = self.code.reason(s.kernel).unwrap_or("its code was not found");
+            doubt.reason = format!("neither directions nor bytes: {why}");
+            return Some(doubt);
+        }
+        let def = self.names.kernel(s.kernel);
+        let Some(loss) = self.code.loss(s.kernel, access.kind, s.param, s.at) else {
+            doubt.reason = "the addresses of its threads make no pattern that is followed".into();
+            return Some(doubt);
+        };
+        doubt.reason = words_of(&loss, def.map_or(&[], |def| &def.params));
+        // Line 0 and offset 0 both mean that there is no instruction to name.
+        doubt.at = Some(if loss.at == 0 { s.at } else { loss.at }).filter(|at| *at != 0);
+        let context = self.streams.get(s.stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        doubt.line = doubt.at.zip(def).and_then(|(at, def)| self.line_in(def, self.names.arch(context)?, at));
+        if doubt.line.is_none() && doubt.at.is_some() {
+            doubt.settle.push("nvcc -lineinfo makes this name the line".into());
+        }
+        Some(doubt)
+    }
+}
+
+/// A loss in words: `the index is loaded from memory (parameter 2)`.
+pub fn words_of(loss: &Loss, slots: &[ParamSlot]) -> String {
+    let from = loss.param.map(|offset| parameter(u32::from(offset), slots));
+    let through = from.as_ref().map_or_else(String::new, |from| format!(" ({from})"));
+    match (loss.role, loss.reason) {
+        (LossRole::Address, Reason::Loaded) => format!("the index is loaded from memory{through}"),
+        (LossRole::Address, Reason::Descriptor) => format!("it goes through {}", Reason::Descriptor.words()),
+        (LossRole::Address, reason) => format!("the address depends on {}", reason.words()),
+        (LossRole::Condition, reason) => format!("which threads make it depends on {}{through}", reason.words()),
+        (LossRole::Iterations, Reason::Loop) => {
+            format!("loop count from {}", from.unwrap_or_else(|| "a value that is not followed".into()))
+        }
+        (LossRole::Iterations, reason) => format!("the loop count depends on {}{through}", reason.words()),
+    }
+}
+
+/// A parameter as a programmer counts them, from 1.
+fn parameter(offset: u32, slots: &[ParamSlot]) -> String {
+    let holds = |slot: &ParamSlot| (slot.offset..slot.offset.saturating_add(slot.size)).contains(&offset);
+    match slots.iter().position(holds) {
+        Some(at) if slots[at].offset == offset => format!("parameter {}", at + 1),
+        Some(at) => format!("byte {} of parameter {}", offset - slots[at].offset, at + 1),
+        None => format!("byte {offset} of its parameters"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_names_what_and_whence() {
+        let params = vec![ParamSlot { offset: 0, size: 8 }, ParamSlot { offset: 8, size: 24 }];
+        let loss = |role, reason, param| Loss { role, reason, at: 0x40, param };
+        let said = |loss: Loss| words_of(&loss, &params);
+        assert_eq!(
+            said(loss(LossRole::Address, Reason::Loaded, Some(8))),
+            "the index is loaded from memory (parameter 2)"
+        );
+        assert_eq!(said(loss(LossRole::Iterations, Reason::Loop, Some(16))), "loop count from byte 8 of parameter 2");
+        assert_eq!(
+            said(loss(LossRole::Condition, Reason::CrossLane, None)),
+            "which threads make it depends on a value of another lane (shuffle, vote)"
+        );
+    }
+
+    #[test]
+    fn a_sentence_says_the_side_and_the_place() {
+        let mut doubt = Doubt::of("previous", "upper bound", "loop count from parameter 5".into());
+        doubt.at = Some(0x120);
+        assert_eq!(
+            doubt.sentence(),
+            "the previous access, upper bound: loop count from parameter 5, at 0x120 of its code"
+        );
+        doubt.line = Some(Inside { file: "/a/flash.h".into(), line: 412, source: None });
+        assert!(doubt.sentence().ends_with("parameter 5, flash.h:412"));
+        assert_eq!(Doubt::of("pair", "", "why".into()).sentence(), "why");
+    }
+}
