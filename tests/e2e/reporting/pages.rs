@@ -63,8 +63,12 @@ fn probe(browser: &Path, page: &Path, script: &str) -> Value {
 
 /// `streamsan check --html` of a trace.
 fn page(trace: &Path, folder: &Path) -> PathBuf {
+    page_with(&[], trace, folder)
+}
+
+fn page_with(options: &[&str], trace: &Path, folder: &Path) -> PathBuf {
     let page = folder.join("report.html");
-    let ended = end(streamsan(["check", "--html"]).arg(&page).arg(trace));
+    let ended = end(streamsan(["check"]).args(options).arg("--html").arg(&page).arg(trace));
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
     page
 }
@@ -123,7 +127,8 @@ fn a_hundred_thousand_ops_and_hundreds_of_findings_can_be_searched_by_keyboard()
     let trace = folder.join("t");
     let findings = 300;
     made::write(&trace, &made::many(findings, 100_000));
-    let page = page(&trace, &folder);
+    // Which way kernels without code move their bytes is a guess: such findings are `possible`.
+    let page = page_with(&["--pedantic"], &trace, &folder);
     let size = std::fs::metadata(&page).expect("the page").len();
     assert!(size < 4 << 20, "{size} bytes: the page grows with the findings, not with the run");
     let answer = probe(

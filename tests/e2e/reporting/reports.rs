@@ -150,7 +150,7 @@ fn two_per_thread_streams_are_told_apart() {
     // In the sentences and in the lines that mend it: whose streams these are.
     for before in ["the per-thread default stream of thread ", "cudaStreamPerThread /* of thread "] {
         let mut threads: Vec<&str> =
-            ended.err.split(before).skip(1).filter_map(|rest| rest.split([' ', '\n']).next()).collect();
+            ended.err.split(before).skip(1).filter_map(|rest| rest.split([' ', '\n', ',', '.']).next()).collect();
         threads.sort_unstable();
         threads.dedup();
         assert_eq!(threads.len(), 2, "{before}: {}", ended.err);
