@@ -19,7 +19,7 @@ pub mod cause;
 pub mod doubt;
 pub(crate) mod elaborate;
 pub mod escape;
-mod fault;
+pub(crate) mod fault;
 mod finding;
 pub mod fingerprint;
 pub mod format;

@@ -61,10 +61,10 @@ fn probe(browser: &Path, page: &Path, script: &str) -> Value {
     value
 }
 
-/// `streamsan check --html` of a trace.
+/// `streamsan check --pedantic --html` of a trace.
 fn page(trace: &Path, folder: &Path) -> PathBuf {
     let page = folder.join("report.html");
-    let ended = end(streamsan(["check", "--html"]).arg(&page).arg(trace));
+    let ended = end(streamsan(["check", "--pedantic", "--html"]).arg(&page).arg(trace));
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
     page
 }
