@@ -3,7 +3,7 @@
 //!
 //! Owns that judgement, by file, function and object file. A frame's source file decides where it
 //! is known: only headers count, for the tests of such a library are a program of their own. Does
-//! not fold anything: that is [`crate::report::stack_text`].
+//! not fold anything: that is [`super::stack_text`].
 
 use crate::symbols::frame::{Frame, FrameKind};
 use std::sync::OnceLock;

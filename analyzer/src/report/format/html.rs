@@ -58,7 +58,7 @@ impl Reporter for Html {
                 self.said = markup(&said.replace("streamsan: ", ""));
                 for process in report.processes.iter().take(MOST_RAN) {
                     let arguments = process.args.get(1..).unwrap_or_default();
-                    let command = [&[process.exe.clone()], arguments].concat().join(" ");
+                    let command = [std::slice::from_ref(&process.exe), arguments].concat().join(" ");
                     let _ = write!(self.ran, "<code>{}</code>", markup(&command));
                 }
                 let more = report.processes.len().saturating_sub(MOST_RAN);
