@@ -393,7 +393,26 @@ fn kernels_that_fence_for_the_system_leave_it_open() {
             run.at(0).go(A, X, &[atomics(0, Shape::Exact(0, 4))]);
         }
         run.at(1).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
-        run.finds(if signals { "read-after-write possible" } else { RAW });
+        let found = run.finds(if signals { "read-after-write possible" } else { RAW });
+        let why: Vec<&str> = found.doubts.iter().map(|doubt| doubt.reason.as_str()).collect();
+        assert_eq!(why, if signals { &["their kernels may signal each other by flags in memory"][..] } else { &[] });
+    }
+}
+
+/// Each process says of its own access why its bytes are not exact.
+#[test]
+fn a_finding_between_two_processes_says_why_it_is_not_certain() {
+    for (shape, verdict, known) in [
+        (Shape::Exact(0, 64), RAW, &[][..]),
+        (Shape::Bound(0, 64), "read-after-write likely", &[("previous", "upper bound")][..]),
+    ] {
+        let mut run = two(true);
+        // The same place writes exact bytes, too, and the reason is not that write's.
+        run.at(0).go(A, X, &[writes(0, Shape::Exact(4096, 8192)), writes(0, shape)]);
+        run.at(1).go(B, Y, &[reads(0, Shape::Exact(0, 64))]);
+        let found = run.finds(verdict);
+        let said: Vec<_> = found.doubts.iter().map(|doubt| (doubt.side, doubt.known)).collect();
+        assert_eq!(said, known, "{:#?}", found.doubts);
     }
 }
 

@@ -7,6 +7,7 @@ use trace::{Epoch, Op, SyncScope};
 
 use crate::analysis::Analysis;
 use crate::ipc::{Member, PeerProcess};
+use crate::memory::Access;
 use crate::report::elaborate::elaborator;
 use crate::report::model::Outcome;
 
@@ -112,7 +113,8 @@ impl Analysis {
         if member.shares() {
             process.python = self.names.python;
             let mut elaborator = elaborator!(self);
-            process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
+            let described = |a: Access| (a, elaborator.side(&a, 0), elaborator.doubt_of("access", &a));
+            process.sites = member.sites().into_iter().map(described).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();
         }

@@ -1,11 +1,12 @@
-//! Faults: errors that end a context (illegal address, device-side assert), and the launches that
-//! may have caused them.
+//! Faults: errors that end a context (illegal address, device-side assert) or a capture, and the
+//! launches that may have caused them.
 //!
 //! Owns the list of launches that the host has not seen finish. CUDA reports such an error at some
 //! later call. Without `--launch-blocking`, all that can be said is which launches were still in
 //! flight, by stream and place in the program.
 
-use crate::report::elaborate::Elaborator;
+use crate::report::elaborate::{Elaborator, called};
+use crate::report::fault::UNJOINED;
 use crate::report::model::{Fault, FaultSite, Running};
 use rustc_hash::FxHashMap;
 use trace::{CallId, Epoch, KernelId, Origin, StackId, StreamId};
@@ -90,7 +91,7 @@ impl Faults {
         let last = self.index.get(&blamed).and_then(|lane| self.lanes[*lane].in_order().last());
         let culprit = last.map(|l| (blamed, l.kernel, l.stack));
         let mut running = Vec::new();
-        for lane in self.lanes.iter().filter(|_| culprit.is_none()) {
+        for lane in self.lanes.iter().filter(|_| culprit.is_none() && result != UNJOINED) {
             let mut places: Places = Vec::new();
             let mut total = 0;
             for l in lane.in_order().filter(|l| !finished(l.epoch)) {
@@ -120,7 +121,7 @@ impl Faults {
             Fault {
                 pid: elaborator.names.process.pid,
                 result: f.result,
-                call: elaborator.names.call(f.call).to_string(),
+                call: called(&stack, elaborator.names.call(f.call)),
                 culprit: f.culprit.map(|(_, kernel, stack)| site(elaborator, kernel, stack, 1)),
                 stream: f.culprit.map(|(stream, ..)| elaborator.stream_name(stream)).unwrap_or_default(),
                 running: f
@@ -156,6 +157,7 @@ pub fn error_name(result: u32) -> &'static str {
         717 => "CUDA_ERROR_INVALID_ADDRESS_SPACE",
         718 => "CUDA_ERROR_INVALID_PC",
         719 => "CUDA_ERROR_LAUNCH_FAILED",
+        904 => "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
         _ => "CUDA error",
     }
 }

@@ -12,9 +12,10 @@ use trace::Epoch;
 
 use crate::detect::confidence::Confidence;
 use crate::detect::race::{Hazard, Race};
-use crate::ipc::participant::{BASE, site_key};
+use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
+use crate::report::doubt::{self, Doubt};
 use crate::report::model::{AllocationInfo, Finding, GateStatus, Outcome, Side, Synchronisation, merge_finding};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
@@ -60,8 +61,8 @@ pub struct PeerProcess {
     pub pid: u32,
     /// Whether it runs Python.
     pub python: bool,
-    /// Its call sites, each for one access of it.
-    pub sites: Vec<(Access, Side)>,
+    /// Its call sites, each for one access of it, and why the bytes of that are not exact.
+    pub sites: Vec<(Access, Side, Option<Doubt>)>,
     /// Its shared memory.
     pub memory: Vec<(AllocationId, AllocationInfo)>,
 }
@@ -327,7 +328,8 @@ impl Exchange {
     }
 
     fn elaborate(&self, found: &Found) -> Option<Finding> {
-        let (previous, access) = (self.side(&found.race.previous)?, self.side(&found.race.access)?);
+        let (previous, why_previous) = self.side(&found.race.previous)?;
+        let (access, why_access) = self.side(&found.race.access)?;
         let process = |access: &Access| self.peers[member_of(access) as usize].process.as_ref();
         let (earlier, later) = (process(&found.race.previous)?, process(&found.race.access)?);
         let allocation = self.allocation(found);
@@ -343,7 +345,7 @@ impl Exchange {
             kind: "race",
             confidence: found.race.confidence,
             established: if kernel(&access) || kernel(&previous) { "code" } else { "call" },
-            doubts: Vec::new(),
+            doubts: doubt::between(found.race.confidence, [why_access, why_previous], found.signals),
             latent: false,
             host: false,
             internal: false,
@@ -382,11 +384,13 @@ impl Exchange {
     }
 
     /// The process's own description of this access.
-    fn side(&self, access: &Access) -> Option<Side> {
+    fn side(&self, access: &Access) -> Option<(Side, Option<Doubt>)> {
         let process = self.peers[member_of(access) as usize].process.as_ref()?;
         let key = site_key(access);
-        let (_, side) = process.sites.iter().find(|(sample, _)| site_key(sample) == key)?;
-        let mut side = side.clone();
+        let of_site = || process.sites.iter().filter(|(sample, ..)| site_key(sample) == key);
+        let alike = of_site().find(|(sample, ..)| details(sample) == details(access));
+        let (_, side, doubt) = alike.or_else(|| of_site().next())?;
+        let (mut side, doubt) = (side.clone(), doubt.clone());
         crate::report::elaborate::describe_bytes(&mut side, access, BASE);
         let of = format!(" of {}", process.name);
         if access.site.cause != Cause::Free || !access.site.stream.is_none() {
@@ -394,7 +398,7 @@ impl Exchange {
             side.stream.name.push_str(&of);
         }
         side.process = Some(process.pid);
-        Some(side)
+        Some((side, doubt))
     }
 }
 

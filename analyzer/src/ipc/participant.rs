@@ -30,13 +30,21 @@ pub struct Member {
     /// Shared memory: the shift to subtract from its addresses.
     memory: FxHashMap<AllocationId, u64>,
     waits: FxHashMap<SyncId, (Arc<[u8]>, u64)>,
-    sites: FxHashMap<SiteKey, Access>,
+    sites: FxHashMap<(SiteKey, Details), Access>,
     changes: u64,
     signals: bool,
 }
 
 /// The key of one side of a finding.
 type SiteKey = (trace::StackId, trace::KernelId, u32, crate::memory::AccessKind, trace::StreamId, crate::memory::Cause);
+
+/// What accesses of one site may differ in, and what the reason for an inexact extent depends on.
+type Details = (Option<u32>, crate::memory::Precision);
+
+/// The details of an access.
+pub fn details(access: &Access) -> Details {
+    (access.site.param, access.extent.precision)
+}
 
 /// The key of an access.
 pub fn site_key(access: &Access) -> SiteKey {
@@ -102,7 +110,7 @@ impl Member {
         let moved = access.extent.moved(BASE.wrapping_sub(*base));
         let access = Access { extent: moved, ..*access };
         if self.sites.len() < MAX_SITES {
-            self.sites.entry(site_key(&access)).or_insert(access);
+            self.sites.entry((site_key(&access), details(&access))).or_insert(access);
         }
         self.send(Message::Access { root, access, clock });
     }
@@ -203,7 +211,7 @@ impl Member {
         }
     }
 
-    /// One access of each call site, which the process has to describe at its end.
+    /// The kinds of accesses of each call site, which the process has to describe at its end.
     pub fn sites(&self) -> Vec<Access> {
         self.sites.values().copied().collect()
     }

@@ -57,6 +57,25 @@ impl Doubt {
     }
 }
 
+/// The reasons why a race of two processes is not certain. `sides`: what each process says of its
+/// own access. `signals`: one of them runs kernels that may signal the other.
+pub(crate) fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals: bool) -> Vec<Doubt> {
+    if confidence == Confidence::Certain {
+        return Vec::new();
+    }
+    let sides = sides.into_iter().zip(["access", "previous"]);
+    let mut doubts: Vec<Doubt> = sides.filter_map(|(doubt, side)| doubt.map(|doubt| Doubt { side, ..doubt })).collect();
+    if signals {
+        doubts.push(Doubt::of("pair", "", "their kernels may signal each other by flags in memory".into()));
+    } else if doubts.is_empty() {
+        doubts.push(Doubt::of("pair", "", IRREGULAR.into()));
+    }
+    doubts
+}
+
+/// Both sides are exact, and no byte can be named.
+const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
+
 /// What measures a prediction.
 const CONFIRM: &str = "--confirm measures these kernels (on a GPU, or with --sim without one)";
 
@@ -82,14 +101,15 @@ impl Elaborator<'_> {
             let why = if host {
                 "the host may have learned through memory that the previous access was over"
             } else {
-                "the two patterns are too irregular to be compared byte by byte"
+                IRREGULAR
             };
             doubts.push(Doubt::of("pair", "", why.into()));
         }
         doubts
     }
 
-    fn doubt_of(&mut self, side: Word, access: &Access) -> Option<Doubt> {
+    /// Why the bytes of one access are not exact; `None` when they are.
+    pub(crate) fn doubt_of(&mut self, side: Word, access: &Access) -> Option<Doubt> {
         let s = &access.site;
         let known = match access.extent.precision {
             Precision::Exact if !s.guessed => return None,
@@ -172,6 +192,17 @@ mod tests {
             said(loss(LossRole::Condition, Reason::CrossLane, None)),
             "which threads make it depends on a value of another lane (shuffle, vote)"
         );
+    }
+
+    #[test]
+    fn two_processes_say_what_each_does_not_know() {
+        let one = || Some(Doubt::of("access", "start only", "why".into()));
+        let said = |doubts: Vec<Doubt>| doubts.iter().map(Doubt::sentence).collect::<Vec<_>>();
+        assert_eq!(said(between(Confidence::Likely, [None, one()], false)), ["the previous access, start only: why"]);
+        assert!(between(Confidence::Certain, [None, one()], false).is_empty());
+        assert_eq!(said(between(Confidence::Likely, [None, None], false)), [IRREGULAR]);
+        let signals = said(between(Confidence::Possible, [one(), None], true));
+        assert!(signals.len() == 2 && signals[1].contains("flags in memory"), "{signals:?}");
     }
 
     #[test]

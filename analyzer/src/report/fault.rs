@@ -1,7 +1,9 @@
-//! An error that ended a context, as reports print it.
+//! An error that ended a context or a capture, as reports print it.
 //!
-//! Owns the data only. [`crate::detect::faults`] finds the launches that may have caused it.
+//! Owns the data, and what an error of a capture means. [`crate::detect::faults`] finds the
+//! launches that may have caused the others.
 
+use crate::report::call_site::site;
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,7 @@ pub struct Running {
     pub oldest: Vec<FaultSite>,
 }
 
-/// An error that ended a context.
+/// An error that ended a context or a capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Fault {
     /// The process.
@@ -47,3 +49,29 @@ pub struct Fault {
     /// Otherwise: the launches in flight, by stream.
     pub running: Vec<Running>,
 }
+
+impl Fault {
+    /// What the error means and what mends it, where that is known without any launch: a sentence,
+    /// and lines to paste.
+    pub fn explained(&self) -> Option<(String, Vec<String>)> {
+        if self.result != UNJOINED {
+            return None;
+        }
+        let site = site(&self.stack).map_or_else(String::new, |at| format!(", {at}"));
+        let said =
+            "CUDA says \"capturing stream has unjoined work\": a stream that was drawn into the capture by a wait was \
+                    not joined again with the stream that the capture began on. There is no graph."
+                .to_string();
+        let record = "cudaEventRecord(event, forked);";
+        let wait = "cudaStreamWaitEvent(origin, event, 0);";
+        let width = record.len().max(wait.len());
+        let lines = vec![
+            format!("{record:width$}  // behind the last work of each such stream"),
+            format!("{wait:width$}  // before {}{site}", self.call),
+        ];
+        Some((said, lines))
+    }
+}
+
+/// `CUDA_ERROR_STREAM_CAPTURE_UNJOINED`.
+pub const UNJOINED: u32 = 904;

@@ -5,7 +5,8 @@
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
 //! `call_site`, `neighbourhood` and `fingerprint` as its parts. `model` is the report of a run,
 //! made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes
-//! names of the program harmless. `format/` prints, with `stack_text` for stacks.
+//! names of the program harmless. `format/` prints, with
+//! `symbols::stack_text` for stacks.
 //!
 //! `elaborate` and `neighbourhood` know each other: the scene around a race is named with the same
 //! names of streams and calls as its two sides. `model` and the files of its parts know each other
@@ -19,7 +20,7 @@ pub mod cause;
 pub mod doubt;
 pub(crate) mod elaborate;
 pub mod escape;
-mod fault;
+pub(crate) mod fault;
 mod finding;
 pub mod fingerprint;
 pub mod format;
@@ -27,7 +28,7 @@ mod judgement;
 pub mod model;
 pub mod neighbourhood;
 pub mod program;
-pub mod stack_text;
 pub(crate) mod words;
 
+pub use crate::symbols::stack_text;
 pub use model::{Finding, Report};

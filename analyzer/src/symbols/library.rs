@@ -3,7 +3,7 @@
 //!
 //! Owns that judgement, by file, function and object file. A frame's source file decides where it
 //! is known: only headers count, for the tests of such a library are a program of their own. Does
-//! not fold anything: that is [`crate::report::stack_text`].
+//! not fold anything: that is [`super::stack_text`].
 
 use crate::symbols::frame::{Frame, FrameKind};
 use std::sync::OnceLock;
@@ -58,6 +58,16 @@ const FUNCTIONS: [(&str, &str); 9] = [
     ("torch::", "PyTorch"),
 ];
 
+/// Object files whose functions have neither a source file nor a telling name: how they begin, and
+/// the library.
+const MODULES: [(&str, &str); 5] = [
+    ("libstdc++.so", "C++'s library"),
+    ("libc++.so", "C++'s library"),
+    ("libtorch", "PyTorch"),
+    ("libc10", "PyTorch"),
+    ("librmm", "RMM"),
+];
+
 /// Packages of Python, installed.
 const PACKAGES: [(&str, &str); 9] = [
     ("_pytest", "pytest"),
@@ -91,8 +101,11 @@ pub fn library(frame: &Frame) -> Option<&'static str> {
     match &frame.file {
         Some(file) => header(file),
         None => {
-            let name = unadorned(&frame.function);
-            FUNCTIONS.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, library)| *library)
+            let (name, module) = (unadorned(&frame.function), base(frame.module.as_deref().unwrap_or_default()));
+            let begins = |text: &str, table: &'static [(&str, &str)]| {
+                table.iter().find(|(begin, _)| text.starts_with(begin)).map(|(_, library)| *library)
+            };
+            begins(name, &FUNCTIONS).or_else(|| begins(module, &MODULES))
         }
     }
 }
@@ -109,8 +122,7 @@ fn header(file: &str) -> Option<&'static str> {
     if CUDA.iter().any(|name| file.ends_with(name)) {
         return Some("CUDA's headers");
     }
-    let base = file.rsplit('/').next().unwrap_or(file);
-    let is_header = match base.rsplit_once('.') {
+    let is_header = match base(file).rsplit_once('.') {
         None => true,
         Some((_, end)) => matches!(end, "h" | "hpp" | "cuh" | "inl" | "hxx" | "tcc" | "ipp"),
     };
@@ -118,6 +130,10 @@ fn header(file: &str) -> Option<&'static str> {
         return None;
     }
     HEADERS.iter().find(|(part, _)| file.contains(part)).map(|(_, library)| *library)
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn package(file: &str) -> Option<&'static str> {
@@ -182,6 +198,8 @@ mod tests {
         assert_eq!(of("void mine<cub::Sum>(int*)"), None);
         assert_eq!(of("sort(thrust::device_vector<int>&)"), None);
         assert_eq!(of("__device_stub__Z3addPi(int*)"), Some("launch stubs"));
+        let thread = Frame { module: Some("/lib/libstdc++.so.6".into()), ..frame(FrameKind::Native, "", None) };
+        assert_eq!(library(&thread), Some("C++'s library"));
     }
 
     #[test]

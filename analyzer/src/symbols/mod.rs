@@ -8,8 +8,8 @@
 //! [`python`] Python lines, [`merge`] joins native and Python frames into one stack and folds
 //! uninteresting ones, [`source`] reads source lines. [`frame`] is the result, `stacks` the
 //! interface that the analysis uses, [`library`] tells the program's frames from those of
-//! libraries, and [`torch`] finds PyTorch's operators in it. `merge` and
-//! `object` use `demangle`, and all use `frame`.
+//! libraries, [`torch`] finds PyTorch's operators in it, and [`stack_text`] makes lines of it.
+//! `merge` and `object` use `demangle`, and all use `frame`.
 //!
 //! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which
 //! can then be read anywhere.
@@ -25,6 +25,7 @@ mod merge;
 mod object;
 pub mod python;
 mod source;
+pub mod stack_text;
 pub mod stacks;
 pub mod torch;
 

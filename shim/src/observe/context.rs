@@ -14,6 +14,7 @@ use trace::{
 };
 
 use crate::exact;
+use crate::handles::captures;
 use crate::host::{holds, page_protection};
 use crate::log::call_names::HOST_THREADS;
 use crate::log::core::Core;
@@ -99,11 +100,20 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// A call has failed. Errors that end the context (illegal address, device-side assert and their
-/// like) are logged once, lack of memory always.
+/// like) are logged once, a capture with a stream that was not joined too, lack of memory always.
 #[cold]
 fn failed(call: FnId, result: CUresult) -> u64 {
     if ends_context(result) {
         observe(call, 0, Phase::Before, |cx| cx.log_failure(result, StreamId::NONE));
+    } else if result == CUresult::ERROR_STREAM_CAPTURE_UNJOINED {
+        // The capture is over, though nothing came of it.
+        captures::ended();
+        static LOGGED: AtomicBool = AtomicBool::new(false);
+        if !LOGGED.swap(true, Ordering::Relaxed) {
+            observe(call, 0, Phase::Before, |cx| {
+                cx.log(&Op::Failed { result: result.0, stream: StreamId::NONE });
+            });
+        }
     } else if result == CUresult::ERROR_OUT_OF_MEMORY {
         observe(call, 0, Phase::Before, |cx| {
             cx.log(&Op::OutOfMemory {});

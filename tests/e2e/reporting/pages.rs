@@ -61,14 +61,10 @@ fn probe(browser: &Path, page: &Path, script: &str) -> Value {
     value
 }
 
-/// `streamsan check --html` of a trace.
+/// `streamsan check --pedantic --html` of a trace.
 fn page(trace: &Path, folder: &Path) -> PathBuf {
-    page_with(&[], trace, folder)
-}
-
-fn page_with(options: &[&str], trace: &Path, folder: &Path) -> PathBuf {
     let page = folder.join("report.html");
-    let ended = end(streamsan(["check"]).args(options).arg("--html").arg(&page).arg(trace));
+    let ended = end(streamsan(["check", "--pedantic", "--html"]).arg(&page).arg(trace));
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
     page
 }
@@ -84,16 +80,17 @@ fn a_finding_shows_lanes_waits_the_missing_one_stacks_and_bytes() {
         &browser,
         &page(&trace, &folder),
         r##"
-        const first = document.querySelector("article"), svg = first.querySelector(".lanes svg");
+        const first = document.querySelector("article"), svg = first.querySelector(".lanes .scroll svg");
         const steps = [...svg.querySelectorAll(".step")].map(g => g.querySelector("text").textContent);
         const of = s => [...first.querySelectorAll(s)];
         const box = g => { const r = g.getBBox(); return [r.x, r.y, r.width, r.height]; };
         const [p, a] = ["previous", "access"].map(r => box(svg.querySelector("[data-role=" + r + "] rect")));
         const line = svg.querySelector(".missing path").getBBox();
         say({
-            steps, lanes: [...svg.querySelectorAll("text.lane")].map(t => t.firstChild.textContent),
+            steps, lanes: of(".lanes text.lane").map(t => t.querySelector("title").textContent),
+            short: of(".lanes text.lane").map(t => t.firstChild.textContent),
             waits: [...svg.querySelectorAll("g.wait")].map(g => [+g.dataset.from, +g.dataset.to]),
-            missing: svg.querySelector(".missing text").textContent,
+            missing: first.querySelector("p.missing").textContent,
             dashed: !!svg.querySelector(".missing path").getAttribute("stroke-dasharray"),
             reaches: line.x <= p[0] + p[2] && line.x + line.width >= a[0],
             below: a[1] > p[1], later: a[0] > p[0],
@@ -111,6 +108,7 @@ fn a_finding_shows_lanes_waits_the_missing_one_stacks_and_bytes() {
         text(&lanes[0]).starts_with("stream 1 (non-block") && text(&lanes[1]).starts_with("stream 2 "),
         "{lanes:?}"
     );
+    assert_eq!(answer["short"], serde_json::json!(["stream 1", "stream 2"]));
     assert!(text(&answer["missing"]).contains("Nothing makes stream 2 wait until stream 1"), "{answer:#}");
     for yes in ["dashed", "reaches", "below", "later", "scrolls"] {
         assert_eq!(answer[yes], true, "{yes}: {answer:#}");
@@ -127,8 +125,7 @@ fn a_hundred_thousand_ops_and_hundreds_of_findings_can_be_searched_by_keyboard()
     let trace = folder.join("t");
     let findings = 300;
     made::write(&trace, &made::many(findings, 100_000));
-    // Which way kernels without code move their bytes is a guess: such findings are `possible`.
-    let page = page_with(&["--pedantic"], &trace, &folder);
+    let page = page(&trace, &folder);
     let size = std::fs::metadata(&page).expect("the page").len();
     assert!(size < 4 << 20, "{size} bytes: the page grows with the findings, not with the run");
     let answer = probe(
@@ -188,13 +185,42 @@ fn a_recorded_run_of_pytorch_shows_its_sources() {
         &page(&product::root().join("tests/recorded/triton_step.trace"), &folder),
         r##"
         const text = document.querySelector("article").textContent;
-        say({ source: text.includes("scale[(40,)](batch, 10000, BLOCK=256)"), torch: text.includes("wait_stream(stream_2)"), part: text.includes("in step 0"), cards: visible().length });
+        // As on a telephone: what is wider than the page scrolls in a box of its own.
+        document.body.style.width = "380px";
+        const out = [...document.querySelectorAll("main *")].filter(e => !e.closest("#overview, .lanes, pre, ol") && e.getBoundingClientRect().right > 381);
+        const folded = [...document.querySelectorAll("article li summary")].map(e => e.textContent);
+        say({ fits: out.length === 0, out: out.map(e => e.outerHTML.slice(0, 80)), folded: folded.some(t => t === "[3 frames of Triton]"), source: text.includes("scale[(40,)](batch, 10000, BLOCK=256)"), torch: text.includes("wait_stream(stream_2)"), part: text.includes("in step 0"), cards: visible().length });
         "##,
     );
-    for yes in ["source", "torch", "part"] {
+    for yes in ["source", "torch", "part", "fits", "folded"] {
         assert_eq!(answer[yes], true, "{answer:#}");
     }
     assert_eq!(answer["cards"], 2);
+}
+
+/// A clean run says so, with what ran, when, by which version, and what was checked; with scripts
+/// and without.
+#[test]
+fn a_clean_run_says_so() {
+    let folder = build::scratch("page-clean");
+    let page = page(&product::root().join("tests/recorded/triton_step_waited.trace"), &folder);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    let said = ["COVERAGE: 3 launches", "SUMMARY: 0 findings", "triton_step_waited.py</code>", "<noscript>", " UTC"];
+    for part in said {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(text.contains(&format!("StreamSan {}", env!("CARGO_PKG_VERSION"))));
+    let Some(browser) = browser() else { return };
+    let answer = probe(
+        &browser,
+        &page,
+        r##"
+        const seen = s => document.querySelector(s).checkVisibility();
+        say({ verdict: document.getElementById("verdict").textContent, open: document.getElementById("checked").open, search: seen("#search"), cards: visible().length });
+        "##,
+    );
+    assert_eq!(answer["verdict"], "No data race was found in this run.", "{answer:#}");
+    assert_eq!((&answer["open"], &answer["search"], &answer["cards"]), (&true.into(), &false.into(), &0.into()));
 }
 
 /// A page made by `streamsan run --sim` of a program whose kernels have a line table shows the line

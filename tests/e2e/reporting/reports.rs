@@ -143,14 +143,23 @@ fn a_wait_for_an_event_of_the_wrong_stream_is_named() {
 }
 
 #[test]
+fn a_capture_that_was_not_joined_is_told_as_cuda_does() {
+    twins("unjoined_capture.cu");
+}
+
+#[test]
 fn two_per_thread_streams_are_told_apart() {
     let Some((program, _)) = compiled("per_thread_pair.cu") else { return };
     let ended = run::end(run::streamsan(["run", "--sim", "--"]).env_remove("LD_LIBRARY_PATH").arg(&program));
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
     // In the sentences and in the lines that mend it: whose streams these are.
     for before in ["the per-thread default stream of thread ", "cudaStreamPerThread /* of thread "] {
-        let mut threads: Vec<&str> =
-            ended.err.split(before).skip(1).filter_map(|rest| rest.split([' ', '\n', ',', '.']).next()).collect();
+        let mut threads: Vec<&str> = ended
+            .err
+            .split(before)
+            .skip(1)
+            .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next())
+            .collect();
         threads.sort_unstable();
         threads.dedup();
         assert_eq!(threads.len(), 2, "{before}: {}", ended.err);

@@ -194,8 +194,8 @@ macro_rules! order_ops {
         /// Its name.
         name: Text<'a>,
     }
-    /// A call failed with an error that ends the context (illegal address, device-side assert). The
-    /// record's stack and call are the failed call's.
+    /// A call failed with an error that ends the context (illegal address, device-side assert), or
+    /// because a captured stream was not joined. The record's stack and call are the failed call's.
     61 Failed {
         /// What the driver returned, as `CUresult`.
         result: u32,

@@ -3,6 +3,7 @@
 //! Owns their wording, which scripts and `docs/reference/coverage.md` rely on. Findings are told by
 //! [`super::text`].
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::detect::coverage::Coverage;
@@ -287,24 +288,20 @@ pub fn errors(report: &Report) -> String {
 /// What would make most launches exact: why extents are unknown, the reason with most launches
 /// first, each with the kernels it concerns most.
 pub fn lost_exactness(c: &Coverage) -> Vec<(&'static str, u64, Vec<&str>)> {
-    let mut reasons: Vec<(&'static str, u64, Vec<(u64, &str)>)> = Vec::new();
+    let mut reasons: BTreeMap<&'static str, Vec<(u64, &str)>> = BTreeMap::new();
     for (name, kernel) in &c.kernels {
         for (gap, launches) in &kernel.gaps {
-            let words = gap.reason.words();
-            let at = reasons.iter().position(|r| r.0 == words).unwrap_or_else(|| {
-                reasons.push((words, 0, Vec::new()));
-                reasons.len() - 1
-            });
-            reasons[at].1 += launches;
-            reasons[at].2.push((*launches, name));
+            reasons.entry(gap.reason.words()).or_default().push((*launches, name));
         }
     }
-    reasons.sort_by_key(|(words, launches, _)| (std::cmp::Reverse(*launches), *words));
-    let named = |mut kernels: Vec<(u64, _)>| {
+    let named = |(words, mut kernels): (_, Vec<(u64, _)>)| {
         kernels.sort_by_key(|(launches, name)| (std::cmp::Reverse(*launches), *name));
-        kernels.into_iter().map(|(_, name)| name).collect()
+        let launches = kernels.iter().map(|(launches, _)| launches).sum::<u64>();
+        (words, launches, kernels.into_iter().map(|(_, name)| name).collect())
     };
-    reasons.into_iter().map(|(words, launches, kernels)| (words, launches, named(kernels))).collect()
+    let mut lost: Vec<_> = reasons.into_iter().map(named).collect();
+    lost.sort_by_key(|(words, launches, _)| (std::cmp::Reverse(*launches), *words));
+    lost
 }
 
 /// The same as a line: the three reasons with most launches.
@@ -323,7 +320,7 @@ fn inexact(c: &Coverage) -> String {
     format!("streamsan: NOTE: why launches have no ranges: {} (--confirm or --exact measures them)\n", shown.join("; "))
 }
 
-fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
+fn most_frequent(counts: &BTreeMap<String, u64>) -> String {
     let mut list: Vec<(&String, &u64)> = counts.iter().collect();
     list.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
     let shown: Vec<String> = list.iter().take(6).map(|(name, n)| format!("{name}: {n}")).collect();

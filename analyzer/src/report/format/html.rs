@@ -8,17 +8,25 @@
 use super::json::Json;
 use super::{closing, rules, text};
 use crate::report::format::{Event, Reporter};
+use crate::report::words::counted;
 use chrono::Utc;
 use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("html.page");
 const PLACE: &str = "@DATA@";
 
-/// Where the date and the version stand, and where the report without scripts.
+/// Where the date, the version and the commands stand, where what was checked, and where the report
+/// without scripts.
 const MADE: &str = "@MADE@";
+const SAID: &str = "@SAID@";
 const STILL: &str = "@STILL@";
+/// How the report without scripts is written: for people.
+const STYLE: text::Style = text::Style { color: false, processes: false, no_machine_lines: true };
 /// Findings that are there without scripts.
 const MOST_STILL: usize = 50;
+
+/// Processes that are listed.
+const MOST_RAN: usize = 20;
 
 /// Writes the page.
 #[derive(Default)]
@@ -26,6 +34,10 @@ pub struct Html {
     data: Json,
     /// The findings as text, for readers without scripts.
     still: String,
+    /// What was checked, as the text report says it.
+    said: String,
+    /// The commands, of [`MOST_RAN`] processes.
+    ran: String,
 }
 
 impl Html {
@@ -39,12 +51,19 @@ impl Reporter for Html {
         match event {
             Event::Begin(_) => {}
             Event::Finding(..) | Event::Breach(..) if self.still.matches("<article>").count() >= MOST_STILL => {}
-            Event::Finding(f, _) => self.stand(&text::finding(f, text::Style::default())),
-            Event::Breach(b, _) => self.stand(&rules::breach(b, text::Style::default())),
+            Event::Finding(f, _) => self.stand(&text::finding(f, STYLE)),
+            Event::Breach(b, _) => self.stand(&rules::breach(b, STYLE)),
             Event::End(report) => {
-                let _ = write!(self.still, "<pre>{}</pre>", markup(&closing::summary(report)));
-                for process in &report.processes {
-                    let _ = write!(self.still, "<pre>{}</pre>", markup(&process.args.join(" ")));
+                let said = format!("{}{}", closing::coverage(report), closing::summary(report));
+                self.said = markup(&said.replace("streamsan: ", ""));
+                for process in report.processes.iter().take(MOST_RAN) {
+                    let arguments = process.args.get(1..).unwrap_or_default();
+                    let command = [std::slice::from_ref(&process.exe), arguments].concat().join(" ");
+                    let _ = write!(self.ran, "<code>{}</code>", markup(&command));
+                }
+                let more = report.processes.len().saturating_sub(MOST_RAN);
+                if more > 0 {
+                    let _ = write!(self.ran, "and {}", counted(more as u64, "more process", "more processes"));
                 }
             }
         }
@@ -54,8 +73,8 @@ impl Reporter for Html {
     fn finish(&mut self) -> Vec<u8> {
         let data = String::from_utf8_lossy(&self.data.finish()).into_owned();
         let made = format!("StreamSan {}, {}", env!("CARGO_PKG_VERSION"), Utc::now().format("%Y-%m-%d %H:%M UTC"));
-        let page = PAGE.replace(MADE, &made);
-        let page = page.replace(STILL, &self.still);
+        let page = PAGE.replace(MADE, &format!("{made}{}", self.ran));
+        let page = page.replace(SAID, &self.said).replace(STILL, &self.still);
         // The last such place is the page's own: a name of the program may hold the word.
         let (before, after) = page.rsplit_once(PLACE).unwrap_or((&page, ""));
         format!("{before}{}{after}", harmless(&data)).into_bytes()

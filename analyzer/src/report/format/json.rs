@@ -253,6 +253,8 @@ fn fault(f: &Fault) -> Value {
         "error": crate::detect::faults::error_name(f.result),
         "code": f.result,
         "call": f.call,
+        "text": f.explained().map(|(said, _)| said),
+        "mend": f.explained().map_or_else(Vec::new, |(_, lines)| lines),
         "stack": stack(&f.stack),
         "culprit": f.culprit.as_ref().map(site),
         "stream": f.stream,

@@ -6,6 +6,7 @@
 
 use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
+use crate::report::doubt::Doubt;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Actor, AllocationInfo, Breach, Finding, GateStatus, Side};
 use crate::state::names::Process;
@@ -132,6 +133,8 @@ const REST: &[(&str, Column<Row>)] = &[
     ("mend_cuda", Text(|r| r.race().and_then(|f| some(&f.synchronisation.cuda.join("\n"))))),
     ("mend_torch", Text(|r| r.race().and_then(|f| some(&f.synchronisation.torch.join("\n"))))),
     ("rule", Text(|r| r.breach().and_then(|b| some(&b.rule)))),
+    ("doubts", Text(|r| r.race().and_then(|f| some(&doubts(&f.doubts, |doubt| vec![doubt.sentence()]))))),
+    ("settle", Text(|r| r.race().and_then(|f| some(&doubts(&f.doubts, |doubt| doubt.settle.clone()))))),
     ("rule_text", Text(|r| r.breach().and_then(|b| some(&b.text)))),
 ];
 
@@ -191,6 +194,17 @@ fn file(stack: &[Frame]) -> Option<String> {
 
 fn line(stack: &[Frame]) -> Option<i64> {
     site_frame(stack).and_then(|frame| frame.line).map(i64::from)
+}
+
+/// Something of each reason why a finding is not certain, a line each and none twice.
+fn doubts(doubts: &[Doubt], what: fn(&Doubt) -> Vec<String>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in doubts.iter().flat_map(what) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
 }
 
 fn standing(standing: GateStatus) -> &'static str {

@@ -412,6 +412,13 @@ fn fault(out: &mut String, style: Style, f: &Fault) {
         print_stack(out, style, &s.stack);
     };
     match &f.culprit {
+        _ if let Some((said, lines)) = f.explained() => {
+            print_stack(out, style, &f.stack);
+            let _ = writeln!(out, "{said}\nThis would join it:");
+            for line in lines {
+                let _ = writeln!(out, "      {}", style.paint(Ink::Code, &line));
+            }
+        }
         Some(culprit) => {
             let _ = writeln!(out, "{} launched on {}:", style.paint(Ink::Title, "The kernel that made it,"), f.stream);
             site(out, culprit);

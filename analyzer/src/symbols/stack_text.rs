@@ -182,7 +182,6 @@ mod tests {
         let lines = lines(&frames);
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[1], Line::Folded("[21 frames of CUB and Thrust]".into()));
-        assert_eq!(crate::report::call_site::site(&frames).as_deref(), Some("sum.cu:7"));
         // With nothing else, they are shown.
         assert_eq!(super::lines(&frames[..3]).len(), 3);
     }
