@@ -116,7 +116,7 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(divert);
     }
-    if let Some(stand_ins) = plan.sim.and_then(Sim::stand_ins) {
+    for stand_ins in plan.sim.into_iter().flat_map(Sim::stand_ins) {
         preload.push(":");
         preload.push(stand_ins);
     }

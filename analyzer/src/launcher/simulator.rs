@@ -20,8 +20,8 @@ const NAMES: [(&str, &str); 2] =
 /// All names that the folder may hold.
 const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
 
-/// One of the names of the stand-ins for CUDA's libraries, which are one file.
-const STAND_INS: &str = "libcublas.so.13";
+/// Names of the stand-ins for CUDA's libraries: a file for CUDA 13, and one for CUDA 12.
+const STAND_INS: [&str; 2] = ["libcublas.so.13", "libcublas.so.12"];
 
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Sim {
 
     /// The stand-ins for CUDA's libraries, to be preloaded: then they come before NVIDIA's,
     /// wherever the program's search paths lead.
-    pub fn stand_ins(&self) -> Option<PathBuf> {
-        Some(self.folder.join(STAND_INS)).filter(|path| path.exists())
+    pub fn stand_ins(&self) -> impl Iterator<Item = PathBuf> {
+        STAND_INS.iter().map(|name| self.folder.join(name)).filter(|path| path.exists())
     }
 
     /// Functions that the program is linked with and the simulated GPU has not got: then the loader

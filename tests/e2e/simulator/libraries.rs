@@ -8,15 +8,18 @@ use tests::{build, product, run};
 
 /// A program of `programs/blas`, linked with the simulator's libraries.
 fn built(name: &str) -> PathBuf {
+    built_for(name, 13)
+}
+
+/// The same for a version of CUDA.
+fn built_for(name: &str, version: u32) -> PathBuf {
     let folder = build::programs().join("blas");
     let source = folder.join(format!("{name}.c"));
     let libraries = product::bin().join("sim");
     let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
     args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
-    args.extend(
-        ["-l:libcublas.so.13", "-l:libcublasLt.so.13", "-l:libnccl.so.2", "-l:libcudart.so.13", "-lm"]
-            .map(String::from),
-    );
+    args.extend(["libcublas", "libcublasLt", "libcudart"].map(|library| format!("-l:{library}.so.{version}")));
+    args.extend(["-l:libnccl.so.2", "-lm"].map(String::from));
     build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
         .unwrap_or_else(|e| panic!("{e}"))
 }
@@ -50,6 +53,18 @@ fn cublas_computes_what_loops_compute() {
         assert!(calls.is_some_and(|calls| calls > 300), "{name}: {}", ended.err);
         assert!(ended.err.contains(" 0 unknown, "), "{name}: {}", ended.err);
     }
+}
+
+#[test]
+fn cublas_of_cuda_12_is_the_same() {
+    let program = built_for("products", 12);
+    let bytes = std::fs::read(&program).expect("the program can be read");
+    let names = |library: &str| bytes.windows(library.len()).any(|part| part == library.as_bytes());
+    assert!(names("libcublas.so.12") && !names("libcublas.so.13"));
+    let ended = sim(&program, &[], &[]);
+    assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
+    let made = number_before(&ended.out, " comparisons, 0 failed");
+    assert!(made.is_some_and(|made| made >= 1000), "{}", ended.out);
 }
 
 /// The other way to run a kernel of a stand-in: its PTX, for the addresses, and then what computes.

@@ -1,6 +1,6 @@
 //! Handles: creation, settings, statuses, and what is common to all calls.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use cuda_sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
 
@@ -11,8 +11,17 @@ use crate::numerics::number::Type;
 use crate::numerics::vector;
 use sim_driver_link::refused;
 
-/// The version that the stand-in says it is: of CUDA 13.0.
-pub const VERSION: c_int = 130_000;
+/// The version that the stand-in says it is: of CUDA 13.0, or of 12.8 where it was loaded under the
+/// name that programs of CUDA 12 ask for (`scripts/build` links it for both).
+pub fn version() -> c_int {
+    // SAFETY: all fields are numbers and pointers; zero is one of their values.
+    let mut this: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the address of a function of this file, and room for the answer.
+    let known = unsafe { libc::dladdr(version as *const c_void, &raw mut this) } != 0 && !this.dli_fname.is_null();
+    // SAFETY: the loader's own text, which ends with a zero.
+    let of_12 = known && unsafe { CStr::from_ptr(this.dli_fname) }.to_bytes().ends_with(b".so.12");
+    if of_12 { 120_800 } else { 130_000 }
+}
 
 /// A status of cuBLAS other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +275,7 @@ fn get_multiprocessors(call: &mut Entered<'_>, to: u64) -> Res {
 }
 
 fn get_version(_call: &mut Entered<'_>, to: u64) -> Res {
-    put(to, VERSION)
+    put(to, version())
 }
 
 api! { set_stream; (stream: P) cublasSetStream_v2 }
@@ -303,9 +312,9 @@ unsafe extern "C" fn cublasDestroy_v2(handle: *mut Handle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c_int {
     let value = match property {
-        0 => VERSION / 10_000,
-        1 => VERSION / 100 % 100,
-        2 => VERSION % 100,
+        0 => version() / 10_000,
+        1 => version() / 100 % 100,
+        2 => version() % 100,
         _ => return Status::INVALID_VALUE.0,
     };
     put(to as u64, value).map_or_else(|status| status.0, |()| 0)
@@ -314,7 +323,7 @@ pub unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn cublasGetCudartVersion() -> usize {
-    13_000
+    version() as usize / 10
 }
 
 // SAFETY: as above.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::cublas::handle::{self, Handle, Status, VERSION};
+use crate::cublas::handle::{self, Handle, Status, version};
 
 // SAFETY: the names and signatures of cuBLASLt.
 #[unsafe(no_mangle)]
@@ -22,13 +22,13 @@ unsafe extern "C" fn cublasLtDestroy(of: *mut Handle) -> c_int {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn cublasLtGetVersion() -> usize {
-    VERSION as usize
+    version() as usize
 }
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn cublasLtGetCudartVersion() -> usize {
-    13_000
+    version() as usize / 10
 }
 
 /// # Safety
