@@ -199,7 +199,13 @@ fn event_query(cx: &mut Cx<'_>, event: CUevent) {
         cx.token = record.map_or(0, |r| r + 1);
     } else if cx.token != 0 {
         let record = cx.token - 1;
-        cx.without_stack().log(&Op::EventReached { event, record });
+        let op = Op::EventReached { event, record };
+        // An answer about an event that was never recorded is worth its place: reports name it.
+        if record == 0 {
+            cx.log(&op);
+        } else {
+            cx.without_stack().log(&op);
+        }
     }
 }
 
