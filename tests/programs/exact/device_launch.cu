@@ -285,6 +285,7 @@ int main(int argc, char **argv) {
     } else {
         all(0, [](int) { return 9; });
     }
+    if (!good) for (int i = 0; i < 8; ++i) printf("[%d] %d, [%d] %d\n", i, h[i], N + i, h[N + i]);
     printf("%s %s\n", name, good ? "right" : "wrong");
     return good ? 0 : 3;
 }
