@@ -374,7 +374,7 @@ impl Elaborator<'_> {
         if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
             s.facts.push(format!(
                 "{} {STAGED}, but its bytes may still be on their way to the device: CUDA's \"API synchronization \
-                 behavior\", rule C3 in docs/reference/order-rules.md. --no-pageable-copies takes such copies to be over.",
+                 behavior\", rule C3 in docs/reference/order-rules.md.",
                 previous.call
             ));
         }
