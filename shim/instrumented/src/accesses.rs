@@ -8,7 +8,8 @@ use crate::thread_sanitizer;
 
 /// Functions that are told one address. Five instructions for an address that does not lie between
 /// the pages that devices can reach, and while nothing is asked; thirteen for one that lies between
-/// two of them. (What lies there is an address that programs have: its word is in the table.) `$pc`: what puts the address of the access into `rdx`.
+/// two of them. (What lies there is an address that programs have: its word is in the table.)
+/// `$pc`: what puts the address of the access into `rdx`.
 macro_rules! accesses {
     ($($name:ident $bytes:literal $how:expr, $pc:literal;)*) => {$(
         /// An access is about to happen.

@@ -109,8 +109,8 @@ pub fn look_for_library() {
     }
 }
 
-/// Opens the gate or closes it. `window`: where the memory lies that devices can reach, and how far.
-/// The lock of the log is held.
+/// Opens the gate or closes it. `window`: where the memory lies that devices can reach, and how
+/// far. The lock of the log is held.
 #[inline]
 pub fn set_open(open: bool, window: (u64, u64)) {
     let (low, size) = if open { window } else { (SHOWN[0].load(Ordering::Relaxed), 0) };
