@@ -41,6 +41,8 @@ fn other_bytes_than_at_the_copy_are_a_write_of_the_host() {
     assert_eq!(f.access.seen_by, "cudaStreamSynchronize");
     assert_eq!((f.previous.call.as_str(), f.previous.verb), ("cudaMemcpyAsync", "reads"));
     assert!(f.synchronisation.missing.contains("The host does not wait for stream 1"), "{:?}", f.synchronisation);
+    let advice = "--host-accesses names the line of the host that writes there.";
+    assert!(f.synchronisation.facts.iter().any(|fact| fact == advice), "{:?}", f.synchronisation);
 }
 
 #[test]

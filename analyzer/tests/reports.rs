@@ -70,6 +70,41 @@ fn memory_reused_while_in_use() {
     expect("reused_block.txt", &print(&p.report()));
 }
 
+/// An allocator asks whether a block's event is complete before it hands the block out again. The
+/// answer about an event that was never recorded is yes, and the report says so.
+#[test]
+fn a_query_that_answers_for_nothing_is_named() {
+    let (mut said, mut silent) = (Vec::new(), Vec::new());
+    for recorded in [false, true] {
+        for early in [false, true] {
+            let mut p = Program::new();
+            let event = EventId(p.id());
+            p.line(10).malloc(X, N);
+            p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 2, handle: 0 });
+            if recorded && early {
+                p.record(event, A);
+            }
+            p.line(20).set(A, X, N);
+            if recorded && !early {
+                p.record(event, A);
+            }
+            p.line(30).does("cudaEventQuery", Op::EventReached { event, record: u64::from(recorded) });
+            p.line(40).set(B, X, N);
+            let report = print(&p.report());
+            match (recorded, early) {
+                (true, false) => silent.push(report),
+                _ => said.push((recorded, report)),
+            }
+        }
+    }
+    assert!(silent.iter().all(|report| report.contains("SUMMARY: 0 findings")), "{silent:?}");
+    for (recorded, report) in said {
+        assert!(report.contains("SUMMARY: 1 finding"), "{report}");
+        let named = report.contains("A query at app.cu:30 asked for an event that had never been recorded");
+        assert_eq!(named, !recorded, "{report}");
+    }
+}
+
 #[test]
 fn free_in_stream_order() {
     let mut p = Program::new();

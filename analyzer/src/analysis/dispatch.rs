@@ -73,6 +73,7 @@ impl Analysis {
             Op::StreamDestroy { stream } => self.streams.destroy(stream),
             Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
+            Op::EventReached { record, .. } => self.streams.reached(origin.thread, record, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
                 let staged = std::mem::take(&mut self.submissions.staged_copy);

@@ -26,6 +26,7 @@ enum Api {
     Torch,
     CuPy,
     Jax,
+    CudaCore,
 }
 
 impl Api {
@@ -36,6 +37,7 @@ impl Api {
             Self::Torch => "PyTorch",
             Self::CuPy => "CuPy",
             Self::Jax => "JAX",
+            Self::CudaCore => "cuda.core",
         }
     }
 
@@ -50,6 +52,7 @@ impl Api {
             () if has(&["/torch/", "libtorch", "libc10", "/triton/"]) => Self::Torch,
             () if has(&["/cupy/", "/cupy_backends/"]) => Self::CuPy,
             () if has(&["/jaxlib/", "/jax/", "xla_extension"]) => Self::Jax,
+            () if has(&["/cuda/core/"]) => Self::CudaCore,
             () => Self::Torch,
         }
     }
@@ -96,8 +99,9 @@ impl End {
     }
 
     /// In a line of Python.
-    fn python_stream(&self) -> String {
+    fn python_stream(&self, api: Api) -> String {
         match &self.streams[..] {
+            [one] if one.kind == "legacy" && api == Api::CudaCore => "device.default_stream".into(),
             [one] if one.kind == "legacy" => "torch.cuda.default_stream()".into(),
             _ => self.stream(),
         }
@@ -243,12 +247,15 @@ fn cuda_lines(api: Api, join: Join, first: &End, then: &End, recorded: Option<&s
 }
 
 fn python_lines(api: Api, join: Join, first: &End, then: &End) -> Vec<String> {
-    let (s, t) = (first.python_stream(), then.python_stream());
+    let (s, t) = (first.python_stream(api), then.python_stream(api));
     let (after, before) = (first.place("# after", "the previous access"), then.place("# before", "this access"));
     let many = first.streams.len() > 1;
     let all = if many { format!(", for each of {} streams", first.streams.len()) } else { String::new() };
     match (api, join) {
         (Api::Jax, _) => vec![format!("jax.block_until_ready(result)  {before}: JAX has no events of its own")],
+        (Api::CudaCore, Join::Host) => vec![format!("{s}.sync()  {before}")],
+        (Api::CudaCore, Join::Event | Join::Existing) => vec![format!("{t}.wait({s})  {before}{all}")],
+        (Api::CudaCore, _) => vec![format!("{t}.wait(event)  {before}, for an event of {s}")],
         (_, Join::KeepAlive) => vec![format!("tensor.record_stream({s})  {before}, where its last reference goes")],
         (_, Join::Host) => vec![format!("{s}.synchronize()  {before}")],
         (Api::CuPy, _) => aligned(&[

@@ -111,7 +111,7 @@ impl Findings {
             race: *race,
             allocation,
             previous_allocation: memory.info(race.previous.allocation).copied(),
-            links: streams.links(race.previous.site.stream, race.access.site.stream),
+            links: streams.links(race.previous.site.stream, race.access.site.stream, race.access.site.thread),
             around: recent.around(race),
             count: 1,
             refuted: 0,

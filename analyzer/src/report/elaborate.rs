@@ -9,6 +9,7 @@ use crate::detect::race::Hazard;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::report::call_site::site;
+use crate::report::doubt::parameter;
 use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
@@ -134,6 +135,9 @@ impl Elaborator<'_> {
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
             node: s.node.checked_sub(1),
             param: s.param,
+            through: s.param.map_or_else(String::new, |offset| {
+                parameter(offset, self.names.kernel(s.kernel).map_or(&[], |def| &def.params))
+            }),
             from: 0,
             to: 0,
             precision: "unknown",
@@ -253,6 +257,14 @@ impl Elaborator<'_> {
         StreamName { stack, ..named }
     }
 
+    /// Whether PyTorch's streams are those that the program means: its allocator was seen, or no
+    /// other package that has streams is on a stack.
+    fn uses_torch(&self, previous: &Side, access: &Side) -> bool {
+        const OTHERS: [&str; 5] = ["/cupy/", "/cupy_backends/", "/jaxlib/", "/jax/", "/cuda/core/"];
+        let other = |f: &Frame| f.file.as_deref().is_some_and(|file| OTHERS.iter().any(|part| file.contains(part)));
+        self.names.python && (self.names.torch || !previous.stack.iter().chain(&access.stack).any(other))
+    }
+
     fn at(&mut self, stack: StackId) -> String {
         site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
     }
@@ -301,7 +313,7 @@ impl Elaborator<'_> {
             s.facts.push("Both are nodes of one graph, launched together.".into());
             s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
             s.cuda.push(format!("cudaGraphAddDependencies(graph, &node_{from}, &node_{to}, ...);"));
-            if self.names.python {
+            if self.uses_torch(previous, access) {
                 s.torch.push("order the two inside the capture, for example with side.wait_stream(main)".into());
             }
             return s;
@@ -330,6 +342,12 @@ impl Elaborator<'_> {
                 cap(&a.name)
             ));
         }
+        if let Some(stack) = links.vain {
+            let at = self.at(stack);
+            s.facts.push(format!(
+                "A query{at} asked for an event that had never been recorded; such a query succeeds and orders nothing."
+            ));
+        }
         if let (Some(link), None) = (links.backward, links.forward) {
             let at = self.at(link.waited);
             s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
@@ -356,7 +374,7 @@ impl Elaborator<'_> {
         if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
             s.facts.push(format!(
                 "{} {STAGED}, but its bytes may still be on their way to the device: CUDA's \"API synchronization \
-                 behavior\", rule C3 in docs/reference/order-rules.md. --no-pageable-copies takes such copies to be over.",
+                 behavior\", rule C3 in docs/reference/order-rules.md.",
                 previous.call
             ));
         }
@@ -377,7 +395,7 @@ impl Elaborator<'_> {
                 _ => format!("before this access{second}"),
             };
             s.cuda.push(format!("cudaStreamSynchronize({});  // {place}", p.short));
-            if self.names.python {
+            if self.uses_torch(previous, access) {
                 s.torch.push(format!("{}.synchronize()  # {place}", torch_name(p)));
             }
             return s;
@@ -388,7 +406,7 @@ impl Elaborator<'_> {
         let width = record.len().max(wait.len());
         s.cuda.push(format!("{record:width$}  // after the previous access{first}"));
         s.cuda.push(format!("{wait:width$}  // before this access{second}"));
-        if self.names.python {
+        if self.uses_torch(previous, access) {
             let reused = raw
                 .previous_allocation
                 .is_some_and(|o| o.freed.is_some() && raw.allocation.is_some_and(|n| n.id != o.id));

@@ -95,7 +95,7 @@ macro_rules! disarm {
 disarm! {
     Frame: function, file, module, source; kind, line, address, inlined;
     StreamName: long, name, short, stack; id, kind, handle;
-    Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
+    Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
         actor, verb, guessed, node, param, from, to, precision, process;
     Inside: file, source; line;
     AllocationInfo: name, call, stack, freed; kind, address, size;

@@ -102,6 +102,8 @@ pub struct Side {
     pub node: Option<u32>,
     /// Offset of the kernel parameter that holds the pointer.
     pub param: Option<u32>,
+    /// That parameter in words: `parameter 2`, counted from 1; empty without one.
+    pub through: String,
     /// First byte touched, as an offset in the allocation (or an address without one).
     pub from: u64,
     /// One past the last byte touched.

@@ -163,3 +163,38 @@ pub fn number(findings: &mut [Finding]) {
         findings[i].fingerprint = text_of(lasting, nth);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call through eight frames of a library, from a function of the program.
+    fn through_library(caller: &str) -> Vec<Frame> {
+        let frame = |function: &str, file: &str| Frame {
+            kind: FrameKind::Native,
+            function: function.into(),
+            file: Some(file.into()),
+            line: Some(7),
+            module: None,
+            address: 1,
+            inlined: false,
+            source: None,
+        };
+        let mut stack = vec![frame("cub::dispatch", "/cccl/cub/device/dispatch.cuh"); 8];
+        stack.push(frame(caller, "/home/me/tests.cu"));
+        stack
+    }
+
+    #[test]
+    fn calls_of_one_library_function_are_told_apart_by_the_program_s_frames() {
+        let hash = |caller, exact, former| {
+            let mut hash = Fnv { hash: 0, exact, former };
+            hash.stack(&through_library(caller));
+            hash.hash
+        };
+        for exact in [false, true] {
+            assert_ne!(hash("test_one", exact, false), hash("test_two", exact, false));
+            assert_eq!(hash("test_one", exact, true), hash("test_two", exact, true), "as it was: only the library's");
+        }
+    }
+}

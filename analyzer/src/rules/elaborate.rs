@@ -78,6 +78,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
         thread: elaborator.names.thread(raw.origin.thread).map(|(tid, name)| (tid, name.to_string())),
         node: None,
         param: None,
+        through: String::new(),
         from: 0,
         to: 0,
         precision: "unknown",

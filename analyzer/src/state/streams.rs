@@ -54,6 +54,8 @@ pub struct Links {
     pub backward: Option<Link>,
     /// Where the later stream last waited for an event that was never recorded.
     pub empty: Option<StackId>,
+    /// The host thread's last query was there, for an event that had never been recorded.
+    pub vain: Option<StackId>,
 }
 
 #[derive(Clone, Copy)]
@@ -71,6 +73,8 @@ pub struct Streams {
     events: FxHashMap<EventId, Recorded>,
     links: FxHashMap<(StreamId, StreamId), Link>,
     empty: FxHashMap<StreamId, StackId>,
+    /// Host threads whose last query was for an event that had never been recorded, and where.
+    vain: FxHashMap<ThreadId, StackId>,
     /// The program's names.
     names: FxHashMap<StreamId, String>,
 }
@@ -132,6 +136,15 @@ impl Streams {
         }
     }
 
+    /// Notes that a query of a host thread found an event complete. `record`: which one it found, 0
+    /// for none.
+    pub fn reached(&mut self, thread: ThreadId, record: u64, stack: StackId) {
+        match record {
+            0 => drop(self.vain.insert(thread, stack)),
+            _ => drop(self.vain.remove(&thread)),
+        }
+    }
+
     /// Forgets an event.
     pub fn destroy_event(&mut self, event: EventId) {
         self.events.remove(&event);
@@ -142,12 +155,13 @@ impl Streams {
         self.streams.get(&stream)
     }
 
-    /// What links two streams.
-    pub fn links(&self, earlier: StreamId, later: StreamId) -> Links {
+    /// What links two streams. `thread`: the host thread of the later operation.
+    pub fn links(&self, earlier: StreamId, later: StreamId, thread: ThreadId) -> Links {
         Links {
             forward: self.links.get(&(earlier, later)).copied(),
             backward: self.links.get(&(later, earlier)).copied(),
             empty: self.empty.get(&later).copied(),
+            vain: self.vain.get(&thread).copied(),
         }
     }
 }

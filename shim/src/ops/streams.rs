@@ -193,13 +193,19 @@ pub(crate) unsafe fn cuStreamQuery(cx: &mut Cx<'_>, stream: CUstream) {
 }
 
 fn event_query(cx: &mut Cx<'_>, event: CUevent) {
-    let event = if cx.is_before() { cx.event(event) } else { cx.without_stack().event_with_others(event) };
+    // An answer about an event that was never recorded is worth its place: reports name it.
+    let for_nothing = cx.token == 1;
+    let event = match (cx.is_before(), for_nothing) {
+        (true, _) => cx.event(event),
+        (false, true) => cx.event_with_others(event),
+        (false, false) => cx.without_stack().event_with_others(event),
+    };
     if cx.is_before() {
         let record = cx.core().and_then(|core| Some(core.lock()?.engine.event_record(event)));
         cx.token = record.map_or(0, |r| r + 1);
     } else if cx.token != 0 {
         let record = cx.token - 1;
-        cx.without_stack().log(&Op::EventReached { event, record });
+        cx.log(&Op::EventReached { event, record });
     }
 }
 

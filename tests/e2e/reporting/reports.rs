@@ -143,6 +143,16 @@ fn a_wait_for_an_event_of_the_wrong_stream_is_named() {
 }
 
 #[test]
+fn a_query_that_answers_for_nothing_is_named_with_its_place() {
+    twins("query_for_nothing.cu");
+}
+
+#[test]
+fn a_copy_that_may_be_on_its_way_says_by_which_rule() {
+    twins("staged_copy.cu");
+}
+
+#[test]
 fn a_capture_that_was_not_joined_is_told_as_cuda_does() {
     twins("unjoined_capture.cu");
 }

@@ -201,6 +201,8 @@ fn a_program_that_dies_of_a_signal_dies_of_it_again() {
         let ended = end(streamsan(["run", "--"]).arg(ending()).arg(how));
         assert_eq!(ended.signal(), Some(signal), "{how}: {:?} {}", ended.status, ended.err);
         assert!(ended.err.contains("SUMMARY"), "{how}: a report comes all the same: {}", ended.err);
+        let note = format!("NOTE: the program died of signal {signal}");
+        assert!(ended.err.contains(&note), "{how}: {}", ended.err);
     }
 }
 

@@ -407,6 +407,7 @@ fn side(s: &Side) -> Value {
         "thread": s.thread.as_ref().map(|(tid, name)| json!({ "tid": tid, "name": name })),
         "node": s.node,
         "param": s.param,
+        "through": s.through,
         "bytes": { "from": s.from, "to": s.to, "extent": s.precision, "gaps": s.gaps },
         "stack": stack(&s.stack),
         "launched": stack(&s.launched),

@@ -82,7 +82,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     side(&mut out, style, "Access", &f.access, f);
     side(&mut out, style, "Previous access", &f.previous, f);
     match &f.allocation {
-        Some(memory) => allocation(&mut out, style, "Memory", memory, &f.access),
+        Some(memory) => allocation(&mut out, style, "Memory", memory, f),
         None => {
             let _ = writeln!(
                 out,
@@ -92,7 +92,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
         }
     }
     if let Some(memory) = &f.previous_allocation {
-        allocation(&mut out, style, "The previous access took it for", memory, &f.access);
+        allocation(&mut out, style, "The previous access took it for", memory, f);
     }
     let s = &f.synchronisation;
     let _ = writeln!(out, "{}:", style.paint(Ink::Title, "Synchronisation"));
@@ -285,8 +285,8 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
             let _ = write!(by, " of process {pid}");
         }
     }
-    if let Some(param) = s.param {
-        let _ = write!(by, ", through the pointer at byte {param} of its parameters");
+    if !s.through.is_empty() {
+        let _ = write!(by, ", through the pointer in {}", s.through);
     }
     if !s.regions.is_empty() {
         let _ = write!(by, ", in {}", s.regions.join(" > "));
@@ -322,12 +322,17 @@ fn bytes(s: &Side, f: &Finding) -> String {
     }
 }
 
-fn allocation(out: &mut String, style: Style, title: &str, m: &AllocationInfo, access: &Side) {
+fn allocation(out: &mut String, style: Style, title: &str, m: &AllocationInfo, f: &Finding) {
     let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
     let title = style.paint(Ink::Title, title);
     let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.what(), m.address);
-    print_stack(out, style, &m.stack);
-    if !m.freed.is_empty() && m.freed != access.stack {
+    match &f.allocation {
+        Some(first) if !std::ptr::eq(first, m) && first.stack == m.stack && !m.stack.is_empty() => {
+            let _ = writeln!(out, "  handed out at the same place, and given back before that");
+        }
+        _ => print_stack(out, style, &m.stack),
+    }
+    if !m.freed.is_empty() && m.freed != f.access.stack {
         let _ = writeln!(out, "  freed at");
         print_stack(out, style, &m.freed);
     }
