@@ -3,7 +3,8 @@
 //!
 //! Owns [`Eval`], its budget, and the memos of values, predicates, guards and reachability. The
 //! other files of this folder are parts of it, one for each kind of question: `value` dispatches by
-//! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads` and `shared_loads` own operations; `joins`,
+//! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads`,
+//! `shared_loads` and `other_lanes` own operations; `joins`,
 //! `recurrences` and `trip_counts` own control flow; `conditions` and `predicate_masks` own
 //! predicates; `bounds` and `relevance` own the search for bounds; `memo` holds what is remembered.
 //! They call each other, for the value of a node may need the guard of its block, which needs
@@ -56,6 +57,7 @@ mod indexed_loads;
 mod joins;
 mod memo;
 mod no_wrap;
+mod other_lanes;
 mod predicate_masks;
 mod recurrences;
 mod relevance;

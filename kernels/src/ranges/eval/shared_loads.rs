@@ -90,7 +90,7 @@ impl Eval<'_> {
         f.terms.iter().all(|(a, _)| self.atom_same_in_block(*a))
     }
 
-    fn atom_same_in_block(&self, a: AtomId) -> bool {
+    pub(crate) fn atom_same_in_block(&self, a: AtomId) -> bool {
         let atom = self.a(a);
         let block = [Special::Ctaid(0), Special::Ctaid(1), Special::Ctaid(2)];
         matches!(atom.kind, AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_))
