@@ -21,7 +21,8 @@ pub enum PredictionVerdict {
     NoCode,
     /// Some extent was unknown. The rest is right.
     Open,
-    /// Some index was data: the bound is the whole allocation behind the pointer. The rest is right.
+    /// Some index was data: the whole allocation behind the pointer is the bound. The rest is
+    /// right.
     ByData,
     /// All bytes touched lie in the bounds, which include others too.
     Loose,

@@ -219,8 +219,9 @@ pub enum Op {
     /// F2I of s0.
     FloatToInt,
     /// Memory access; destinations receive loaded words. Sources: the words stored (local space,
-    /// and shared space, where none means that they are not known); of a read of global memory, predicates without which it does not happen; of an atomic, the
-    /// value that a compare-and-swap compares.
+    /// and shared space, where none means that they are not known); of a read of global memory,
+    /// predicates without which it does not happen; of an atomic, the value that a
+    /// compare-and-swap compares.
     Mem(Mem),
     /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a
     /// constant. Says what the values are; the access itself is a [`Op::Mem`] of its own.
