@@ -6,8 +6,9 @@
 //! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads` and `other_threads` own
 //! operations; `joins`, `recurrences` and `trip_counts` own control flow; `conditions` and
 //! `predicate_masks` own predicates; `bounds` and `relevance` own the search for bounds; `memo`
-//! holds what is remembered. They call each other, for the value of a node may need the guard of its block, which needs
-//! values in turn. `extent` adds the step from a value to bytes, and is called by none of them.
+//! holds what is remembered. They call each other, for the value of a node may need the guard of
+//! its block, which needs values in turn. `extent` adds the step from a value to bytes, and is
+//! called by none of them.
 //!
 //! # The domain, and why the result is an upper bound
 //!
