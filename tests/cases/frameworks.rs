@@ -54,7 +54,10 @@ const MEASURED: [&str; 8] =
 /// The programs that train, each with a twin that races.
 const TRAININGS: [&str; 2] = ["train_two_layers", "train_transformer"];
 
-/// A test for the operators, and two of each training.
+/// What streams share in `shared_tables.py`, each with a twin that races.
+const SHARED: [&str; 4] = ["cache", "pages", "embedding", "workspace"];
+
+/// A test for the operators, and two of each training and each thing that streams share.
 pub fn trials() -> Vec<Trial> {
     let no_torch = std::env::var_os("STREAMSAN_NO_TORCH").is_some_and(|value| value == "1");
     let mut trials = vec![
@@ -65,6 +68,12 @@ pub fn trials() -> Vec<Trial> {
         for (twin, code) in [("wait", 0), ("race", FOUND)] {
             let name = format!("{training}::{twin}");
             trials.push(trial("frameworks", &name, move || program(training, &[twin], code, &[])));
+        }
+    }
+    for shared in SHARED {
+        for (twin, code) in [("wait", 0), ("race", FOUND)] {
+            let name = format!("shared_tables::{shared}::{twin}");
+            trials.push(trial("frameworks", &name, move || program("shared_tables", &[shared, twin], code, &[])));
         }
     }
     trials.push(trial("frameworks", "needless_sync", excess));

@@ -21,6 +21,9 @@ pub enum PredictionVerdict {
     NoCode,
     /// Some extent was unknown. The rest is right.
     Open,
+    /// Some index was data: the whole allocation behind the pointer is the bound. The rest is
+    /// right.
+    ByData,
     /// All bytes touched lie in the bounds, which include others too.
     Loose,
     /// Exactly the bytes touched.
@@ -35,6 +38,7 @@ impl PredictionVerdict {
             Self::Overclaimed => "overclaimed",
             Self::NoCode => "no-code",
             Self::Open => "open",
+            Self::ByData => "by-data",
             Self::Loose => "loose",
             Self::Tight => "tight",
         }
@@ -72,11 +76,16 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     let bounds = runs.iter().any(|run| run.kind & exact_kind::BOUND != 0);
     let mut predicted: Vec<Predicted<'_>> = Vec::new();
     let mut open: Vec<(AccessKind, Option<ByteSet>)> = Vec::new();
+    let mut by_data = true;
     for effect in known.effects.iter().filter(|e| !is_unseen(e)) {
         match reach(effect, image, memory) {
             PredictedBytes::Nothing => {}
             PredictedBytes::ByteSet(set, exact) => predicted.push(Predicted { effect, set, exact }),
-            PredictedBytes::Somewhere(within) => open.push((effect.kind, within)),
+            PredictedBytes::Somewhere(within) => {
+                let pointer = matches!(effect.base, EffectBase::Param(..));
+                by_data &= pointer && within.is_some() && matches!(effect.bytes, EffectExtent::Scattered);
+                open.push((effect.kind, within));
+            }
         }
     }
     let constants = known.effects.iter().filter(|e| e.constant);
@@ -119,7 +128,7 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     } else if !claimed.is_empty() {
         PredictionVerdict::Overclaimed
     } else if !open.is_empty() {
-        PredictionVerdict::Open
+        if by_data { PredictionVerdict::ByData } else { PredictionVerdict::Open }
     } else if union.minus(&all).is_empty() {
         PredictionVerdict::Tight
     } else {
@@ -242,6 +251,12 @@ mod tests {
         assert_eq!(verdict(open(), &[run(0x1000, 0x1000, 0)]), PredictionVerdict::Open);
         assert_eq!(verdict(open(), &[run(0x8000, 4, 0)]), PredictionVerdict::Unsound);
         assert_eq!(verdict(open(), &[run(0x1000, 4, 1)]), PredictionVerdict::Unsound);
+        let scattered = Effect::new(EffectBase::Param(0, 0x1800), AccessKind::Read, EffectExtent::Scattered);
+        let one = &[run(0x1000, 0x1000, 0)];
+        assert_eq!(verdict(vec![scattered.clone()], one), PredictionVerdict::ByData);
+        assert_eq!(verdict([vec![scattered.clone()], open()].concat(), one), PredictionVerdict::Open);
+        // In the allocation of the pointer alone.
+        assert_eq!(verdict(vec![scattered], &[run(0x8000, 8, 0)]), PredictionVerdict::Unsound);
         let anywhere = |kind| vec![Effect::new(EffectBase::Unknown, kind, EffectExtent::Unknown)];
         assert_eq!(
             verdict(anywhere(AccessKind::Write), &[run(0x8000, 4, 1), run(0x1000, 4, 1)]),

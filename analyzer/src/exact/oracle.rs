@@ -40,7 +40,7 @@ impl Oracle {
         let have = kernel.examples.iter().filter(|e| e.0 == c.verdict).count();
         let wanted = match c.verdict {
             PredictionVerdict::Unsound | PredictionVerdict::Overclaimed => EXAMPLES,
-            PredictionVerdict::Open | PredictionVerdict::Loose => 1,
+            PredictionVerdict::Open | PredictionVerdict::ByData | PredictionVerdict::Loose => 1,
             PredictionVerdict::NoCode | PredictionVerdict::Tight => 0,
         };
         if have < wanted {

@@ -159,6 +159,11 @@ pub enum Op {
     Unpack,
     /// d0 = bytes of {s2:s0} chosen by s1 (PRMT without mode).
     Prmt,
+    /// d0 = s0 as a thread of the same warp has it (SHFL); s1, s2 say which lane.
+    Shuffle {
+        /// How the lane is computed; equal numbers mean equal ways.
+        mode: u8,
+    },
     /// d0 = some value in lo..=hi (population count and the like).
     Bounded {
         /// Least value.

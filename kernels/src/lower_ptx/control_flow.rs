@@ -338,6 +338,7 @@ impl<'m> Lower<'m> {
             }
             "bar" | "barrier" if has(op, "red") => self.give_up(i, Reason::CrossLane),
             "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
+            "shfl" if self.shuffle(op, i) => {}
             "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => self.give_up(i, Reason::CrossLane),
             _ => {
                 if !self.memory(op, i) {
@@ -345,6 +346,30 @@ impl<'m> Lower<'m> {
                 }
             }
         }
+    }
+
+    /// A value from another lane. False: there is no rule for its result.
+    fn shuffle(&mut self, op: &'m OpcodeInfo, i: &'m Instruction) -> bool {
+        let [result, from, lane, within, ..] = &i.operands[..] else { return false };
+        let (to, found) = match result {
+            ptx::Operand::Register(to) => (*to, None),
+            ptx::Operand::Pair(pair) => match (&pair.0, &pair.1) {
+                (ptx::Operand::Register(to), ptx::Operand::Register(found)) => (*to, Some(*found)),
+                _ => return false,
+            },
+            _ => return false,
+        };
+        let mode = ["idx", "up", "down", "bfly"].iter().position(|mode| has(op, mode)).unwrap_or(4) as u8;
+        let sources = [from, lane, within].map(|operand| self.src(Some(operand), Class::W32));
+        let variable = |l: &Self, register: ptx::Register| l.here().registers[register.index()];
+        // Whether the lane was one of the segment's.
+        if let Some(found) = found {
+            let found = variable(self, found);
+            self.emit(Op::Unknown(Reason::CrossLane), &[], &[found]);
+        }
+        let to = variable(self, to);
+        self.emit(Op::Shuffle { mode }, &sources, &[to]);
+        true
     }
 }
 

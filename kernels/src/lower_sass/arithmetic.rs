@@ -92,6 +92,14 @@ impl Lower<'_> {
                 let s = [self.arg(i, 0), self.arg(i, 1)];
                 self.emit(i, Op::Lea { shift }, &s, &[d0, p0]);
             }
+            S::Lea { hi: true, x: false, sx32, shift } if !i.pdst[0].is_true() => {
+                // The carry is that of the addition.
+                let c = if sx32 { SrcOperand::imm(0) } else { self.arg(i, 2) };
+                let (s, addend) = ([self.arg(i, 0), SrcOperand::imm(0), c], self.arg(i, 1));
+                let high = self.f.var(Class::W32);
+                self.emit_always(i, Op::LeaHi { shift, sx: sx32, x: false }, &s, &[high]);
+                self.emit(i, Op::Add, &[SrcOperand::var(high), addend], &[d0, p0]);
+            }
             S::Lea { hi: true, x, sx32, shift } => {
                 let c = if sx32 { SrcOperand::imm(0) } else { self.arg(i, 2) };
                 let s = [self.arg(i, 0), self.arg(i, 1), c, Self::pred(i.psrc[0])];
@@ -194,6 +202,10 @@ impl Lower<'_> {
                 self.emit(i, Op::Rcp, &[s], &[d0]);
             }
             S::LoadConst { ty, mode } => self.load_const(i, ty, mode),
+            S::Shfl { mode } if i.pdst[0].is_true() => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                self.emit(i, Op::Shuffle { mode: mode as u8 }, &s, &[d0]);
+            }
             S::Vote { .. } | S::Shfl { .. } | S::Match { .. } | S::Redux { .. } | S::Elect | S::R2ur { .. } => {
                 self.give_up(i, Reason::CrossLane);
             }

@@ -145,3 +145,32 @@ K k_tail_apart(float *a, float *b, int n, int m) {
   if (i < m) { b[i] = 2; i += blockDim.x; }
   if (i < n) a[i] = 3;
 }
+// Warps' numbers and pointers out of lane 0, as CUTLASS takes them.
+K k_lane_number(float *a, int n) {
+  int w = __shfl_sync(~0u, (int)(threadIdx.x >> 5), 0), i = (blockIdx.x * 8 + w) * 32 + (threadIdx.x & 31);
+  if (i < n) a[i] = 1;
+}
+K k_lane_pointer(float *a, int n) {
+  float *p = (float *)__shfl_sync(~0u, (u64)(a + (u64)blockIdx.x * n), 0);
+  if (threadIdx.x < n) p[threadIdx.x] = 1;
+}
+K k_lane_above(float *a, const float *b, int n) {
+  int j = __shfl_up_sync(~0u, (int)threadIdx.x * 2, 1);
+  if (I < n) a[j] = b[j + 1];
+}
+K k_lane_loop(float *a, int n) {
+  for (int i = threadIdx.x; i < n; i += 256) a[__shfl_sync(~0u, i, 0)] = 1;
+}
+// Steps back by a scaled number of 64 bits, and a sum whose low word is made of a high one.
+K k_back(float *a, long long s, int n) {
+  float *p = a + I + 4 * s;
+  if (I < n) { p[0] = 1; p[-4 * s] = 2; p[28 * s] = 3; }
+}
+K k_eighths(float *a, int n) { int k = blockIdx.x * n; if ((threadIdx.x & 7) == 0) a[(long long)(threadIdx.x >> 3) + k] = 1; }
+// PyTorch's copies: four elements of a thread, each taken apart with a prepared divisor.
+K k_dividers(float *a, unsigned n, unsigned m, unsigned s, unsigned d) {
+  unsigned j = blockIdx.x * 512 + threadIdx.x;
+#pragma unroll
+  for (int u = 0; u < 4; u++, j += 128)
+    if (j < n) { unsigned q = (__umulhi(j, m) + j) >> s, r = j - q * d; *(float *)((char *)a + (r * 40 + q * 4)) = 1; }
+}

@@ -1,8 +1,9 @@
 //! What a kernel touches, stated by its source: arguments, launch shapes, threads, and the bytes
-//! that a thread reads and writes. The kernels themselves are in [`plain`] (indices) and [`flow`]
-//! (loops, guards, arithmetic).
+//! that a thread reads and writes. The kernels themselves are in [`plain`] (indices), [`flow`]
+//! (loops, guards, arithmetic) and [`lanes`] (values of other lanes).
 
 mod flow;
+mod lanes;
 mod plain;
 
 use kernels::AccessKind;
@@ -90,5 +91,6 @@ fn case(name: &'static str, sharp: Sharp, args: fn(i64) -> Vec<Arg>, emulate: Em
 pub fn cases() -> Vec<Case> {
     let mut all = plain::cases();
     all.extend(flow::cases());
+    all.extend(lanes::cases());
     all
 }

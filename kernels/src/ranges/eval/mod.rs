@@ -3,7 +3,7 @@
 //!
 //! Owns [`Eval`], its budget, and the memos of values, predicates, guards and reachability. The
 //! other files of this folder are parts of it, one for each kind of question: `value` dispatches by
-//! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads` and `shared_loads` own
+//! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads` and `other_threads` own
 //! operations; `joins`, `recurrences` and `trip_counts` own control flow; `conditions` and
 //! `predicate_masks` own predicates; `bounds` and `relevance` own the search for bounds; `memo`
 //! holds what is remembered. They call each other, for the value of a node may need the guard of
@@ -57,10 +57,10 @@ mod indexed_loads;
 mod joins;
 mod memo;
 mod no_wrap;
+mod other_threads;
 mod predicate_masks;
 mod recurrences;
 mod relevance;
-mod shared_loads;
 mod trip_counts;
 mod value;
 

@@ -201,6 +201,7 @@ impl Eval<'_> {
                 let v = [self.ev(*x), self.ev(*s), self.ev(*y)];
                 self.prmt(n, v, b)
             }
+            Kind::OtherLane(x) => self.other_lane(n, *x, bits, b),
             Kind::ParamIndexed(off, bytes, s, idx) => self.indexed(n, *off, *bytes, *s, *idx, b),
             Kind::SharedLoad(at, bytes) => self.shared_load(n, *at, *bytes, b),
             Kind::LocalLoad(a, bytes) => self.local_load(n, *a, *bytes, b),

@@ -273,11 +273,17 @@ impl Builder<'_> {
         hat: (u32, u32),
         shift: u8,
     ) -> Option<NodeId> {
-        if self.carry_source(hi) != Some(whole(lo)) || l.srcs[..2].iter().any(|s| s.prefix != Prefix::None) {
+        if self.carry_source(hi) != Some(whole(lo)) || l.srcs[1].prefix != Prefix::None {
             return None;
         }
         let index = self.ssa.source(l.srcs[0].src, lat.0, lat.1);
         let base = self.ssa.source(l.srcs[1].src, lat.0, lat.1);
+        if l.srcs[0].prefix == Prefix::Neg {
+            return self.scaled_difference(index, base, h, hat, shift);
+        }
+        if l.srcs[0].prefix != Prefix::None {
+            return None;
+        }
         let mut tops: SmallVec<[Def; 3]> = SmallVec::new();
         for s in h.srcs.iter().take(3) {
             let d = self.ssa.source(s.src, hat.0, hat.1);
@@ -312,6 +318,31 @@ impl Builder<'_> {
             terms.push((self.add(Kind::High(n), Width::W64, hat.0), 1));
         }
         Some(self.lin(&terms, 0, Width::W64, hat.0))
+    }
+
+    /// The same for `base - (index << shift)`: the low word is a LEA of the negated index, and the
+    /// high word adds the complement of the scaled index's high word. As with IADD3, the one that
+    /// makes a negative of a complement is in the carry.
+    fn scaled_difference(&mut self, index: Def, base: Def, h: &Inst, hat: (u32, u32), shift: u8) -> Option<NodeId> {
+        let (mut scaled, mut mate) = (None, None);
+        for s in h.srcs.iter().take(3) {
+            let d = self.ssa.source(s.src, hat.0, hat.1);
+            let place = match s.prefix {
+                Prefix::Not => &mut scaled,
+                Prefix::None if d == Def::ZERO => continue,
+                Prefix::None => &mut mate,
+                _ => return None,
+            };
+            if place.replace(d).is_some() {
+                return None;
+            }
+        }
+        let top = scaled.filter(|d| self.is_top_of(*d, index, shift))?;
+        let (f, b, i) = self.executed(top)?;
+        let word = self.ssa.source(f.srcs[2].src, b, i);
+        let index = self.node64(index, word);
+        let base = self.node64(base, mate.unwrap_or(Def::ZERO));
+        Some(self.lin(&[(base, 1), (index, -(1i64.wrapping_shl(u32::from(shift))))], 0, Width::W64, hat.0))
     }
 
     /// Is `d` the high word of a 64-bit number with low word `low`, shifted left?

@@ -102,6 +102,8 @@ pub enum Kind {
     Ext(u8, bool, NodeId),
     /// Byte permutation.
     Prmt(NodeId, NodeId, NodeId),
+    /// A value as a thread of the same warp has it.
+    OtherLane(NodeId),
     /// Parameter bytes at a dynamic offset.
     ParamIndexed(i32, u8, bool, NodeId),
     /// Word(s) of local memory at an address; the stores are in [`Graph::local_stores`].
@@ -226,6 +228,7 @@ impl Graph {
             | Kind::ParamIndexed(_, _, _, a)
             | Kind::LocalLoad(a, _)
             | Kind::Loaded(a)
+            | Kind::OtherLane(a)
             | Kind::Not(a)
             | Kind::NonZero(a) => v.push(*a),
             Kind::Lop3(_, a, b, c) | Kind::Sel(a, b, c) | Kind::Prmt(a, b, c) => v.extend([*a, *b, *c]),

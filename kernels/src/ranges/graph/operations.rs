@@ -171,6 +171,10 @@ impl Builder<'_> {
                 let (x, y, z) = (o(self, 0), o(self, 1), o(self, 2));
                 self.add(Kind::Prmt(x, y, z), w, b)
             }
+            Op::Shuffle { .. } => {
+                let x = self.operand_w(&s[0], w, b, i);
+                self.add(Kind::OtherLane(x), w, b)
+            }
             Op::Bounded { lo, hi } => self.add(Kind::Bounded(lo, hi), w, b),
             Op::ParamIndexed { off, bytes, signed } => {
                 let idx = self.operand32(&s[0], b, i);

@@ -191,6 +191,9 @@ impl<'a> Builder<'a> {
                 self.scaled(&l.srcs[0], (lb, li), h, (hb, hi_i), *a, *sx, base)
             }
             (Op::Lea { shift }, Op::AddX) => self.scaled_sum(l, lo, (lb, li), h, hi, (hb, hi_i), *shift),
+            (Op::Shuffle { mode: a }, Op::Shuffle { mode: c }) if a == c && lb == hb => {
+                self.other_lane(l, (lb, li), h, (hb, hi_i))
+            }
             (Op::Sel, Op::Sel) => self.select(l, (lb, li), h, (hb, hi_i)),
             (Op::Lop3 { lut: a }, Op::Lop3 { lut: c }) if a == c => {
                 let a = *a;
@@ -234,6 +237,19 @@ impl<'a> Builder<'a> {
         let a = self.ssa.source(l.src, lb, li);
         let b = self.ssa.source(h.src, hb, hi);
         self.node64(a, b)
+    }
+
+    /// SHFL / SHFL of both halves from one lane.
+    fn other_lane(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hat: (u32, u32)) -> Option<NodeId> {
+        let same = |k: usize| {
+            let (a, c) = (l.srcs[k], h.srcs[k]);
+            a.prefix == c.prefix && self.ssa.source(a.src, lat.0, lat.1) == self.ssa.source(c.src, hat.0, hat.1)
+        };
+        if l.srcs[0].prefix != Prefix::None || h.srcs[0].prefix != Prefix::None || !(1..3).all(same) {
+            return None;
+        }
+        let v = self.halves(&l.srcs[0], lat, &h.srcs[0], hat);
+        Some(self.add(Kind::OtherLane(v), Width::W64, hat.0))
     }
 
     /// SHF.L / SHF.L.U64.HI.

@@ -42,7 +42,7 @@ pub struct OracleArgs {
 }
 
 /// What is printed of each class, in this order.
-const VERDICTS: [&str; 6] = ["tight", "loose", "open", "no-code", "overclaimed", "unsound"];
+const VERDICTS: [&str; 7] = ["tight", "loose", "by-data", "open", "no-code", "overclaimed", "unsound"];
 
 /// The families of `tests/frameworks/operator_list.py`.
 const FAMILIES: [&str; 10] = [
@@ -90,11 +90,11 @@ impl Judged {
         let total: u64 = self.counts.values().sum();
         let mut cells = vec![label.to_owned(), self.kernels.len().to_string(), total.to_string()];
         cells.extend(VERDICTS.iter().map(|verdict| count(verdict).to_string()));
-        cells.push(if total == 0 {
-            "-".into()
-        } else {
-            format!("{:.1} %", 100.0 * count("tight") as f64 / total as f64)
-        });
+        for good in [&["tight"][..], &["tight", "loose", "by-data"]] {
+            let launches: u64 = good.iter().map(|verdict| count(verdict)).sum();
+            let share = 100.0 * launches as f64 / total as f64;
+            cells.push(if total == 0 { "-".into() } else { format!("{share:.1} %") });
+        }
         cells
     }
 }
@@ -135,7 +135,8 @@ pub fn run(args: &OracleArgs) -> Result<ExitCode> {
 }
 
 fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a Judged)>) -> String {
-    let columns: Vec<&str> = [title, "kernels", "launches"].into_iter().chain(VERDICTS).chain(["tight"]).collect();
+    let columns: Vec<&str> =
+        [title, "kernels", "launches"].into_iter().chain(VERDICTS).chain(["tight", "with ranges"]).collect();
     let mut table = Table::new(&columns);
     rows.for_each(|(label, judged)| table.row(judged.row(label)));
     table.markdown()

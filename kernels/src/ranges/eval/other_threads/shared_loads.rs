@@ -15,12 +15,12 @@
 //! The lowering says where this cannot be told (`lower_sass/memory_access.rs`): copies by engines,
 //! clusters.
 
-use super::indexed_loads::words_at;
 use crate::ir::{BlockId, Reason, Special};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
+use crate::ranges::eval::indexed_loads::words_at;
 use crate::ranges::graph::node::{NodeId, Width};
 
 /// Stores of a kernel that are still looked through.
@@ -90,7 +90,7 @@ impl Eval<'_> {
         f.terms.iter().all(|(a, _)| self.atom_same_in_block(*a))
     }
 
-    fn atom_same_in_block(&self, a: AtomId) -> bool {
+    pub(super) fn atom_same_in_block(&self, a: AtomId) -> bool {
         let atom = self.a(a);
         let block = [Special::Ctaid(0), Special::Ctaid(1), Special::Ctaid(2)];
         matches!(atom.kind, AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_))
