@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tests::run::{end, streamsan};
+use tests::run::{end, preloaded, streamsan};
 use tests::{build, fake};
 
 /// Rules, what the program is told, and how often it breaks them.
@@ -45,6 +45,21 @@ fn each_rule_is_told_and_its_twin_is_silent() {
 }
 
 #[test]
+fn a_preloaded_program_is_held_to_the_rules() {
+    for (rule, text, _) in RULES {
+        let run = |how: &str| {
+            let mut command = preloaded(program(), &format!("error-exitcode=66:forbid={rule}"));
+            end(command.arg(how).env("LD_LIBRARY_PATH", fake::folder()))
+        };
+        let ended = run("broken");
+        assert_eq!(ended.code(), Some(66), "{rule}: {}", ended.err);
+        assert!(ended.err.contains(text), "{rule}: {}", ended.err);
+        let ended = run("kept");
+        assert_eq!(ended.code(), Some(0), "{rule}: {}", ended.err);
+    }
+}
+
+#[test]
 fn a_module_that_does_not_call_is_no_reason() {
     let ended = end(streamsan(["run", "--forbid", "default-stream=libcuda.so"]).arg("--").arg(program()));
     assert_eq!(ended.code(), Some(0), "{}", ended.err);
@@ -54,7 +69,7 @@ fn a_module_that_does_not_call_is_no_reason() {
 }
 
 #[test]
-fn a_trace_and_a_preloaded_program_are_told_the_same() {
+fn a_trace_is_held_to_the_rules() {
     let folder = build::scratch("forbid-trace");
     let trace = folder.join("broken.trace");
     let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(program()));
