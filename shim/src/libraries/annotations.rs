@@ -3,14 +3,16 @@
 //!
 //! Owns these exports and the injection into NVTX version 3. NVTX's header-only library loads what
 //! `NVTX_INJECTION64_PATH` names (the launcher names us, unless the variable is set already) and
-//! offers it a table of its functions to replace. Only push and pop of ranges and the names of
-//! streams are taken, and only
-//! once CUDA is in use: a program without CUDA is left alone. Nothing is forwarded: without an
-//! injection these functions do nothing but count, and the depth that they answer is counted here
-//! as well. NVTX's memory annotations are in [`super::nvtx_memory`].
+//! offers it a table of its functions to replace. Only push and pop of ranges, the texts that are
+//! registered for them, and the names of streams are taken, and only once CUDA is in use: a program
+//! without CUDA is left alone. Nothing is forwarded: without an injection these functions do
+//! nothing but count, and the depth that they answer is counted here as well. NVTX's memory
+//! annotations are in [`super::nvtx_memory`].
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::Mutex;
 
 use trace::codec::Text;
 use trace::{FreeKind, Op, StreamId};
@@ -108,8 +110,11 @@ unsafe fn push(name: *const c_char) {
         return say(&Op::RangePush { name: Text(b"") });
     }
     // SAFETY: not null, so a C string.
-    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
-    say(&Op::RangePush { name: Text(&bytes[..bytes.len().min(MAX_NAME)]) });
+    push_text(unsafe { CStr::from_ptr(name) }.to_bytes());
+}
+
+fn push_text(name: &[u8]) {
+    say(&Op::RangePush { name: Text(&name[..name.len().min(MAX_NAME)]) });
 }
 
 /// NVTX's attributes of an event, as far as they are needed here (version 2 and 3 agree in this).
@@ -128,6 +133,25 @@ struct Attributes {
 }
 
 const MESSAGE_ASCII: i32 = 1;
+const MESSAGE_WIDE: i32 = 2;
+const MESSAGE_REGISTERED: i32 = 3;
+
+/// Texts that were registered. Their addresses are NVTX's handles, and they stay for good.
+static REGISTERED: Mutex<BTreeSet<&'static CStr>> = Mutex::new(BTreeSet::new());
+
+/// The handle of a text: the same for the same text, unless two threads register at once.
+fn registered(text: CString) -> *mut c_void {
+    let mut all = REGISTERED.try_lock().ok();
+    let known = all.as_ref().and_then(|all| all.get(text.as_c_str()).copied());
+    let kept = known.unwrap_or_else(|| {
+        let new: &'static CStr = Box::leak(text.into_boxed_c_str());
+        if let Some(all) = &mut all {
+            all.insert(new);
+        }
+        new
+    });
+    kept.as_ptr().cast_mut().cast()
+}
 
 thread_local! {
     static DEPTH: Cell<c_int> = const { Cell::new(0) };
@@ -157,16 +181,51 @@ unsafe extern "C" fn range_push(name: *const c_char) -> c_int {
 }
 
 /// # Safety
+/// Called by NVTX with a wide C string, or null.
+unsafe extern "C" fn range_push_wide(name: *const u32) -> c_int {
+    if lifecycle::is_running() {
+        // SAFETY: as the caller promises.
+        push_text(unsafe { narrow(name) }.as_bytes());
+    }
+    deeper()
+}
+
+/// # Safety
 /// Called by NVTX with attributes.
 unsafe extern "C" fn range_push_ex(attributes: *const Attributes) -> c_int {
     if lifecycle::is_running() && !attributes.is_null() {
-        // SAFETY: NVTX passes valid attributes; those of another sort of message have no name that
-        // can be read here.
+        // SAFETY: NVTX passes valid attributes.
         let (kind, message) = unsafe { ((*attributes).message_type, (*attributes).message) };
-        // SAFETY: of this type, it is a C string.
-        unsafe { push(if kind == MESSAGE_ASCII { message } else { std::ptr::null() }) };
+        // SAFETY: of these types, it is a C string, a wide one, or a handle that we gave out, which
+        // is a C string; null where there was no injection yet.
+        unsafe {
+            match kind {
+                MESSAGE_ASCII | MESSAGE_REGISTERED => push(message),
+                MESSAGE_WIDE => push_text(narrow(message.cast()).as_bytes()),
+                _ => push(std::ptr::null()),
+            }
+        }
     }
     deeper()
+}
+
+/// # Safety
+/// Called by NVTX with a C string, or null.
+unsafe extern "C" fn register_string(_domain: *mut c_void, text: *const c_char) -> *mut c_void {
+    // SAFETY: as the caller promises, where it is not null.
+    if text.is_null() { std::ptr::null_mut() } else { registered(unsafe { CStr::from_ptr(text) }.to_owned()) }
+}
+
+/// # Safety
+/// Called by NVTX with a wide C string, or null.
+unsafe extern "C" fn register_string_wide(_domain: *mut c_void, text: *const u32) -> *mut c_void {
+    if text.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { narrow(text) };
+    // A text that ended with a zero holds none.
+    CString::new(text).map_or(std::ptr::null_mut(), registered)
 }
 
 extern "C" fn range_pop() -> c_int {
@@ -226,10 +285,21 @@ unsafe extern "C" fn name_stream_wide(stream: usize, name: *const u32) {
     if name.is_null() {
         return;
     }
+    // SAFETY: not null, so a wide C string.
+    name_stream(stream, unsafe { narrow(name) }.as_bytes());
+}
+
+/// The first [`MAX_NAME`] characters of a wide C string; nothing of null.
+///
+/// # Safety
+/// `text` is null or a wide C string (`wchar_t` has 32 bits on Linux).
+unsafe fn narrow(text: *const u32) -> String {
+    if text.is_null() {
+        return String::new();
+    }
     // SAFETY: it ends with a zero; reading stops there.
-    let wide = (0..MAX_NAME).map(|at| unsafe { *name.add(at) }).take_while(|c| *c != 0);
-    let name: String = wide.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-    name_stream(stream, name.as_bytes());
+    let wide = (0..MAX_NAME).map(|at| unsafe { *text.add(at) }).take_while(|c| *c != 0);
+    wide.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 /// Called by NVTX when a program uses it for the first time. Answers 1: it is initialised.
@@ -268,12 +338,25 @@ unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<unsafe extern "C" f
     };
     replace(
         CORE,
-        &[(8, range_push_ex as *const c_void), (9, range_push as *const c_void), (11, range_pop as *const c_void)],
+        &[
+            (8, range_push_ex as *const c_void),
+            (9, range_push as *const c_void),
+            (10, range_push_wide as *const c_void),
+            (11, range_pop as *const c_void),
+        ],
     );
     // The functions that name streams, for the driver's handles and for the runtime's.
     let (narrow, wide) = (streamsan_name_stream as *const c_void, name_stream_wide as *const c_void);
     replace(CUDA, &[(5, narrow), (6, wide)]);
     replace(CUDART, &[(3, narrow), (4, wide)]);
-    replace(CORE2, &[(4, domain_range_push_ex as *const c_void), (5, domain_range_pop as *const c_void)]);
+    replace(
+        CORE2,
+        &[
+            (4, domain_range_push_ex as *const c_void),
+            (5, domain_range_pop as *const c_void),
+            (10, register_string as *const c_void),
+            (11, register_string_wide as *const c_void),
+        ],
+    );
     1
 }

@@ -59,6 +59,24 @@ fn a_preloaded_program_is_held_to_the_rules() {
     }
 }
 
+/// However a range of NVTX gets its name: the real header, our injection.
+#[test]
+fn a_wait_in_a_range_of_nvtx_is_told_and_one_behind_it_is_not() {
+    let headers = build::toolkit().expect("the toolkit").join("include");
+    let include = format!("-I{}", headers.display());
+    let driver = fake::folder();
+    let program = build::c_program("nvtx_ranges.c", &[&include, "-L", &driver.to_string_lossy(), "-lcuda", "-ldl"]);
+    for way in ["ascii", "wide", "attributes", "registered", "registered_wide", "domain"] {
+        let run = |words: &[&str]| end(streamsan(["run", "--forbid", "sync=^step$", "--"]).arg(&program).args(words));
+        let ended = run(&[way]);
+        assert_eq!(ended.code(), Some(66), "{way}: {}", ended.err);
+        assert!(ended.err.contains("cuStreamSynchronize makes the host wait, in step."), "{way}: {}", ended.err);
+        let ended = run(&[way, "outside"]);
+        assert_eq!(ended.code(), Some(0), "{way}: {}", ended.err);
+        assert!(!ended.err.contains("entered no such NVTX range"), "{way}: {}", ended.err);
+    }
+}
+
 #[test]
 fn a_module_that_does_not_call_is_no_reason() {
     let ended = end(streamsan(["run", "--forbid", "default-stream=libcuda.so"]).arg("--").arg(program()));
