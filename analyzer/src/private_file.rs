@@ -34,7 +34,12 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Creates a folder of a new name for this user alone, where temporary files belong.
 pub fn folder(prefix: &str) -> io::Result<PathBuf> {
-    let mut template = std::env::temp_dir().join(format!("{prefix}XXXXXX")).into_os_string().into_vec();
+    folder_in(&std::env::temp_dir(), prefix)
+}
+
+/// Creates a folder of a new name for this user alone, in `base`.
+pub fn folder_in(base: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let mut template = base.join(format!("{prefix}XXXXXX")).into_os_string().into_vec();
     template.push(0);
     // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with
     // mode 0700.

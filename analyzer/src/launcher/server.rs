@@ -17,6 +17,7 @@ use trace::ring::Ring;
 use crate::ingest::live::{Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::Across;
+use crate::private_file;
 use crate::report::model::Outcome;
 
 /// A process that has connected.
@@ -113,21 +114,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// A folder for the socket. Its path leaves room for the socket's name, for a socket's path has 107
+/// bytes.
 fn private_folder() -> io::Result<PathBuf> {
+    const LONGEST: usize = 80;
     let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
-    for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]) {
-        let mut template = base.join("streamsan-XXXXXX").into_os_string().as_bytes().to_vec();
-        template.push(0);
-        // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with
-        // mode 0700.
-        let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
-        // A socket's path has room for 107 bytes.
-        if !made.is_null() && template.len() < 100 {
-            template.pop();
-            return Ok(PathBuf::from(std::ffi::OsStr::from_bytes(&template)));
+    let short = |base: &PathBuf| base.as_os_str().len() <= LONGEST;
+    let mut last = io::Error::from(io::ErrorKind::InvalidFilename);
+    for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]).filter(short) {
+        match private_file::folder_in(&base, "streamsan-") {
+            Ok(folder) => return Ok(folder),
+            Err(error) => last = error,
         }
     }
-    Err(io::Error::last_os_error())
+    Err(last)
 }
 
 fn listen(path: &std::path::Path) -> io::Result<OwnedFd> {

@@ -5,14 +5,14 @@
 
 use crate::detect::confidence::is_staged_copy;
 use crate::detect::findings::RawFinding;
-use crate::detect::race::Hazard;
 use crate::launch_memory::evaluator::LaunchEvaluator;
-use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
+use crate::memory::{Access, Allocation, Cause, Precision};
 use crate::report::call_site::site;
 use crate::report::doubt::parameter;
 use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
+use crate::report::words::{completion, memory_kind, verb};
 use crate::state::names::{KernelDef, Names};
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
@@ -482,16 +482,6 @@ pub(crate) fn called(stack: &[Frame], driver: &str) -> String {
     if is_version { base.to_string() } else { name.to_string() }
 }
 
-/// The call that completes what this function of MPI has begun.
-fn completion(call: &str) -> &'static str {
-    let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
-    if epoch.iter().any(|begin| call.starts_with(begin)) {
-        "MPI_Win_flush_local(rank, win);"
-    } else {
-        "MPI_Wait(&request, MPI_STATUS_IGNORE);"
-    }
-}
-
 fn place(stack: &[Frame]) -> String {
     site(stack).map_or_else(String::new, |at| format!(", {at}"))
 }
@@ -519,17 +509,6 @@ fn actor(cause: Cause) -> Actor {
     }
 }
 
-fn verb(cause: Cause, kind: AccessKind) -> &'static str {
-    match (cause, kind) {
-        (Cause::Alloc, _) => "allocates",
-        (Cause::Free, _) => "frees",
-        (Cause::Discard, _) => "discards",
-        (_, AccessKind::Read) => "reads",
-        (Cause::Value, _) | (_, AccessKind::Write) => "writes",
-        (_, AccessKind::Atomic) => "updates atomically",
-    }
-}
-
 /// Whether PyTorch's caching allocator asked CUDA for more memory.
 fn is_segment(stack: &[Frame]) -> bool {
     stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
@@ -537,28 +516,3 @@ fn is_segment(stack: &[Frame]) -> bool {
 
 /// A block of PyTorch's allocator.
 const TENSOR: &str = "PyTorch tensor memory";
-
-fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
-    match kind {
-        None => "array",
-        Some(MemoryKind::Device) => "device memory",
-        Some(MemoryKind::Managed) => "managed memory",
-        Some(MemoryKind::PinnedHost) => "pinned host memory",
-        Some(MemoryKind::RegisteredHost) => "registered host memory",
-        Some(MemoryKind::Pool) => "stream-ordered memory",
-        Some(MemoryKind::Mapped) => "mapped memory",
-        Some(MemoryKind::ModuleGlobal) => "variable of a module",
-        Some(MemoryKind::Imported) => "imported memory",
-        Some(MemoryKind::GraphNode) => "memory of a graph",
-        Some(MemoryKind::Block) => "a pool of the program",
-    }
-}
-
-/// The hazard as a sentence, for people who do not know the abbreviation.
-pub fn hazard_sentence(hazard: Hazard) -> &'static str {
-    match hazard {
-        Hazard::ReadAfterWrite => "reads what an unfinished operation may still be writing",
-        Hazard::WriteAfterWrite => "writes what an unfinished operation may still be writing",
-        Hazard::WriteAfterRead => "overwrites what an unfinished operation may still be reading",
-    }
-}

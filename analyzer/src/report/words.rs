@@ -1,12 +1,15 @@
-//! Words of a report: those of a fixed vocabulary when it is read back from a file, and nouns
-//! behind a number.
+//! Words of a report: those for causes, accesses and memory, those of a fixed vocabulary when it is
+//! read back from a file, and nouns behind a number.
 //!
-//! Owns the way from a text to such a word. What words there are is said by the fields that hold
-//! them.
+//! Owns the way from a text to such a word. What other words there are is said by the fields that
+//! hold them.
 
 use std::sync::Mutex;
 
 use serde::{Deserialize, Deserializer};
+use trace::MemoryKind;
+
+use crate::memory::{AccessKind, Cause};
 
 /// A word that the code of this crate has written.
 pub type Word = &'static str;
@@ -29,6 +32,45 @@ pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Word, D::Error> {
 /// A number with its noun: `1 op`, `2 ops`.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The call that completes what this function of MPI has begun.
+pub(super) fn completion(call: &str) -> &'static str {
+    let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
+    if epoch.iter().any(|begin| call.starts_with(begin)) {
+        "MPI_Win_flush_local(rank, win);"
+    } else {
+        "MPI_Wait(&request, MPI_STATUS_IGNORE);"
+    }
+}
+
+/// What an access does.
+pub(super) fn verb(cause: Cause, kind: AccessKind) -> &'static str {
+    match (cause, kind) {
+        (Cause::Alloc, _) => "allocates",
+        (Cause::Free, _) => "frees",
+        (Cause::Discard, _) => "discards",
+        (_, AccessKind::Read) => "reads",
+        (Cause::Value, _) | (_, AccessKind::Write) => "writes",
+        (_, AccessKind::Atomic) => "updates atomically",
+    }
+}
+
+/// What memory is.
+pub(super) fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
+    match kind {
+        None => "array",
+        Some(MemoryKind::Device) => "device memory",
+        Some(MemoryKind::Managed) => "managed memory",
+        Some(MemoryKind::PinnedHost) => "pinned host memory",
+        Some(MemoryKind::RegisteredHost) => "registered host memory",
+        Some(MemoryKind::Pool) => "stream-ordered memory",
+        Some(MemoryKind::Mapped) => "mapped memory",
+        Some(MemoryKind::ModuleGlobal) => "variable of a module",
+        Some(MemoryKind::Imported) => "imported memory",
+        Some(MemoryKind::GraphNode) => "memory of a graph",
+        Some(MemoryKind::Block) => "a pool of the program",
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Each format writes itself, in its own file. To add a format: one file with a `Reporter`, one
 //! line in [`Reporters::asked_for`].
 
+mod access_text;
 pub mod closing;
 pub mod csan;
 pub mod github;

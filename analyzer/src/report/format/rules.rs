@@ -2,7 +2,8 @@
 //!
 //! Owns the wording and the layout. Findings and the whole report are [`super::text`].
 
-use super::text::{Ink, Style, print_stack};
+use super::access_text::print_stack;
+use super::text::{Ink, Style};
 use crate::report::format::programs;
 use crate::report::model::{Breach, Side};
 use crate::report::stack_text;
