@@ -2,6 +2,9 @@
 //! would call a hook. Every capture is made twice, with what is kept of earlier walks and without:
 //! where the two differ, the process aborts.
 
+#[path = "../src/arch/mod.rs"]
+#[expect(dead_code, unused_imports, unused_macros, reason = "the probe uses a part of it")]
+mod arch;
 #[path = "../src/stack/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the probe uses a part of it")]
 mod stack;

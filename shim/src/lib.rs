@@ -20,6 +20,7 @@
 //! real                the driver's functions behind our exports
 //! runtime             state of threads and process, lock, options, analyzer
 //! stack               the calling thread's stack; knows nothing of the rest
+//! arch                what depends on the processor, one file for each
 //! ```
 //!
 //! # The way of one `cuLaunchKernel`
@@ -80,6 +81,7 @@
 // locals.
 #![allow(clippy::macro_metavars_in_unsafe)]
 
+mod arch;
 pub mod exact;
 pub mod handles;
 pub mod host;

@@ -17,6 +17,7 @@
 //! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
 //! again.
 
+mod arch;
 mod atomics;
 pub mod codec;
 #[cfg(feature = "file")]

@@ -16,7 +16,7 @@ use clap::Parser;
 
 use verbs::simulated::{machine_code, operators, oracle, schedules};
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, torch_sim,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, test, torch_sim,
     unsafe_blocks, validators,
 };
 
@@ -39,6 +39,7 @@ enum Verb {
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
     Schedules(schedules::SchedulesArgs),
+    Test(test::TestArgs),
     TorchSim(torch_sim::TorchSimArgs),
     #[command(name = "unsafe")]
     UnsafeBlocks(unsafe_blocks::UnsafeBlocksArgs),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
         Verb::Schedules(args) => schedules::run(&args),
+        Verb::Test(args) => test::run(&args),
         Verb::TorchSim(args) => torch_sim::run(&args),
         Verb::UnsafeBlocks(args) => unsafe_blocks::run(&args),
         Verb::Validators(args) => validators::run(&args),

@@ -7,6 +7,8 @@
 
 use trace::Region;
 
+use crate::arch;
+
 /// Parts of a region that have sums of their own, so that a change can be located.
 pub const PARTS: usize = 16;
 
@@ -131,14 +133,14 @@ unsafe fn add(sum: &mut u64, at: u64, len: u64) {
     (words..end).for_each(&mut byte);
     // SAFETY: as above, and aligned.
     let word = |from: u64| unsafe { (from as *const u64).read_volatile() };
-    if words >= from.next_multiple_of(VECTOR) + BLOCK && std::arch::is_x86_feature_detected!("avx2") {
+    if words >= from.next_multiple_of(VECTOR) + BLOCK && arch::has_blocks() {
         while from % VECTOR != 0 {
             lanes[0] = mix(lanes[0], word(from));
             from += 8;
         }
         let wide = (words - from) / BLOCK * BLOCK;
         // SAFETY: as above; aligned, and the processor has these instructions.
-        let blocks = unsafe { blocks(from, wide) };
+        let blocks = unsafe { arch::blocks::<A, B>(from, wide) };
         for (lane, pair) in lanes.iter_mut().zip(blocks.chunks(4)) {
             *lane = pair.iter().fold(*lane, |lane, word| mix(lane ^ (lane >> 32), *word));
         }
@@ -156,40 +158,9 @@ unsafe fn add(sum: &mut u64, at: u64, len: u64) {
     *sum = lanes.iter().fold(B, |sum, lane| mix(sum ^ (lane >> 32), *lane));
 }
 
-/// Bytes that [`blocks`] takes at a time, and what they are aligned to.
+/// Bytes that [`arch::blocks`] takes at a time, and what they are aligned to.
 const BLOCK: u64 = 128;
 const VECTOR: u64 = 32;
-
-/// Sixteen sums of `len` bytes, a multiple of [`BLOCK`] that is not 0: of the words, plus the
-/// products of their halves with a key that goes on from block to block, so that blocks that change
-/// places do not go unnoticed.
-///
-/// # Safety
-/// The bytes can be read, and `at` is a multiple of [`VECTOR`].
-#[target_feature(enable = "avx2")]
-unsafe fn blocks(at: u64, len: u64) -> [u64; 16] {
-    use std::arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_mul_epu32, _mm256_set_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
-        _mm256_xor_si256,
-    };
-    let words = |a: u64, b: u64, c: u64, d: u64| _mm256_set_epi64x(d as i64, c as i64, b as i64, a as i64);
-    let mut key = words(A, B, A ^ B, !A);
-    let step = words(B | 1, A, B ^ !A, A | 1 << 32);
-    let mut sums = [_mm256_setzero_si256(); 4];
-    for block in (at..at + len).step_by(BLOCK as usize) {
-        for (sum, from) in sums.iter_mut().zip((block..).step_by(VECTOR as usize)) {
-            // Volatile: the program may be writing at this moment, and any value is right then.
-            // SAFETY: the caller's promise; aligned.
-            let words = unsafe { (from as *const __m256i).read_volatile() };
-            let keyed = _mm256_xor_si256(words, key);
-            let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
-            *sum = _mm256_add_epi64(_mm256_add_epi64(*sum, words), product);
-        }
-        key = _mm256_add_epi64(key, step);
-    }
-    // SAFETY: both are 128 bytes without padding, and any bits are words.
-    unsafe { std::mem::transmute(sums) }
-}
 
 #[cfg(test)]
 mod tests {

@@ -9,12 +9,12 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iced_x86::{Code, Decoder, DecoderOptions};
 use trace::{HostFuncId, Op, Region};
 
 use super::holds::{self, PAGE};
 use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
 use super::{in_place, single_step};
+use crate::arch;
 use crate::real::{driver_mapping, elf};
 use crate::runtime::lock::tid;
 use crate::runtime::{guard, lifecycle, thread_state};
@@ -25,7 +25,6 @@ const ENTRIES: usize = 96;
 const RUNS: usize = 12;
 /// Single touches of one run that are logged one by one.
 const MOST_SINGLE: u32 = 512;
-const LONGEST_INSTRUCTION: u64 = 15;
 
 /// Addresses at one distance from each other.
 #[derive(Clone, Copy)]
@@ -215,34 +214,6 @@ fn is_of_driver(place: &Place, frames: &Frames) -> bool {
         || (place.func == 0 && frames.native().iter().any(|frame| driver_mapping::holds(*frame)))
 }
 
-/// The bytes of a repeated string instruction, by its registers: these begin at `address`.
-fn repeated(instruction: u64, address: u64, registers: &[i64]) -> Option<u64> {
-    // SAFETY: the instruction has just been executed; it is read only as far as it goes on.
-    let byte = |at: u64| unsafe { *((instruction + at) as *const u8) };
-    let mut at = 0;
-    let (mut repeats, mut wide, mut half) = (false, false, false);
-    while at < LONGEST_INSTRUCTION {
-        match byte(at) {
-            0xf2 | 0xf3 => repeats = true,
-            0x66 => half = true,
-            0x48..=0x4f => wide = true,
-            _ => break,
-        }
-        at += 1;
-    }
-    let each = match byte(at) {
-        0xa4 | 0xa6 | 0xaa | 0xac | 0xae => 1,
-        0xa5 | 0xa7 | 0xab | 0xad | 0xaf if wide => 8,
-        0xa5 | 0xa7 | 0xab | 0xad | 0xaf if half => 2,
-        0xa5 | 0xa7 | 0xab | 0xad | 0xaf => 4,
-        _ => return None,
-    };
-    let (source, target) = (registers[libc::REG_RSI as usize] as u64, registers[libc::REG_RDI as usize] as u64);
-    let direction = registers[libc::REG_EFL as usize] & 0x400;
-    (repeats && direction == 0 && (address == source || address == target))
-        .then(|| (registers[libc::REG_RCX as usize] as u64).saturating_mul(each))
-}
-
 /// A fault at an address: opens its page and notes the touch, if the page is held.
 ///
 /// # Safety
@@ -253,16 +224,16 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
         return TouchOutcome::Again;
     }
     // SAFETY: the caller's promise.
-    let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    let instruction = registers[libc::REG_RIP as usize] as u64;
+    let interrupted = unsafe { &*context.cast::<libc::ucontext_t>() };
+    let instruction = arch::pc(interrupted);
     if lifecycle::is_forked() || guard::is_inside() || thread_state::inside_transport() {
         holds::open(address, false);
         return TouchOutcome::Mended;
     }
-    let bytes = repeated(instruction, address, &registers);
+    let bytes = arch::repeated(interrupted, address);
     let place = Place {
         instruction,
-        stack: registers[libc::REG_RSP as usize] as u64,
+        stack: arch::sp(interrupted),
         thread: guard::thread_number(),
         func: thread_state::with(|thread| thread.host_function.get()),
         writes,
@@ -296,19 +267,6 @@ pub fn given(start: u64, end: u64, writes: bool) {
     }
 }
 
-/// How many bytes an instruction touches in memory, and whether atomically.
-fn operand(instruction: u64) -> (u64, bool) {
-    let mut code = [0_u8; LONGEST_INSTRUCTION as usize];
-    let readable = (1..=LONGEST_INSTRUCTION).rev().find(|len| is_readable_range(instruction, instruction + len));
-    let Some(len) = readable else { return (1, false) };
-    // SAFETY: just found readable; code is not changed while it runs.
-    unsafe { std::ptr::copy_nonoverlapping(instruction as *const u8, code.as_mut_ptr(), len as usize) };
-    let decoded = Decoder::with_ip(64, &code[..len as usize], instruction, DecoderOptions::NONE).decode();
-    let exchange =
-        matches!(decoded.code(), Code::Xchg_rm8_r8 | Code::Xchg_rm16_r16 | Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
-    ((decoded.memory_size().size() as u64).max(1), decoded.has_lock_prefix() || exchange)
-}
-
 /// Hands out the touches so far as ops, with their thread and stack.
 pub fn drain(mut each: impl FnMut(&Op<'_>, u32, &Frames)) {
     for index in 0..ENTRIES {
@@ -327,7 +285,10 @@ pub fn drain(mut each: impl FnMut(&Op<'_>, u32, &Frames)) {
         // SAFETY: the entry is busy, so it is ours.
         let taken = unsafe { &*at };
         let (width, atomic) = match taken.place {
-            Place { bytes: 0, instruction, .. } => operand(instruction),
+            Place { bytes: 0, instruction, .. } => {
+                let access = arch::operand(instruction, is_readable_range);
+                (access.bytes, access.atomic)
+            }
             Place { bytes, .. } => (bytes, false),
         };
         let (func, writes) = (HostFuncId(taken.place.func), taken.place.writes);

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::held_touches;
 use super::page_protection::{self, TouchOutcome};
+use crate::arch;
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
+use crate::stack::native::is_readable_range;
 
 type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::sigaction) -> i32;
 type Signal = unsafe extern "C" fn(i32, libc::sighandler_t) -> libc::sighandler_t;
@@ -89,6 +91,11 @@ fn zeroed() -> libc::sigaction {
 
 /// Sees to it that faults come here. False: they do not, so nothing may be protected.
 pub fn install() -> bool {
+    // Rights are given and taken by 4 KiB: on larger pages the neighbours would lose theirs.
+    // SAFETY: asks for a constant of the system.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != 4096 {
+        return false;
+    }
     install_for(libc::SIGSEGV, handler as *const () as usize)
 }
 
@@ -134,9 +141,8 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
     let (errno, code, address) = unsafe { (*libc::__errno_location(), (*info).si_code, (*info).si_addr() as u64) };
     if code == ACCESS_DENIED {
         // SAFETY: as above.
-        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        let writes = registers[libc::REG_ERR as usize] & 2 != 0;
-        let at = registers[libc::REG_RIP as usize] as u64;
+        let interrupted = unsafe { &*context.cast::<libc::ucontext_t>() };
+        let (writes, at) = (arch::is_store(interrupted, is_readable_range), arch::pc(interrupted));
         let is_api = |frames: &crate::stack::frames::Frames| {
             driver_mapping::holds(at) || frames.native().iter().take(4).any(|frame| driver_mapping::holds(*frame))
         };

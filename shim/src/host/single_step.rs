@@ -9,9 +9,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::{holds, page_protection, sigsegv};
+use crate::arch;
 use crate::runtime::thread_state;
 
-const TRAP_FLAG: i64 = 0x100;
 const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
 const UNKNOWN: u32 = 0;
 const WORKS: u32 = 1;
@@ -38,8 +38,8 @@ pub fn prepare() {
     let mut before = 0;
     page_protection::mask(libc::SIG_UNBLOCK, Some(TRAP), Some(&mut before));
     TRYING.store(true, Ordering::Release);
-    // SAFETY: sets the trap flag for one instruction; the handler, installed just now, clears it.
-    unsafe { std::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq", "nop", "nop") };
+    // The handler, installed just now, clears the flag.
+    arch::try_step();
     TRYING.store(false, Ordering::Release);
     page_protection::mask(libc::SIG_SETMASK, Some(before), None);
     STATE.store(if TRIED.load(Ordering::Acquire) { WORKS } else { NEVER }, Ordering::Release);
@@ -61,7 +61,7 @@ pub unsafe fn begin(page: u64, context: *mut c_void) -> bool {
         free.set(page);
         // SAFETY: the caller's promise.
         let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-        context.uc_mcontext.gregs[libc::REG_EFL as usize] |= TRAP_FLAG;
+        arch::set_stepping(context, true);
         let set = (&raw mut context.uc_sigmask).cast::<u64>();
         // SAFETY: a signal set begins with the 64 bits that the kernel knows.
         let blocked = unsafe { *set };
@@ -90,7 +90,7 @@ unsafe extern "C" fn on_trap(signal: i32, info: *mut libc::siginfo_t, context: *
     }
     // SAFETY: as above.
     let interrupted = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    interrupted.uc_mcontext.gregs[libc::REG_EFL as usize] &= !TRAP_FLAG;
+    arch::set_stepping(interrupted, false);
     if blocked {
         // SAFETY: a signal set begins with the 64 bits that the kernel knows.
         unsafe { *(&raw mut interrupted.uc_sigmask).cast::<u64>() |= TRAP };

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::page_protection::{self, PROTECTED};
 use super::{held_touches, in_place};
+use crate::arch;
 use crate::real::elf;
 
 /// Which arguments of a call name its bytes.
@@ -137,31 +138,7 @@ macro_rules! calls {
                 static KNOWN: AtomicUsize = AtomicUsize::new(0);
                 prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c, d])
             }
-            // The stack of a touch begins at this frame's caller: where that is, the directives
-            // say.
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "sub rsp, 8",
-                ".cfi_def_cfa_offset 64",
-                "call {before}",
-                "add rsp, 8",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                ".cfi_def_cfa_offset 8",
-                "jmp rax",
-                ".cfi_endproc",
-                before = sym before,
-            )
+            arch::tell_then_jump!(before)
         }
     )*};
 }

@@ -12,6 +12,7 @@ use std::ffi::c_void;
 use cuda_sys::*;
 
 use super::symbol_hooks;
+use crate::arch;
 use crate::observe::{Phase, observe};
 use crate::ops;
 use crate::real::driver;
@@ -138,51 +139,16 @@ macro_rules! exports {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         unsafe extern "C" fn $symbol() {
-            core::arch::naked_asm!(
-                "lea r11, [rip + {slots}]",
-                "mov r11, [r11 + {offset}]",
-                "test r11, r11",
-                "jz 2f",
-                "jmp r11",
-                "2: mov r11d, {index}",
-                "jmp {find}",
-                slots = sym driver::SLOTS,
-                offset = const id::$symbol.0 as usize * size_of::<usize>(),
-                index = const id::$symbol.0,
-                find = sym find_then_jump,
-            )
+            arch::jump_to_slot!(driver::SLOTS, id::$symbol.0, find_then_jump)
         }
     };
 }
 
-/// Finds the real function number `r11`, then jumps to it with every argument register as it was.
+/// Finds the real function, whose number is in a register, then jumps to it with every argument
+/// register as it was.
 #[unsafe(naked)]
 unsafe extern "C" fn find_then_jump() {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "sub rsp, 24",
-        "movsd [rsp], xmm0",
-        "movsd [rsp + 8], xmm1",
-        "mov edi, r11d",
-        "call {find}",
-        "mov r11, rax",
-        "movsd xmm0, [rsp]",
-        "movsd xmm1, [rsp + 8]",
-        "add rsp, 24",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "jmp r11",
-        find = sym driver::find_or_fail,
-    )
+    arch::find_and_jump!(driver::find_or_fail)
 }
 
 struct Wrapper(*const c_void);

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use cuda_sys::FnId;
 
 use super::exports;
+use crate::arch;
 use crate::real::{driver, driver_mapping};
 use crate::stack::native::note_modules_changed;
 
@@ -101,25 +102,7 @@ pub(super) unsafe fn substitute(entry_point: *mut *mut c_void) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlsym(_handle: *mut c_void, _name: *const c_char) -> *mut c_void {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "mov rdx, [rsp + 16]",
-        "sub rsp, 8",
-        "call {pick}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "test rax, rax",
-        "jnz 2f",
-        "mov rax, [rip + {real}]",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2: ret",
-        pick = sym pick,
-        real = sym driver::REAL_DLSYM,
-    )
+    arch::pick_or_jump_2!(pick, driver::REAL_DLSYM)
 }
 
 /// The program's `dlvsym`.
@@ -129,25 +112,7 @@ pub unsafe extern "C" fn dlsym(_handle: *mut c_void, _name: *const c_char) -> *m
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlvsym(_handle: *mut c_void, _name: *const c_char, _version: *const c_char) -> *mut c_void {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "mov rcx, [rsp + 24]",
-        "call {pick}",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "test rax, rax",
-        "jnz 2f",
-        "mov rax, [rip + {real}]",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2: ret",
-        pick = sym pick_versioned,
-        real = sym driver::REAL_DLVSYM,
-    )
+    arch::pick_or_jump_3!(pick_versioned, driver::REAL_DLVSYM)
 }
 
 /// The program's `dlclose`: what was learnt about addresses is forgotten, then the real one runs
@@ -158,13 +123,7 @@ pub unsafe extern "C" fn dlvsym(_handle: *mut c_void, _name: *const c_char, _ver
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlclose(_handle: *mut c_void) -> i32 {
-    core::arch::naked_asm!(
-        "push rdi",
-        "call {note}",
-        "pop rdi",
-        "jmp rax",
-        note = sym note_close,
-    )
+    arch::note_then_jump!(note_close)
 }
 
 /// Answers where the real `dlclose` is.

@@ -10,6 +10,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
 use super::handle_cache::HandleCache;
+use crate::arch;
 use crate::stack::frames::Frames;
 
 /// The state of one host thread.
@@ -69,16 +70,7 @@ std::arch::global_asm!(
 /// Works with the calling thread's state.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&ThreadState) -> R) -> R {
-    let local: *const ThreadState;
-    // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is
-    // its own address. Both words stay.
-    unsafe {
-        std::arch::asm!(
-            "mov {local}, qword ptr [rip + streamsan_local@GOTTPOFF]",
-            "add {local}, qword ptr fs:[0]",
-            local = out(reg) local, options(pure, nomem, nostack),
-        );
-    }
+    let local = arch::local().cast::<ThreadState>();
     // SAFETY: as large and as aligned as a ThreadState; all its fields are valid as zeros; it lives
     // as long as its thread, which alone refers to it.
     work(unsafe { &*local })

@@ -28,6 +28,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use crate::FORMAT_VERSION;
+use crate::arch;
 use crate::ring::back_channel::{MeasureRequests, SettledLaunches};
 use counters::{Counters, ReadCursor, WriteCursor};
 
@@ -347,25 +348,16 @@ impl Producer {
     /// waits until they have come, one after the other.
     #[inline(always)]
     fn fetch_ahead(&mut self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            // After an early end of a lap what was fetched before is of no use.
-            self.fetched = if self.fetched < self.writing.at() { self.writing.at() } else { self.fetched };
-            while self.fetched < self.writing.at() + AHEAD {
-                // By its name: the intrinsic becomes a fetch for reading where the compiler does
-                // not know that all processors have it.
-                // SAFETY: a hint, which never faults.
-                unsafe {
-                    std::arch::asm!("prefetchw [{}]", in(reg) self.ring.data(self.fetched), options(nostack, preserves_flags))
-                };
-                self.fetched += 64;
-            }
+        // After an early end of a lap what was fetched before is of no use.
+        self.fetched = if self.fetched < self.writing.at() { self.writing.at() } else { self.fetched };
+        while self.fetched < self.writing.at() + AHEAD {
+            arch::fetch_for_writing(self.ring.data(self.fetched));
+            self.fetched += 64;
         }
     }
 }
 
 /// Bytes fetched ahead of the next record: most launches have less.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
 const AHEAD: u64 = 512;
 
 /// The reading end.

@@ -12,6 +12,7 @@ pub mod numba;
 pub mod precision;
 pub mod ptx_census;
 pub mod simulated;
+pub mod test;
 pub mod torch_sim;
 pub mod unsafe_blocks;
 pub mod validators;

@@ -14,8 +14,9 @@
 //! child. A cold frame costs one `dl_iterate_phdr`, that is, a short critical section under the
 //! loader's list lock; nothing of ours is locked at that time.
 //!
-//! Only `rip`, `rsp` and `rbp` are followed. That is enough for what compilers emit in the frames
-//! of functions that call others; a frame whose caller depends on another register ends the walk.
+//! Only program counter, stack pointer and frame pointer are followed. That is enough for what
+//! compilers emit in the frames of functions that call others; a frame whose caller depends on
+//! another register ends the walk.
 
 pub mod modules;
 pub(crate) mod readable;
@@ -26,6 +27,7 @@ pub(crate) mod walk_tree;
 pub use modules::{ModuleInfo, modules_since, note_companion, note_interpreter, note_modules_changed};
 
 use super::walk::WalkResult;
+use crate::arch;
 use crate::stack::native::readable::Window;
 pub use crate::stack::native::readable::is_readable_range;
 pub(super) use crate::stack::native::readable::{is_readable, thread_pointer};
@@ -35,9 +37,6 @@ pub use walk_tree::WalkTree;
 
 /// Most frames that one capture gives.
 pub const MAX: usize = 96;
-
-/// Bytes below a return address that a call instruction can take.
-const LONGEST_CALL: u64 = 7;
 
 /// The registers that a walk needs.
 #[derive(Clone, Copy)]
@@ -63,15 +62,7 @@ struct Registers {
 #[inline(never)]
 #[unsafe(link_section = "streamsan_hot")]
 pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut WalkTree>) -> WalkResult {
-    let (pc, sp, fp): (u64, u64, u64);
-    // SAFETY: reads three registers, touches no memory.
-    unsafe {
-        core::arch::asm!(
-            "lea {pc}, [rip]", "mov {sp}, rsp", "mov {fp}, rbp",
-            pc = out(reg) pc, sp = out(reg) sp, fp = out(reg) fp,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
+    let (pc, sp, fp) = arch::registers();
     let at = Registers { lookup: pc, sp, fp };
     let mut window = Window::around(sp);
     let Some(tree) = tree else { return walk(at, window, buf, to_python, None) };
@@ -98,12 +89,14 @@ struct Walk<'a> {
     fp_from: FpFrom,
     window: Window,
     path: Option<TreePath<'a>>,
+    /// The link register of the frame that a signal interrupted.
+    link: Option<u64>,
 }
 
 /// Walks, whatever is known.
 #[inline(never)]
 fn walk(at: Registers, window: Window, buf: &mut [u64], to_python: bool, path: Option<TreePath<'_>>) -> WalkResult {
-    let mut walk = Walk { at, fp_from: FpFrom::Register, window, path };
+    let mut walk = Walk { at, fp_from: FpFrom::Register, window, path, link: None };
     let mut len = 0;
     let mut own = true;
     let mut ended = false;
@@ -195,7 +188,7 @@ impl Walk<'_> {
         if cfa <= self.at.sp || cfa & 7 != 0 {
             return None;
         }
-        let ra = self.read(cfa - 8)?;
+        let ra = arch::strip(self.read(arch::return_slot(cfa, rule.fp_offset()))?);
         let slot = match rule.saved_fp() {
             SavedFp::Same => None,
             SavedFp::AtCfa => Some(cfa.wrapping_add_signed(rule.fp_offset())),
@@ -222,19 +215,22 @@ impl Walk<'_> {
             return None;
         }
         self.give_up();
-        self.at = if rule.is_signal() { self.step_signal()? } else { self.step_frame_pointer()? };
+        let link = self.link.take();
+        self.at = match link {
+            _ if rule.is_signal() => self.step_signal()?,
+            Some(link) if rule.is_leaf() => self.step_leaf(rule, link)?,
+            _ => self.step_frame_pointer()?,
+        };
         Some(())
     }
 
     /// Out of a signal handler. The kernel left a `ucontext_t` where the handler's frame ended;
-    /// offsets of its registers are the x86-64 ABI of the kernel (`struct rt_sigframe`).
+    /// offsets of its registers are the ABI of the kernel (`struct rt_sigframe`).
     fn step_signal(&mut self) -> Option<Registers> {
-        const RBP: u64 = 120;
-        const RSP: u64 = 160;
-        const RIP: u64 = 168;
-        let fp = self.window.read(self.at.sp + RBP)?;
-        let sp = self.window.read(self.at.sp + RSP)?;
-        let pc = self.window.read(self.at.sp + RIP)?;
+        let fp = self.window.read(self.at.sp + arch::SIGNAL_FRAME.fp)?;
+        let sp = self.window.read(self.at.sp + arch::SIGNAL_FRAME.sp)?;
+        let pc = self.window.read(self.at.sp + arch::SIGNAL_FRAME.pc)?;
+        self.link = arch::SIGNAL_FRAME.link.and_then(|link| self.window.read(self.at.sp + link));
         if pc < 2 {
             return None;
         }
@@ -245,6 +241,12 @@ impl Walk<'_> {
         Some(Registers { lookup: pc, sp, fp })
     }
 
+    /// Out of a function that has not saved its return address, which a signal interrupted.
+    fn step_leaf(&mut self, rule: UnwindRule, link: u64) -> Option<Registers> {
+        let (at, ra) = (self.at, arch::strip(link));
+        (ra >= 2).then(|| Registers { lookup: ra - 1, sp: at.sp.wrapping_add_signed(rule.cfa_offset()), fp: at.fp })
+    }
+
     /// Code without unwind information: believe the frame pointer, but only when what it leads to
     /// is a call in a known module.
     fn step_frame_pointer(&mut self) -> Option<Registers> {
@@ -253,22 +255,21 @@ impl Walk<'_> {
             return None;
         }
         let fp = self.window.read(at.fp)?;
-        let ra = self.window.read(at.fp + 8)?;
+        let ra = arch::strip(self.window.read(at.fp + 8)?);
         if ra < 4096 || self.rule_at(ra - 1).is_unknown() || !follows_call(ra) {
             return None;
         }
-        Some(Registers { lookup: ra - 1, sp: at.fp + 16, fp })
+        Some(Registers { lookup: ra - 1, sp: arch::sp_above(at.fp, fp), fp })
     }
 }
 
 /// Whether the instruction before `ra` is a call. `ra` must lie in the code of a loaded module.
 fn follows_call(ra: u64) -> bool {
-    let first = ra - LONGEST_CALL;
+    let first = ra - arch::LONGEST_CALL as u64;
     if !crate::stack::native::readable::is_readable(first) || !crate::stack::native::readable::is_readable(ra - 1) {
         return false;
     }
-    // SAFETY: both ends were just found readable, and seven bytes span at most two pages.
-    let bytes = unsafe { core::slice::from_raw_parts(first as *const u8, LONGEST_CALL as usize) };
-    // call rel32, or FF /2 with a register or memory operand of any length.
-    bytes[2] == 0xe8 || (0..6).any(|i| bytes[i] == 0xff && bytes[i + 1] >> 3 & 7 == 2)
+    // SAFETY: both ends were just found readable, and a call spans at most two pages.
+    let bytes = unsafe { core::slice::from_raw_parts(first as *const u8, arch::LONGEST_CALL) };
+    arch::is_call(bytes)
 }

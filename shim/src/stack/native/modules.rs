@@ -13,6 +13,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use crate::arch;
 use crate::stack::native::unwind_rule;
 use crate::stack::native::unwind_rule::UnwindRule;
 use crate::stack::native::{readable, rule_cache};
@@ -186,15 +187,14 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     1
 }
 
-/// Whether the code at `pc` is `mov rax, 15; syscall`: a return from a signal handler, as C
-/// libraries write it.
+/// Whether the code at `pc` returns from a signal handler, as C libraries write it.
 fn is_sigreturn(pc: u64) -> bool {
-    const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+    const CODE: &[u8] = &arch::SIGRETURN;
     // `pc` is a return address minus one here: the address that the kernel put there is the code's
     // first byte.
     let at = pc + 1;
     readable::is_readable(at)
-        && readable::is_readable(at + 8)
+        && readable::is_readable(at + CODE.len() as u64 - 1)
         // SAFETY: both ends are readable and span at most two pages.
         && unsafe { core::slice::from_raw_parts(at as *const u8, CODE.len()) } == CODE
 }

@@ -12,6 +12,9 @@
 
 use core::cell::Cell;
 
+use crate::arch;
+pub use crate::arch::thread_pointer;
+
 const PAGE: u64 = 4096;
 /// Most bytes of a thread's own stack that are looked at: 64 MiB.
 const MOST_OWN: u64 = 64 << 20;
@@ -140,36 +143,13 @@ pub fn is_readable(address: u64) -> bool {
         // A null set means "no change" to the kernel, and nothing is ever mapped there.
         return false;
     }
-    let result: i64;
-    // SAFETY: `rt_sigprocmask(-1, set, NULL, 8)`: reads 8 bytes or answers EFAULT, and always
-    // refuses `how == -1`.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_rt_sigprocmask => result,
-            in("rdi") -1_i64,
-            in("rsi") address & !7,
-            in("rdx") 0_u64,
-            in("r10") 8_u64,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result != EFAULT
+    arch::probe(address & !7) != EFAULT
 }
 
 /// Whether every byte from `start` to `end` can be read.
 pub fn is_readable_range(start: u64, end: u64) -> bool {
     let first = start & !(PAGE - 1);
     end > start && readable_from(first, end) >= end
-}
-
-/// Address of the thread's control block.
-pub fn thread_pointer() -> u64 {
-    let tp: u64;
-    // SAFETY: the first word of the control block is its own address in the x86-64 TLS ABI.
-    unsafe { core::arch::asm!("mov {}, fs:0", out(reg) tp, options(nostack, readonly, preserves_flags)) };
-    tp
 }
 
 /// Where the kernel put the name of the executable: at the top of the main thread's stack. 0 when

@@ -10,8 +10,10 @@
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Operation, ParsedEhFrameHdr, Register,
-    RegisterRule, UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection, UnwindTableRow, X86_64,
+    RegisterRule, UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection, UnwindTableRow,
 };
+
+use crate::arch;
 
 type Bytes = EndianSlice<'static, LittleEndian>;
 
@@ -51,6 +53,7 @@ const END: u64 = 4;
 const SIGNAL: u64 = 5;
 const NO_INFO: u64 = 6;
 const UNKNOWN: u64 = 7;
+const LEAF: u64 = 8;
 const OWN: u64 = 1 << 6;
 const INTERPRETER: u64 = 1 << 7;
 
@@ -168,6 +171,11 @@ impl UnwindRule {
         self.0 & 15 == SIGNAL
     }
 
+    /// Whether the return address is still in its register.
+    pub fn is_leaf(self) -> bool {
+        self.0 & 15 == LEAF
+    }
+
     /// Whether the address is in no known module.
     #[inline]
     pub fn is_unknown(self) -> bool {
@@ -180,12 +188,11 @@ impl UnwindRule {
     }
 }
 
-/// Storage for gimli's interpreter: on the stack, 2 KiB. More registers than x86-64 has names for
-/// is an error of that function's unwind information.
+/// Storage for gimli's interpreter: on the stack, 2 KiB.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
-    type Rules = [(Register, RegisterRule<usize>); 18];
+    type Rules = [(Register, RegisterRule<usize>); arch::MOST_RULES];
     type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
@@ -201,7 +208,8 @@ pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl
     // stays while one of its functions is being called, and the caller holds the loader's list
     // lock.
     let section = unsafe { core::slice::from_raw_parts(section_at as *const u8, (end - section_at) as usize) };
-    let section = EhFrame::new(section, LittleEndian);
+    let mut section = EhFrame::new(section, LittleEndian);
+    section.set_vendor(arch::VENDOR);
     let bases = bases.set_eh_frame(section_at);
     from_section(pc, &hdr, &section, &bases).unwrap_or(UnwindRule::NO_INFO)
 }
@@ -223,19 +231,20 @@ fn from_section(
     let mut context = UnwindContext::<usize, OnStack>::new_in();
     let row = fde.unwind_info_for_address(section, bases, &mut context, pc).ok()?;
     let encoding = fde.cie().encoding();
-    if fde.cie().return_address_register() != X86_64::RA {
+    if fde.cie().return_address_register() != arch::RA {
         return None;
     }
-    match row.register(X86_64::RA) {
-        Some(RegisterRule::Offset(-8)) => {}
+    let ra = match row.register(arch::RA) {
+        Some(RegisterRule::Offset(offset)) => Some(offset),
         Some(RegisterRule::Undefined) => return Some(UnwindRule::END),
+        None | Some(RegisterRule::SameValue) if arch::HAS_LINK => None,
         _ => return None,
-    }
-    let (fp, fp_offset) = match row.register(X86_64::RBP) {
+    };
+    let (fp, fp_offset) = match row.register(arch::FP) {
         None | Some(RegisterRule::SameValue) => (SavedFp::Same, 0),
         Some(RegisterRule::Offset(offset)) => (SavedFp::AtCfa, offset),
         Some(RegisterRule::Expression(expression)) => match simple(&expression, section, encoding)? {
-            (X86_64::RBP, offset, false) => (SavedFp::AtFp, offset),
+            (arch::FP, offset, false) => (SavedFp::AtFp, offset),
             _ => return None,
         },
         // Lost: nothing that follows can depend on it, or it is wrong and the reads are bounded.
@@ -243,17 +252,28 @@ fn from_section(
         _ => return None,
     };
     let (kind, cfa) = match row.cfa() {
-        CfaRule::RegisterAndOffset { register: X86_64::RSP, offset } => (SP, *offset),
-        CfaRule::RegisterAndOffset { register: X86_64::RBP, offset } => (FP, *offset),
+        CfaRule::RegisterAndOffset { register: arch::SP, offset } => (SP, *offset),
+        CfaRule::RegisterAndOffset { register: arch::FP, offset } => (FP, *offset),
         CfaRule::RegisterAndOffset { .. } => return None,
         CfaRule::Expression(expression) => match simple(expression, section, encoding)? {
-            (X86_64::RSP, offset, false) => (SP, offset),
-            (X86_64::RBP, offset, false) => (FP, offset),
-            (X86_64::RBP, offset, true) => (FP_DEREF, offset),
+            (arch::SP, offset, false) => (SP, offset),
+            (arch::FP, offset, false) => (FP, offset),
+            (arch::FP, offset, true) => (FP_DEREF, offset),
             _ => return None,
         },
     };
-    UnwindRule::frame(kind, cfa, fp, fp_offset)
+    match ra {
+        None if kind == SP && fp == SavedFp::Same => UnwindRule::frame(LEAF, cfa, fp, 0),
+        None => None,
+        // What follows of a word is where both are: the return address lies where the rule's reader
+        // looks for it, or the rule cannot be said.
+        Some(ra) if arch::HAS_LINK && fp == SavedFp::Same => UnwindRule::frame(kind, cfa, fp, ra - 8),
+        Some(ra) if arch::HAS_LINK => {
+            (fp == SavedFp::AtCfa && ra == fp_offset + 8).then(|| UnwindRule::frame(kind, cfa, fp, fp_offset))?
+        }
+        Some(-8) => UnwindRule::frame(kind, cfa, fp, fp_offset),
+        Some(_) => None,
+    }
 }
 
 /// An expression of the form `register + offset`, perhaps dereferenced: (register, offset,
