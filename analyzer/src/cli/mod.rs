@@ -16,6 +16,7 @@ mod diff;
 mod dump;
 mod excess;
 mod explain;
+mod fleet;
 mod hunt;
 mod man;
 mod memory;
@@ -64,6 +65,7 @@ enum Command {
     Hunt(hunt::HuntArgs),
     Record(record::RecordArgs),
     Check(check::CheckArgs),
+    Fleet(fleet::FleetArgs),
     Diff(diff::DiffArgs),
     Excess(excess::ExcessArgs),
     Explain(explain::ExplainArgs),
@@ -181,6 +183,7 @@ impl Command {
             Self::Explain(_) => Of::Explain,
             Self::Timeline(_) => Of::Timeline,
             Self::Memory(_) => Of::Memory,
+            Self::Fleet(_) => return ("fleet", None),
             Self::Dump(_) => return ("dump", None),
             Self::Coverage(_) => return ("coverage", None),
             Self::Completions(_) => return ("completions", None),
@@ -204,7 +207,7 @@ impl Command {
             Self::Memory(args) => std::mem::take(&mut args.options).any(),
             Self::Dump(args) => std::mem::take(&mut args.options).any(),
             Self::Coverage(args) => std::mem::take(&mut args.options).any(),
-            Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => AnyGiven::default(),
+            Self::Fleet(_) | Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => AnyGiven::default(),
         }
     }
 }
@@ -253,6 +256,7 @@ pub fn main(args: &[OsString]) -> i32 {
         Command::Hunt(args) => hunt::main(&args, options),
         Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
         Command::Check(args) => check::main(&args, options),
+        Command::Fleet(args) => fleet::main(&args),
         Command::Diff(args) => diff::main(&args, &options),
         Command::Excess(args) => excess::main(&args, options),
         Command::Explain(args) => explain::main(&args, &options),

@@ -6,11 +6,12 @@
 use crate::options::nearest::nearest;
 
 /// The commands, in the order of the help.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "run",
     "hunt",
     "record",
     "check",
+    "fleet",
     "diff",
     "excess",
     "explain",

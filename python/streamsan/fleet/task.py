@@ -1,0 +1,204 @@
+"""One task on a worker: fetch its traces, run the analyzer, write its rows.
+
+Owns what a trace's status means, and that nothing a trace holds can end more than its own check. Runs in a thread of the driver,
+in a process of Ray's on another machine, or twice: the outcome is the same files.
+"""
+
+import datetime
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+from . import dataset
+
+FINDINGS, INTERNAL = 66, 70
+
+
+class Broken(Exception):
+    """The analyzer died or did not end: worth another try."""
+
+
+def run(task, out, options, attempt=1, errors=(), timeout=None, last=False, again=False):
+    """Checks a task and writes its rows. `errors`: what went wrong in attempts before. With `last`, what fails again becomes rows
+    instead of an error. Returns a summary of a few numbers."""
+    fs, root = dataset.file_system(out)
+    root = root.rstrip("/")
+    version = task.version(options)
+    place = dataset.part(root, "traces", task)
+    kept = None if again else dataset.done(fs, place, version)
+    if kept is not None:
+        return {**json.loads(kept[dataset.SUM]), "kept": True}
+    began = time.monotonic()
+    clear_left()
+    with tempfile.TemporaryDirectory(prefix=f"streamsan-fleet-{os.getpid()}-") as folder:
+        local, failed = fetched(task, folder)
+        try:
+            checks = [check(list(local), folder, options, timeout)] if local else []
+        except Broken as error:
+            if not last:
+                raise
+            # One trace must not cost its neighbours their rows.
+            errors = [*errors, str(error)]
+            checks = alone(local, folder, options, timeout, failed)
+        table = dataset.findings([c["parquet"] for c in checks if c["parquet"]], task, local)
+        rows = described(task, local, failed, checks, table, attempt, errors, time.monotonic() - began)
+        about = {dataset.VERSION: version.encode()}
+        if table is not None:
+            dataset.publish(fs, dataset.part(root, "findings", task), table.replace_schema_metadata(about))
+        elif fs.exists(dataset.part(root, "findings", task)):
+            fs.rm(dataset.part(root, "findings", task))
+        summary = {
+            "traces": len(rows), "bad": sum(row["status"] != "ok" for row in rows), "findings": table.num_rows if table else 0,
+            "fails": any(c["code"] == FINDINGS for c in checks),
+        }
+        about[dataset.SUM] = json.dumps(summary).encode()
+        dataset.publish(fs, place, dataset.traces(rows).replace_schema_metadata(about))
+    return summary
+
+
+def clear_left():
+    """Removes the folders of workers that were killed on this machine."""
+    place = tempfile.gettempdir()
+    for name in os.listdir(place):
+        owner = name.removeprefix("streamsan-fleet-").partition("-")[0]
+        if name.startswith("streamsan-fleet-") and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+            shutil.rmtree(f"{place}/{name}", ignore_errors=True)
+
+
+def fetched(task, folder):
+    """The traces as files of this machine (path -> trace), and those that could not be had (URL -> error)."""
+    local, failed = {}, {}
+    for number, trace in enumerate(task.traces):
+        fs, path = dataset.file_system(trace.url)
+        protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+        try:
+            if "file" not in protocols:
+                to = f"{folder}/{number}-{path.rsplit('/', 1)[-1]}"
+                fs.get_file(path, to)
+                path = to
+            with open(path, "rb"):
+                pass
+            local[path] = trace
+        except OSError as error:
+            failed[trace.url] = f"{type(error).__name__}: {error}"
+    return local, failed
+
+
+def check(files, folder, options, timeout):
+    """Runs the analyzer once. Its exit code, its Parquet file, and what it says of files that it could not read."""
+    from .. import binary
+
+    program = binary()
+    if program is None:
+        raise Broken(f"no streamsan program on {socket.gethostname()}: install the package there, or set STREAMSAN_BIN to its folder")
+    to = tempfile.mkdtemp(dir=folder)
+    outputs = ["--quiet", "--parquet", f"{to}/findings.parquet", "--json", f"{to}/report.json", "--log-file", f"{to}/log"]
+    environment = {name: value for name, value in os.environ.items() if name != "STREAMSAN_OPTIONS"}
+    command = [program, "check", *options, *outputs, "--", *files]
+    try:
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                               timeout=timeout, env=environment)
+    except subprocess.TimeoutExpired:
+        raise Broken(f"the analyzer did not end within {timeout} s") from None
+    except OSError as error:
+        raise Broken(f"{program}: {error}") from error
+    said = ended.stderr.strip().splitlines()
+    if ended.returncode not in (0, 4, FINDINGS, INTERNAL) or (ended.returncode == INTERNAL and "panicked at" in ended.stderr):
+        how = f"signal {-ended.returncode}" if ended.returncode < 0 else f"code {ended.returncode}"
+        raise Broken(f"the analyzer ended with {how}: {' | '.join(said[-3:]) or 'no message'}")
+    unread = {}
+    for line in said:
+        for file in files:
+            if line.startswith(f"streamsan: {file}: "):
+                unread[file] = line[len(f"streamsan: {file}: "):]
+    parquet = f"{to}/findings.parquet"
+    programs = programs_of(f"{to}/report.json", files)
+    return {"code": ended.returncode, "parquet": parquet if os.path.exists(parquet) else None, "files": list(files),
+            "unread": unread, "programs": programs}
+
+
+def programs_of(path, files):
+    """The first program of each trace that was read at all (file -> program)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    found = {}
+    for process in report.get("processes", []):
+        found.setdefault(process.get("trace") or files[0], process.get("exe") or "")
+    return found
+
+
+def alone(local, folder, options, timeout, failed):
+    """Each trace by itself. Those that the analyzer does not survive go to `failed`."""
+    checks = []
+    for file, trace in local.items():
+        try:
+            checks.append(check([file], folder, options, timeout))
+        except Broken as error:
+            failed[trace.url] = str(error)
+    for one in checks:
+        # Of several traces each row must name its own; the analyzer does so only where it is given several.
+        if one["parquet"] and len(local) > 1:
+            named(one["parquet"], one["files"][0])
+    return checks
+
+
+def named(file, trace):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(file)
+    column = pyarrow.array([trace] * table.num_rows, type=pyarrow.string())
+    pyarrow.parquet.write_table(table.set_column(table.schema.get_field_index("trace"), "trace", column), file)
+
+
+def described(task, local, failed, checks, table, attempt, errors, seconds):
+    """A row for each trace of the task."""
+    unread = {file: text for one in checks for file, text in one["unread"].items()}
+    programs = {file: program for one in checks for file, program in one["programs"].items()}
+    counts = {}
+    for url in table.column("trace").to_pylist() if table is not None else []:
+        counts[url] = counts.get(url, 0) + 1
+    paths = {trace.url: path for path, trace in local.items()}
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    rows = []
+    for trace in task.traces:
+        path = paths.get(trace.url)
+        if trace.url in failed:
+            status, error = "failed", failed[trace.url]
+        elif path in unread:
+            # Analysed as far as it is readable, or not at all.
+            status, error = ("damaged" if path in programs else "unreadable"), unread[path]
+        elif path not in programs:
+            status, error = "unreadable", "the trace holds no process"
+        else:
+            status, error = "ok", None
+        before = "; ".join(f"attempt {n + 1}: {text}" for n, text in enumerate(errors))
+        error = "; ".join(text for text in (error, before) if text) or None
+        rows.append({
+            "task": task.name, "host": task.host, "rank": trace.rank, "trace": trace.url, "program": programs.get(path),
+            "bytes": trace.size, "status": status, "error": error, "findings": counts.get(trace.url, 0), "attempts": attempt,
+            "seconds": seconds, "checked_at": now,
+        })
+    return rows
+
+
+def lost(task, out, options, attempt, errors):
+    """The rows of a task whose workers all died: no finding, each trace with the errors."""
+    fs, root = dataset.file_system(out)
+    root = root.rstrip("/")
+    failed = {trace.url: "no worker survived it" for trace in task.traces}
+    rows = described(task, {}, failed, [], None, attempt, errors, 0.0)
+    if fs.exists(dataset.part(root, "findings", task)):
+        fs.rm(dataset.part(root, "findings", task))
+    summary = {"traces": len(rows), "bad": len(rows), "findings": 0, "fails": False}
+    # Without a version: the next run tries it again.
+    about = {dataset.SUM: json.dumps(summary).encode()}
+    dataset.publish(fs, dataset.part(root, "traces", task), dataset.traces(rows).replace_schema_metadata(about))
+    return summary
