@@ -97,4 +97,9 @@ def _replace(arguments):
 
 def main():
     """The console script."""
+    if sys.argv[1:2] == ["fleet"]:
+        # In this Python, whose packages are those that the extra has installed.
+        from .fleet.__main__ import main as fleet
+
+        sys.exit(fleet(sys.argv[2:]))
     _replace(sys.argv[1:])

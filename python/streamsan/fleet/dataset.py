@@ -15,12 +15,12 @@ CODE = b"streamsan.code"
 SUM = b"streamsan.summary"
 
 TRACES = [
-    ("task", "string"), ("host", "string"), ("rank", "string"), ("trace", "string"), ("program", "string"), ("bytes", "int64"),
+    ("task", "string"), ("machine", "string"), ("rank", "string"), ("trace", "string"), ("program", "string"), ("bytes", "int64"),
     ("status", "string"), ("error", "string"), ("findings", "int64"), ("attempts", "int64"), ("seconds", "float64"),
     ("checked_at", "string"),
 ]
-# What fleet adds to the analyzer's columns.
-ADDED = ("task", "host", "rank")
+# What fleet adds to the analyzer's columns, where `host` is taken already: a side that is the host.
+ADDED = ("task", "machine", "rank")
 
 
 def file_system(url):
@@ -96,7 +96,7 @@ def publish(fs, path, table):
 
 
 def findings(files, task, urls):
-    """The analyzer's rows (its Parquet files) with the task, the host, the rank and the URL of the trace. None where there is no file."""
+    """The analyzer's rows (its Parquet files) with the task, the machine, the rank and the URL of the trace. None where there is no file."""
     import pyarrow
     import pyarrow.parquet
 
@@ -110,7 +110,7 @@ def findings(files, task, urls):
     text = pyarrow.string()
     column = lambda values: pyarrow.array(values, type=text)
     table = table.set_column(table.schema.get_field_index("trace"), "trace", column([t and t.url for t in found]))
-    values = {"task": task.name, "host": task.host}
+    values = {"task": task.name, "machine": task.host}
     for name in ADDED:
         filled = [t and t.rank for t in found] if name == "rank" else [values[name]] * table.num_rows
         table = table.append_column(name, column(filled))

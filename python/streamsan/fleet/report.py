@@ -15,7 +15,7 @@ QUESTIONS = ("findings", "causes", "jobs", "unread")
 # What the queries ask of findings, for a dataset in which every task failed: there is no file then.
 NUMBERS = ("pid", "occurrences", "access_from", "previous_from", "access_line", "previous_line", "memory_line", "memory_size")
 TEXTS = (
-    "date job host rank trace program arguments fingerprint hazard kind confidence standing cause cause_kind cause_missing cause_after "
+    "date job machine rank trace program arguments fingerprint hazard kind confidence standing cause cause_kind cause_missing cause_after "
     "cause_before cause_mend access_call access_kernel access_operator access_stream access_function access_file previous_call "
     "previous_kernel previous_operator previous_stream previous_function previous_file memory_kind memory_call memory_file missing "
     "mend_cuda mend_torch doubts rule rule_text"
@@ -58,7 +58,7 @@ def opened(url):
 
 def asked(connection, since):
     """Makes the view `asked`; without a day, of the last one on which something was checked. Returns the day."""
-    since = sources.day_of(since) if since else connection.sql("SELECT MAX(date) FROM traces").fetchone()[0]
+    since = sources.day_of(since) if since else connection.execute("SELECT MAX(date) FROM traces").fetchone()[0]
     connection.execute(f"CREATE OR REPLACE VIEW asked AS SELECT '{since}' AS since")
     return since
 
@@ -138,7 +138,7 @@ def text(found):
         if row["previous_call"] or row["previous_kernel"]:
             lines.append(f"  previous: {where(row, 'previous')}")
         if row["memory_size"] is not None:
-            lines.append(f"  memory:   {row['memory_size']} bytes of {plain(row['memory_kind'])} memory, from {plain(row['memory_call'])}")
+            lines.append(f"  memory:   {row['memory_size']} bytes of {plain(row['memory_kind'])}, from {plain(row['memory_call'])}")
         if row["cause"]:
             lines.append(f"  cause:    {row['cause']}")
         lines.append(f"  whole:    streamsan check {plain(row['trace'])}")

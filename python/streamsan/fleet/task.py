@@ -182,7 +182,7 @@ def described(task, local, failed, checks, table, attempt, errors, seconds):
         before = "; ".join(f"attempt {n + 1}: {text}" for n, text in enumerate(errors))
         error = "; ".join(text for text in (error, before) if text) or None
         rows.append({
-            "task": task.name, "host": task.host, "rank": trace.rank, "trace": trace.url, "program": programs.get(path),
+            "task": task.name, "machine": task.host, "rank": trace.rank, "trace": trace.url, "program": programs.get(path),
             "bytes": trace.size, "status": status, "error": error, "findings": counts.get(trace.url, 0), "attempts": attempt,
             "seconds": seconds, "checked_at": now,
         })

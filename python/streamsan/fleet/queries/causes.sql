@@ -4,7 +4,7 @@
 -- Asks the views `findings`, `traces` and `asked`, and means by state, ranks and hosts the same as findings.sql. Broken rules have
 -- no cause. Runs unchanged on DuckDB and Spark.
 WITH seen AS (
-    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(host, '')) AS place
+    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place
     FROM findings
     WHERE standing <> 'suppressed' AND cause IS NOT NULL
 ),

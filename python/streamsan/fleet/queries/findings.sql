@@ -9,7 +9,7 @@
 --        unchecked  not seen since, and nothing of this program was read whole since
 -- ranks, hosts: of the last day on which it was seen. A rank is a process.
 WITH seen AS (
-    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(host, '')) AS place
+    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place
     FROM findings
     WHERE standing <> 'suppressed'
 ),
@@ -52,7 +52,7 @@ SELECT one.fingerprint,
        one.cause, one.hazard, one.kind, one.confidence,
        latest.ranks, latest.hosts, latest.jobs, CAST(latest.occurrences AS BIGINT) AS occurrences,
        span.first_seen, span.last_seen,
-       one.job, one.host, one.rank, one.trace, one.pid, one.program, one.arguments,
+       one.job, one.machine, one.rank, one.trace, one.pid, one.program, one.arguments,
        one.access_call, one.access_kernel, one.access_operator, one.access_stream,
        one.access_function, one.access_file, one.access_line,
        one.previous_call, one.previous_kernel, one.previous_operator, one.previous_stream,

@@ -5,7 +5,7 @@ SELECT date, job,
        COUNT(*) AS traces,
        CAST(SUM(CASE WHEN status = 'ok' THEN 1 ELSE 0 END) AS BIGINT) AS read_whole,
        CAST(SUM(CASE WHEN findings > 0 THEN 1 ELSE 0 END) AS BIGINT) AS with_findings,
-       COUNT(DISTINCT host) AS hosts,
+       COUNT(DISTINCT machine) AS hosts,
        CAST(SUM(bytes) AS BIGINT) AS bytes
 FROM traces
 GROUP BY date, job

@@ -4,7 +4,7 @@
 --         unreadable  not a trace, or of another format version
 --         failed      could not be fetched, or the analyzer did not survive it
 -- Asks the view `traces`. Runs unchanged on DuckDB and Spark.
-SELECT date, job, host, rank, trace, status, error, attempts, bytes
+SELECT date, job, machine, rank, trace, status, error, attempts, bytes
 FROM traces
 WHERE status <> 'ok'
-ORDER BY date, job, host, trace
+ORDER BY date, job, machine, trace
