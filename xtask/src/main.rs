@@ -16,8 +16,8 @@ use clap::Parser;
 
 use verbs::simulated::{machine_code, operators, oracle, schedules};
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, test, torch_sim,
-    unsafe_blocks, validators,
+    bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census, test,
+    torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -29,6 +29,7 @@ enum Verb {
     CompareReports(compare_reports::CompareReportsArgs),
     CudaHeaders(cuda_headers::CudaHeadersArgs),
     Field(field::FieldArgs),
+    Fleet(fleet::FleetArgs),
     Fuzz(fuzz::FuzzArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Verb::CompareReports(args) => compare_reports::run(&args),
         Verb::CudaHeaders(args) => cuda_headers::run(&args),
         Verb::Field(args) => field::run(&args),
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),

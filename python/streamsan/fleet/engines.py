@@ -53,11 +53,12 @@ class Ray:
         # Twice the cores: a worker that ends finds the next task there.
         self.slots = jobs or 2 * cores
         self.flying = {}
+        # Made once: each remote function is a function that every worker has to fetch. Retries are the driver's, which keeps the
+        # error of each.
+        self.remote = ray.remote(num_cpus=1, max_retries=0)(call)
 
     def start(self, key, function, arguments):
-        # Retries are the driver's, which keeps the error of each.
-        remote = self.ray.remote(num_cpus=1, max_retries=0)(call)
-        self.flying[remote.remote(function.__module__, function.__name__, arguments)] = key
+        self.flying[self.remote.remote(function.__module__, function.__name__, arguments)] = key
 
     def wait(self):
         (reference,), _ = self.ray.wait(list(self.flying), num_returns=1)

@@ -2,6 +2,7 @@
 
 mod causes;
 mod fleet;
+mod fleet_dataset;
 mod forbid;
 mod gate;
 mod pages;

@@ -6,6 +6,7 @@ pub mod check;
 pub mod compare_reports;
 pub mod cuda_headers;
 pub mod field;
+pub mod fleet;
 pub mod fuzz;
 pub mod loom;
 pub mod numba;

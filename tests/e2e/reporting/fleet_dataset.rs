@@ -1,0 +1,205 @@
+//! `streamsan fleet`: the dataset of many traces, on this machine and on Ray, asked on DuckDB and
+//! on Spark.
+//!
+//! Owns what must hold whatever goes wrong: each trace is one row, and each finding is there once.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tests::run::{Ended, command, end, end_within};
+use tests::{build, product};
+
+/// Python with what fleet needs, or nothing where Python's packages are not wanted.
+fn environment() -> Option<PathBuf> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return None;
+    }
+    let folder = product::xtask("fleet").unwrap_or_else(|error| panic!("{error}"));
+    Some(folder.join("venv/bin"))
+}
+
+fn with_python(bin: &Path, program: impl AsRef<Path>) -> Command {
+    let mut command = command(program.as_ref());
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bin.display())).env("PYTHONPATH", product::root().join("python"));
+    command.env("STREAMSAN_BIN", product::bin()).env("RAY_USAGE_STATS_ENABLED", "0").env_remove("RAY_ADDRESS");
+    command
+}
+
+fn fleet(bin: &Path, words: &[&str]) -> Ended {
+    let mut command = with_python(bin, product::streamsan());
+    end_within(command.arg("fleet").args(words), Duration::from_secs(110))
+}
+
+fn recorded(name: &str) -> PathBuf {
+    product::root().join("tests/recorded").join(format!("{name}.trace"))
+}
+
+/// Two jobs of two hosts with five ranks each: of the job `007` four ranks of a host race; the other
+/// is quiet but for one trace that is torn and one that is none.
+fn traces(folder: &Path) {
+    for (job, name) in [("007", "triton_step"), ("a b", "triton_step_waited")] {
+        for host in ["h1", "h2"] {
+            let host = folder.join(job).join(host);
+            std::fs::create_dir_all(&host).expect("a folder");
+            for rank in 0..5 {
+                let name = if rank == 4 { "triton_step_waited" } else { name };
+                std::fs::copy(recorded(name), host.join(format!("rank{rank}.trace"))).expect("copied");
+            }
+        }
+    }
+    std::fs::write(folder.join("a b/h2/rank0.trace"), "no trace").expect("written");
+    let whole = std::fs::read(recorded("triton_step")).expect("a trace");
+    std::fs::write(folder.join("a b/h2/rank1.trace"), &whole[..whole.len() / 2]).expect("written");
+}
+
+/// The whole dataset, without what differs between runs.
+fn rows(bin: &Path, dataset: &Path) -> Value {
+    let script = "import json, sys\nfrom streamsan.fleet import report\nc = report.opened(sys.argv[1])\n\
+        f = c.execute('SELECT job, machine, trace, pid, fingerprint, occurrences FROM findings ORDER BY ALL').fetchall()\n\
+        t = c.execute('SELECT job, machine, trace, program, status, findings FROM traces ORDER BY ALL').fetchall()\n\
+        print(json.dumps([f, t]))";
+    let ended = end(with_python(bin, bin.join("python")).args(["-c", script]).arg(dataset));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    serde_json::from_str(&ended.out).expect("JSON")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+#[test]
+fn each_trace_is_a_row_and_duckdb_and_spark_agree() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_dataset");
+    let (input, out) = (folder.join("in"), folder.join("out"));
+    traces(&input);
+    let monday = ["check", text(&input), "--out", text(&out), "--date", "2026-11-23"];
+    let ended = fleet(&bin, &monday);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(ended.err.contains("20 traces checked, 2 not read whole, 16 rows of findings"), "{}", ended.err);
+    let first = rows(&bin, &out);
+    assert_eq!((first[0].as_array().map(Vec::len), first[1].as_array().map(Vec::len)), (Some(16), Some(20)));
+
+    // Done again, by request or not, it holds the same: no row twice.
+    let ended = fleet(&bin, &monday);
+    assert!(ended.err.contains("4 tasks were there already"), "{}", ended.err);
+    let ended = fleet(&bin, &[&monday[..], &["--again"]].concat());
+    assert!(!ended.err.contains("already"), "{}", ended.err);
+    assert_eq!(rows(&bin, &out), first);
+
+    // On Tuesday one race is mended and another program is quiet: gone is what was looked for.
+    let tuesday = folder.join("tuesday/008/h1");
+    std::fs::create_dir_all(&tuesday).expect("a folder");
+    std::fs::copy(recorded("triton_step_waited"), tuesday.join("rank0.trace")).expect("copied");
+    let source = folder.join("tuesday");
+    let ended = fleet(&bin, &["check", text(&source), "--out", text(&out), "--date", "2026-11-24"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let page = folder.join("page.html");
+    let report = fleet(&bin, &["report", text(&out), "--json", "--html", text(&page)]);
+    let report: Value = serde_json::from_str(&report.out).expect("JSON");
+    assert_eq!(report["since"], "2026-11-24");
+    let states: Vec<&Value> = report["findings"].as_array().expect("a list").iter().map(|f| &f["state"]).collect();
+    assert_eq!(states, ["gone", "gone"]);
+    assert_eq!((&report["findings"][0]["ranks"], &report["findings"][0]["hosts"]), (&json!(8), &json!(2)));
+    let unread: Vec<&Value> = report["unread"].as_array().expect("a list").iter().map(|t| &t["error"]).collect();
+    assert_eq!(unread[0], "this is not a StreamSan trace");
+    assert!(unread[1].as_str().is_some_and(|text| text.contains("ends in the middle")), "{unread:?}");
+    assert!(std::fs::read_to_string(page).expect("a page").contains("a b/h2/rank0.trace"));
+
+    // The same on a day before: both are new; on one after: nobody looked.
+    for (since, state) in [("2026-11-23", "2 new"), ("2026-11-25", "2 unchecked")] {
+        let told = fleet(&bin, &["report", text(&out), "--since", since]);
+        assert!(told.out.contains(state), "{since}: {}", told.out);
+    }
+
+    let mut spark = with_python(&bin, bin.join("python"));
+    spark.arg(product::root().join("tests/fleet/answers.py")).arg(&out).args(["2026-11-23", "2026-11-25"]);
+    let ended = end_within(&mut spark, Duration::from_secs(110));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let counts: Value = serde_json::from_str(&ended.out).expect("JSON");
+    assert_eq!((&counts["findings 2026-11-24"], &counts["unread 2026-11-24"]), (&json!(2), &json!(2)));
+}
+
+#[test]
+fn a_worker_that_is_killed_costs_no_row() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_killed");
+    let (input, calm) = (folder.join("in"), folder.join("calm"));
+    traces(&input);
+    fleet(&bin, &["check", text(&input), "--out", text(&calm), "--quiet"]);
+    let expected = rows(&bin, &calm);
+
+    // An analyzer that kills its worker (or itself) with SIGKILL at the first task of host h1 of 007.
+    let fake = folder.join("bin");
+    std::fs::create_dir(&fake).expect("a folder");
+    let stamp = folder.join("killed");
+    let script = |kill: &str| {
+        format!(
+            "#!/bin/sh\ncase \"$*\" in *007/h1*) if mkdir '{}' 2>/dev/null; then kill -9 {kill}; sleep 60; fi;; esac\nexec '{}' \"$@\"\n",
+            stamp.display(),
+            product::streamsan().display()
+        )
+    };
+    for (engine, kill) in [("local", "$$"), ("ray", "$PPID $$")] {
+        let _ = std::fs::remove_dir(&stamp);
+        std::fs::write(fake.join("streamsan"), script(kill)).expect("written");
+        std::fs::set_permissions(fake.join("streamsan"), std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let out = folder.join(engine);
+        let mut check = with_python(&bin, bin.join("python"));
+        check.args(["-m", "streamsan.fleet", "check", text(&input), "--out", text(&out), "--engine", engine]);
+        let ended = end_within(check.env("STREAMSAN_BIN", &fake), Duration::from_secs(110));
+        assert_eq!(ended.code(), Some(66), "{engine}: {}", ended.err);
+        assert!(stamp.exists() && ended.err.contains("1 retries"), "{engine}: {}", ended.err);
+        assert_eq!(rows(&bin, &out), expected, "{engine}");
+    }
+}
+
+#[test]
+fn a_trace_that_no_analyzer_survives_is_a_row_and_its_neighbours_keep_theirs() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_deadly");
+    let input = folder.join("in");
+    traces(&input);
+    let fake = folder.join("bin");
+    std::fs::create_dir(&fake).expect("a folder");
+    let program = product::streamsan();
+    let script =
+        format!("#!/bin/sh\ncase \"$*\" in *007/h1/rank2*) kill -9 $$;; esac\nexec '{}' \"$@\"\n", program.display());
+    std::fs::write(fake.join("streamsan"), script).expect("written");
+    std::fs::set_permissions(fake.join("streamsan"), std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let out = folder.join("out");
+    let mut check = with_python(&bin, bin.join("python"));
+    check.args(["-m", "streamsan.fleet", "check", text(&input), "--out", text(&out)]);
+    let ended = end(check.env("STREAMSAN_BIN", &fake));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(ended.err.contains("20 traces checked, 3 not read whole, 14 rows of findings"), "{}", ended.err);
+    let told = fleet(&bin, &["report", text(&out)]);
+    assert!(told.out.contains("007/h1/rank2.trace (failed): the analyzer ended with signal 9"), "{}", told.out);
+}
+
+#[test]
+fn what_is_missing_is_one_line_and_code_2() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_wrong");
+    let nothing = folder.join("nothing");
+    let cases: [(&[&str], &str); 4] = [
+        (&["check", text(&nothing), "--out", "x"], "there is nothing there"),
+        (&["report", text(&folder)], "no dataset of 'streamsan fleet check'"),
+        (&["report", text(&folder), "--", "--pedantic"], "only 'fleet check' takes words behind '--'"),
+        (&["check", text(product::root()), "--out", "x", "--layout", "{node}/*"], "--layout knows {job}"),
+    ];
+    for (words, line) in cases {
+        let ended = fleet(&bin, words);
+        assert_eq!(ended.code(), Some(2), "{}", ended.err);
+        assert!(ended.err.contains(line) && ended.err.lines().count() == 1, "{}", ended.err);
+    }
+    // A Python without the packages.
+    let mut bare = command(product::streamsan());
+    let ended = end(bare.env("PATH", "/usr/bin:/bin").env_remove("PYTHONPATH").args(["fleet", "report", "x"]));
+    assert_eq!(ended.code(), Some(2), "{}", ended.err);
+    assert!(ended.err.contains("pip install 'streamsan[fleet]'"), "{}", ended.err);
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Measures `streamsan fleet check` on a Ray cluster of this machine against the same work with --engine local, in pairs.
+
+Owns the traces (links to eight that differ, of 100,000 ops each), the cluster (started and ended here) and the table. Prints the
+seconds of each round, their ratio, and the most memory that the driver had at the end of each quarter of its run.
+
+  cargo build --release -p analyzer --bin streamsan --example long_trace
+  $(target/debug/xtask fleet)/venv/bin/python tests/fleet/measure.py [--traces N] [--rounds N]
+
+STREAMSAN_BIN names the folder of `streamsan` and `examples/long_trace` (default: target/release).
+"""
+import argparse, os, pathlib, secrets, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("STREAMSAN_BIN", ROOT / "target/release")).resolve()
+
+
+def traces(folder, count):
+    """So many names, each on a host of its own: a task each."""
+    made = []
+    for number in range(4):
+        for kind in ("mixed", "train"):
+            made.append(folder / f".{kind}{number}")
+            subprocess.run([BIN / "examples/long_trace", str(100_000 + number), made[-1], kind], check=True, stdout=subprocess.DEVNULL)
+    for number in range(count):
+        to = folder / "in/job" / f"host{number}"
+        to.mkdir(parents=True, exist_ok=True)
+        os.link(made[number % len(made)], to / "rank0.trace")
+    return folder / "in"
+
+
+def resident(pid):
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS")), 0)
+    except OSError:
+        return 0
+
+
+def run(engine, source, out, environment):
+    """Seconds, and MiB of the driver in each quarter of the run."""
+    began, seen = time.monotonic(), []
+    words = [sys.executable, "-m", "streamsan.fleet", "check", source, "--out", out, "--engine", engine, "--quiet"]
+    driver = subprocess.Popen(words, env=environment)
+    done = threading.Event()
+
+    def watch():
+        while not done.wait(0.2):
+            seen.append(resident(driver.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    code = driver.wait()
+    seconds = time.monotonic() - began
+    done.set()
+    watcher.join()
+    if code != 0:
+        sys.exit(f"{engine} ended with {code}")
+    seen = [value for value in seen if value]
+    quarters = [max(seen[len(seen) * n // 4: max(len(seen) * (n + 1) // 4, len(seen) * n // 4 + 1)], default=0) for n in range(4)]
+    return seconds, quarters
+
+
+def started(environment):
+    """A cluster of this machine alone, which ends with its process (`ray stop` would end those of others, too), and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["start", "--head", "--block", "--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", str(os.cpu_count()),
+             "--include-dashboard", "false", "--disable-usage-stats"]
+    cluster = subprocess.Popen([sys.executable, "-m", "ray.scripts.scripts", *words], env=environment, stdout=subprocess.DEVNULL)
+    for _ in range(240):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                time.sleep(5)
+                return cluster, f"127.0.0.1:{port}"
+        time.sleep(0.25)
+    cluster.terminate()
+    sys.exit("the cluster did not start")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="fleet-measure-", dir=ROOT / ".cache"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "STREAMSAN_BIN": str(BIN), "STREAMSAN_CACHE": str(folder / "kernels"),
+                   "RAY_USAGE_STATS_ENABLED": "0",
+                   # A token of its own, for the cluster and the drivers: the machine may have others.
+                   "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    cluster = None
+    try:
+        source = traces(folder, given.traces)
+        cluster, address = started(environment)
+        on_cluster = {**environment, "RAY_ADDRESS": address}
+        ratios = []
+        for number in range(given.rounds):
+            took = {}
+            # In turns, the first one first in every other round.
+            for engine in (("local", "ray"), ("ray", "local"))[number % 2]:
+                out = folder / f"out-{engine}"
+                shutil.rmtree(out, ignore_errors=True)
+                took[engine], quarters = run(engine, source, out, on_cluster if engine == "ray" else environment)
+                print(f"round {number + 1} {engine}: {took[engine]:.1f} s, driver {quarters} MiB", flush=True)
+            ratios.append(took["ray"] / took["local"])
+            print(f"round {number + 1}: {ratios[-1]:.3f}x", flush=True)
+        print(f"{given.traces} traces, median {statistics.median(ratios):.3f}x")
+    finally:
+        if cluster:
+            cluster.terminate()
+            cluster.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()
