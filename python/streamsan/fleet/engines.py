@@ -46,7 +46,8 @@ class Ray:
         self.ours = not ray.is_initialized()
         if self.ours:
             try:
-                ray.init(runtime_env={"env_vars": handed} if handed else None, log_to_driver=False, logging_level="ERROR")
+                # Not the last cluster that was started on this machine: it may be another's, or gone.
+                ray.init(address=os.environ.get("RAY_ADDRESS") or "local", runtime_env={"env_vars": handed} if handed else None, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise Wrong(f"--engine ray: no cluster: {error}") from error
         cores = int(ray.cluster_resources().get("CPU", 1)) or 1
