@@ -13,7 +13,10 @@ dataset = sys.argv[1]
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "2")
+    # For twenty rows: one partition, and no code generated for it.
+    .config("spark.sql.shuffle.partitions", "1")
+    .config("spark.sql.codegen.wholeStage", "false")
+    .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
     # Names of partitions are text: a job '007' stays one.

@@ -16,7 +16,6 @@ mod diff;
 mod dump;
 mod excess;
 mod explain;
-mod fleet;
 mod hunt;
 mod man;
 mod memory;
@@ -65,7 +64,7 @@ enum Command {
     Hunt(hunt::HuntArgs),
     Record(record::RecordArgs),
     Check(check::CheckArgs),
-    Fleet(fleet::FleetArgs),
+    Fleet(check::fleet::FleetArgs),
     Diff(diff::DiffArgs),
     Excess(excess::ExcessArgs),
     Explain(explain::ExplainArgs),
@@ -256,7 +255,7 @@ pub fn main(args: &[OsString]) -> i32 {
         Command::Hunt(args) => hunt::main(&args, options),
         Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
         Command::Check(args) => check::main(&args, options),
-        Command::Fleet(args) => fleet::main(&args),
+        Command::Fleet(args) => check::fleet::main(&args),
         Command::Diff(args) => diff::main(&args, &options),
         Command::Excess(args) => excess::main(&args, options),
         Command::Explain(args) => explain::main(&args, &options),

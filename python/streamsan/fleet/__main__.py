@@ -9,7 +9,7 @@ import sys
 
 from .sources import Wrong
 
-USAGE = 2
+USAGE, FAILED = 2, 70
 
 
 def parser():
@@ -65,6 +65,10 @@ def main(words):
     except Wrong as error:
         print(f"streamsan: {error}", file=sys.stderr)
         return USAGE
+    except OSError as error:
+        # The dataset cannot be written, or not be read.
+        print(f"streamsan: {type(error).__name__}: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return 130
 

@@ -13,16 +13,19 @@ from .sources import Wrong
 class Local:
     """An analyzer process each on this machine. A thread of ours does nothing but wait for it."""
 
+    # Whether a task costs something to hand over.
+    far = False
+
     def __init__(self, jobs):
         self.slots = jobs or os.cpu_count() or 1
         self.pool = concurrent.futures.ThreadPoolExecutor(self.slots)
         self.flying = {}
 
-    def start(self, key, function, arguments):
-        self.flying[self.pool.submit(function, **arguments)] = key
+    def start(self, keys, function, calls):
+        self.flying[self.pool.submit(function, calls)] = keys
 
     def wait(self):
-        """The key of a task that has ended, and its summary or the exception."""
+        """The keys of tasks that have ended, and what the function has answered or raised."""
         done, _ = concurrent.futures.wait(self.flying, return_when=concurrent.futures.FIRST_COMPLETED)
         future = done.pop()
         key, error = self.flying.pop(future), future.exception()
@@ -33,7 +36,9 @@ class Local:
 
 
 class Ray:
-    """A task of Ray's each, on one core."""
+    """Calls of a function on the cluster, each on one core."""
+
+    far = True
 
     def __init__(self, jobs):
         try:
@@ -47,7 +52,8 @@ class Ray:
         if self.ours:
             try:
                 # Not the last cluster that was started on this machine: it may be another's, or gone.
-                ray.init(address=os.environ.get("RAY_ADDRESS") or "local", runtime_env={"env_vars": handed} if handed else None, log_to_driver=False, logging_level="ERROR")
+                ray.init(address=os.environ.get("RAY_ADDRESS") or "local", runtime_env={"env_vars": handed} if handed else None,
+                         log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise Wrong(f"--engine ray: no cluster: {error}") from error
         cores = int(ray.cluster_resources().get("CPU", 1)) or 1
@@ -58,8 +64,8 @@ class Ray:
         # error of each.
         self.remote = ray.remote(num_cpus=1, max_retries=0)(call)
 
-    def start(self, key, function, arguments):
-        self.flying[self.remote.remote(function.__module__, function.__name__, arguments)] = key
+    def start(self, keys, function, calls):
+        self.flying[self.remote.remote(function.__module__, function.__name__, calls)] = keys
 
     def wait(self):
         (reference,), _ = self.ray.wait(list(self.flying), num_returns=1)
@@ -76,11 +82,11 @@ class Ray:
             self.ray.shutdown()
 
 
-def call(module, name, arguments):
+def call(module, name, calls):
     """On a worker: the function by name, so that nothing but names and arguments travels."""
     import importlib
 
-    return getattr(importlib.import_module(module), name)(**arguments)
+    return getattr(importlib.import_module(module), name)(calls)
 
 
 def of(name, jobs):

@@ -22,6 +22,23 @@ class Broken(Exception):
     """The analyzer died or did not end: worth another try."""
 
 
+def run_all(calls):
+    """Runs tasks one after the other, and answers for each its summary, or its error in one line."""
+    ended = []
+    for arguments in calls:
+        try:
+            ended.append(run(**arguments))
+        except Exception as error:  # one task must not cost the others their rows
+            ended.append(one_line(error))
+    return ended
+
+
+def one_line(error):
+    """The error in one line. Ray puts where it happened behind the first one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:500]
+
+
 def run(task, out, options, attempt=1, errors=(), timeout=None, last=False, again=False):
     """Checks a task and writes its rows. `errors`: what went wrong in attempts before. With `last`, what fails again becomes rows
     instead of an error. Returns a summary of a few numbers."""

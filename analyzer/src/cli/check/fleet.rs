@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::common::wrong;
+use crate::cli::common::wrong;
 
 /// Check the traces of many machines, on Ray or here, and ask the results (a Python package)
 #[derive(clap::Args, Debug)]

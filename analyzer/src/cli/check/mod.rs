@@ -1,5 +1,7 @@
 //! `streamsan check`: recorded traces, analysed as if they were live.
 
+pub mod fleet;
+
 use super::arguments::Given;
 use super::common::{analysis_options, prepare, readable, report, wrong};
 use crate::exit_code;
