@@ -25,7 +25,8 @@ def main(given):
     fs, root = dataset.file_system(given.out)
     there = dataset.settled(fs, root.rstrip("/"))
     for one in made:
-        one.date = there.get(one.name, one.date)
+        if one.guessed:
+            one.date = there.get(one.name, one.date)
     say(given, f"{sum(len(t.traces) for t in made)} traces in {len(made)} tasks"
         + (f"; {len(aside)} files that do not fit the layout are left out" if aside else ""))
     engine = engines.of(given.engine, given.jobs)

@@ -35,10 +35,10 @@ def part(root, table, task):
 
 
 def settled(fs, root):
-    """The date under which each task is there already, by its name: it stays where it is."""
+    """The last date under which each task is there already, by its name: one whose day is guessed stays where it is."""
     dates = {}
     if fs.exists(f"{root}/traces"):
-        for path in fs.glob(f"{root}/traces/date=*/job=*/*.parquet"):
+        for path in sorted(fs.glob(f"{root}/traces/date=*/job=*/*.parquet")):
             date, _, file = path.rsplit("/", 3)[-3:]
             dates[file.removesuffix(".parquet")] = date.removeprefix("date=")
     return dates

@@ -32,12 +32,14 @@ class Trace:
 
 @dataclasses.dataclass
 class Task:
-    """Traces that are checked together. `name` depends on job and host alone: a task that runs again writes the same files."""
+    """Traces that are checked together. `name` depends on job and host alone: a task that runs again writes the same files of its
+    day. `guessed`: the day is that of a file, which may change while the job runs."""
 
     job: str
     host: str
     date: str
     traces: list
+    guessed: bool = False
 
     @property
     def name(self):
@@ -152,7 +154,8 @@ def tasks(sources, layout=None, date=None):
     for key, traces in groups.items():
         first = min(trace.changed for trace in traces) or datetime.datetime.now().timestamp()
         day = datetime.datetime.fromtimestamp(first, datetime.timezone.utc).strftime("%Y-%m-%d")
-        made.append(Task(*key, day_of(date or dates.get(key) or day), traces))
+        said = date or dates.get(key)
+        made.append(Task(*key, day_of(said or day), traces, not said))
     made.sort(key=lambda task: (-task.size, task.job, task.host))
     return made, aside
 

@@ -91,13 +91,15 @@ fn each_trace_is_a_row_and_duckdb_and_spark_agree() {
     assert!(!ended.err.contains("already"), "{}", ended.err);
     assert_eq!(rows(&bin, &out), first);
 
-    // On Tuesday one race is mended and another program is quiet: gone is what was looked for.
-    let tuesday = folder.join("tuesday/008/h1");
+    // On Tuesday the same job is clean: Monday's rows stay, and its findings are gone.
+    let tuesday = folder.join("tuesday/007/h1");
     std::fs::create_dir_all(&tuesday).expect("a folder");
     std::fs::copy(recorded("triton_step_waited"), tuesday.join("rank0.trace")).expect("copied");
     let source = folder.join("tuesday");
     let ended = fleet(&bin, &["check", text(&source), "--out", text(&out), "--date", "2026-11-24"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let both = rows(&bin, &out);
+    assert_eq!((both[0].as_array().map(Vec::len), both[1].as_array().map(Vec::len)), (Some(16), Some(21)));
     let page = folder.join("page.html");
     let report = fleet(&bin, &["report", text(&out), "--json", "--html", text(&page)]);
     let report: Value = serde_json::from_str(&report.out).expect("JSON");
