@@ -33,7 +33,7 @@ def state(row):
 
 
 def page(found):
-    from .report import counted, where
+    from .report import counted, in_full, where
 
     causes = [cells(state(r), f"<pre>{escaped(r['cause_missing'])}\n{escaped(r['cause_mend'])}</pre>", escaped(r["cause_after"]),
                     escaped(r["cause_before"]), r["findings"], r["ranks"], r["hosts"], escaped(r["first_seen"]), escaped(r["last_seen"]))
@@ -41,7 +41,7 @@ def page(found):
     findings = [cells(state(r), f"{escaped(r['hazard'])} ({escaped(r['confidence'])})<br>{escaped(r['fingerprint'])}",
                       escaped(where(r, "access")), escaped(where(r, "previous")) if r["previous_call"] or r["previous_kernel"] else "",
                       r["ranks"], r["hosts"], escaped(r["first_seen"]), escaped(r["last_seen"]),
-                      f"<code>streamsan check {escaped(r['trace'])}</code>")
+                      f"<code>{escaped(in_full(r))}</code>")
                 for r in found["findings"]]
     unread = [cells(escaped(r["date"]), escaped(r["job"]), escaped(r["trace"]), escaped(r["status"]), escaped(r["error"]))
               for r in found["unread"]]

@@ -111,6 +111,11 @@ def many(number, word):
     return f"{number} {word}" + ("" if number == 1 else "s")
 
 
+def in_full(row):
+    """How to see the finding with its stacks: the analyzer takes files, not URLs."""
+    return f"the trace {row['trace']}" if "://" in row["trace"] else f"streamsan check {row['trace']}"
+
+
 def spread(row):
     seen = row["first_seen"] if row["first_seen"] == row["last_seen"] else f"{row['first_seen']} to {row['last_seen']}"
     return f"{many(row['ranks'], 'rank')}, {many(row['hosts'], 'host')}, {seen}"
@@ -141,7 +146,7 @@ def text(found):
             lines.append(f"  memory:   {row['memory_size']} bytes of {plain(row['memory_kind'])}, from {plain(row['memory_call'])}")
         if row["cause"]:
             lines.append(f"  cause:    {row['cause']}")
-        lines.append(f"  whole:    streamsan check {plain(row['trace'])}")
+        lines.append(f"  in full:  {plain(in_full(row))}")
     for row in found["unread"]:
         lines += ["", f"NOT READ WHOLE: {plain(row['trace'])} ({row['status']}): {plain(row['error'])}"]
     total, whole = (sum(row[name] for row in found["jobs"]) for name in ("traces", "read_whole"))
