@@ -1,0 +1,93 @@
+//! Segments that are missing: what is forgotten at a gap, and what is told again after it.
+//!
+//! Owns the state of the analysis between the two ops that say so ([`trace::Op::Gap`]). What a gap
+//! means for the order is the engine's: all that came before is over.
+//!
+//! Nothing is invented: no finding names what came before a gap together with what came after, and
+//! what can be judged only by what came before is not judged any more. Those are hints (whether an
+//! event was ever recorded), memory and events that processes share (the other process may have
+//! synchronised in the gap), and host functions that were enqueued before.
+
+use super::Analysis;
+use crate::analysis::host_touch::HostTouches;
+use crate::detect::coverage::Coverage;
+use crate::detect::early_free::EarlyFreeWatch;
+use crate::detect::host_watch::HostWatches;
+use crate::detect::race::Race;
+use crate::state::graphs::Graphs;
+use crate::state::regions::Regions;
+use trace::{Op, Record};
+
+/// What is missing of a trace.
+#[derive(Default)]
+pub(super) struct Gaps {
+    any: bool,
+    /// The coverage before what lives was told, which is none of the program's calls.
+    counted: Option<Box<Coverage>>,
+}
+
+impl Gaps {
+    /// Whether records are missing before those of now.
+    pub fn any(&self) -> bool {
+        self.any
+    }
+
+    /// Whether what lives is being told.
+    pub fn are_told(&self) -> bool {
+        self.counted.is_some()
+    }
+
+    /// Whether the program makes this call now, or it is of use to know that it once did.
+    pub fn obey(&self, op: &Op<'_>) -> bool {
+        let of_use = || {
+            matches!(
+                op,
+                Op::StreamCreate { .. } | Op::StreamTaken { .. } | Op::StreamName { .. } | Op::RangePush { .. }
+            )
+        };
+        !self.are_told() || of_use()
+    }
+}
+
+impl Analysis {
+    /// Whether records are missing somewhere.
+    pub fn has_gaps(&self) -> bool {
+        self.gaps.any
+    }
+
+    /// Whether a finding stands that is shown by default.
+    pub fn has_found(&self) -> bool {
+        let least = crate::detect::confidence::Confidence::Likely;
+        self.findings.judged_so_far(|race: &Race| race.confidence >= least && !race.latent)
+    }
+
+    /// A gap: before what lives is told, and (`resumed`) after it.
+    #[cold]
+    pub(super) fn gap(&mut self, resumed: bool, record: &Record<'_>) {
+        if resumed {
+            if let Some(counted) = self.gaps.counted.take() {
+                self.coverage = *counted;
+            }
+            self.submissions.early_free = EarlyFreeWatch::default();
+        } else {
+            self.pending.end();
+            self.release();
+            self.gaps.any = true;
+            self.gaps.counted = Some(Box::new(self.coverage.clone()));
+            self.memory.end_all();
+            self.stacks.define(&record.op);
+            self.graphs = Graphs::default();
+            self.watches = HostWatches::default();
+            self.touches = HostTouches::default();
+            self.latest.clear();
+            self.submissions.early_free = EarlyFreeWatch::default();
+            self.submissions.regions = Regions::default();
+            self.submissions.staged_copy = None;
+            self.options.hints = false;
+            self.streams.forget_events();
+            self.paused = false;
+        }
+        self.races.clear();
+        self.ordering.apply(&record.op, record.origin.thread);
+    }
+}
