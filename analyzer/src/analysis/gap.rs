@@ -6,7 +6,9 @@
 //! Nothing is invented: no finding names what came before a gap together with what came after, and
 //! what can be judged only by what came before is not judged any more. Those are hints (whether an
 //! event was ever recorded), memory and events that processes share (the other process may have
-//! synchronised in the gap), and host functions that were enqueued before.
+//! synchronised in the gap), and host functions that were enqueued before. Streams that wait for
+//! values in memory may be behind a wait that nothing has released ([`order`]): in such a program
+//! nothing is judged until the host has waited for all work.
 
 use super::Analysis;
 use crate::analysis::host_touch::HostTouches;
@@ -16,7 +18,7 @@ use crate::detect::host_watch::HostWatches;
 use crate::detect::race::Race;
 use crate::state::graphs::Graphs;
 use crate::state::regions::Regions;
-use trace::{Op, Record};
+use trace::{Op, Record, SyncId, SyncScope, tag};
 
 /// What is missing of a trace.
 #[derive(Default)]
@@ -24,6 +26,10 @@ pub(super) struct Gaps {
     any: bool,
     /// The coverage before what lives was told, which is none of the program's calls.
     counted: Option<Box<Coverage>>,
+    /// Streams may be behind a wait for a value.
+    doubtful: bool,
+    /// Waits of the host for all work that began since.
+    waits: Vec<SyncId>,
 }
 
 impl Gaps {
@@ -35,6 +41,29 @@ impl Gaps {
     /// Whether what lives is being told.
     pub fn are_told(&self) -> bool {
         self.counted.is_some()
+    }
+
+    /// Whether nothing is judged for now.
+    pub fn are_doubtful(&self) -> bool {
+        self.doubtful || self.are_told()
+    }
+
+    /// Whether races may be judged. `contexts`: how many there are.
+    pub fn judge(&mut self, op: &Op<'_>, contexts: usize) -> bool {
+        if self.are_told() {
+            let waits = |tag: u16| matches!(tag, tag::WaitValue | tag::SemaphoreWait);
+            self.doubtful |= waits(op.tag()) || matches!(*op, Op::GraphNode { tag, .. } if waits(tag));
+            return false;
+        }
+        if self.doubtful {
+            match *op {
+                Op::SyncBegin { sync, scope: SyncScope::Device, .. } => self.waits.push(sync),
+                Op::SyncBegin { sync, scope: SyncScope::Context, .. } if contexts == 1 => self.waits.push(sync),
+                Op::SyncEnd { sync } if self.waits.contains(&sync) => self.doubtful = false,
+                _ => {}
+            }
+        }
+        !self.doubtful
     }
 
     /// Whether the program makes this call now, or it is of use to know that it once did.
@@ -73,6 +102,8 @@ impl Analysis {
             self.pending.end();
             self.release();
             self.gaps.any = true;
+            self.gaps.doubtful = false;
+            self.gaps.waits.clear();
             self.gaps.counted = Some(Box::new(self.coverage.clone()));
             self.memory.end_all();
             self.stacks.define(&record.op);

@@ -149,6 +149,8 @@ impl LiveState {
             Op::RequestDone { request } => self.drop_all(&[tag::RequestStart], request.0.into()),
             Op::SharedEvent { event, .. } => self.put((op.tag(), event.0.into(), 0), bytes),
             Op::EventDestroy { event } => self.drop_all(&[tag::SharedEvent], event.0.into()),
+            // Whether something has released the latest one is not known here.
+            Op::WaitValue { .. } | Op::SemaphoreWait { .. } => self.put((op.tag(), 0, 0), bytes),
             Op::HostThreads {} => self.put((op.tag(), 0, 0), bytes),
             Op::Alloc { ptr, size, kind, context, .. } => self.alloc(ptr, size, kind, context, bytes),
             Op::Free { ptr, kind: FreeKind::Block, .. } => self.end_block(ptr),
