@@ -325,7 +325,7 @@ impl Analysis {
         if self.shares && !self.gaps.any() {
             self.export(&record.op, epoch);
         }
-        if self.paused || (self.gaps.any() && !self.gaps.judge(&record.op, self.names.contexts())) {
+        if (self.gaps.any() && !self.gaps.judge(&record.op, self.names.contexts())) || self.paused {
             self.races.clear();
         }
         if let Some(trial) = &mut self.confirm

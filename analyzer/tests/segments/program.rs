@@ -230,7 +230,11 @@ impl Program {
                 self.does(Op::StreamWait { stream, event, mode: EventMode::Plain });
             }
             Step::Sync(s) => self.sync(SyncScope::Stream, self.stream(s), EventId(0)),
-            Step::SyncDevice => self.sync(SyncScope::Device, StreamId(0), EventId(0)),
+            Step::SyncDevice => {
+                self.sync(SyncScope::Device, StreamId(0), EventId(0));
+                // No function runs after its stream was waited for.
+                self.funcs.fill(0);
+            }
             Step::SyncEvent(e) => self.sync(SyncScope::Event, StreamId(0), self.event(e)),
             Step::Begin(n, s) => self.sync_begin(1 + n, SyncScope::Stream, self.stream(s), EventId(0)),
             Step::End(n) => self.does(Op::SyncEnd { sync: SyncId(1 + n) }),

@@ -12,7 +12,7 @@
 //! in a segment when something in it refers to them, not before. All other definitions are told at
 //! its beginning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use trace::{ContextId, FreeKind, MemoryKind, Op, Record, tag};
@@ -29,6 +29,17 @@ struct Range {
     context: ContextId,
     told: Told,
 }
+
+/// Memory that is in use no more, with its allocation and its free. It is told as well: what is
+/// done to it is not done to memory that nobody knows.
+struct Ghost {
+    start: u64,
+    end: u64,
+    told: [Told; 2],
+}
+
+/// As many are remembered as by the analysis.
+const MAX_GHOSTS: usize = 1024;
 
 /// A definition that is told when it is needed, and the segment that has it.
 struct Needed {
@@ -50,6 +61,7 @@ pub struct LiveState {
     codes: FxHashMap<u32, Needed>,
     roots: BTreeMap<u64, Range>,
     blocks: BTreeMap<u64, Range>,
+    ghosts: VecDeque<Ghost>,
     others: FxHashMap<Key, Told>,
     nodes: FxHashMap<u32, BTreeMap<u32, Told>>,
     ranges: FxHashMap<u32, Vec<Told>>,
@@ -154,7 +166,15 @@ impl LiveState {
             Op::HostThreads {} => self.put((op.tag(), 0, 0), bytes),
             Op::Alloc { ptr, size, kind, context, .. } => self.alloc(ptr, size, kind, context, bytes),
             Op::Free { ptr, kind: FreeKind::Block, .. } => self.end_block(ptr),
-            Op::Free { ptr, .. } => self.end_root(ptr),
+            Op::Free { ptr, .. } => {
+                if let Some(root) = self.end_root(ptr) {
+                    let told = [root.told, self.tell(bytes)];
+                    self.ghosts.push_back(Ghost { start: ptr, end: root.end, told });
+                    if self.ghosts.len() > MAX_GHOSTS {
+                        self.ghosts.pop_front();
+                    }
+                }
+            }
             Op::Alias { ptr, .. }
             | Op::SyncMemops { ptr, .. }
             | Op::Global { ptr, .. }
@@ -205,6 +225,7 @@ impl LiveState {
             for start in within(&self.roots, ptr, end) {
                 self.end_root(start);
             }
+            self.ghosts.retain(|ghost| ghost.end <= ptr || ghost.start >= end);
             self.roots.insert(ptr, range);
         }
     }
@@ -225,13 +246,13 @@ impl LiveState {
         }
     }
 
-    fn end_root(&mut self, ptr: u64) {
+    fn end_root(&mut self, ptr: u64) -> Option<Range> {
         // The address may be an alias, which alone goes away.
         if self.others.remove(&(tag::Alias, ptr, 0)).is_some() {
-            return;
+            return None;
         }
         self.drop_all(&[tag::SyncMemops, tag::SharedMemory, tag::MemoryName, tag::HostWatched], ptr);
-        let Some(root) = self.roots.remove(&ptr) else { return };
+        let root = self.roots.remove(&ptr)?;
         self.end_blocks(ptr, root.end);
         self.others.retain(|(kind, _, _), told| {
             let target = |told: &Told| match Record::decode(&told.bytes) {
@@ -240,6 +261,7 @@ impl LiveState {
             };
             *kind != tag::Alias || !target(told).is_some_and(|target| (ptr..root.end).contains(&target))
         });
+        Some(root)
     }
 
     fn end_stream(&mut self, stream: u32) {
@@ -277,6 +299,7 @@ impl LiveState {
         self.segment = segment;
         let mut live: Vec<&Told> = self.others.values().collect();
         live.extend(self.roots.values().chain(self.blocks.values()).map(|range| &range.told));
+        live.extend(self.ghosts.iter().flat_map(|ghost| &ghost.told));
         live.extend(self.nodes.values().flat_map(BTreeMap::values));
         live.extend(self.ranges.values().flatten());
         live.sort_unstable_by_key(|told| told.seq);
@@ -325,16 +348,20 @@ mod tests {
         record(Op::Free { ptr, kind, stream: StreamId(0) }, 8)
     }
 
-    /// First addresses of what a segment would be told to be live.
+    /// First addresses of what a segment would be told to be live: allocated, and not freed.
     fn live(records: &[Vec<u8>]) -> Vec<u64> {
         let mut state = LiveState::default();
         records.iter().for_each(|record| state.observe(record));
         let told = state.begin(1);
-        let ptrs = told.iter().filter_map(|bytes| match Record::decode(bytes).map(|r| r.op) {
-            Ok(Op::Alloc { ptr, .. } | Op::Alias { ptr, .. }) => Some(ptr),
-            _ => None,
-        });
-        ptrs.collect()
+        let mut live: Vec<u64> = Vec::new();
+        for bytes in &told {
+            match Record::decode(bytes).map(|record| record.op) {
+                Ok(Op::Alloc { ptr, .. } | Op::Alias { ptr, .. }) => live.push(ptr),
+                Ok(Op::Free { ptr, .. }) => live.retain(|start| *start != ptr),
+                _ => {}
+            }
+        }
+        live
     }
 
     #[test]
