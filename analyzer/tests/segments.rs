@@ -232,7 +232,8 @@ fn the_last_bytes_are_kept_and_what_was_saved_stays() {
     assert_eq!((findings(&outcomes).len(), error), (0, None));
     let (outcomes, error) = checked(&folder.join("saved-1-odd-loss"));
     assert_eq!((findings(&outcomes).len(), error), (1, None));
-    let size: u64 = numbers(&folder).iter().map(|n| std::fs::metadata(segment(&folder, *n)).expect("there").len()).sum();
+    let size: u64 =
+        numbers(&folder).iter().map(|n| std::fs::metadata(segment(&folder, *n)).expect("there").len()).sum();
     assert!(size <= 4000 + 2 * TINY.bytes + 1000, "{size}");
     // With all kept there is nothing to save.
     let folder = scratch.0.join("all");

@@ -104,8 +104,13 @@ fn a_wait_for_an_event_of_before_is_a_wait() {
 fn a_synchronisation_that_began_before_a_gap_covers_nothing_after_it() {
     let mut engine = Engine::new(Policy::Observed);
     create(&mut engine, A, StreamKind::NonBlocking);
-    let begin =
-        Op::SyncBegin { sync: SyncId(1), scope: SyncScope::Stream, stream: A, event: EventId(0), context: ContextId(1) };
+    let begin = Op::SyncBegin {
+        sync: SyncId(1),
+        scope: SyncScope::Stream,
+        stream: A,
+        event: EventId(0),
+        context: ContextId(1),
+    };
     engine.apply(&begin, THREAD);
     engine.apply(&Op::Gap { resumed: false }, THREAD);
     for stream in [A, B] {

@@ -44,7 +44,9 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     notes.filter(|_| !options.quiet).for_each(|note| eprintln!("streamsan: NOTE: {note}"));
     let has_gaps = parts.iter().any(Parts::have_gaps);
     if has_gaps && (!with.is_empty() || options.assumptions != Assumptions::default()) {
-        return failed("--with, --without and --default-stream need a whole trace, and segments of this one are missing");
+        return failed(
+            "--with, --without and --default-stream need a whole trace, and segments of this one are missing",
+        );
     }
     let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
     let across = Across::new(false);
@@ -52,13 +54,8 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     let compared = Some(&across).filter(|_| !options.host_threads && !has_gaps);
     let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
     for (file, parts) in files.iter().zip(&parts) {
-        let (mut found, error) = recorded::check(
-            file,
-            analysis_options(options),
-            compared,
-            &with,
-            (done, &mut progress),
-        );
+        let (mut found, error) =
+            recorded::check(file, analysis_options(options), compared, &with, (done, &mut progress));
         done += parts.bytes();
         if files.len() > 1 {
             found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));

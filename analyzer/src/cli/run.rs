@@ -119,11 +119,8 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     let across = Across::new(true);
     let compared = (analyse && !options.host_threads).then(|| across.clone());
-    let sink = Sink {
-        analysis: analyse.then(|| analysis_options(options)),
-        recorder: recorder.clone(),
-        across: compared,
-    };
+    let sink =
+        Sink { analysis: analyse.then(|| analysis_options(options)), recorder: recorder.clone(), across: compared };
     let mut server = match Server::open(sink) {
         Ok(server) => server,
         Err(error) => return failed(&format!("no socket for this run: {error}")),

@@ -93,8 +93,7 @@ pub fn follow(
     }
     let mut kept = analysis.is_some().then(|| KeptRecords::bounded(causes::KEPT_LIVE));
     let wants_symbols = |recorder: &Recorder| lock(recorder).wants_symbols();
-    let mut late =
-        sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::ingest::trailer::Late::default);
+    let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::ingest::trailer::Late::default);
     let (mut write_error, mut found) = (false, false);
     let mut pause = SHORTEST;
     loop {
@@ -172,10 +171,9 @@ pub fn follow(
     drop(heart);
     if let (Some(late), Some(recorder)) = (late, &sink.recorder)
         && !write_error
+        && let Err(error) = late.write(|records| lock(recorder).late(process, records))
     {
-        if let Err(error) = late.write(|records| lock(recorder).late(process, records)) {
-            eprintln!("streamsan: symbols can not be written into the trace: {error}");
-        }
+        eprintln!("streamsan: symbols can not be written into the trace: {error}");
     }
 }
 

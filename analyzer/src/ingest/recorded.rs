@@ -60,8 +60,8 @@ fn replanned(
     analysis
 }
 
-/// The traces that these words name: files as they are, folders of segments as they are, other
-/// folders as all traces in them (for example one a rank), by name. The error is a line for the user.
+/// The traces that these words name: files and folders of segments as they are, other folders as
+/// all traces in them (for example one a rank), by name. The error is a line for the user.
 pub fn files(words: &[String]) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for word in words {

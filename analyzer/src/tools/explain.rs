@@ -68,8 +68,8 @@ struct Launched {
 
 impl Launched {
     fn read(path: &str) -> Result<Self, FileError> {
-        let mut found = Self::default();
-        found.shared = parts::parts(path).ok().and_then(|parts| parts.shared);
+        let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
+        let mut found = Self { shared, ..Self::default() };
         recorded::each_late(path, |_, op| found.take(op));
         recorded::each_record(path, |_, bytes| {
             if let Ok(record) = Record::decode(bytes) {

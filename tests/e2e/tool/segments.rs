@@ -74,8 +74,8 @@ fn segments_say_what_one_file_says_and_a_missing_one_is_named() {
     assert!(again.err.contains("it holds a recording already"), "{}", again.err);
 }
 
-/// What the program asks to be kept stays, and so does what was there at the first finding; the rest
-/// goes.
+/// What the program asks to be kept stays, and so does what was there at the first finding. The
+/// rest goes.
 #[test]
 fn the_end_is_kept_and_what_was_saved() {
     let folder = build::scratch("keep-last");

@@ -277,13 +277,18 @@ impl LiveState {
         for ptr in roots.map(|(ptr, _)| *ptr).collect::<Vec<_>>() {
             self.end_root(ptr);
         }
-        let streams: Vec<u32> = self.others.iter().filter_map(|((kind, ..), told)| {
-            match Record::decode(&told.bytes) {
+        let streams: Vec<u32> = self
+            .others
+            .iter()
+            .filter_map(|((kind, ..), told)| match Record::decode(&told.bytes) {
                 Ok(Record { op: Op::StreamCreate { stream, context: of, .. }, .. })
-                    if *kind == tag::StreamCreate && of == context => Some(stream.0),
+                    if *kind == tag::StreamCreate && of == context =>
+                {
+                    Some(stream.0)
+                }
                 _ => None,
-            }
-        }).collect();
+            })
+            .collect();
         streams.into_iter().for_each(|stream| self.end_stream(stream));
     }
 
@@ -392,8 +397,18 @@ mod tests {
         }
         state.observe(&alloc(0x1000, 16, MemoryKind::Device));
         assert_eq!(state.needed(), None, "they are in this segment already");
-        let stacks = |block: Vec<u8>| block.len() / (4 + record(
-            Op::Stack { id: StackId(7), native: trace::codec::List::new(&[1, 2]), python: trace::codec::List::new(&[]) }, 0).len());
+        let stacks = |block: Vec<u8>| {
+            block.len()
+                / (4 + record(
+                    Op::Stack {
+                        id: StackId(7),
+                        native: trace::codec::List::new(&[1, 2]),
+                        python: trace::codec::List::new(&[]),
+                    },
+                    0,
+                )
+                .len())
+        };
         assert_eq!(state.begin(1).len(), 1);
         assert_eq!(state.needed().map(stacks), Some(1), "that of the live allocation");
         state.observe(&free(0x5000, FreeKind::Plain));

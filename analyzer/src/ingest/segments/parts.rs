@@ -147,7 +147,11 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
         next = head.number + 1;
     }
     if goes_on {
-        notes.push(format!("{}: the recording goes on; its {} finished segments are read", folder.display(), files.len()));
+        notes.push(format!(
+            "{}: the recording goes on; its {} finished segments are read",
+            folder.display(),
+            files.len()
+        ));
     }
     Ok(Parts { files, shared: shared(folder), missing, notes, must_end: !goes_on })
 }
