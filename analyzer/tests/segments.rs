@@ -122,6 +122,40 @@ proptest! {
     }
 }
 
+/// Two processes of one run, one of which ends early.
+#[test]
+fn each_process_is_told_what_lives_in_it() {
+    let mut first = Program::new();
+    let mut second = Program::new();
+    pass_time(&mut first);
+    pass_time(&mut second);
+    [Step::Write(0, 1, 1), Step::Write(1, 1, 1)].iter().for_each(|step| second.step(*step));
+    let scratch = Scratch::new();
+    let (file, folder) = (scratch.0.join("whole.trace"), scratch.0.join("parts"));
+    let mut whole = trace::file::Writer::new(std::fs::File::create(&file).expect("created")).expect("header");
+    let mut parts = SegmentWriter::create(&folder, TINY).expect("a folder");
+    let mut write = |process: u32, record: &[u8]| {
+        whole.record(process, record).expect("written");
+        parts.record(process, record).expect("written");
+    };
+    for (n, record) in second.records.iter().enumerate() {
+        if let Some(record) = first.records.get(n) {
+            write(0, record);
+        }
+        write(1, record);
+    }
+    whole.flush().expect("written");
+    parts.process_ended(0).expect("written");
+    parts.finish().expect("written");
+    assert_eq!(checked(&file), checked(&folder));
+    let last = *numbers(&folder).last().expect("some");
+    let (rest, error) = without(&folder, &(0..last - 2).collect::<Vec<_>>());
+    assert!(error.is_some_and(|error| error.contains("missing")));
+    let found: Vec<usize> = rest.iter().map(|outcome| outcome.findings.len()).collect();
+    assert_eq!(found, [0, 1]);
+    assert!(rest[1].findings[0].allocation.as_ref().is_some_and(|memory| memory.size == 8 * CELL));
+}
+
 /// Work that fills segments and touches nothing that matters.
 fn pass_time(p: &mut Program) {
     (0..40).for_each(|_| p.step(Step::IdleQuery(3)));
@@ -275,5 +309,4 @@ fn code_lies_beside_the_segments_once() {
     let gone: Vec<u64> = (0..last - 1).collect();
     let (rest, _) = without(&folder, &gone);
     assert_eq!(rest[0].coverage.launches_exact, rest[0].coverage.launches, "{gone:?} of {last}");
-    assert_eq!(CELL, 256);
 }

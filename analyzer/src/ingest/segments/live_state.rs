@@ -15,13 +15,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use trace::{ContextId, FreeKind, MemoryKind, Op, Record, tag};
 
 /// A record that is told again, and its place among them.
 struct Told {
     seq: u64,
-    bytes: Box<[u8]>,
+    bytes: ToldBytes,
 }
+
+/// An allocation's record takes no room of its own.
+type ToldBytes = SmallVec<[u8; 64]>;
 
 /// Live memory from its first address on.
 struct Range {
@@ -67,6 +71,8 @@ pub struct LiveState {
     ranges: FxHashMap<u32, Vec<Told>>,
     /// Definitions that the records since the last call of [`LiveState::needed`] refer to.
     again: Vec<u8>,
+    /// Some memory has had a name.
+    has_names: bool,
     last_stack: (u32, u64),
 }
 
@@ -125,15 +131,19 @@ impl LiveState {
 
     fn tell(&mut self, bytes: &[u8]) -> Told {
         self.seq += 1;
-        Told { seq: self.seq, bytes: bytes.into() }
+        Told { seq: self.seq, bytes: ToldBytes::from_slice(bytes) }
     }
 
     fn put(&mut self, key: Key, bytes: &[u8]) {
+        self.has_names |= key.0 == tag::MemoryName;
         let told = self.tell(bytes);
         self.others.insert(key, told);
     }
 
     fn drop_all(&mut self, tags: &[u16], id: u64) {
+        if tags == [tag::MemoryName] && !self.has_names {
+            return;
+        }
         tags.iter().for_each(|tag| drop(self.others.remove(&(*tag, id, 0))));
     }
 
@@ -308,7 +318,7 @@ impl LiveState {
         live.extend(self.nodes.values().flat_map(BTreeMap::values));
         live.extend(self.ranges.values().flatten());
         live.sort_unstable_by_key(|told| told.seq);
-        let live: Vec<Box<[u8]>> = live.into_iter().map(|told| told.bytes.clone()).collect();
+        let live: Vec<Box<[u8]>> = live.into_iter().map(|told| told.bytes.as_slice().into()).collect();
         for bytes in &live {
             if let Ok(Record { op, origin }) = Record::decode(bytes) {
                 self.refer(origin.stack.0);
