@@ -257,6 +257,9 @@ fn the_last_bytes_are_kept_and_what_was_saved_stays() {
     p.does(Op::Save { reason: "odd loss".into() });
     let saved = p.records.len();
     (0..8).for_each(|_| pass_time(&mut p));
+    // The second one is the first again: everything fails after an error of this kind.
+    (0..2).for_each(|_| p.does(Op::Failed { result: 700, stream: StreamId(0) }));
+    (0..8).for_each(|_| pass_time(&mut p));
     let scratch = Scratch::new();
     let folder = scratch.0.join("parts");
     segments(&p.records, &folder, SegmentLimits { keep: Some(Amount::Bytes(4000)), ..TINY });

@@ -75,6 +75,7 @@ pub struct SegmentWriter {
     processes: Vec<Recorded>,
     kept: KeptSegments,
     shared: SharedFiles,
+    faulted: bool,
     ended: bool,
 }
 
@@ -100,6 +101,7 @@ impl SegmentWriter {
             processes: Vec::new(),
             kept: KeptSegments::new(folder, limits.keep),
             shared,
+            faulted: false,
             ended: false,
         })
     }
@@ -131,7 +133,9 @@ impl SegmentWriter {
             && let Ok(Record { op: Op::Save { reason }, .. }) = Record::decode(bytes)
         {
             self.save(&reason.lossy())?;
-        } else if bytes.first_chunk() == Some(&tag::Failed.to_le_bytes()) && self.limits.keep.is_some() {
+        } else if bytes.first_chunk() == Some(&tag::Failed.to_le_bytes()) && !self.faulted {
+            // All later calls fail as well.
+            self.faulted = true;
             self.save("fault")?;
         }
         Ok(())
