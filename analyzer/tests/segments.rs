@@ -269,6 +269,9 @@ fn the_last_bytes_are_kept_and_what_was_saved_stays() {
     assert_eq!((findings(&outcomes).len(), error), (0, None));
     let (outcomes, error) = checked(&folder.join("saved-1-odd-loss"));
     assert_eq!((findings(&outcomes).len(), error), (1, None));
+    let (outcomes, error) = checked(&folder.join("saved-2-fault"));
+    assert_eq!((outcomes[0].faults.len(), error), (1, None));
+    assert!(!folder.join("saved-3-fault").exists());
     let size: u64 =
         numbers(&folder).iter().map(|n| std::fs::metadata(segment(&folder, *n)).expect("there").len()).sum();
     assert!(size <= 4000 + 2 * TINY.bytes + 1000, "{size}");
