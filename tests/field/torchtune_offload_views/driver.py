@@ -5,6 +5,7 @@ import os
 import sys
 import types
 
+import autograd_worker
 import torch
 
 # torchtune's own file, without the package around it, which wants data sets and tokenisers. Of two
@@ -54,3 +55,4 @@ with offloading.OffloadActivations(use_streams=True):
         y = layer.apply(y)
     y.backward(torch.ones_like(y))
 torch.cuda.synchronize()
+autograd_worker.settle()

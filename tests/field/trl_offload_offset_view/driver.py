@@ -1,4 +1,5 @@
 """A layer saves a part of its input that does not begin where the memory begins, under TRL's offloading."""
+import autograd_worker
 import stand_in
 
 stand_in.packages("transformers")
@@ -39,3 +40,4 @@ with offload:
     y = Shifted.apply(x * 2)
     y.backward(torch.ones_like(y))
 torch.cuda.synchronize()
+autograd_worker.settle()
