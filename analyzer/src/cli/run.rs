@@ -233,7 +233,10 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         for why in &not_simulated {
             eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
         }
-        return ending(status, refused, |code| if refused || !recorded { exit_code::INTERNAL } else { code });
+        return ending(status, refused, |code| {
+            let failed = refused || (code == exit_code::CLEAN && !recorded);
+            if failed { exit_code::INTERNAL } else { code }
+        });
     }
     if let Err(signal) = process::ending(status)
         && !options.quiet

@@ -97,10 +97,10 @@ impl TraceStore {
         }
     }
 
-    /// The recording ends.
+    /// The recording ends. A file was written when its processes ended.
     pub fn finish(&mut self) -> io::Result<()> {
         match self {
-            Self::File(writer) => writer.flush(),
+            Self::File(_) => Ok(()),
             Self::Segments(writer) => writer.finish(),
         }
     }
