@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     CHECK(cuCtxSynchronize());
     if (asked(argc, argv, "race-last")) race();
     int wait = asked(argc, argv, "wait");
-    for (int n = 0; wait && n < 6000 && access(argv[wait + 1], F_OK); n++) usleep(5000);
+    for (int n = 0; wait && n < 40000 && access(argv[wait + 1], F_OK); n++) usleep(5000);
     CHECK(cuMemFree_v2(x));
     return 0;
 }

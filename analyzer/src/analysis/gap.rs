@@ -7,8 +7,9 @@
 //! what can be judged only by what came before is not judged any more. Those are hints (whether an
 //! event was ever recorded), memory and events that processes share (the other process may have
 //! synchronised in the gap), and host functions that were enqueued before. Streams that wait for
-//! values in memory may be behind a wait that nothing has released ([`order`]): in such a program
-//! nothing is judged until the host has waited for all work.
+//! values in memory may be behind a wait that nothing has released ([`order`]), and order that is
+//! taken for granted would release it: after such a wait nothing is judged until the host has
+//! waited for all work.
 
 use super::Analysis;
 use crate::analysis::host_touch::HostTouches;
@@ -28,6 +29,8 @@ pub(super) struct Gaps {
     counted: Option<Box<Coverage>>,
     /// Streams may be behind a wait for a value.
     doubtful: bool,
+    /// Some graph does.
+    graphs_wait: bool,
     /// Waits of the host for all work that began since.
     waits: Vec<SyncId>,
 }
@@ -50,16 +53,23 @@ impl Gaps {
 
     /// Whether races may be judged. `contexts`: how many there are.
     pub fn judge(&mut self, op: &Op<'_>, contexts: usize) -> bool {
+        let waits = |tag: u16| matches!(tag, tag::WaitValue | tag::SemaphoreWait);
+        self.graphs_wait |= matches!(*op, Op::GraphNode { tag, .. } if waits(tag));
+        self.doubtful |= waits(op.tag()) || (self.graphs_wait && matches!(op, Op::GraphLaunch { .. }));
         if self.are_told() {
-            let waits = |tag: u16| matches!(tag, tag::WaitValue | tag::SemaphoreWait);
-            self.doubtful |= waits(op.tag()) || matches!(*op, Op::GraphNode { tag, .. } if waits(tag));
+            self.doubtful |= self.graphs_wait;
             return false;
         }
         if self.doubtful {
             match *op {
                 Op::SyncBegin { sync, scope: SyncScope::Device, .. } => self.waits.push(sync),
                 Op::SyncBegin { sync, scope: SyncScope::Context, .. } if contexts == 1 => self.waits.push(sync),
-                Op::SyncEnd { sync } if self.waits.contains(&sync) => self.doubtful = false,
+                Op::SyncEnd { sync } if self.waits.contains(&sync) => {
+                    self.doubtful = false;
+                    self.waits.clear();
+                }
+                // What began before the latest wait may not cover it.
+                _ if waits(op.tag()) || matches!(op, Op::GraphLaunch { .. }) => self.waits.clear(),
                 _ => {}
             }
         }
@@ -103,6 +113,7 @@ impl Analysis {
             self.release();
             self.gaps.any = true;
             self.gaps.doubtful = false;
+            self.gaps.graphs_wait = false;
             self.gaps.waits.clear();
             self.gaps.counted = Some(Box::new(self.coverage.clone()));
             self.memory.end_all();
