@@ -6,6 +6,7 @@
  *   STREAMSAN_PUSH("forward");   reports name the part of the program that a call of this thread is in ...
  *   STREAMSAN_POP();             ... until here
  *   STREAMSAN_NAME_STREAM(stream, "copies");   reports name the stream so; --forbid unnamed-stream asks for it
+ *   STREAMSAN_SAVE("loss is nan");   with --keep-last: what was recorded last is kept
  *   STREAMSAN_ACTIVE()           whether the shim is there
  *
  * And what a pool of the program hands out (streams are cudaStream_t or CUstream, a null one is the
@@ -35,6 +36,7 @@ extern void streamsan_start(void) __attribute__((weak));
 extern void streamsan_stop(void) __attribute__((weak));
 extern void streamsan_push(const char *name) __attribute__((weak));
 extern void streamsan_pop(void) __attribute__((weak));
+extern void streamsan_save(const char *reason) __attribute__((weak));
 extern void streamsan_name_stream(const void *stream, const char *name) __attribute__((weak));
 extern void streamsan_allocated(const char *pool, const void *block, unsigned long bytes, const void *stream) __attribute__((weak));
 extern void streamsan_freed(const void *block, const void *stream) __attribute__((weak));
@@ -48,6 +50,7 @@ extern void streamsan_freed(const void *block, const void *stream) __attribute__
 #define STREAMSAN_STOP() do { if (streamsan_stop) streamsan_stop(); } while (0)
 #define STREAMSAN_PUSH(name) do { if (streamsan_push) streamsan_push(name); } while (0)
 #define STREAMSAN_POP() do { if (streamsan_pop) streamsan_pop(); } while (0)
+#define STREAMSAN_SAVE(reason) do { if (streamsan_save) streamsan_save(reason); } while (0)
 #define STREAMSAN_NAME_STREAM(stream, name) \
     do { if (streamsan_name_stream) streamsan_name_stream((const void *)(stream), (name)); } while (0)
 #define STREAMSAN_ANY_STREAM ((const void *)-1L)

@@ -14,7 +14,8 @@
 //! as PyTorch's allocator does (the same addresses in every step), the gradients reduced in 19
 //! other streams, an upload, and a synchronisation.
 //!
-//! `sites` writes the first kind with its waits at 200 call sites, for `streamsan excess`.
+//! `sites` writes the first kind with its waits at 200 call sites, for `streamsan excess`. `racy`
+//! writes it with one wait in five thousand left out.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -57,6 +58,9 @@ struct Out {
     random: u64,
     /// Call sites of waits.
     sites: u32,
+    /// One wait in so many is left out; 0: none.
+    left_out: u64,
+    waits: u64,
 }
 
 impl Out {
@@ -110,6 +114,10 @@ impl Out {
         let site = if self.sites > 0 { 1 + self.random(u64::from(self.sites)) as u32 } else { 2 };
         let event = EventId(event as u32 % 64 + 1);
         self.push(2, Op::EventRecord { event, stream: StreamId(from), mode: MODE });
+        self.waits += 1;
+        if self.left_out > 0 && self.waits.is_multiple_of(self.left_out) {
+            return;
+        }
         self.push(site, Op::StreamWait { stream: StreamId(to), event, mode: MODE });
     }
 
@@ -225,12 +233,22 @@ fn training(out: &mut Out, ops: u64) {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train|sites]") };
+    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train|sites|racy]") };
     let ops: u64 = ops.parse().expect("a number");
     let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
-    let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15, sites: 0 };
+    let mut out = Out {
+        writer,
+        buffer: vec![0; 1 << 20],
+        ops: 0,
+        bytes: 0,
+        random: 0x9e37_79b9_7f4a_7c15,
+        sites: 0,
+        left_out: 0,
+        waits: 0,
+    };
     define(&mut out);
     out.sites = if rest.first().is_some_and(|word| word == "sites") { 200 } else { 0 };
+    out.left_out = if rest.first().is_some_and(|word| word == "racy") { 5000 } else { 0 };
     match rest.first().map(String::as_str) {
         Some("train") => training(&mut out, ops),
         word => mixed(&mut out, ops, word == Some("fresh")),

@@ -14,10 +14,12 @@
 
 #![cfg_attr(not(test), no_std)]
 
+mod amount;
 mod parse;
 mod row;
 mod table;
 
+pub use amount::Amount;
 pub use parse::{Error, Value, Word, find, last, named, parse, same};
 pub use row::{Command, Commands, Group, Kind, Reader, Row};
 pub use table::{Id, ROWS};

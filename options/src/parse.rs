@@ -5,7 +5,7 @@
 //! command line. A value between quotes (`'` or `"`) may hold colons. Texts are bytes, because
 //! paths are.
 
-use crate::{Id, Kind, ROWS, Row};
+use crate::{Amount, Id, Kind, ROWS, Row};
 use core::fmt;
 
 /// A value, checked against the type of its option.
@@ -21,6 +21,8 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// Of [`Kind::Word`].
     Word(Word<'a>),
+    /// Of [`Kind::Amount`].
+    Amount(Amount),
 }
 
 /// The value of an option that is on, off, or on for something.
@@ -60,6 +62,7 @@ impl fmt::Display for Error<'_> {
                             write!(to, "{}{word}", if i == 0 { "" } else { " or " })?;
                         }
                     }
+                    Kind::Amount(_) => write!(to, "an amount such as 10GiB or 30min")?,
                     _ => write!(to, "a text")?,
                 }
                 match core::str::from_utf8(value) {
@@ -85,6 +88,7 @@ impl Row {
             Kind::Choice(words) => {
                 words.iter().position(|word| word.as_bytes() == text).map(Value::Choice).ok_or(wrong)
             }
+            Kind::Amount(_) => Amount::parse(text).map(Value::Amount).ok_or(wrong),
             Kind::Rules(_) if text.is_empty() => Err(Error::Missing(self)),
             Kind::Rules(words) => {
                 let (word, of) = rule(text);

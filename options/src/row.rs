@@ -163,6 +163,8 @@ pub enum Kind {
     Folders,
     /// On, off, or on for what a word names.
     Word(&'static str),
+    /// An amount of bytes or time ([`crate::Amount`]), as the help writes it.
+    Amount(&'static str),
 }
 
 /// One row of the table.

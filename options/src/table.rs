@@ -51,6 +51,10 @@ const ALL: &[Command] = &[Run, Hunt, Record, Check, Diff, Excess, Explain, Timel
 table! {
     Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Analyzer, Run,
         "write the trace ('timeline': the picture) to FILE";
+    SegmentMib "segment-mib" None, number(1, 1 << 20), "", RUNS_ONE, Analyzer, Run,
+        "make the trace a folder of segments of N MiB, each of which can be checked";
+    KeepLast "keep-last" None, Kind::Amount("10GiB|30min"), "", RUNS_ONE, Analyzer, Run,
+        "keep so much of the end of the trace, until a signal, a fault or a finding saves it";
     Stacks "stacks" None, FLAG, "yes", RUNS, Shim, Run,
         "do not record call stacks: faster, but reports name no lines";
     Soname "soname" None, FLAG, "no", RUNS, Launcher, Run,

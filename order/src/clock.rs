@@ -248,6 +248,14 @@ impl Clock {
         self.open_waits.is_some()
     }
 
+    /// Whether this wait lies before this point, directly or behind what released another.
+    pub fn is_behind(&self, wait: &Arc<OpenWait>) -> bool {
+        let before = |other: &Arc<OpenWait>| {
+            Arc::ptr_eq(other, wait) || other.released_by().is_some_and(|by| by.clock.is_behind(wait))
+        };
+        self.open_waits.as_ref().is_some_and(|waits| waits.iter().any(before))
+    }
+
     /// From now on this clock lies behind an open wait.
     pub fn add_open_wait(&mut self, wait: Arc<OpenWait>) {
         let waits = Arc::make_mut(self.open_waits.get_or_insert_default());

@@ -58,6 +58,7 @@ fn every_test_of_the_engine_is_on_the_page() {
         "csan",
         "devices",
         "events",
+        "gap",
         "graphs",
         "host",
         "legacy",

@@ -190,6 +190,25 @@ fn a_synchronise_shows_that_the_wait_is_over() {
     assert!(!w.after(ka) && !w.engine.start_clock().is_behind_open_wait());
 }
 
+/// Follows: a write that comes after a wait is not what releases it, on one stream or across two.
+#[test]
+fn no_write_releases_a_wait_that_it_is_behind() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    wait(&mut w, a, Equal, 1);
+    write(&mut w, a, 1);
+    w.launch(a);
+    assert!(w.engine.start_clock().is_behind_open_wait());
+    wait(&mut w, b, Equal, 2);
+    write(&mut w, a, 2);
+    write(&mut w, b, 1);
+    w.launch(b);
+    assert!(w.engine.start_clock().is_behind_open_wait(), "the write on b is behind the wait on a");
+    w.sync_stream(a);
+    w.launch(b);
+    assert!(!w.engine.start_clock().is_behind_open_wait());
+}
+
 /// Follows: the address is other memory now.
 #[test]
 fn freed_memory_forgets_its_flags() {

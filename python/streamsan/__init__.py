@@ -17,7 +17,7 @@ import shutil
 import sys
 
 __version__ = "0.1.0"
-__all__ = ["annotate", "binary", "enable", "is_active", "NotActive"]
+__all__ = ["annotate", "binary", "enable", "is_active", "save", "NotActive"]
 
 
 class NotActive(RuntimeError):
@@ -85,6 +85,20 @@ def annotate(library):
     from . import pools
 
     return pools.annotate(library)
+
+
+def save(reason=""):
+    """Keeps what was recorded last, where ``--keep-last`` would delete it: the segments get a second name in ``saved-N-REASON`` beside
+    them. Returns whether StreamSan is there: without it nothing happens, at no cost."""
+    import ctypes
+
+    try:
+        asked = ctypes.CDLL(None).streamsan_save
+    except AttributeError:
+        return False
+    asked.argtypes, asked.restype = [ctypes.c_char_p], None
+    asked(str(reason).encode())
+    return True
 
 
 def _replace(arguments):

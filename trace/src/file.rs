@@ -14,16 +14,26 @@
 //! The version is [`crate::FORMAT_VERSION`]; all numbers are little-endian.
 //!
 //! A process number with [`LATE`] set marks definitions that were added when the process had ended
-//! (symbols, code): they stand at the end and are wanted first, see [`late`].
+//! (symbols, code): they stand at the end and are wanted first, see [`late`]. The other marks are
+//! those of segments ([`crate::segment`]), whose header says more and has a version of its own.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::FORMAT_VERSION;
+use crate::segment::{SEGMENT_HEAD, SEGMENT_VERSION, SegmentHead};
 
 /// First 8 bytes of every trace file.
 pub const MAGIC: [u8; 8] = *b"StrmTrc\n";
 /// Set in the number of a process: these records were added when it had ended.
 pub const LATE: u32 = 1 << 31;
+/// Set in the number of a process: what lives when this segment begins.
+pub const STATE: u32 = 1 << 30;
+/// Set in the number of a process: definitions of earlier segments that this one refers to.
+pub const AGAIN: u32 = 1 << 29;
+/// In place of the number of a process: the recording may end here. Its one record is the reason.
+pub const END: u32 = 1 << 28;
+/// All of these.
+pub const MARKS: u32 = LATE | STATE | AGAIN | END;
 const FRAME: u32 = u32::from_le_bytes(*b"SSfr");
 const FRAME_HEAD: usize = 20;
 
@@ -68,12 +78,16 @@ pub enum FileError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// Segments of a recording are missing or could not be read; all others were.
+    #[error("{0}")]
+    Parts(String),
 }
 
 /// Writes a trace file. Each process of the run has a number of its own and a block of its own.
 pub struct Writer<W: Write> {
     to: W,
     blocks: Vec<Vec<u8>>,
+    written: u64,
 }
 
 impl<W: Write> Writer<W> {
@@ -82,7 +96,21 @@ impl<W: Write> Writer<W> {
         to.write_all(&MAGIC)?;
         to.write_all(&FORMAT_VERSION.to_le_bytes())?;
         to.write_all(&0_u32.to_le_bytes())?;
-        Ok(Self { to, blocks: Vec::new() })
+        Ok(Self { to, blocks: Vec::new(), written: 16 })
+    }
+
+    /// Writes the header of a segment.
+    pub fn segment(mut to: W, head: &SegmentHead) -> io::Result<Self> {
+        to.write_all(&MAGIC)?;
+        to.write_all(&SEGMENT_VERSION.to_le_bytes())?;
+        to.write_all(&0_u32.to_le_bytes())?;
+        to.write_all(&head.encode())?;
+        Ok(Self { to, blocks: Vec::new(), written: 16 + SEGMENT_HEAD as u64 })
+    }
+
+    /// Bytes written so far, without what is pending.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Appends a record of a process.
@@ -129,7 +157,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn write_frame(&mut self, process: u32, block: &[u8]) -> io::Result<()> {
+    /// Writes a frame: whole records, each behind its length (4 bytes).
+    pub fn write_frame(&mut self, process: u32, block: &[u8]) -> io::Result<()> {
         let stored = zstd::bulk::compress(block, LEVEL)?;
         let words = [FRAME, process, stored.len() as u32, block.len() as u32, crc32fast::hash(&stored)];
         let mut head = [0; FRAME_HEAD];
@@ -137,6 +166,7 @@ impl<W: Write> Writer<W> {
             to.copy_from_slice(&word.to_le_bytes());
         }
         self.to.write_all(&head)?;
+        self.written += (FRAME_HEAD + stored.len()) as u64;
         self.to.write_all(&stored)
     }
 }
@@ -146,10 +176,7 @@ impl<W: Write> Writer<W> {
 /// reading the whole file names it.
 pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
     // Foreign files and those of another version have nothing for us.
-    if Reader::new(&mut from).is_err() {
-        return;
-    }
-    let mut at = 16;
+    let Ok(mut at) = Reader::new(&mut from).map(|reader| reader.at) else { return };
     let mut head = [0; FRAME_HEAD];
     while from.seek(SeekFrom::Start(at)).is_ok() && matches!(fill(&mut from, &mut head), Ok(FRAME_HEAD)) {
         let [magic, process, stored] = [0, 4, 8].map(|i| word(&head, i));
@@ -204,6 +231,7 @@ impl Frame {
 pub struct Reader<R: Read> {
     from: R,
     at: u64,
+    segment: Option<SegmentHead>,
     frame: Frame,
     stored: Vec<u8>,
     decompressor: zstd::bulk::Decompressor<'static>,
@@ -217,17 +245,30 @@ impl<R: Read> Reader<R> {
         if got < 16 || head[..8] != MAGIC {
             return Err(FileError::Foreign);
         }
-        let theirs = word(&head, 8);
-        if theirs != FORMAT_VERSION {
-            return Err(FileError::Version { theirs, ours: FORMAT_VERSION });
+        match word(&head, 8) {
+            FORMAT_VERSION => Self::after_header(from, 16),
+            SEGMENT_VERSION => {
+                let mut more = [0; SEGMENT_HEAD];
+                if fill(&mut from, &mut more)? < SEGMENT_HEAD {
+                    return Err(FileError::Torn { at: 16 });
+                }
+                let mut reader = Self::after_header(from, 16 + SEGMENT_HEAD as u64)?;
+                reader.segment = Some(SegmentHead::decode(&more));
+                Ok(reader)
+            }
+            theirs => Err(FileError::Version { theirs, ours: FORMAT_VERSION }),
         }
-        Self::after_header(from, 16)
+    }
+
+    /// Which segment of which recording this is, if it is one.
+    pub fn segment(&self) -> Option<SegmentHead> {
+        self.segment
     }
 
     /// Goes on at a frame that begins at this byte.
     fn after_header(from: R, at: u64) -> Result<Self, FileError> {
         let decompressor = zstd::bulk::Decompressor::new()?;
-        Ok(Self { from, at, frame: Frame::default(), stored: Vec::new(), decompressor })
+        Ok(Self { from, at, segment: None, frame: Frame::default(), stored: Vec::new(), decompressor })
     }
 
     /// Bytes read so far.

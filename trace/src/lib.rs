@@ -26,6 +26,8 @@ pub mod id;
 pub mod op;
 pub mod record;
 pub mod ring;
+#[cfg(feature = "file")]
+pub mod segment;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;

@@ -28,6 +28,7 @@ impl Analysis {
             && self.pending.is_idle()
             && !self.options.hints
             && !self.paused
+            && !self.gaps.are_doubtful()
             && self.replan.is_none()
     }
 

@@ -98,7 +98,9 @@ impl Analysis {
     /// A host thread touched memory that devices can reach.
     pub(super) fn host_touch(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
         let Op::HostTouch { ref region, writes, atomic, polled, func } = *op else { return };
-        if self.paused {
+        // A function that was enqueued before a gap: nothing is known of its place.
+        let unplaced = self.gaps.any() && !func.is_none() && !self.touches.functions.contains_key(&func);
+        if self.paused || unplaced {
             return;
         }
         self.coverage.host_touches += 1;

@@ -34,6 +34,7 @@ pub(crate) mod alloc_free;
 pub(crate) mod assuming;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
+mod gap;
 pub(crate) mod host_access;
 mod host_touch;
 pub(crate) mod ipc_export;
@@ -43,6 +44,7 @@ pub(crate) mod replanned;
 mod rules;
 mod submissions;
 
+use crate::analysis::gap::Gaps;
 use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
@@ -192,6 +194,8 @@ pub struct Analysis {
     rules: Option<Box<RuleWatch>>,
     /// The findings that were reported, as they were before ids became names.
     pub(crate) reported: Vec<(RawFinding, Identity)>,
+    /// What is missing of the trace.
+    gaps: Gaps,
 }
 
 impl Analysis {
@@ -232,12 +236,15 @@ impl Analysis {
             steps: None,
             rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             reported: Vec::new(),
+            gaps: Gaps::default(),
         }
     }
 
     /// Takes the next record of the trace.
     pub fn feed(&mut self, record: &Record<'_>) {
-        if self.pending.takes(record) {
+        if let Op::Gap { resumed } = record.op {
+            self.gap(resumed, record);
+        } else if self.pending.takes(record) {
             self.release();
         } else {
             self.apply(record);
@@ -266,7 +273,7 @@ impl Analysis {
             self.define(&record.op);
             return;
         }
-        if self.rules.is_some() {
+        if self.rules.is_some() && self.gaps.obey(&record.op) {
             self.observe_rules(&record.op, &record.origin);
         }
         let recorded = record;
@@ -315,10 +322,10 @@ impl Analysis {
             return self.take_step(recorded, Some(epoch), overlaps);
         }
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
-        if self.shares {
+        if self.shares && !self.gaps.any() {
             self.export(&record.op, epoch);
         }
-        if self.paused {
+        if (self.gaps.any() && !self.gaps.judge(&record.op, self.names.contexts())) || self.paused {
             self.races.clear();
         }
         if let Some(trial) = &mut self.confirm

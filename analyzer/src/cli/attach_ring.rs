@@ -6,7 +6,7 @@
 
 use options::{Id, Reader, Value, Word};
 
-use super::common::{analysis_options, prepare, recorder, report};
+use super::common::{analysis_options, finish, prepare, recorder, report};
 use crate::ingest::attach;
 use crate::ingest::live::Sink;
 use crate::options::Options;
@@ -39,11 +39,12 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let pid = args.pid.unsigned_abs();
     let gate = prepare(&mut options, pid, StandardOutput::Closed, &[]).unwrap_or_default();
     let recorder = recorder(&options).ok().flatten();
-    let sink = Sink { analysis: Some(analysis_options(&options)), recorder, across: None };
-    attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
+    let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None };
+    let code = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, _) = report(outcome.into_iter().collect(), &gate, &options, Vec::new());
         report.failing() as u32
-    })
+    });
+    if finish(recorder.as_ref()) { code } else { crate::exit_code::INTERNAL }
 }
 
 /// Options that only the command acts on, which has not started this program.

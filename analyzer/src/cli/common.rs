@@ -2,20 +2,22 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exact::learned::{self, Learned};
 use crate::gate::Gate;
 use crate::gate::pattern::Pattern;
 use crate::ingest::live::Recorder;
 use crate::ingest::recorded;
+use crate::ingest::segments::store::TraceStore;
+use crate::ingest::segments::writer::SegmentLimits;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
 use crate::rules::forbidden::Forbidden;
-use crate::{AnalysisOptions, exit_code, private_file};
+use crate::{AnalysisOptions, exit_code};
 
 /// Says what the user did wrong.
 pub fn wrong(error: &str) -> i32 {
@@ -107,12 +109,26 @@ pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, not_simula
 /// The trace that is to be written, if one is.
 pub fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
     let Some(path) = &options.output else { return Ok(None) };
-    let made =
-        private_file::create(Path::new(path)).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
+    let path_of = Path::new(path);
+    let made = if options.segment_mib > 0 || options.keep_last.is_some() {
+        TraceStore::segments(path_of, SegmentLimits::of(options.segment_mib, options.keep_last))
+    } else {
+        TraceStore::file(path_of)
+    };
     match made {
-        Ok(writer) => Ok(Some(Arc::new(Mutex::new(writer)))),
+        Ok(store) => Ok(Some(Arc::new(Mutex::new(store)))),
         Err(error) => Err(wrong(&format!("{path} can not be written: {error}"))),
     }
+}
+
+/// Ends a recording, if there is one. False: not all of it could be written, which has been said.
+pub fn finish(recorder: Option<&Recorder>) -> bool {
+    let Some(recorder) = recorder else { return true };
+    let ended = recorder.lock().unwrap_or_else(PoisonError::into_inner).finish();
+    if let Err(error) = &ended {
+        eprintln!("streamsan: the trace can not be written: {error}");
+    }
+    ended.is_ok()
 }
 
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.

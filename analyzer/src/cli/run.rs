@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::arguments::Given;
-use super::common::{analysis_options, failed, prepare, recorder, report, wrong};
+use super::common::{analysis_options, failed, finish, prepare, recorder, report, wrong};
 use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
@@ -119,7 +119,8 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     let across = Across::new(true);
     let compared = (analyse && !options.host_threads).then(|| across.clone());
-    let sink = Sink { analysis: analyse.then(|| analysis_options(options)), recorder, across: compared };
+    let sink =
+        Sink { analysis: analyse.then(|| analysis_options(options)), recorder: recorder.clone(), across: compared };
     let mut server = match Server::open(sink) {
         Ok(server) => server,
         Err(error) => return failed(&format!("no socket for this run: {error}")),
@@ -181,6 +182,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
     let mut outcomes = server.finish();
+    let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);
     if purpose.limit.is_some() {
         descendants::sweep(&[]);
@@ -231,7 +233,10 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         for why in &not_simulated {
             eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
         }
-        return ending(status, refused, |code| if refused { exit_code::INTERNAL } else { code });
+        return ending(status, refused, |code| {
+            let failed = refused || (code == exit_code::CLEAN && !recorded);
+            if failed { exit_code::INTERNAL } else { code }
+        });
     }
     if let Err(signal) = process::ending(status)
         && !options.quiet
@@ -249,7 +254,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     }
     let judged = |code| {
         let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
-        if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
+        if code == exit_code::CLEAN && (lost > 0 || !printed || !recorded) { exit_code::INTERNAL } else { code }
     };
     ranks.dismiss(judged);
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {

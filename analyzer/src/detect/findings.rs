@@ -125,6 +125,11 @@ impl Findings {
         }
     }
 
+    /// Whether a finding of such a race was kept so far.
+    pub fn judged_so_far(&self, which: impl Fn(&Race) -> bool) -> bool {
+        self.list.iter().any(|raw| which(&raw.race))
+    }
+
     /// All findings with their states.
     pub fn judged(&self) -> impl Iterator<Item = (&RawFinding, FindingState)> {
         let proven = |raw: &RawFinding| {

@@ -4,7 +4,7 @@
 //! what a record means.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trace::ring::{Consumer, Ring};
@@ -12,6 +12,7 @@ use trace::{LaunchRecord, Record};
 
 use crate::causes::{self, Effort};
 use crate::ingest::process_watch::ProcessWatch;
+use crate::ingest::segments::store::TraceStore;
 use crate::ipc::{Across, Member};
 use crate::replan::records::{KeptRecords, Records};
 use crate::report::model::Outcome;
@@ -24,8 +25,8 @@ const BATCH: usize = 1000;
 /// Pause between two reads of an idle ring.
 const LONGEST: Duration = Duration::from_millis(4);
 
-/// The trace file that records are also written to, shared by all processes of a run.
-pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::File>>>>;
+/// The trace that records are also written to, shared by all processes of a run.
+pub type Recorder = Arc<Mutex<TraceStore>>;
 
 /// What to do with the records of a process.
 #[derive(Clone)]
@@ -91,8 +92,9 @@ pub fn follow(
         analysis.join(member);
     }
     let mut kept = analysis.is_some().then(|| KeptRecords::bounded(causes::KEPT_LIVE));
-    let mut late = sink.recorder.is_some().then(crate::ingest::trailer::Late::default);
-    let mut write_error = false;
+    let wants_symbols = |recorder: &Recorder| lock(recorder).wants_symbols();
+    let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::ingest::trailer::Late::default);
+    let (mut write_error, mut found) = (false, false);
     let mut pause = SHORTEST;
     loop {
         // Checked before draining, so that everything committed before the end is read in the same
@@ -105,7 +107,7 @@ pub fn follow(
         let drained = consumer.drain(|bytes| {
             if let Some(recorder) = recorder
                 && !write_error
-                && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).record(process, bytes)
+                && let Err(error) = lock(recorder).record(process, bytes)
             {
                 write_error = true;
                 eprintln!("streamsan: the trace can not be written on: {error}");
@@ -126,6 +128,15 @@ pub fn follow(
         });
         if let Some(analysis) = &analysis {
             analysis.reached(began);
+        }
+        if let Some(recorder) = recorder.filter(|_| !write_error) {
+            let mut store = lock(recorder);
+            let is_first = !found && analysis.as_ref().is_some_and(Analysis::has_found);
+            found |= is_first;
+            if let Err(error) = store.tick().and_then(|()| if is_first { store.save("finding") } else { Ok(()) }) {
+                write_error = true;
+                eprintln!("streamsan: the trace can not be written on: {error}");
+            }
         }
         match drained {
             Err(error) => {
@@ -148,7 +159,7 @@ pub fn follow(
         }
     }
     if let Some(recorder) = &sink.recorder
-        && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).flush()
+        && let Err(error) = lock(recorder).process_ended(process)
     {
         eprintln!("streamsan: the trace can not be written: {error}");
     }
@@ -160,13 +171,14 @@ pub fn follow(
     drop(heart);
     if let (Some(late), Some(recorder)) = (late, &sink.recorder)
         && !write_error
+        && let Err(error) = late.write(|records| lock(recorder).late(process, records))
     {
-        let records = late.records();
-        let mut writer = recorder.lock().unwrap_or_else(|e| e.into_inner());
-        if let Err(error) = writer.late(process, records).and_then(|()| writer.flush()) {
-            eprintln!("streamsan: symbols can not be written into the trace: {error}");
-        }
+        eprintln!("streamsan: symbols can not be written into the trace: {error}");
     }
+}
+
+fn lock(recorder: &Recorder) -> MutexGuard<'_, TraceStore> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Nanoseconds of the clock that all processes of the machine share.

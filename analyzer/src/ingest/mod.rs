@@ -8,6 +8,8 @@
 //! plain `LD_PRELOAD`; `trailer` adds symbols and code at the end of a recording. `recorded` reads
 //! trace files, through `prefetch` and with `progress` on a terminal.
 //!
+//! `segments` is what is recorded into, and finds the files of a recording for `recorded`.
+//!
 //! `recorded` feeds frames through `prefetch`, which uses the decoding of `live`. `attach` reads
 //! its ring through `live`, and `live` builds its analysis with `recorded::analysis`, so that a
 //! live run and a recorded one are equal.
@@ -23,4 +25,5 @@ pub mod prefetch;
 pub mod process_watch;
 pub mod progress;
 pub mod recorded;
+pub mod segments;
 pub(crate) mod trailer;

@@ -1,4 +1,5 @@
-//! Recorded traces: several files, several processes each, analysed as if they were live.
+//! Recorded traces: several files, several processes each, analysed as if they were live. A folder
+//! of segments is one trace.
 //!
 //! Owns the reading of trace files, and what is done with their records besides analysis: printing
 //! them, and passing them to the tools.
@@ -6,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
 
-use trace::file::{FileError, Frame, LATE, Reader};
+use trace::file::{AGAIN, END, FileError, Frame, LATE, MARKS, Reader, STATE};
 use trace::{Op, Record};
 
 use super::progress::Progress;
+use super::segments::parts::{self, Part, Parts};
 use crate::causes::{self, Effort};
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
@@ -24,7 +26,13 @@ use crate::{Analysis, AnalysisOptions};
 
 /// An analysis with the real symboliser and the real code reader.
 pub fn analysis(options: AnalysisOptions) -> Analysis {
-    let mut analysis = Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()));
+    analysis_beside(options, None)
+}
+
+/// The same, of segments that share files in a folder.
+fn analysis_beside(options: AnalysisOptions, shared: Option<&Path>) -> Analysis {
+    let code = ImageReader::beside(shared.map(Path::to_path_buf));
+    let mut analysis = Analysis::new(options, Box::new(Symbolizer::new()), Box::new(code));
     if let Some(learned) = crate::exact::learned::given() {
         analysis.learn(learned);
     }
@@ -32,8 +40,8 @@ pub fn analysis(options: AnalysisOptions) -> Analysis {
 }
 
 /// The same, compared with the other processes of its run.
-fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
-    let mut analysis = analysis(options);
+fn joined(options: AnalysisOptions, across: Option<&Across>, shared: Option<&Path>) -> Analysis {
+    let mut analysis = analysis_beside(options, shared);
     if let Some(across) = across {
         analysis.join(across.join());
     }
@@ -41,14 +49,19 @@ fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
 }
 
 /// The same, with waits that the user wrote down.
-fn replanned(options: AnalysisOptions, across: Option<&Across>, with: &[WrittenWait]) -> Analysis {
-    let mut analysis = joined(options, across);
+fn replanned(
+    options: AnalysisOptions,
+    across: Option<&Across>,
+    with: &[WrittenWait],
+    shared: Option<&Path>,
+) -> Analysis {
+    let mut analysis = joined(options, across, shared);
     analysis.add_waits(with);
     analysis
 }
 
-/// The trace files that these words name: files as they are, folders as all traces in them (for
-/// example one a rank), by name. The error is a line for the user.
+/// The traces that these words name: files and folders of segments as they are, other folders as
+/// all traces in them (for example one a rank), by name. The error is a line for the user.
 pub fn files(words: &[String]) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for word in words {
@@ -56,8 +69,13 @@ pub fn files(words: &[String]) -> Result<Vec<String>, String> {
             files.push(word.clone());
             continue;
         }
+        if parts::holds_recording(Path::new(word)) {
+            files.push(word.clone());
+            continue;
+        }
         let entries = std::fs::read_dir(word).map_err(|error| format!("{word}: {error}"))?;
-        let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_file() && is_trace(p));
+        let is_one = |path: &PathBuf| if path.is_dir() { parts::holds_recording(path) } else { is_trace(path) };
+        let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(is_one);
         let mut found: Vec<String> = paths.map(|p| p.to_string_lossy().into_owned()).collect();
         if found.is_empty() {
             return Err(format!("{word}: there is no trace in this folder"));
@@ -87,7 +105,9 @@ pub fn check(
     let (mut processes, error) = analysed(path, options, across, with, (done, progress));
     let ended = processes.iter_mut().map(|(process, analysis)| {
         let mut records = FileRecords { path: path.to_string(), process: *process };
-        causes::finish(analysis, Some(&mut records), Effort::RECORDED)
+        // Waits are tried on what there is; with a gap they would be tried on something else.
+        let records = (!analysis.has_gaps()).then_some(&mut records as &mut dyn Records);
+        causes::finish(analysis, records, Effort::RECORDED)
     });
     (ended.collect(), error)
 }
@@ -101,12 +121,14 @@ pub fn analysed(
     (done, progress): (u64, &mut Progress),
 ) -> (BTreeMap<u32, Analysis>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
+    let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
+    let begun = || replanned(options, across, with, shared.as_deref());
     each_late(path, |process, op| {
-        processes.entry(process).or_insert_with(|| replanned(options, across, with)).define_late(op);
+        processes.entry(process).or_insert_with(begun).define_late(op);
     });
     let error = each_frame(path, |frame| {
         if frame.process & LATE == 0 {
-            let analysis = processes.entry(frame.process).or_insert_with(|| replanned(options, across, with));
+            let analysis = processes.entry(frame.process).or_insert_with(begun);
             crate::ingest::prefetch::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);
@@ -139,8 +161,86 @@ impl Records for FileRecords {
 /// Number of frames that are unpacked ahead.
 const AHEAD: usize = 4;
 
-/// Passes every frame of a trace to `each`. Another thread reads and unpacks them.
+/// Passes every frame of a trace to `each`, its [`LATE`] mark left in its number. Another thread
+/// reads and unpacks them. Segments that can not be read are passed over and named at the end.
 fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+    let parts = parts::parts(path)?;
+    let mut place = Place::of(&parts);
+    for part in &parts.files {
+        place.enter(part);
+        let read = each_frame_of(&part.path, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
+        place.leave(part, read)?;
+    }
+    place.end()
+}
+
+/// Where a reader is in a recording, and what it has to be told there.
+struct Place {
+    missing: Vec<String>,
+    /// Bytes of the files before.
+    before: u64,
+    /// What lives is told here, for what came before was not read.
+    begins: bool,
+    /// What came before was not read at some time: definitions are needed again.
+    again: bool,
+    broken: bool,
+    must_end: bool,
+    ended: bool,
+}
+
+impl Place {
+    fn of(parts: &Parts) -> Self {
+        let (missing, must_end) = (parts.missing.clone(), parts.must_end);
+        Self { missing, before: 0, begins: false, again: false, broken: false, must_end, ended: false }
+    }
+
+    fn enter(&mut self, part: &Part) {
+        self.begins = part.begins || std::mem::take(&mut self.broken);
+        self.again |= self.begins;
+        self.ended = false;
+    }
+
+    /// Whether the frame is for this reader. Its marks are taken off.
+    fn takes(&mut self, frame: &mut Frame) -> bool {
+        frame.upto += self.before;
+        let marks = frame.process & MARKS & !LATE;
+        frame.process &= !marks;
+        match marks {
+            0 => true,
+            STATE => self.begins,
+            AGAIN => self.again,
+            END => {
+                self.ended = true;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// A file has been read. A single one that could not be read is an error; of several, the
+    /// others are read first.
+    fn leave(&mut self, part: &Part, read: Result<(), FileError>) -> Result<(), FileError> {
+        self.before += part.bytes;
+        match (read, part.number) {
+            (Err(error), Some(_)) if self.must_end => {
+                self.missing.push(format!("{}: {error}", part.path.display()));
+                self.broken = true;
+                Ok(())
+            }
+            (read, _) => read,
+        }
+    }
+
+    fn end(mut self) -> Result<(), FileError> {
+        if self.must_end && !self.ended && !self.broken {
+            self.missing.push("the end of the recording is missing".into());
+        }
+        if self.missing.is_empty() { Ok(()) } else { Err(FileError::Parts(self.missing.join("; "))) }
+    }
+}
+
+/// Passes every frame of a file to `each`.
+fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), FileError>) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
     let (full, frames) = sync_channel::<Result<Frame, FileError>>(AHEAD);
     let (back, used) = channel::<Frame>();
@@ -163,8 +263,8 @@ fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>)
         let thread = std::thread::Builder::new().name("reader".into()).spawn_scoped(scope, read);
         thread?;
         for frame in frames {
-            let frame = frame?;
-            each(&frame)?;
+            let mut frame = frame?;
+            each(&mut frame)?;
             // The reader is gone when it has read the last frame.
             drop(back.send(frame));
         }
@@ -172,14 +272,18 @@ fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>)
     })
 }
 
-/// Passes the definitions in the trailer of a trace to `each`. They are needed first.
+/// Passes the definitions in the trailer of a trace, or beside its segments, to `each`. They are
+/// needed first.
 pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
-    let Ok(file) = File::open(path) else { return };
-    trace::file::late(BufReader::new(file), |process, bytes| {
-        if let Ok(record) = Record::decode(bytes) {
-            each(process, &record.op);
-        }
-    });
+    let Ok(parts) = parts::parts(path) else { return };
+    for file in parts.symbols().into_iter().chain(parts.files.into_iter().map(|part| part.path)) {
+        let Ok(file) = File::open(file) else { continue };
+        trace::file::late(BufReader::new(file), |process, bytes| {
+            if let Ok(record) = Record::decode(bytes) {
+                each(process, &record.op);
+            }
+        });
+    }
 }
 
 /// Prints every op of a trace, one a line.
@@ -222,7 +326,10 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
 /// Passes every record of a trace to `each`, with the number of its process. [`LATE`] is set in the
 /// number for records of the trailer.
 pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
-    let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
-    while reader.frame(&mut each)? {}
-    Ok(())
+    each_frame(path, |frame| {
+        for record in frame.records() {
+            each(frame.process, record?);
+        }
+        Ok(())
+    })
 }

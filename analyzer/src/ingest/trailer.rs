@@ -40,6 +40,11 @@ impl Late {
         }
     }
 
+    /// Hands the records to add to `write`. They are made before it is called.
+    pub fn write<E>(self, write: impl FnOnce(Vec<Vec<u8>>) -> Result<(), E>) -> Result<(), E> {
+        write(self.records())
+    }
+
     /// The records to add.
     pub fn records(mut self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use trace::{ImageId, ImageSource, Op};
 
@@ -53,6 +54,8 @@ enum Source {
 /// Reads images and analyses kernels.
 #[derive(Default)]
 pub struct ImageReader {
+    /// Where the code is that lies beside segments.
+    beside: Option<PathBuf>,
     sources: FxHashMap<ImageId, Source>,
     loaded: FxHashMap<(ImageId, u32), Result<Arc<CodeImage>, String>>,
 }
@@ -62,6 +65,12 @@ impl CodeReader for ImageReader {
         let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
         let source = match source {
             ImageSource::Inline => Source::Inline(bytes.to_vec()),
+            ImageSource::Beside => {
+                let Some(folder) = &self.beside else { return };
+                // A name and no way: the trace may be anybody's.
+                let Some(name) = Path::new(&*path.lossy()).file_name().map(|name| folder.join(name)) else { return };
+                Source::File { path: name.to_string_lossy().into_owned(), offset: 0, size: 0 }
+            }
             ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
         };
         // Code in the trace is the code that ran. The file may have been replaced since.
@@ -89,6 +98,11 @@ impl CodeReader for ImageReader {
 }
 
 impl ImageReader {
+    /// One that finds code beside the segments of a recording.
+    pub fn beside(folder: Option<PathBuf>) -> Self {
+        Self { beside: folder, ..Self::default() }
+    }
+
     fn code(&mut self, image: ImageId, arch: u32) -> Result<Arc<CodeImage>, String> {
         if self.loaded.len() > MAX_LOADED {
             self.loaded.clear();

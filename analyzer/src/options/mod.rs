@@ -13,7 +13,7 @@ pub mod nearest;
 pub use filters::Filters;
 
 use crate::whatif::assumed::{Assumptions, DefaultStream};
-use options::{Error, Id, Kind, ROWS, Value, Word};
+use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
 use std::path::Path;
 
@@ -105,6 +105,10 @@ pub struct Options {
     pub color: Color,
     /// Where `record` writes the trace.
     pub output: Option<String>,
+    /// MiB of its segments, when it is a folder of them; 0: as fits `keep_last`, or no segments.
+    pub segment_mib: u64,
+    /// How much of its end is kept.
+    pub keep_last: Option<Amount>,
     /// The weakest finding that fails the run; by default `likely`, with `pedantic` `possible`.
     pub fail_on: Option<FailOn>,
     /// Suppression files.
@@ -242,6 +246,8 @@ impl Default for Options {
             stacks: true,
             color: Color::Auto,
             output: None,
+            segment_mib: 0,
+            keep_last: None,
             fail_on: None,
             suppressions: Vec::new(),
             with: Vec::new(),
@@ -284,6 +290,13 @@ impl Options {
         };
         match id {
             Id::Output => self.output = text,
+            Id::SegmentMib => self.segment_mib = number,
+            Id::KeepLast => {
+                self.keep_last = match value {
+                    Value::Amount(amount) => Some(amount),
+                    _ => None,
+                };
+            }
             Id::Stacks => self.stacks = on,
             Id::Soname => self.soname = on,
             Id::HostWrites => self.shim.host_writes = on,
@@ -440,6 +453,10 @@ impl Options {
         }
         if self.shim.off && self.require_cuda {
             return Err("--off and --require-cuda exclude each other: a run that is off checks nothing".to_owned());
+        }
+        let segments = [("--segment-mib", self.segment_mib > 0), ("--keep-last", self.keep_last.is_some())];
+        if let Some((option, _)) = segments.iter().find(|(_, given)| *given && self.output.is_none()) {
+            return Err(format!("{option} needs '-o FOLDER' for the segments"));
         }
         match self.symbol_path.iter().find(|folder| !Path::new(folder).is_dir()) {
             Some(folder) => Err(format!("--symbol-path: there is no folder '{folder}'")),

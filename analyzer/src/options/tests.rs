@@ -17,6 +17,7 @@ fn every_option_is_stored_somewhere() {
         let words: &[&str] = match row.kind {
             Kind::Flag => &["yes", "no"],
             Kind::Number { .. } => &["7"],
+            Kind::Amount(_) => &["7MiB"],
             Kind::Choice(words) | Kind::Rules(words) => &words[words.len() - 1..],
             _ => &["some"],
         };

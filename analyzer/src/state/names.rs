@@ -106,6 +106,11 @@ impl Names {
         self.contexts.values().any(|d| *d != device).then_some(device)
     }
 
+    /// How many contexts there have been.
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
     /// The name of an API function.
     pub fn call(&self, id: CallId) -> &str {
         self.calls.get(&id).map_or("", String::as_str)

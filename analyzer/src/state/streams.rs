@@ -77,6 +77,8 @@ pub struct Streams {
     vain: FxHashMap<ThreadId, StackId>,
     /// The program's names.
     names: FxHashMap<StreamId, String>,
+    /// Whether events may have been recorded unseen.
+    unseen: bool,
 }
 
 impl Streams {
@@ -130,6 +132,7 @@ impl Streams {
                     self.links.insert((r.stream, stream), link);
                 }
             }
+            None if self.unseen => {}
             None => {
                 self.empty.insert(stream, stack);
             }
@@ -143,6 +146,14 @@ impl Streams {
             0 => drop(self.vain.insert(thread, stack)),
             _ => drop(self.vain.remove(&thread)),
         }
+    }
+
+    /// Records are missing: what was recorded last is not known of any event.
+    pub fn forget_events(&mut self) {
+        self.events.clear();
+        self.empty.clear();
+        self.vain.clear();
+        self.unseen = true;
     }
 
     /// Forgets an event.

@@ -123,6 +123,8 @@ impl Symbolizer {
                 let place = SourceLocation { function: known(function), file: known(file), line, inlined: *inlined };
                 self.recorded.entry((*module as usize, *address)).or_default().push(place);
             }
+            // All object files are told again, under their old numbers.
+            Op::Gap { resumed: false } => self.modules.clear(),
             Op::Source { file, line, text } => self.sources.record(&file.lossy(), *line, text.lossy().into_owned()),
             _ => {}
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use kernels::arch::Arch;
 use kernels::{Explained, explain, explain_json};
@@ -13,6 +14,7 @@ use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::ingest::recorded;
+use crate::ingest::segments::parts;
 use crate::report::doubt::words_of;
 use crate::report::escape::harmless;
 use crate::symbols::demangle;
@@ -58,13 +60,16 @@ pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<Asked, Str
 /// The kernels that a trace has launched, and where their code is.
 #[derive(Default)]
 struct Launched {
+    /// Where the code is that lies beside segments.
+    shared: Option<PathBuf>,
     images: BTreeMap<ImageId, Result<Vec<u8>, String>>,
     kernels: BTreeMap<String, ImageId>,
 }
 
 impl Launched {
     fn read(path: &str) -> Result<Self, FileError> {
-        let mut found = Self::default();
+        let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
+        let mut found = Self { shared, ..Self::default() };
         recorded::each_late(path, |_, op| found.take(op));
         recorded::each_record(path, |_, bytes| {
             if let Ok(record) = Record::decode(bytes) {
@@ -81,6 +86,13 @@ impl Launched {
             }
             Op::Image { id, source: ImageSource::Inline, bytes, .. } => {
                 self.images.insert(id, Ok(bytes.to_vec()));
+            }
+            Op::Image { id, source: ImageSource::Beside, path, .. } => {
+                let path = path.lossy();
+                let name = Path::new(&*path).file_name().unwrap_or_default();
+                let file = self.shared.clone().unwrap_or_default().join(name);
+                let read = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()));
+                self.images.insert(id, read);
             }
             // Code that came with the trace is the code that ran; the file may be another by now.
             Op::Image { id, source: ImageSource::File, path, offset, size, .. }

@@ -146,6 +146,15 @@ impl MemoryTotals {
                     }
                 }
             }
+            // What lives is told again; the rest was freed in what is missing.
+            Op::Gap { resumed: false } => {
+                for ((class, _), Live { made }) in std::mem::take(&mut self.live) {
+                    self.events.push(MemoryEvent { time: self.time, made: false, stack: StackId::NONE, ..made });
+                    if let Some(peak) = self.peaks.get_mut(&class) {
+                        peak.now = peak.now.saturating_sub(made.size);
+                    }
+                }
+            }
             Op::OutOfMemory {} => {
                 let held = self.peaks.get(&Class::Device).map_or(0, |peak| peak.now);
                 self.failed.entry((call, stack)).or_insert((0, held)).0 += 1;

@@ -74,8 +74,10 @@ pub fn each_op(
         if record.op.is_definition() {
             process.define(&record.op);
         } else {
-            if let Op::ContextCreate { .. } = record.op {
-                process.names.define(&record.op);
+            match record.op {
+                Op::ContextCreate { .. } => drop(process.names.define(&record.op)),
+                Op::Gap { .. } => process.symbols.define(&record.op),
+                _ => {}
             }
             each(number, process, &record);
         }

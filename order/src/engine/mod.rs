@@ -65,6 +65,8 @@ pub struct Engine {
     pub(crate) start_snapshot: Option<ClockSnapshot>,
     pub(crate) scratch: Vec<Entry>,
     pub(crate) devices: Devices,
+    /// Whether records are missing before those of now.
+    pub(crate) resumed: bool,
 }
 
 impl Engine {
@@ -91,6 +93,7 @@ impl Engine {
             devices: Devices::default(),
             threads: None,
             thread: ThreadId::NONE,
+            resumed: false,
         }
     }
 

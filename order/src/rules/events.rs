@@ -38,7 +38,9 @@ impl Engine {
     /// another one across it. Its epoch is the stream's as it was.
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
-        let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());
+        let known = self.events.get(&event.0);
+        let unseen = self.resumed && known.is_none_or(|e| !e.created);
+        let recorded = unseen || known.is_some_and(|e| e.current().is_some());
         if !recorded {
             let slot = self.slot(stream);
             self.host_op();

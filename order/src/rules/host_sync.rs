@@ -147,6 +147,7 @@ impl Engine {
     /// For the legacy stream that includes the blocking streams; what they got during the query is
     /// then covered too.
     pub(crate) fn stream_idle(&mut self, thread: ThreadId, stream: StreamId, upto: u64) -> Epoch {
+        let upto = if self.resumed { u64::MAX } else { upto };
         if let Some(slot) = self.streams.find(stream) {
             let s = &self.streams.slots[slot as usize];
             let at = s.snapshot_at(slot, upto);

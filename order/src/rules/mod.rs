@@ -11,6 +11,7 @@
 mod alloc_free;
 mod copies;
 mod events;
+mod gap;
 mod graphs;
 mod host_sync;
 mod host_threads;
@@ -57,7 +58,7 @@ impl Engine {
                 self.host_op()
             }
             Op::EventCreate { event, .. } => {
-                self.events.entry(event.0).or_default();
+                self.events.entry(event.0).or_default().created = true;
                 self.host_op()
             }
             Op::EventDestroy { event } => {
@@ -81,7 +82,9 @@ impl Engine {
             }
             Op::StreamIdle { stream, upto } => self.stream_idle(thread, stream, upto),
             Op::EventReached { event, record } => {
-                let snapshot = self.events.get(&event.0).and_then(|e| e.of_record(record)).cloned();
+                let known = self.events.get(&event.0);
+                let latest = self.resumed && known.is_some_and(|e| !e.created);
+                let snapshot = known.and_then(|e| if latest { e.current() } else { e.of_record(record) }).cloned();
                 if snapshot.is_some() {
                     self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Guarantee::ALWAYS);
                 }
@@ -169,6 +172,7 @@ impl Engine {
             }
             Op::HostTransfer { request, .. } if !request.is_none() => self.stream_op(request),
             Op::RequestDone { request } => self.request_done(thread, request),
+            Op::Gap { resumed } => self.gap(resumed),
             Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order
             // nothing.

@@ -10,6 +10,8 @@ use crate::clock::TimelineSnapshot;
 pub(crate) struct Event {
     /// Number of the latest record; 0: never recorded.
     pub record: u64,
+    /// Whether its creation was seen, so that its records are counted from the first.
+    pub created: bool,
     /// The latest two snapshots, by parity of their number: a query that another thread's record
     /// overtook asks for the one before.
     kept: [TimelineSnapshot; 2],

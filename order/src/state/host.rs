@@ -130,6 +130,11 @@ impl Host {
         pending.push((sync, what));
     }
 
+    /// No wait is under way.
+    pub fn forget_waits(&mut self) {
+        self.pending.clear();
+    }
+
     /// A wait ended; what it covered, if its beginning was seen.
     pub fn end(&mut self, thread: ThreadId, sync: SyncId) -> Option<Covered> {
         let pending = self.pending.get_mut(&thread.0)?;

@@ -94,6 +94,17 @@ impl Stream {
         }
     }
 
+    /// All that it has done and waited for is over.
+    pub fn forget(&mut self) {
+        self.clock.release_waits();
+        self.clock = Clock::default();
+        self.past.clear();
+        self.past_next = 0;
+        self.blocked_from = u64::MAX;
+        self.kernel_start = None;
+        self.batch = 0;
+    }
+
     /// The stream's state just after its op at `upto`. When that is too long ago, the oldest clock
     /// still known, which holds at least as much.
     pub fn snapshot_at(&self, slot: u32, upto: u64) -> TimelineSnapshot {
@@ -343,6 +354,17 @@ impl Streams {
         }
         self.zombies.push(slot);
         self.swept = u64::MAX;
+    }
+
+    /// No context waits for an event any more.
+    pub fn forget_waits(&mut self) {
+        self.contexts.iter_mut().for_each(|context| context.waits = Clock::default());
+    }
+
+    /// All handles are gone.
+    pub fn destroy_all(&mut self) {
+        let ids: Vec<u32> = self.ids.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.destroy(StreamId(id)));
     }
 
     /// A context is gone with all its streams.

@@ -115,7 +115,8 @@ impl SyncVars {
         let mut released = false;
         if let Some(value) = value {
             var.open.retain(|(condition, wait)| {
-                let holds = condition.holds(value);
+                // A write that comes after the wait has not released it: something unseen has.
+                let holds = condition.holds(value) && !by.clock.is_behind(wait);
                 if holds {
                     wait.release(releases.then(|| by.clone()));
                     released = true;

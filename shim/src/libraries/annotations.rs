@@ -52,6 +52,20 @@ extern "C" fn streamsan_pop() {
     say(&Op::RangePop {});
 }
 
+/// What was recorded last is to be kept. `reason`: a word or two, or null.
+///
+/// # Safety
+/// `reason` is null or a C string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_save(reason: *const c_char) {
+    if !lifecycle::is_running() {
+        return;
+    }
+    // SAFETY: as the caller promises.
+    let reason = if reason.is_null() { &[][..] } else { unsafe { CStr::from_ptr(reason) }.to_bytes() };
+    say(&Op::Save { reason: Text(&reason[..reason.len().min(MAX_NAME)]) });
+}
+
 /// The stream of a block that is tied to none: `STREAMSAN_ANY_STREAM`.
 const ANY_STREAM: usize = usize::MAX;
 

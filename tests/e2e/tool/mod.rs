@@ -5,4 +5,5 @@ mod commands;
 mod explain;
 mod hunt;
 mod offline;
+mod segments;
 mod traces;

@@ -19,6 +19,11 @@ macro_rules! host_ops {
     }
     /// The innermost part that the thread is in ends.
     194 RangePop {}
+    /// The program asks for what was recorded last to be kept ([`crate::segment`]).
+    195 Save {
+        /// Why; may be empty.
+        reason: Text<'a>,
+    }
     /// Bytes of the host that the latest copy or graph launch of this thread reads or writes: the
     /// shim looks whether the host touches them before that is over.
     160 HostWatch {

@@ -152,6 +152,8 @@ flag_enum! {
         Inline = 0,
         /// In a file: `path`, from `offset`.
         File = 1,
+        /// In the file of that name beside the segments of the recording ([`crate::segment`]).
+        Beside = 2,
     }
 
     /// How the line table of a Python code object is encoded.

@@ -181,6 +181,13 @@ macro_rules! order_ops {
         /// Which.
         request: StreamId,
     }
+    /// Records are missing before this one. Only segments of a recording hold it
+    /// ([`crate::segment`]): all that came before is over, and what lives follows, up to the one
+    /// that says `resumed`.
+    55 Gap {
+        /// Whether what lives has been told: the program's ops go on.
+        resumed: bool,
+    }
     /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the
     /// program asks for one).
     60 StreamTaken {

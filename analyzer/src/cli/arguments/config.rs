@@ -126,7 +126,7 @@ fn wrong(row: &Row, value: &Value) -> String {
         Kind::Choice(words) => words.join(" or "),
         Kind::Patterns | Kind::Rules(_) | Kind::Files | Kind::Folders => "a string or a list of strings".to_owned(),
         Kind::Word(_) => "true, false or a string".to_owned(),
-        Kind::File | Kind::PathOrOff(_) => "a string".to_owned(),
+        Kind::File | Kind::PathOrOff(_) | Kind::Amount(_) => "a string".to_owned(),
     };
     format!("option '{}' takes {expected}, not {value}", row.name)
 }

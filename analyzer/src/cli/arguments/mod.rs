@@ -154,7 +154,7 @@ fn value_name(kind: Kind) -> Option<String> {
         Kind::Folders => "FOLDER".to_owned(),
         Kind::Patterns => "PATTERN".to_owned(),
         Kind::Rules(_) => "RULE".to_owned(),
-        Kind::PathOrOff(name) | Kind::Word(name) => name.to_owned(),
+        Kind::PathOrOff(name) | Kind::Word(name) | Kind::Amount(name) => name.to_owned(),
     })
 }
 

@@ -3,13 +3,15 @@
 pub mod fleet;
 
 use super::arguments::Given;
-use super::common::{analysis_options, prepare, readable, report, wrong};
+use super::common::{analysis_options, failed, prepare, readable, report, wrong};
 use crate::exit_code;
+use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
 use crate::options::Options;
 use crate::output::StandardOutput;
 use crate::replan::written::{self, WrittenWait};
+use crate::whatif::assumed::Assumptions;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
@@ -39,19 +41,24 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         Err(error) => return wrong(&error),
     };
     let options = &options;
-    let size = |file: &String| std::fs::metadata(file).map_or(0, |m| m.len());
-    let mut progress = Progress::new(files.iter().map(size).sum());
-    let across = Across::new(false);
-    let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
-    for file in &files {
-        let (mut found, error) = recorded::check(
-            file,
-            analysis_options(options),
-            Some(&across).filter(|_| !options.host_threads),
-            &with,
-            (done, &mut progress),
+    let parts: Vec<Parts> = files.iter().map(|file| parts::parts(file).unwrap_or_default()).collect();
+    let notes = parts.iter().flat_map(|parts| &parts.notes);
+    notes.filter(|_| !options.quiet).for_each(|note| eprintln!("streamsan: NOTE: {note}"));
+    let has_gaps = parts.iter().any(Parts::have_gaps);
+    if has_gaps && (!with.is_empty() || options.assumptions != Assumptions::default()) {
+        return failed(
+            "--with, --without and --default-stream need a whole trace, and segments of this one are missing",
         );
-        done += size(file);
+    }
+    let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
+    let across = Across::new(false);
+    // Other processes may have synchronised in what is missing.
+    let compared = Some(&across).filter(|_| !options.host_threads && !has_gaps);
+    let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
+    for (file, parts) in files.iter().zip(&parts) {
+        let (mut found, error) =
+            recorded::check(file, analysis_options(options), compared, &with, (done, &mut progress));
+        done += parts.bytes();
         if files.len() > 1 {
             found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
         }

@@ -1,9 +1,11 @@
 //! `streamsan excess`: what the synchronisations of a trace are needed for.
 
 use super::arguments::Given;
-use super::common::{analysis_options, prepare, print, readable, unreadable};
+use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
+use crate::Analysis;
 use crate::exit_code;
 use crate::ingest::recorded::FileRecords;
+use crate::ingest::segments::parts;
 use crate::ingest::{progress::Progress, recorded};
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
@@ -29,9 +31,13 @@ pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
     {
         return code;
     }
-    let mut progress = Progress::new(std::fs::metadata(file).map_or(0, |m| m.len()));
+    let mut progress = Progress::new(parts::parts(file).map_or(0, |parts| parts.bytes()));
     let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, &[], (0, &mut progress));
     drop(progress);
+    if processes.values().any(Analysis::has_gaps) {
+        let why = error.map_or_else(|| "its beginning was not kept".to_string(), |error| error.to_string());
+        return failed(&format!("{file}: excess needs a whole trace: {why}"));
+    }
     let mut all: Vec<Listing> = Vec::new();
     let mut fine = true;
     for (process, analysis) in &mut processes {

@@ -256,6 +256,21 @@ impl Allocations {
         }
     }
 
+    /// Ends everything: what lives now is not known.
+    pub fn end_all(&mut self) {
+        self.aliases.clear();
+        self.objects.clear();
+        self.globals.clear();
+        self.others += 1;
+        self.end_roots(0, u64::MAX);
+        for (_, root) in std::mem::take(&mut self.arrays) {
+            self.bury(root.id, &root.map);
+        }
+        self.ghosts.clear();
+        self.pageable = AccessMap::default();
+        self.contents.forget_all();
+    }
+
     /// Accesses that were dropped although they could still have raced.
     pub fn forgotten(&self) -> u64 {
         self.forgotten + self.roots.values().chain(self.arrays.values()).map(|r| r.map.forgotten()).sum::<u64>()

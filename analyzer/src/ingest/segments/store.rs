@@ -1,0 +1,107 @@
+//! What a run records into: one file, or segments.
+//!
+//! Owns the choice between the two and the signal that saves. Both take records of several
+//! processes, from several threads under one lock.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::writer::{SegmentLimits, SegmentWriter};
+use crate::private_file;
+
+/// The signal that saves what is kept: one that does nothing to who does not expect it.
+pub const SAVE: libc::c_int = libc::SIGURG;
+
+/// The signal has come.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask(_signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// What is recorded into.
+pub enum TraceStore {
+    /// One file.
+    File(trace::file::Writer<BufWriter<File>>),
+    /// A folder of segments.
+    Segments(Box<SegmentWriter>),
+}
+
+impl TraceStore {
+    /// A file.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        let file = private_file::create(path)?;
+        Ok(Self::File(trace::file::Writer::new(BufWriter::new(file))?))
+    }
+
+    /// A folder of segments. From now on the signal saves.
+    pub fn segments(folder: &Path, limits: SegmentLimits) -> io::Result<Self> {
+        let writer = SegmentWriter::create(folder, limits)?;
+        if limits.keep.is_some() {
+            // SAFETY: all-zero is a valid sigaction; the handler is async-signal-safe.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = ask as extern "C" fn(libc::c_int) as usize;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigaction(SAVE, &raw const action, std::ptr::null_mut());
+            }
+        }
+        Ok(Self::Segments(Box::new(writer)))
+    }
+
+    /// Appends a record of a process.
+    pub fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(writer) => writer.record(process, bytes),
+            Self::Segments(writer) => writer.record(process, bytes),
+        }
+    }
+
+    /// What is to be done now and then, often.
+    pub fn tick(&mut self) -> io::Result<()> {
+        let Self::Segments(writer) = self else { return Ok(()) };
+        if ASKED.swap(false, Ordering::Relaxed) {
+            writer.save("signal")?;
+        }
+        writer.tick()
+    }
+
+    /// Whether symbols are added when a process has ended. Segments add them by themselves.
+    pub fn wants_symbols(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Keeps what there is, if older records would be deleted.
+    pub fn save(&mut self, reason: &str) -> io::Result<()> {
+        match self {
+            Self::File(_) => Ok(()),
+            Self::Segments(writer) => writer.save(reason),
+        }
+    }
+
+    /// Writes what is pending of a process that has ended.
+    pub fn process_ended(&mut self, process: u32) -> io::Result<()> {
+        match self {
+            Self::File(writer) => writer.flush(),
+            Self::Segments(writer) => writer.process_ended(process),
+        }
+    }
+
+    /// Adds the symbols of a process that has ended.
+    pub fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
+        match self {
+            Self::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
+            Self::Segments(_) => Ok(()),
+        }
+    }
+
+    /// The recording ends. A file was written when its processes ended.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(_) => Ok(()),
+            Self::Segments(writer) => writer.finish(),
+        }
+    }
+}
