@@ -51,6 +51,8 @@ pub enum AllocationKind {
     Device,
     /// A variable of a module.
     Global,
+    /// Of the device's heap: `malloc` and `cudaMalloc` in kernels.
+    Heap,
     /// The storage of an array.
     Array,
     /// Stream-ordered; the handle of its pool.
@@ -245,7 +247,12 @@ impl Memory {
 
     /// Gives plain device memory back. The caller has waited for the work that may use it.
     pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
-        let plain = |kind| matches!(kind, AllocationKind::Device | AllocationKind::Global | AllocationKind::Array);
+        let plain = |kind| {
+            matches!(
+                kind,
+                AllocationKind::Device | AllocationKind::Global | AllocationKind::Heap | AllocationKind::Array
+            )
+        };
         let allocation = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         result_digests::allocation_ends(&allocation);
         self.give_device(allocation.device, allocation.at, allocation.size);
@@ -336,7 +343,7 @@ impl Memory {
     pub fn forget_context(&self, ctx: ContextId) {
         for allocation in self.allocations().into_iter().filter(|allocation| allocation.ctx == ctx) {
             let _ = match allocation.kind {
-                AllocationKind::Device | AllocationKind::Global | AllocationKind::Array => {
+                AllocationKind::Device | AllocationKind::Global | AllocationKind::Heap | AllocationKind::Array => {
                     self.free_device(allocation.at)
                 }
                 AllocationKind::Host(_) => self.free_host(allocation.at, false),

@@ -103,6 +103,7 @@ pub fn allocation_ends(block: &Allocation) {
     let kind = match block.kind {
         AllocationKind::Device => "device",
         AllocationKind::Global => "global",
+        AllocationKind::Heap => "heap",
         AllocationKind::Array => "array",
         AllocationKind::Pool(_) | AllocationKind::Graph => "pool",
         AllocationKind::Host(_) => "pinned",

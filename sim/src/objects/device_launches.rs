@@ -14,10 +14,8 @@ use cuda_sys::CUresult;
 
 use crate::interp::{DeviceStream, DeviceWork};
 
-/// Kernels may launch kernels this many levels deep (CUDA C++ Programming Guide, dynamic
-/// parallelism). What goes into the tail stream takes its launcher's level.
-const LEVELS: u32 = 24;
-const LAUNCH_MAX_DEPTH_EXCEEDED: u32 = 65;
+/// What the launch answers that has too many unfinished ones above it.
+const LAUNCH_PENDING_COUNT_EXCEEDED: u32 = 69;
 
 /// Work that a grid has asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,12 +40,17 @@ impl Launches {
         Launches { level, lists: Mutex::default() }
     }
 
-    /// Adds work. A status of the runtime.
-    pub fn add(&self, work: DeviceWork, stream: DeviceStream) -> u32 {
+    /// Adds work. A status of the runtime. `levels` is how deep kernels may nest: the context's
+    /// `cudaLimitDevRuntimePendingLaunchCount`. A grid has not ended while one below it runs, so
+    /// all above it are pending (measured: on an H100, driver 580, 2,048 nest by default, and the
+    /// next launch fails with 69; the 24 levels of CUDA's manual are not enforced there). What goes
+    /// into the tail stream takes its launcher's level. Launches that wait side by side are not
+    /// counted.
+    pub fn add(&self, work: DeviceWork, stream: DeviceStream, levels: u64) -> u32 {
         let tail = stream == DeviceStream::Tail;
         let level = self.level + u32::from(!tail);
-        if level > LEVELS && matches!(work, DeviceWork::Kernel { .. }) {
-            return LAUNCH_MAX_DEPTH_EXCEEDED;
+        if u64::from(level) > levels && matches!(work, DeviceWork::Kernel { .. }) {
+            return LAUNCH_PENDING_COUNT_EXCEEDED;
         }
         let mut lists = self.lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let list = if tail { &mut lists.1 } else { &mut lists.0 };
@@ -93,6 +96,10 @@ pub fn error_text(status: u32, name: bool) -> String {
         2 => ("cudaErrorMemoryAllocation", "out of memory"),
         9 => ("cudaErrorInvalidConfiguration", "invalid configuration argument"),
         65 => ("cudaErrorLaunchMaxDepthExceeded", "launch would exceed maximum depth of nested launches"),
+        69 => (
+            "cudaErrorLaunchPendingCountExceeded",
+            "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount",
+        ),
         98 => ("cudaErrorInvalidDeviceFunction", "invalid device function"),
         215 => ("cudaErrorUnsupportedLimit", "limit is not supported on this architecture"),
         801 => ("cudaErrorNotSupported", "operation not supported"),
@@ -105,6 +112,8 @@ pub fn error_text(status: u32, name: bool) -> String {
 mod tests {
     use super::*;
 
+    const LEVELS: u32 = 2048;
+
     fn fill(to: u64) -> DeviceWork {
         DeviceWork::Fill { to, value: 0, bytes: 1 }
     }
@@ -113,7 +122,7 @@ mod tests {
     fn what_work_launches_ends_before_the_next_begins_and_tails_come_last() {
         let top = Launches::of_level(0);
         for (to, stream) in [(9, DeviceStream::Tail), (1, DeviceStream::Ordered), (2, DeviceStream::Detached)] {
-            assert_eq!(top.add(fill(to), stream), 0);
+            assert_eq!(top.add(fill(to), stream, LEVELS.into()), 0);
         }
         let mut seen = Vec::new();
         run_all(top.in_order(), |next| {
@@ -121,8 +130,8 @@ mod tests {
             seen.push(to);
             let below = Launches::of_level(next.level);
             if to == 1 {
-                below.add(fill(19), DeviceStream::Tail);
-                below.add(fill(11), DeviceStream::Ordered);
+                below.add(fill(19), DeviceStream::Tail, LEVELS.into());
+                below.add(fill(11), DeviceStream::Ordered, LEVELS.into());
             }
             Ok(below.in_order())
         })
@@ -134,8 +143,12 @@ mod tests {
     fn kernels_nest_as_deep_as_on_a_device() {
         let kernel = || DeviceWork::Kernel { function: 0, grid: [1; 3], block: [1; 3], shared: 0, params: Vec::new() };
         let deepest = Launches::of_level(LEVELS);
-        assert_eq!(deepest.add(kernel(), DeviceStream::Ordered), LAUNCH_MAX_DEPTH_EXCEEDED);
-        assert_eq!(deepest.add(kernel(), DeviceStream::Tail), 0);
-        assert_eq!(Launches::of_level(LEVELS - 1).add(kernel(), DeviceStream::Ordered), 0);
+        let add = |to: &Launches, work, stream| to.add(work, stream, LEVELS.into());
+        assert_eq!(add(&deepest, kernel(), DeviceStream::Ordered), LAUNCH_PENDING_COUNT_EXCEEDED);
+        assert_eq!(add(&deepest, fill(1), DeviceStream::Ordered), 0);
+        assert_eq!(add(&deepest, kernel(), DeviceStream::Tail), 0);
+        assert_eq!(add(&Launches::of_level(LEVELS - 1), kernel(), DeviceStream::Ordered), 0);
+        // A context may have set another limit.
+        assert_eq!(deepest.add(kernel(), DeviceStream::Ordered, u64::from(LEVELS) + 1), 0);
     }
 }

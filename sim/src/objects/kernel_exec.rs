@@ -20,6 +20,7 @@ use crate::objects::device_launches::{self, Launched, Launches};
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
 use crate::sched;
+use crate::status;
 use crate::touched::LaunchTouched;
 
 /// A module's code as the interpreter runs it.
@@ -86,6 +87,9 @@ struct Gpu<'t> {
     launches: Launches,
 }
 
+/// `cudaErrorNotSupported`.
+const NOT_SUPPORTED: u32 = 801;
+
 impl Device for Gpu<'_> {
     fn allocation(&self, address: u64) -> Option<Extent> {
         let memory = memory::get();
@@ -141,7 +145,7 @@ impl Device for Gpu<'_> {
 
     fn malloc(&self, size: u64) -> u64 {
         let (ctx, device) = (self.ctx.id, self.ctx.device);
-        memory::get().alloc_device(ctx, device, size, memory::ALIGN, AllocationKind::Global).unwrap_or(0)
+        memory::get().alloc_device(ctx, device, size, memory::ALIGN, AllocationKind::Heap).unwrap_or(0)
     }
 
     fn free(&self, address: u64) {
@@ -153,7 +157,24 @@ impl Device for Gpu<'_> {
     }
 
     fn enqueue(&self, work: DeviceWork, stream: DeviceStream) -> u32 {
-        self.launches.add(work, stream)
+        // CUDA C++ Programming Guide, dynamic parallelism: neither may be given such memory. An
+        // H100 (driver 580) answers 0 to both, does the copy, and leaves out the fill.
+        let heap = |at| memory::get().find(at).is_some_and(|block| block.kind == AllocationKind::Heap);
+        let (call, refused) = match &work {
+            DeviceWork::Copy { to, from, bytes } => ("cudaMemcpyAsync", *bytes > 0 && (heap(*to) || heap(*from))),
+            DeviceWork::Fill { to, bytes, .. } => ("cudaMemsetAsync", *bytes > 0 && heap(*to)),
+            DeviceWork::Kernel { .. } => ("", false),
+        };
+        if refused {
+            status::complain_of_kernel(&format!(
+                "kernel `{}` gave {call} memory of the device's heap (malloc or cudaMalloc in a kernel): CUDA allows it \
+                 in no call, and a device may leave the fill out; let a kernel copy or fill it",
+                self.function.name
+            ));
+            return NOT_SUPPORTED;
+        }
+        let levels = self.ctx.limit(cuda_sys::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT).unwrap_or(u64::MAX);
+        self.launches.add(work, stream, levels)
     }
 
     fn limit(&self, limit: u32) -> Option<u64> {
@@ -344,10 +365,10 @@ fn one_grid(
             FaultKind::Cancelled => {}
             // Without the place: every launch of the kernel has another.
             FaultKind::Unsupported(why) => {
-                crate::status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
+                status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
             FaultKind::Texture(why) if why.ends_with(texture::NOT_SIMULATED) => {
-                crate::status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
+                status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
             kind => eprintln!("streamsan-sim: {fault}{}", nearest(kind)),
         }

@@ -99,3 +99,28 @@ fn what_is_not_simulated_is_refused_by_its_name() {
         assert!(ended.err.contains("`_Z8launcher") && ended.err.contains("cudaGraphLaunch"), "{code}: {}", ended.err);
     }
 }
+
+#[test]
+fn memory_of_the_heap_is_refused_in_calls_for_copies_and_fills() {
+    let Some(program) = compiled("exact/device_launch.cu", &[]) else { return };
+    for code in ["ptx", "sass"] {
+        for (case, call) in [("heap_fill", "cudaMemsetAsync"), ("heap_copy", "cudaMemcpyAsync")] {
+            let (ended, _) = simulated(&[], &format!("code={code}"), &program, &[case, "clean"]);
+            assert_eq!(ended.code(), Some(70), "{case}, {code}: {}", ended.err);
+            let named = format!("gave {call} memory of the device's heap");
+            assert!(
+                ended.err.contains("kernel `_Z4heap") && ended.err.contains(&named),
+                "{case}, {code}: {}",
+                ended.err
+            );
+        }
+    }
+}
+
+#[test]
+fn memory_of_the_heap_is_no_memory_to_the_host() {
+    let Some(program) = compiled("exact/device_launch.cu", &[]) else { return };
+    let (ended, _) = simulated(&[], "code=auto", &program, &["heap_host", "clean"]);
+    assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.ends_with("heap_host right\n"), "{}", ended.out);
+}

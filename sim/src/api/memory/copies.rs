@@ -7,12 +7,14 @@ use std::sync::Arc;
 use cuda_sys::*;
 
 use super::copy_descriptors::*;
+use super::is_heap;
 use crate::api::*;
 use crate::memory::memcpy::{CopyEnd, Memcpy};
 use crate::memory::{self, AllocationKind};
 use crate::objects::stream::{DefaultStream, Stream, resolve};
 use crate::objects::task::{Task, enqueue};
 use crate::sched;
+use crate::status;
 
 /// What one end of a copy is, as far as waiting goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +35,12 @@ fn place(side: &CopyEnd, width: u64, height: u64, depth: u64) -> Result<CopyMemo
     let (at, len) = side.span(width, height, depth);
     match memory.find(at) {
         Some(block) => {
+            if is_heap(&block) {
+                status::say(
+                    "a copy was given memory of the device's heap: CUDA lets only kernels use what they allocate",
+                );
+                return Err(INVALID);
+            }
             if len > block.end() - at && block.kind != AllocationKind::Mapped {
                 return Err(INVALID);
             }

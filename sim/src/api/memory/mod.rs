@@ -13,3 +13,10 @@ pub(crate) mod memsets;
 pub(crate) mod pointers;
 pub(crate) mod pools;
 pub(crate) mod virtual_memory;
+
+/// Memory of the device's heap is none of the host's (CUDA C++ Programming Guide, dynamic global
+/// memory allocation). An H100 (driver 580) answers copies with `CUDA_ERROR_INVALID_VALUE`, as for
+/// unknown memory.
+fn is_heap(block: &crate::memory::Allocation) -> bool {
+    block.kind == crate::memory::AllocationKind::Heap
+}

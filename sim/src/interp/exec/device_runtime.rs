@@ -138,8 +138,9 @@ pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane
             let (to, value, bytes, stream) = (a.pair(0, 0), a.word(1, 0, 2) as u8, a.pair(2, 4), a.pair(3, 6));
             a.enqueue(DeviceWork::Fill { to, value, bytes }, stream)
         }
-        // Kernels' streams take no other flag.
-        RuntimeCall::StreamCreate if a.word(1, 0, 2) != NON_BLOCKING => INVALID_VALUE,
+        // The manual asks for `cudaStreamNonBlocking`; a device takes `cudaStreamDefault` too
+        // (measured on an H100, driver 580).
+        RuntimeCall::StreamCreate if a.word(1, 0, 2) > NON_BLOCKING => INVALID_VALUE,
         RuntimeCall::StreamCreate | RuntimeCall::EventCreate => {
             let base = if call == RuntimeCall::StreamCreate { STREAM } else { EVENT };
             let (to, handle) = (a.pair(0, 0), base + a.w.env.device_work.handle());
