@@ -470,7 +470,8 @@ impl<'b> Warp<'b> {
                     let fuel = if others { SLICE.min(budget) } else { budget };
                     let Some(spent) = self.run_region(native, region, fuel) else { return Outcome::Fault };
                     self.jumps += 1;
-                    self.unfair += u32::from(others);
+                    // A region has jumps of its own, which are not counted.
+                    self.unfair += if others { PATIENCE / 256 } else { 0 };
                     budget -= 1;
                     if budget == 0 || spent && !others {
                         return self.pause();

@@ -83,10 +83,10 @@ fn xorsign(a: f32, b: f32, magnitude: f32) -> f32 {
 fn double(op: Op<'_>) -> Option<LaneFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
-        "add" if plain => op2(|a: f64, b: f64| a + b).is(Sem::FloatAdd),
-        "sub" if plain => op2(|a: f64, b: f64| a - b).is(Sem::FloatSub),
-        "mul" if plain => op2(|a: f64, b: f64| a * b).is(Sem::FloatMul),
-        "fma" | "mad" if plain => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)).is(Sem::FloatFma),
+        "add" if plain => op2(add_doubles).is(Sem::FloatAdd),
+        "sub" if plain => op2(subtract_doubles).is(Sem::FloatSub),
+        "mul" if plain => op2(multiply_doubles).is(Sem::FloatMul),
+        "fma" | "mad" if plain => op3(fuse_doubles).is(Sem::FloatFma),
         "add" => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
         "sub" => op2x(|a: f64, b: f64, x| add64(a, -b, Rounding::from_code(x))),
         "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),

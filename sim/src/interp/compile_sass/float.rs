@@ -132,21 +132,21 @@ impl Translation<'_> {
             }
             Arithmetic::Dadd(round) => {
                 let run = match round {
-                    SassRound::Nearest => op2(|a: f64, b: f64| a + b).is(Sem::FloatAdd),
+                    SassRound::Nearest => op2(add_doubles).is(Sem::FloatAdd),
                     _ => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;
             }
             Arithmetic::Dmul(round) => {
                 let run = match round {
-                    SassRound::Nearest => op2(|a: f64, b: f64| a * b).is(Sem::FloatMul),
+                    SassRound::Nearest => op2(multiply_doubles).is(Sem::FloatMul),
                     _ => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;
             }
             Arithmetic::Dfma(round) => {
                 let run = match round {
-                    SassRound::Nearest => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)).is(Sem::FloatFma),
+                    SassRound::Nearest => op3(fuse_doubles).is(Sem::FloatFma),
                     _ => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;

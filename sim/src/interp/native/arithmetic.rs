@@ -3,8 +3,9 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Type, Value, types};
 
+use super::context::at;
 use super::flow::constant;
-use super::values::{Held, Values};
+use super::values::{Held, Values, plain};
 use crate::interp::exec::per_lane::{COMBINE_AND, COMBINE_NONE, COMBINE_OR};
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::program::{Inst, LaneOp, LaneTy, Outcome, Sem, Slot};
@@ -111,8 +112,29 @@ impl Values<'_, '_> {
         if ty == LaneTy::F32 { self.single(slot, true) } else { self.double(slot) }
     }
 
-    fn float_result(&self, value: Value, ty: LaneTy) -> Held {
-        if ty == LaneTy::F32 { Held::single(value, true) } else { Held::double(value) }
+    /// A result of arithmetic. Which NaN a double is, the operation's function says.
+    fn float_result(&mut self, value: Value, i: &Inst, op: &LaneOp) -> Held {
+        if op.types[3] == LaneTy::F32 {
+            return Held::single(value, true);
+        }
+        let (done, slow) = (self.b.create_block(), self.b.create_block());
+        let result = self.b.append_block_param(done, types::F64);
+        self.b.set_cold_block(slow);
+        let is = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        self.b.ins().brif(is, slow, &[], done, &[value.into()]);
+        self.b.switch_to_block(slow);
+        // Forms made here are not at hand behind.
+        let known = self.at_hand();
+        let mut arguments = vec![self.context, self.int(types::I64, op.call as usize as u64)];
+        for slot in [i.a, i.b, if op.operands > 2 { i.c } else { i.b }] {
+            arguments.push(self.long(slot));
+        }
+        self.call_apart(&arguments);
+        let nan = self.b.ins().load(types::F64, plain(), self.context, at!(found));
+        self.restore(known);
+        self.b.ins().jump(done, &[nan.into()]);
+        self.b.switch_to_block(done);
+        Held::double(result)
     }
 
     /// A subnormal single becomes a zero of its sign.
@@ -525,13 +547,13 @@ impl Values<'_, '_> {
                     Sem::FloatSub => self.b.ins().fsub(a, b),
                     _ => self.b.ins().fmul(a, b),
                 };
-                self.float_result(value, tr)
+                self.float_result(value, i, op)
             }
             Sem::FloatFma if has_fma() => {
                 let (a, b) = (self.float_operand(i.a, ta), self.float_operand(i.b, ta));
                 let c = self.float_operand(i.c, ta);
                 let value = self.b.ins().fma(a, b, c);
-                self.float_result(value, tr)
+                self.float_result(value, i, op)
             }
             Sem::FlagAdd | Sem::FlagSub | Sem::FlagMul if plain => {
                 let (a, b) = (self.single(i.a, true), self.single(i.b, true));

@@ -165,6 +165,19 @@ pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access
     }
 }
 
+/// Calls a function of a lane's values and leaves its result in `found`.
+///
+/// # Safety
+/// As of [`find`]; `function` is the address of one.
+pub(super) unsafe extern "C" fn call(context: *mut Context, function: u64, a: u64, b: u64, c: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let function =
+            std::mem::transmute::<*const (), extern "C" fn(u64, u64, u64, u64) -> u64>(function as *const ());
+        (*context).found = function(a, b, c, 0);
+    }
+}
+
 /// Executes one instruction for one lane as the interpreter does. Returns 0, or 1 for a fault.
 ///
 /// # Safety

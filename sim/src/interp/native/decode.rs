@@ -103,9 +103,8 @@ enum Fields {
     DABC,
     /// Row `d` is read and written; no other.
     DD,
-    /// Row `a` only; `a` and `b`; all three.
+    /// Row `a` only; all three.
     A,
-    AB,
     ABC,
     None,
     Shuffle,
@@ -501,10 +500,6 @@ fn fields_used(e: &mut Effects, program: &Program, i: &Inst, fields: Fields) {
             e.write(i.d);
         }
         Fields::A => e.read(i.a),
-        Fields::AB => {
-            e.read(i.a);
-            e.read(i.b);
-        }
         Fields::ABC => [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot)),
         Fields::Shuffle => {
             [i.a, i.b, i.c, Slot(i.x as u32)].iter().for_each(|&slot| e.read(slot));

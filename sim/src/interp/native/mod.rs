@@ -85,6 +85,7 @@ struct Compiler {
     isa: OwnedTargetIsa,
     frontend: FunctionBuilderContext,
     finder: u64,
+    caller: u64,
     sites: u32,
     /// By the first instruction of a function; None for what is too large.
     flows: HashMap<u32, Option<Flow>>,
@@ -201,17 +202,19 @@ impl Compiler {
             isa,
             frontend: FunctionBuilderContext::new(),
             finder: 0,
+            caller: 0,
             sites: 0,
             flows: HashMap::new(),
             regions: Vec::new(),
             memory: Vec::new(),
         };
-        compiler.finder = compiler.make_finder()?;
+        compiler.finder = compiler.apart(context::find as *const () as u64)?;
+        compiler.caller = compiler.apart(context::call as *const () as u64)?;
         Some(compiler)
     }
 
-    /// The function that finds memory, and keeps all registers of its caller.
-    fn make_finder(&mut self) -> Option<u64> {
+    /// A function that calls one of the host with five numbers, and keeps all registers of its caller.
+    fn apart(&mut self, function_of_host: u64) -> Option<u64> {
         let mut signature = Signature::new(CallConv::PreserveAll);
         signature.params.extend([AbiParam::new(types::I64); 5]);
         let mut function = Function::with_name_signature(UserFuncName::default(), signature.clone());
@@ -222,7 +225,7 @@ impl Compiler {
         let arguments = b.block_params(block).to_vec();
         signature.call_conv = self.isa.default_call_conv();
         let signature = b.import_signature(signature);
-        let callee = b.ins().iconst(types::I64, context::find as *const () as i64);
+        let callee = b.ins().iconst(types::I64, function_of_host as i64);
         b.ins().call_indirect(signature, callee, &arguments);
         b.ins().return_(&[]);
         b.seal_all_blocks();
@@ -268,7 +271,7 @@ impl Compiler {
         signature.returns.push(AbiParam::new(types::I32));
         let mut function = Function::with_name_signature(UserFuncName::default(), signature);
         let convention = self.isa.default_call_conv();
-        let place = region::Place { finder: self.finder, first_site: self.sites, convention };
+        let place = region::Place { finder: self.finder, caller: self.caller, first_site: self.sites, convention };
         let config = self.isa.frontend_config();
         let shape = region::build(program, flow, pc, &mut function, &mut self.frontend, place, config)?;
         if self.sites + shape.sites > MOST_SITES {

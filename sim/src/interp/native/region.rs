@@ -24,6 +24,9 @@ use crate::interp::program::{Inst, Pred, Program, Slot};
 /// Instructions that one region may have.
 const MOST: usize = 6000;
 
+/// Jumps back that the lanes behind one which has used up all of them may make.
+const FEW: u64 = 64;
+
 /// What the caller has to know of a compiled region.
 pub(super) struct Shape {
     pub sites: u32,
@@ -34,6 +37,8 @@ pub(super) struct Shape {
 pub(super) struct Place {
     /// Address of the function that finds memory.
     pub finder: u64,
+    /// Address of the function that calls one of a lane's values; both keep all registers.
+    pub caller: u64,
     pub first_site: u32,
     /// How functions of the host are called.
     pub convention: CallConv,
@@ -145,7 +150,7 @@ pub(super) fn build(
     place: Place,
     config: cranelift_codegen::isa::TargetFrontendConfig,
 ) -> Option<Shape> {
-    let Place { finder, first_site, convention } = place;
+    let Place { finder, caller, first_site, convention } = place;
     let entry = *flow.at.get(&pc)?;
     if flow.blocks[entry].stop {
         return None;
@@ -159,7 +164,7 @@ pub(super) fn build(
     let (loop_head, next_lane, fault) = (b.create_block(), b.create_block(), b.create_block());
     let left = b.append_block_param(loop_head, types::I32);
     let fuel = b.declare_var(types::I64);
-    let mut v = Values::new(program, flow, b, argument, convention);
+    let mut v = Values::new(program, flow, b, argument, convention, caller);
     let frame = v.field(types::I64, std::mem::offset_of!(Context, frame));
     v.b.ins().jump(loop_head, &[mask.into()]);
     v.b.switch_to_block(loop_head);
@@ -167,7 +172,7 @@ pub(super) fn build(
     v.lane = v.b.ins().uextend(types::I64, lane);
     let offset = v.b.ins().ishl_imm_u(v.lane, 3);
     v.row = v.b.ins().iadd(frame, offset);
-    let full = v.field(types::I64, std::mem::offset_of!(Context, fuel));
+    let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
     v.b.def_var(fuel, full);
     let mut builder = Builder {
         v,
@@ -351,6 +356,9 @@ impl Builder<'_, '_> {
             if self.spent.contains(&pc) {
                 let (one, context) = (self.v.int(types::I64, 1), self.v.context);
                 self.v.b.ins().store(plain(), one, context, at!(spent));
+                // The next lanes may wait for something as well: they find out sooner.
+                let few = self.v.int(types::I64, FEW);
+                self.v.b.ins().store(plain(), few, context, at!(fuel));
             }
             let pc = self.v.int(types::I32, u64::from(pc));
             self.v.b.ins().store(plain(), pc, place, at!(exits));
@@ -538,8 +546,8 @@ impl Values<'_, '_> {
             }
             Form::Single => {
                 let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-                let loose = self.is_loose(i.a) || self.is_loose(i.b);
-                Held::single(self.b.ins().select(by, a, b), loose)
+                let loose = [(a, self.is_loose(i.a)), (b, self.is_loose(i.b))];
+                self.either(by, loose, self.flow.loose.has(i.d.0 as usize))
             }
             Form::LongFloat => {
                 let (a, b) = (self.double(i.a), self.double(i.b));

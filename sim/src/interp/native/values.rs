@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
@@ -62,6 +62,9 @@ pub(super) struct Values<'p, 'b> {
     pub row: Value,
     /// How functions of the host are called.
     pub convention: CallConv,
+    /// Address of the function that calls one of a lane's values and keeps all registers.
+    caller: u64,
+    apart: Option<SigRef>,
     /// The guard of the instruction that is being compiled, when it has one.
     pub guard: Option<Value>,
 }
@@ -73,6 +76,7 @@ impl<'p, 'b> Values<'p, 'b> {
         b: FunctionBuilder<'b>,
         context: Value,
         convention: CallConv,
+        caller: u64,
     ) -> Self {
         Values {
             program,
@@ -84,8 +88,36 @@ impl<'p, 'b> Values<'p, 'b> {
             lane: context,
             row: context,
             convention,
+            caller,
+            apart: None,
             guard: None,
         }
+    }
+
+    /// Which forms values are at hand in.
+    pub(super) fn at_hand(&self) -> HashMap<u32, Held> {
+        self.current.clone()
+    }
+
+    /// Goes back to what was at hand.
+    pub(super) fn restore(&mut self, known: HashMap<u32, Held>) {
+        self.current = known;
+    }
+
+    /// Calls a function of the host through one that keeps all registers: five numbers.
+    pub(super) fn call_apart(&mut self, arguments: &[Value]) {
+        let signature = match self.apart {
+            Some(known) => known,
+            None => {
+                let mut signature = Signature::new(CallConv::PreserveAll);
+                signature.params.extend([AbiParam::new(types::I64); 5]);
+                let new = self.b.import_signature(signature);
+                self.apart = Some(new);
+                new
+            }
+        };
+        let callee = self.int(types::I64, self.caller);
+        self.b.ins().call_indirect(signature, callee, arguments);
     }
 
     /// Forgets which forms values are at hand in: another block begins.
@@ -330,9 +362,10 @@ impl<'p, 'b> Values<'p, 'b> {
         if let Some(guard) = self.guard {
             let mut old = self.held(slot);
             let merged = if let Some(new) = value.single {
-                let loose = value.loose || old.loose;
                 let before = self.single_of(&mut old, true);
-                Held::single(self.b.ins().select(guard, new, before), loose)
+                let may = self.flow.loose.has(slot.0 as usize);
+                let loose = [(new, value.loose), (before, old.loose)];
+                self.either(guard, loose, may)
             } else if let Some(new) = value.double {
                 let before = self.double_of(&mut old);
                 Held::double(self.b.ins().select(guard, new, before))
@@ -358,6 +391,14 @@ impl<'p, 'b> Values<'p, 'b> {
         };
         self.b.def_var(variable, kept);
         self.current.insert(slot.0, value);
+    }
+
+    /// One of two singles, each with whether its NaN may be any; `may`: so may that of the result.
+    pub(super) fn either(&mut self, by: Value, [(a, any_a), (b, any_b)]: [(Value, bool); 2], may: bool) -> Held {
+        let loose = any_a && any_b || may && (any_a || any_b);
+        let a = if any_a && !loose { self.strict(a) } else { a };
+        let b = if any_b && !loose { self.strict(b) } else { b };
+        Held::single(self.b.ins().select(by, a, b), loose)
     }
 
     /// The truth (0 or 1) of a predicate, as instructions name it.
