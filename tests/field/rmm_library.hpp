@@ -1,6 +1,5 @@
 // What librmm.so holds of the parts that the drivers use: accessors and synchronize() of a stream,
-// alignment, exceptions. The released library is linked with NVIDIA's static runtime, which no
-// simulated driver can serve. All that hands out memory is in RMM's headers.
+// alignment, exceptions. All that hands out memory is in RMM's headers.
 #pragma once
 #include <rmm/aligned.hpp>
 #include <rmm/cuda_device.hpp>
