@@ -10,7 +10,7 @@
 //! - `memory`: which bytes it reads and writes.
 //! - `interp`: the kernels.
 //!
-//! Beside them stand `config` (what the user can choose), `handles` (what programs hold instead of
+//! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what programs hold instead of
 //! objects), `status` and `access_log` (files that a run can leave behind), and `touched` (which
 //! bytes kernels touch, for a tool that asks).
 //!
@@ -33,3 +33,4 @@ mod objects;
 mod sched;
 mod status;
 mod touched;
+mod visible_devices;
