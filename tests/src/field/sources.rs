@@ -53,7 +53,7 @@ pub fn package(requirement: &str) -> Result<PathBuf, String> {
                 let args = pip.iter().chain(&target).map(OsStr::new);
                 must(python, args.chain([partial.as_os_str(), OsStr::new(requirement)]))
             }
-            // Asking pip for a source makes it run the project's set-up; the index says where it lies.
+            // Asked for a source, pip runs the project's set-up. The index says where it lies.
             Some((published, "sdist")) => {
                 must(python, [scripts.join("sdist.py").as_os_str(), OsStr::new(published), partial.as_os_str()])
             }
