@@ -32,4 +32,5 @@ worker.bind_connector_metadata(SimpleCPUOffloadMetadata(load_event=0, load_cpu_b
 worker.start_load_kv()
 # Copies are issued by a thread of the worker.
 worker._backend.shutdown()
+worker._backend._thread.join()
 torch.cuda.synchronize()

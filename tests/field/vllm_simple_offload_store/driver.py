@@ -24,4 +24,5 @@ worker.bind_connector_metadata(SimpleCPUOffloadMetadata(store_event=0, store_gpu
 worker.get_finished(set())
 # Copies are issued by a thread of the worker.
 worker._backend.shutdown()
+worker._backend._thread.join()
 torch.cuda.synchronize()
