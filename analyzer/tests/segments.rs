@@ -37,7 +37,7 @@ impl Drop for Scratch {
 }
 
 /// Segments of some hundred bytes: a few ops each.
-const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None };
+const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
 
 fn one_file(records: &[Vec<u8>], path: &Path) {
     let mut writer = trace::file::Writer::new(std::fs::File::create(path).expect("created")).expect("header");
@@ -315,4 +315,54 @@ fn code_lies_beside_the_segments_once() {
     let gone: Vec<u64> = (0..last - 1).collect();
     let (rest, _) = without(&folder, &gone);
     assert_eq!(rest[0].coverage.launches_exact, rest[0].coverage.launches, "{gone:?} of {last}");
+}
+
+/// Source lines that lie beside the segments.
+fn lines_beside(folder: &Path) -> BTreeSet<u32> {
+    let mut lines = BTreeSet::new();
+    for file in parts::parts(&folder.to_string_lossy()).expect("segments").symbols() {
+        trace::file::late(std::fs::File::open(file).expect("there"), |_, bytes| {
+            if let Ok(Record { op: Op::Source { line, .. }, .. }) = Record::decode(bytes) {
+                lines.insert(line);
+            }
+        });
+    }
+    lines
+}
+
+/// Line 1 is called at the beginning, and perhaps at the end; line 2 all the time.
+#[test]
+fn symbols_go_with_the_segments_that_need_them_and_come_back() {
+    let scratch = Scratch::new();
+    let source = scratch.0.join("job.py");
+    std::fs::write(&source, "first()\nsecond()\n").expect("written");
+    let file = source.to_string_lossy();
+    let kept = |name: &str, saves: bool, at_the_end: bool| {
+        let mut p = Program::new();
+        for n in [1, 2] {
+            let (id, encoding) = (PyCodeId(n), LineTable::V311);
+            p.raw(Op::PyCode { id, file: (&*file).into(), name: "job".into(), first_line: n, encoding, lines: &[] });
+            let python = [PyFrame { code: id, offset: 0 }];
+            let (native, python) = (codec::List::new(&[]), codec::List::new(&python));
+            p.raw(Op::Stack { id: StackId(1000 + n), native, python });
+        }
+        p.asks_at(1001);
+        for n in 0..8 {
+            pass_time(&mut p);
+            p.asks_at(1002);
+            if saves && n == 0 {
+                p.does(Op::Save { reason: "kept".into() });
+            }
+        }
+        if at_the_end {
+            p.asks_at(1001);
+        }
+        let folder = scratch.0.join(name);
+        segments(&p.records, &folder, SegmentLimits { keep: Some(Amount::Bytes(2000)), ..TINY });
+        assert!(numbers(&folder)[0] > 3, "the first went");
+        lines_beside(&folder)
+    };
+    assert_eq!(kept("gone", false, false), BTreeSet::from([2]));
+    assert_eq!(kept("back", false, true), BTreeSet::from([1, 2]));
+    assert_eq!(kept("saved", true, false), BTreeSet::from([1, 2]));
 }
