@@ -23,7 +23,7 @@ const UNPACK: &str = r"
 import re, sys, tarfile
 archive, to = sys.argv[1:]
 unused = re.compile(r'deps/jars/(connect-repl/|rocksdbjni|spark-(connect|mllib|kubernetes|hive|streaming|graphx|repl)|breeze|spire'
-                    r'|kubernetes-|vertx-|hive-(exec|metastore|cli|beeline|jdbc)|derby|datanucleus|scala-compiler|icu4j|orc-|curator-|lapack|arpack|blas)')
+                    r'|kubernetes-|vertx-|hive-(exec|metastore|cli|beeline|jdbc)|derby|datanucleus|scala-compiler|curator-|lapack|arpack|blas)')
 with tarfile.open(archive, 'r|gz') as files:
     for member in files:
         name = member.name.partition('/')[2]
