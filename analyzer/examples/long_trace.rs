@@ -233,7 +233,9 @@ fn training(out: &mut Out, ops: u64) {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train|sites|racy [EVERY]]") };
+    let [_, ops, file, rest @ ..] = &args[..] else {
+        panic!("usage: long_trace OPS FILE [fresh|train|sites|racy [EVERY]]")
+    };
     let ops: u64 = ops.parse().expect("a number");
     let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
     let mut out = Out {

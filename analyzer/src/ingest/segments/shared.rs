@@ -45,7 +45,7 @@ pub struct SharedFiles {
 
 impl SharedFiles {
     /// Makes the folder in that of the recording. `most`: bytes of symbols at which it pays to look
-    /// for those that nobody needs.
+    /// for those that nobody needs (0: always); later, twice of what was needed then.
     pub fn create(recording: &Path, most: u64) -> io::Result<Self> {
         let folder = recording.join(SHARED);
         fs::create_dir_all(&folder)?;
@@ -261,9 +261,11 @@ impl SymbolFiles {
             // Nobody needs what is gone already.
             let _ = fs::remove_file(self.folder.join(&file.name));
         }
-        // If all of it is needed the next look is far away.
-        self.most = self.most.max(2 * self.bytes());
-        self.is_much.store(false, Ordering::Relaxed);
+        // What is needed now will be needed for a while.
+        if self.most > 0 {
+            self.most = self.most.max(2 * self.bytes());
+        }
+        self.is_much.store(self.bytes() >= self.most, Ordering::Relaxed);
         Ok(())
     }
 }
