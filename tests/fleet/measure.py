@@ -140,6 +140,8 @@ def started(environment):
              "--include-dashboard", "false", "--disable-usage-stats"]
     cluster = subprocess.Popen([sys.executable, "-m", "ray.scripts.scripts", *words], env=environment, stdout=subprocess.DEVNULL)
     for _ in range(240):
+        if cluster.poll() is not None:
+            break
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 time.sleep(5)
