@@ -11,6 +11,8 @@ use gimli::{AArch64, Register};
 use super::loads_stores::{self, LoadStore};
 use super::{MachineAccess, SignalFrame};
 
+/// Bits of the addresses that programs have, unless they ask for more than that.
+pub const ADDRESSES: u64 = 48;
 /// DWARF's number of the stack pointer.
 pub const SP: Register = AArch64::SP;
 /// DWARF's number of the frame pointer.
@@ -216,7 +218,9 @@ macro_rules! jump_to_slot {
             "adrp x16, {slots}",
             "add x16, x16, :lo12:{slots}",
             "mov w17, {offset}",
-            "ldr x16, [x16, x17]",
+            "add x16, x16, x17",
+            // With acquire: the driver's own data is as ready as when the address was stored.
+            "ldar x16, [x16]",
             "cbz x16, 2f",
             "br x16",
             "2: mov w17, {index}",

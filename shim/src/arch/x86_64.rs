@@ -7,6 +7,8 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::{MachineAccess, SignalFrame};
 
+/// Bits of the addresses that programs have: four levels of page tables.
+pub const ADDRESSES: u64 = 47;
 /// DWARF's number of the stack pointer.
 pub const SP: Register = X86_64::RSP;
 /// DWARF's number of the frame pointer.
