@@ -28,6 +28,10 @@ fn main() {
     ]);
     rustc.args(["-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,-soname,libstreamsan_divert.so"]);
     rustc.args(["-Clink-arg=-Wl,-z,now", "-Clink-arg=-Wl,-Bsymbolic"]);
+    if variable("CARGO_CFG_TARGET_ARCH") == "aarch64" {
+        // Helpers for atomic operations would ask the C library which instructions there are.
+        rustc.arg("-Ctarget-feature=-outline-atomics");
+    }
     // Where cargo was told to use another than the compiler's own.
     if let Some(linker) = std::env::var_os("RUSTC_LINKER") {
         rustc.arg("-C").arg([OsStr::new("linker="), &linker].into_iter().collect::<OsString>());

@@ -5,6 +5,7 @@
 //! and so is `xpaclri`, which strips the signature of a return address.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gimli::{AArch64, Register};
 
@@ -13,6 +14,20 @@ use super::{MachineAccess, SignalFrame};
 
 /// Bits of the addresses that programs have, unless they ask for more than that.
 pub const ADDRESSES: u64 = 48;
+/// The size of a page, which the kernel was built with: 4, 16 or 64 KiB.
+#[inline]
+pub fn page_size() -> u64 {
+    static PAGE: AtomicU64 = AtomicU64::new(0);
+    let known = PAGE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    // SAFETY: reads the vector that each program starts with, in a signal handler too.
+    let page = unsafe { libc::getauxval(libc::AT_PAGESZ) };
+    PAGE.store(page, Ordering::Relaxed);
+    page
+}
+
 /// DWARF's number of the stack pointer.
 pub const SP: Register = AArch64::SP;
 /// DWARF's number of the frame pointer.

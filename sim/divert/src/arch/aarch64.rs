@@ -266,11 +266,13 @@ pub unsafe extern "C" fn first_call() {
 }
 
 /// Code that jumps to a function of this crate, for one that the linker shall see.
+#[cfg(freestanding)]
 macro_rules! jump_to {
     () => {
         "b {begin}"
     };
 }
+#[cfg(freestanding)]
 pub(crate) use jump_to;
 
 /// How to make the function that the dynamic linker calls for debuggers jump elsewhere: where in it
