@@ -39,7 +39,7 @@ fn make(versions: Option<&str>) -> PathBuf {
         let body = if has(plain(name)) { format!("fake_{}", plain(name)) } else { "fake_unsupported".to_owned() };
         let counts_and_jumps = if product::is_aarch64() {
             format!(
-                "adrp x16, fake_counters\n ldr x16, [x16, :lo12:fake_counters]\n mov x17, {}\n add x16, x16, x17\n\
+                "hint #34\n adrp x16, fake_counters\n ldr x16, [x16, :lo12:fake_counters]\n mov x17, {}\n add x16, x16, x17\n\
                  2: ldxr x17, [x16]\n add x17, x17, 1\n stxr w15, x17, [x16]\n cbnz w15, 2b\n b {body}",
                 index * 8
             )
@@ -73,6 +73,11 @@ fn make(versions: Option<&str>) -> PathBuf {
             .into();
     args.push(format!("-I{}", build::programs().join("fake").display()));
     args.extend([&source, &list, &symbols].map(|file| file.display().to_string()));
+    if product::is_aarch64() {
+        // As a driver that guards its code: jumps into it land on `bti` instructions or fault. What
+        // C libraries add at the start of a library has none.
+        args.extend(["-mbranch-protection=standard", "-nostartfiles", "-Wl,-z,force-bti"].map(String::from));
+    }
     if let Some(versions) = versions {
         args.push(format!("-Wl,--version-script={}", build::generated("versions.map", versions).display()));
     }

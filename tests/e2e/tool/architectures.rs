@@ -42,13 +42,17 @@ fn line_of(source: &str, text: &str) -> String {
 #[test]
 fn stacks_of_programs_with_guarded_returns_and_jumps() {
     // Landing pads for all indirect jumps, enforced where loader and processor do; on aarch64 return
-    // addresses are signed, too.
-    let guards: &[&str] = if product::is_aarch64() {
-        &["-mbranch-protection=standard", "-Wl,-z,force-bti", "-O2", "-fomit-frame-pointer"]
-    } else {
-        &["-fcf-protection=full", "-O2", "-fomit-frame-pointer"]
-    };
-    let program = program("racy.c", guards);
+    // addresses are signed, too. In a library, because what C libraries add to a program has none.
+    let guard = if product::is_aarch64() { "-mbranch-protection=standard" } else { "-fcf-protection=full" };
+    let mut guards = vec![guard, "-O2", "-fomit-frame-pointer", "-shared", "-nostartfiles", "-Dmain=guarded"];
+    if product::is_aarch64() {
+        guards.push("-Wl,-z,force-bti");
+    }
+    let library = program("racy.c", &guards);
+    let start = "int guarded(int, char **); int main(int count, char **words) { return guarded(count, words); }\n";
+    let start = build::generated("start.c", start).display().to_string();
+    let folder = format!("-Wl,-rpath,{}", library.parent().expect("a folder").display());
+    let program = program(&start, &[&library.display().to_string(), &folder]);
     let report = build::scratch("guarded").join("report.json");
     let ended = end(streamsan(["run", "--json"]).arg(&report).arg("--").arg(&program));
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
