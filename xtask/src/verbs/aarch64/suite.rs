@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::emulation;
 use super::toolchain::{TRIPLE, Toolchain};
@@ -73,27 +73,28 @@ pub fn unit_tests(tools: &Toolchain, packages: &[&str], rest: &[String]) -> Resu
     Ok(())
 }
 
-/// End-to-end tests by name, or the beginning of their names.
-const END_TO_END: [&str; 1] = ["interception::processes::"];
-/// Of these one of each kind.
-const FAST: [&str; 1] = ["architectures::"];
+/// End-to-end tests, by parts of their names.
+const END_TO_END: [&str; 2] = ["architectures::stacks", "interception::processes::"];
+/// The slice of these.
+const FAST: [&str; 1] = ["architectures::stacks"];
 /// The same of the lists of programs.
 const CASES: [&str; 1] = ["corpus::stream_pair"];
 /// As above.
-const FAST_CASES: [&str; 1] = ["corpus::stream_pair_event"];
+const FAST_CASES: [&str; 1] = ["corpus::stream_pair_unordered"];
+/// What records and checks traces.
+const TRACES: &str = "architectures::traces";
 
 /// Runs this machine's test programs on the product for aarch64, between two runs on this machine's
 /// own product that leave traces and take them back.
 fn end_to_end(tools: &Toolchain, tests: &[&str], cases: &[&str]) -> Result<()> {
     let traces = workspace::target().join("e2e-aarch64/traces");
     let (native, emulated) = (traces.join("x86_64"), traces.join("aarch64"));
-    const TRACES: [&str; 1] = ["architectures::traces"];
-    command::run(Tests::E2e.on_this_machine(&TRACES).env("STREAMSAN_TRACES_TO", &native))?;
-    let mut run = Tests::E2e.emulated(tools, &TRACES)?;
+    command::run(Tests::E2e.on_this_machine(TRACES)?.env("STREAMSAN_TRACES_TO", &native))?;
+    let mut run = Tests::E2e.emulated(tools, TRACES)?;
     command::run(run.env("STREAMSAN_TRACES_TO", &emulated).env("STREAMSAN_TRACES_FROM", &native))?;
-    command::run(Tests::E2e.on_this_machine(&TRACES).env("STREAMSAN_TRACES_FROM", &emulated))?;
-    command::run(&mut Tests::E2e.emulated(tools, tests)?)?;
-    command::run(&mut Tests::Cases.emulated(tools, cases)?)
+    command::run(Tests::E2e.on_this_machine(TRACES)?.env("STREAMSAN_TRACES_FROM", &emulated))?;
+    tests.iter().try_for_each(|name| command::run(&mut Tests::E2e.emulated(tools, name)?))?;
+    cases.iter().try_for_each(|name| command::run(&mut Tests::Cases.emulated(tools, name)?))
 }
 
 /// A test binary of the crate `tests`.
@@ -108,16 +109,26 @@ impl Tests {
         vec!["test", "-q", "-p", "tests", "--test", if matches!(self, Self::E2e) { "e2e" } else { "cases" }]
     }
 
-    /// With the product that cargo builds for this machine.
-    fn on_this_machine(self, names: &[&str]) -> Command {
-        let mut cargo = command::cargo(self.cargo());
-        cargo.arg("--").args(names);
-        cargo
+    /// Builds the binary, and sees to it that a name is one of a test: others would pass.
+    fn look_for(self, name: &str) -> Result<()> {
+        let listed = command::output(command::cargo(self.cargo()).args(["--", "--list", name]))?;
+        if !listed.lines().any(|line| line.contains(name) && line.ends_with(": test")) {
+            bail!("no test is called {name}");
+        }
+        Ok(())
     }
 
-    /// The same test binary, built before, with the product for aarch64.
-    fn emulated(self, tools: &Toolchain, names: &[&str]) -> Result<Command> {
-        command::run(command::cargo(self.cargo()).arg("--no-run"))?;
+    /// With the product that cargo builds for this machine.
+    fn on_this_machine(self, name: &str) -> Result<Command> {
+        self.look_for(name)?;
+        let mut cargo = command::cargo(self.cargo());
+        cargo.args(["--", name]);
+        Ok(cargo)
+    }
+
+    /// The same binary with the product for aarch64.
+    fn emulated(self, tools: &Toolchain, name: &str) -> Result<Command> {
+        self.look_for(name)?;
         let mut cargo = emulation::command(tools, std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         tools.set(&mut cargo);
         // The tests themselves are this machine's.
@@ -127,7 +138,7 @@ impl Tests {
                 None => cargo.env_remove(variable),
             };
         }
-        cargo.current_dir(workspace::root()).args(self.cargo()).arg("--").args(names);
+        cargo.current_dir(workspace::root()).args(self.cargo()).args(["--", name]);
         cargo.env("STREAMSAN_BIN", binaries());
         Ok(cargo)
     }
