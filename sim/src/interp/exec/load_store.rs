@@ -9,7 +9,7 @@ use crate::interp::exec::per_lane::each;
 use crate::interp::exec::vector_access::{read_whole, write_whole};
 use crate::interp::interface::{AccessKind, Accesses, Extent, FaultKind};
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
+use crate::interp::program::{Inst, InstFn, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 /// State spaces as instructions carry them.
@@ -21,6 +21,9 @@ pub(crate) const LOCAL: u32 = 3;
 pub(crate) const PARAM: u32 = 4;
 /// Local memory at a constant offset in the running function's frame.
 pub(crate) const FRAME: u32 = 5;
+
+/// What `b` of a load and `d` of a store hold where the access is volatile.
+pub(crate) const VOLATILE: Slot = Slot(0x7fff_fffe);
 
 /// A value in memory. All loads acquire and all stores release, so that `ld.acquire` and
 /// `st.release` need no instruction of their own. On x86-64 plain accesses do that anyway.
