@@ -107,6 +107,12 @@ fn with(report: &Report) -> String {
             (_, waits, _) if waits > 0 => {
                 writeln!(out, "streamsan: WITH: {} ({}): {} added", w.text, w.place, counted(waits, "wait", "waits"))
             }
+            _ if w.captured > 0 => writeln!(
+                out,
+                "streamsan: NOTE: {} ({}): only one of the two places is captured into a graph; what waits for other work is the \
+                 line that launches the graph",
+                w.text, w.place
+            ),
             (0, _, 0) => {
                 writeln!(out, "streamsan: NOTE: {} ({}): nothing was submitted at either place", w.text, w.place)
             }
