@@ -12,6 +12,7 @@
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `code` | `auto` | which code runs where there is PTX and machine code, see below |
+//! | `compile` | `off` | `on`: kernels that run often are compiled to native code; `always`: all of them |
 //! | `sass` | `run` | `skip`: kernels of machine code without PTX do nothing |
 //!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
@@ -53,6 +54,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
+use crate::interp::Compile;
 use crate::loader::program_images;
 use crate::visible_devices::Visible;
 
@@ -103,6 +105,8 @@ pub struct Config {
     pub hold_ms: u64,
     /// Which code runs where there are both kinds.
     pub code: CodeChoice,
+    /// When kernels are compiled to native code.
+    pub compile: Compile,
     /// Kernels of machine code do nothing instead of being refused.
     pub skip_sass: bool,
 }
@@ -120,6 +124,7 @@ impl Default for Config {
             workers: 8,
             hold_ms: 150,
             code: CodeChoice::Auto,
+            compile: Compile::Off,
             skip_sass: false,
         }
     }
@@ -129,7 +134,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No option of this name.
-    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, sass)")]
+    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, compile, sass)")]
     UnknownKey(String),
     /// The value does not fit the option.
     #[error("option `{0}` cannot be `{1}`")]
@@ -173,6 +178,14 @@ impl Config {
                         "auto" => CodeChoice::Auto,
                         "ptx" => CodeChoice::Ptx,
                         "sass" => CodeChoice::Sass,
+                        _ => return Err(bad()),
+                    }
+                }
+                "compile" => {
+                    config.compile = match value {
+                        "off" => Compile::Off,
+                        "on" => Compile::On,
+                        "always" => Compile::Always,
                         _ => return Err(bad()),
                     }
                 }
@@ -249,23 +262,34 @@ mod tests {
 
     #[test]
     fn reads_every_key() {
-        let config =
-            Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5:code=sass")
-                .unwrap();
+        let config = Config::parse(
+            "arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5:code=sass:compile=on",
+        )
+        .unwrap();
         assert_eq!(config.arch, 90);
         assert_eq!(config.devices, 2);
         assert_eq!(config.mem, 512 << 20);
         assert_eq!(config.schedule, Schedule::LateFirst);
         assert_eq!((config.seed, config.workers, config.hold_ms), (9, 3, 5));
-        assert_eq!(config.code, CodeChoice::Sass);
+        assert_eq!((config.code, config.compile), (CodeChoice::Sass, Compile::On));
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 
     #[test]
     fn names_what_is_wrong() {
         assert_eq!(Config::parse("sched=x"), Err(ConfigError::UnknownKey("sched".into())));
-        for bad in ["arch=8", "arch=", "devices=9", "mem=1", "mem=G", "schedule=fast", "seed=-1", "workers=0", "code=x"]
-        {
+        for bad in [
+            "arch=8",
+            "arch=",
+            "devices=9",
+            "mem=1",
+            "mem=G",
+            "schedule=fast",
+            "seed=-1",
+            "workers=0",
+            "code=x",
+            "compile=x",
+        ] {
             assert!(matches!(Config::parse(bad), Err(ConfigError::BadValue(..))), "{bad}");
         }
     }

@@ -147,7 +147,8 @@ macro_rules! nvml {
         // SAFETY: the library's name and signature.
         #[unsafe(no_mangle)]
         extern "C" fn $name($($arg: $kind),*) -> c_int {
-            status((|| $body)())
+            let answer = || -> Answer { $body };
+            status(answer())
         }
     )* };
 }
