@@ -26,7 +26,7 @@ macro_rules! wrappers {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name() {
                 naked_asm!(
-                    "cmp qword ptr [rip + {gate}], 0",
+                    "cmp qword ptr [rip + {gate} + 8], 0",
                     "jne 3f",
                     "jmp qword ptr [rip + {real}]",
                     "3:",
