@@ -132,7 +132,8 @@ pub fn set_open(open: bool) {
 #[cold]
 fn show(open: bool) {
     OPEN.store(open, Ordering::Release);
-    let (granules, pages) = if open { (pages::granules(), pages::table()) } else { (std::ptr::null_mut(), std::ptr::null_mut()) };
+    let (granules, pages) =
+        if open { (pages::granules(), pages::table()) } else { (std::ptr::null_mut(), std::ptr::null_mut()) };
     for gate in gates() {
         // A thread that finds one half of this misses a touch that nothing orders behind the op.
         gate.pages.store(pages, Ordering::Release);

@@ -284,10 +284,7 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
     let flagged = |flag| arguments.filled(flag) != 0;
     match says {
         Says::Complete(_) | Says::All(..) => handles.iter().copied().for_each(complete),
-        Says::CompleteIf(_, flag)
-        | Says::SeenIf(_, flag)
-        | Says::AllIf(_, _, flag)
-        | Says::SeenAllIf(_, _, flag)
+        Says::CompleteIf(_, flag) | Says::SeenIf(_, flag) | Says::AllIf(_, _, flag) | Says::SeenAllIf(_, _, flag)
             if flagged(flag) =>
         {
             handles.iter().copied().for_each(complete);

@@ -93,14 +93,7 @@ fn varied(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, writes
 }
 
 /// The blocks of these processes, but one.
-fn varied_of(
-    a: &Arguments<'_>,
-    to: &mut Transfers,
-    at: usize,
-    peers: Range<usize>,
-    but: Option<usize>,
-    writes: bool,
-) {
+fn varied_of(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: Range<usize>, but: Option<usize>, writes: bool) {
     let buffer = a.buffer(at);
     if a.is_in_place(at) || buffer == 0 {
         return;
