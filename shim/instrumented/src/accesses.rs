@@ -6,11 +6,11 @@ use core::ffi::c_void;
 use crate::gate::{ATOMIC, GATE, GRANULE, KEY_SHIFT, READ, SET_SHIFT, TOUCH, WRITE, touch};
 use crate::thread_sanitizer;
 
-/// Functions that are told one address. Seven instructions where no device can reach the 64 KiB
-/// around it, three while nothing is asked. Where one can, twenty-one more if the run of this
-/// instruction goes on: it is moved on here, as `shim/src/host/touches/runs.rs` lays out. Anything
-/// else is the shim's to decide, if devices can reach the page. `$pc`: what puts the address of the
-/// access into `rdx`.
+/// Functions that are told one address. Four instructions while nothing is asked, eight where no
+/// device can reach the 64 KiB around it. Where one can, twenty-six if the run of this instruction
+/// goes on: it is moved on here, as `shim/src/host/touches/runs.rs` lays out. Anything else is the
+/// shim's to decide, if devices can reach the page. `$pc`: what puts the address of the access into
+/// `rdx`.
 macro_rules! accesses {
     ($($name:ident $bytes:literal $how:expr, $pc:literal;)*) => {$(
         /// An access is about to happen.
