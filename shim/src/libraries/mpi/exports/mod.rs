@@ -3,6 +3,8 @@
 //!
 //! Owns their exports, which the dynamic linker finds before the library's. Every argument is one
 //! word and is passed on as it came: handles are integers in one library and pointers in another.
+//! Functions with strings have no name in Fortran here: the strings' lengths are further arguments,
+//! behind the error.
 
 use std::ffi::CStr;
 

@@ -154,13 +154,9 @@ wrappers! {
     "MPI_Pack_external" [
         MPI_Pack_external C (a b c d e f g),
         MPI_Pack_external_c LargeCount (a b c d e f g),
-        mpi_pack_external_ Fortran (a b c d e f g h),
-        mpi_pack_external_f08_ Fortran (a b c d e f g h),
     ] Touches(effects::pack_external, Return);
     "MPI_Unpack_external" [
         MPI_Unpack_external C (a b c d e f g),
         MPI_Unpack_external_c LargeCount (a b c d e f g),
-        mpi_unpack_external_ Fortran (a b c d e f g h),
-        mpi_unpack_external_f08_ Fortran (a b c d e f g h),
     ] Touches(effects::unpack_external, Return);
 }

@@ -176,8 +176,6 @@ wrappers! {
     ] Nothing;
     "MPI_File_open" [
         MPI_File_open C (a b c d e),
-        mpi_file_open_ Fortran (a b c d e f),
-        mpi_file_open_f08_ Fortran (a b c d e f),
     ] Nothing;
     "MPI_File_close" [
         MPI_File_close C (a),
@@ -191,7 +189,5 @@ wrappers! {
     ] Nothing;
     "MPI_File_set_view" [
         MPI_File_set_view C (a b c d e f),
-        mpi_file_set_view_ Fortran (a b c d e f g),
-        mpi_file_set_view_f08_ Fortran (a b c d e f g),
     ] Nothing;
 }
