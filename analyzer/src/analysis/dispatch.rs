@@ -25,8 +25,12 @@ impl Analysis {
                 self.submissions.staged_copy = None;
                 self.paused = !on;
             }
-            Op::RangePush { name } => self.submissions.regions.push(origin.thread, &name.lossy()),
-            Op::RangePop {} => self.submissions.regions.pop(origin.thread),
+            Op::RangePush { .. }
+            | Op::RangePop {}
+            | Op::RangeStart { .. }
+            | Op::RangeEnd { .. }
+            | Op::DomainPush { .. }
+            | Op::DomainPop { .. } => self.submissions.regions.apply(op, origin.thread),
             Op::Launch { .. }
             | Op::Copy { .. }
             | Op::AttributedCopy { .. }
@@ -124,6 +128,7 @@ impl Analysis {
                 let known = self.graphs.node(op, waits);
                 self.coverage.damaged += u64::from(!known);
             }
+            Op::NodeCaptured { exec, index, stream } => self.graphs.node_captured(exec, index, stream),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),

@@ -31,10 +31,10 @@ const GATES: usize = 8;
 /// Where such a library looks. Its machine code knows the offsets.
 #[repr(C, align(64))]
 pub struct Gate {
-    /// One byte for each granule: not 0 where devices can reach any of it. Null: nothing is asked.
-    granules: AtomicPtr<AtomicU8>,
     /// The bits of the pages; null: nothing is asked.
     pages: AtomicPtr<AtomicU32>,
+    /// One byte for each granule: not 0 where devices can reach any of it. Null: nothing is asked.
+    granules: AtomicPtr<AtomicU8>,
     /// Where a thread keeps the address of its runs, counted from its thread pointer.
     local: AtomicU64,
     /// The age of runs that go on.
