@@ -51,6 +51,7 @@ impl Analysis {
             | Op::Prefetch { .. }
             | Op::HostTransfer { .. } => {
                 self.work(op, self.submissions.context(origin, epoch), None);
+                self.memory.contents.forget_fleeting();
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
             Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.submissions.context(origin, epoch), None),
@@ -81,7 +82,11 @@ impl Analysis {
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
                 let staged = std::mem::take(&mut self.submissions.staged_copy);
-                Work::learn(&mut self.memory, if staged == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
+                let pinned =
+                    matches!(self.memory.root_kind(ptr), Some(MemoryKind::PinnedHost | MemoryKind::RegisteredHost));
+                if pinned || staged == Some((origin.thread, ptr)) {
+                    Work::learn(&mut self.memory, bytes, ptr);
+                }
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
             Op::MemoryName { ptr, name, heap } => {

@@ -138,6 +138,20 @@ pub fn local() -> *const c_void {
     local
 }
 
+/// Where [`local`] lies, counted from what `tpidr_el0` points to.
+pub fn local_offset() -> u64 {
+    let offset: u64;
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "adrp {offset}, :gottprel:streamsan_local",
+            "ldr {offset}, [{offset}, :gottprel_lo12:streamsan_local]",
+            offset = out(reg) offset, options(pure, nomem, nostack),
+        );
+    }
+    offset
+}
+
 /// The interrupted instruction's address.
 pub fn pc(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.pc

@@ -118,6 +118,19 @@ pub fn local() -> *const c_void {
     local
 }
 
+/// Where [`local`] lies, counted from what `fs` points to.
+pub fn local_offset() -> u64 {
+    let offset: u64;
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "mov {offset}, qword ptr [rip + streamsan_local@GOTTPOFF]",
+            offset = out(reg) offset, options(pure, nomem, nostack),
+        );
+    }
+    offset
+}
+
 /// The interrupted instruction's address.
 pub fn pc(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64

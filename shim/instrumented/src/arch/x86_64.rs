@@ -4,12 +4,17 @@ use core::arch::{asm, naked_asm};
 
 /// Bits of the addresses that programs have: four levels of page tables.
 pub const ADDRESSES: u32 = 47;
+/// Bits to shift the low byte of the address of an instruction by to get its place in the table of a
+/// thread: sets of four runs of 64 bytes each.
+pub const SET_SHIFT: u32 = 8;
+/// Where what an instruction does lies in the key of its run, above its address.
+pub const KEY_SHIFT: u32 = 48;
 
-/// The body of a function that is told the address of an access. Five instructions for an address
-/// that does not lie between the pages that devices can reach, and while nothing is asked; thirteen
-/// for one that lies between two of them. (What lies there is an address that programs have: its
-/// word is in the table.) The address of the access is the return address (`caller`) or the second
-/// argument (`given`).
+/// The body of a function that is told the address of an access. Four instructions while nothing is
+/// asked, eight where no device can reach the 64 KiB around it. Where one can, twenty-six if the run
+/// of this instruction goes on: it is moved on here, as `shim/src/host/touches/runs.rs` lays out.
+/// Anything else is the shim's to decide, if devices can reach the page. The address of the access
+/// is the return address (`caller`) or the second argument (`given`).
 macro_rules! tell_access {
     ($gate:path, $touch:path, $what:expr, caller) => {
         $crate::arch::tell_access!(@ $gate, $touch, $what, "mov rdx, qword ptr [rsp]")
@@ -19,30 +24,57 @@ macro_rules! tell_access {
     };
     (@ $gate:path, $touch:path, $what:expr, $pc:literal) => {
         core::arch::naked_asm!(
-            "mov rax, rdi",
-            "sub rax, qword ptr [rip + {gate} + 8]",
-            "cmp rax, qword ptr [rip + {gate} + 16]",
-            "jb 4f",
-            "ret",
-            "4:",
-            "mov rax, qword ptr [rip + {gate}]",
-            "test rax, rax",
+            "mov rcx, qword ptr [rip + {gate} + 8]",
+            "test rcx, rcx",
             "je 2f",
-            "mov rcx, rdi",
-            "shr rcx, 17",
-            "mov ecx, dword ptr [rax + rcx * 4]",
-            "mov edx, edi",
-            "shr edx, 12",
-            "bt ecx, edx",
-            "jc 3f",
+            "mov rax, rdi",
+            "shr rax, {granule}",
+            "cmp byte ptr [rcx + rax], 0",
+            "jne 3f",
             "2:",
             "ret",
             "3:",
             $pc,
+            // The set of its low byte: calls of one short loop never share one.
+            "movzx ecx, dl",
+            "shl ecx, {set}",
+            "mov rax, qword ptr [rip + {gate} + 16]",
+            "add rcx, qword ptr fs:[rax]",
+            "cmp rcx, {set_of_null}",
+            "jb 4f",
+            "movabs rsi, {key}",
+            "or rsi, rdx",
+            "cmp qword ptr [rcx], rsi",
+            "jne 4f",
+            "cmp qword ptr [rcx + 8], rdi",
+            "jne 4f",
+            "mov esi, dword ptr [rip + {gate} + 24]",
+            "cmp dword ptr [rcx + 24], esi",
+            "jne 4f",
+            "add rdi, qword ptr [rcx + 16]",
+            "mov qword ptr [rcx + 8], rdi",
+            "ret",
+            "4:",
+            "mov rax, qword ptr [rip + {gate}]",
+            "test rax, rax",
+            "je 5f",
+            "mov rcx, rdi",
+            "shr rcx, 17",
+            "mov ecx, dword ptr [rax + rcx * 4]",
+            "mov r8d, edi",
+            "shr r8d, 12",
+            "bt ecx, r8d",
+            "jnc 5f",
             "mov esi, {what}",
             "jmp qword ptr [rip + {touch}]",
+            "5:",
+            "ret",
             gate = sym $gate,
             touch = sym $touch,
+            granule = const $crate::gate::GRANULE as i32,
+            set = const $crate::arch::SET_SHIFT as i32,
+            set_of_null = const (1 << ($crate::arch::SET_SHIFT + 8)) as i32,
+            key = const (($what) as i64) << $crate::arch::KEY_SHIFT,
             what = const ($what) as i32,
         )
     };
