@@ -185,45 +185,120 @@ fn a_halo_and_a_whole_block_too_many_are_missing_waits() {
     }
 }
 
+/// A graph of two kernels that write and read the same bytes, captured on these streams in lines 50
+/// and 51, with waits that the user wrote down.
+fn captured(edge: bool, streams: &[StreamId], with: &str) -> Program {
+    let mut p = Program::new();
+    p.add_waits(&analyzer::replan::written::read("w", with).expect("waits"));
+    p.malloc(X, N);
+    let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
+    let before = if edge { vec![0] } else { vec![] };
+    p.line(40).graph(GraphExecId(1), &[(50, fill, X, vec![]), (51, scale, X, before)], streams);
+    p
+}
+
+fn launched(mut p: Program) -> Outcome {
+    for _ in 0..3 {
+        p.line(60).does("cudaGraphLaunch", Op::GraphLaunch { stream: BLOCKING, exec: GraphExecId(1) });
+    }
+    p.outcome()
+}
+
 #[test]
-fn nodes_of_a_graph_are_ordered_by_an_edge_between_them() {
-    for edge in [false, true] {
-        let mut p = Program::new();
-        p.malloc(X, N);
-        let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
-        let exec = GraphExecId(1);
-        p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 0 });
-        let call = p.call("cuLaunchKernel");
-        for (index, kernel) in [fill, scale].into_iter().enumerate() {
-            let mut body = [0; 256];
-            let params = X.to_le_bytes();
-            let launch = launch(StreamId::NONE, kernel, &params);
-            let mut to = Encoder::new(&mut body);
-            launch.encode(&mut to);
-            let len = to.finish().expect("fits");
-            let deps = [Dependency { from: 0, port: 0 }];
-            let deps = if edge && index == 1 { &deps[..] } else { &[] };
-            p.raw(Op::GraphNode {
-                exec,
-                index: index as u32,
-                stack: StackId(50 + index as u32),
-                call,
-                enabled: true,
-                dependencies: codec::List::new(deps),
-                tag: launch.tag(),
-                body: &body[..len],
-            });
-        }
-        p.line(60).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
-        let outcome = p.outcome();
-        if edge {
-            assert!(outcome.findings.is_empty());
-            continue;
-        }
+fn nodes_of_a_graph_are_ordered_by_a_wait_between_the_captured_streams() {
+    let outcome = launched(captured(true, &[A, B], ""));
+    assert!(outcome.findings.is_empty());
+    let named = [
+        "cuEventRecord(event, stream_1);         // after app.cu:50, inside the capture",
+        "cuStreamWaitEvent(stream_2, event, 0);  // before app.cu:51, inside the capture",
+    ];
+    let unnamed = [
+        "cuEventRecord(event, stream_of_first);          // after app.cu:50, inside the capture",
+        "cuStreamWaitEvent(stream_of_second, event, 0);  // before app.cu:51, inside the capture",
+    ];
+    // Captured on two streams; on streams that an older trace does not tell; on one and the same.
+    for (streams, lines) in
+        [(&[A, B][..], &named[..]), (&[], &unnamed), (&[A, A], &["cuGraphAddDependencies(graph, &from, &to, ...);"])]
+    {
+        let outcome = launched(captured(false, streams, ""));
         assert_eq!(causes(&outcome), [("missing-graph-edge", "app.cu:50", "app.cu:51", 1)]);
         mended(&outcome, 1);
-        let lines = &outcome.causes[0].mend[0].lines;
-        assert!(lines[0].starts_with("cuEventRecord(event, stream_of_first);"), "{lines:?}");
+        assert_eq!(outcome.causes[0].mend[0].lines, lines);
+        let own = outcome.findings[0].synchronisation.cuda().join("\n");
+        assert_eq!(own.replace("the previous access, ", "").replace("this access, ", ""), lines.join("\n"));
+    }
+    let missing = launched(captured(false, &[A, B], "")).causes[0].missing.clone();
+    let (then, first) = ("captured at app.cu:51 on stream 2", "captured at app.cu:50 on stream 1");
+    assert_eq!(missing, format!("In the graph nothing makes what is {then} wait for what is {first}."));
+}
+
+#[test]
+fn a_wait_between_captured_streams_that_the_user_wrote_down_orders_the_nodes() {
+    for text in ["app.cu:50 -> app.cu:51", "fill -> scale"] {
+        let outcome = launched(captured(false, &[A, B], text));
+        assert!(outcome.findings.is_empty(), "{text}");
+        let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome], false));
+        assert!(closing.contains(&format!("streamsan: WITH: {text} (w:1): 1 wait added\n")), "{closing}");
+    }
+    // The other way round, and from inside the capture to a place outside.
+    for (text, why) in [
+        ("app.cu:51 -> app.cu:50", "the second place always came before the first"),
+        ("app.cu:50 -> app.cu:60", "only one of the two places is captured into a graph"),
+    ] {
+        let outcome = launched(captured(false, &[A, B], text));
+        assert_eq!(outcome.findings.len(), 1, "{text}");
+        let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome], false));
+        assert!(closing.contains(why), "{text}: {closing}");
+    }
+}
+
+#[test]
+fn work_beside_a_graph_waits_for_its_launch() {
+    let mut p = captured(true, &[A, B], "");
+    p.line(60).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec: GraphExecId(1) });
+    p.line(70).go(B, X, &read());
+    let outcome = p.outcome();
+    assert_eq!(causes(&outcome), [("missing-wait", "app.cu:60", "app.cu:70", 1)]);
+    mended(&outcome, 1);
+}
+
+#[test]
+fn lines_are_those_of_the_package_that_the_call_sites_use() {
+    let to = "before this access, train.py:30";
+    for (package, api, lines) in [
+        (1000, "PyTorch", vec![format!("stream_2.wait_stream(stream_1)  # {to}")]),
+        (
+            2000,
+            "CuPy",
+            vec![
+                "event = stream_1.record()   # after the previous access, train.py:20".into(),
+                format!("stream_2.wait_event(event)  # {to}"),
+            ],
+        ),
+        (3000, "JAX", vec![format!("jax.block_until_ready(result)  # {to}: JAX has no events of its own")]),
+        (4000, "cuda.core", vec![format!("stream_2.wait(stream_1)  # {to}")]),
+        (5000, "PyTorch", vec![format!("stream_2.wait_stream(stream_1)  # {to}")]),
+    ] {
+        let mut p = Program::new();
+        p.python();
+        p.malloc(X, N);
+        p.line(package + 20).go(A, X, &write());
+        p.line(package + 30).go(B, X, &read());
+        let outcome = p.outcome();
+        let s = &outcome.findings[0].synchronisation;
+        assert_eq!((s.mend.len(), s.mend[0].api, &s.mend[0].lines), (2, api, &lines));
+        assert_eq!(s.mend[1].api, "CUDA runtime");
+        assert_eq!(s.torch().is_empty(), api != "PyTorch");
+        let of_cause = &outcome.causes[0].mend;
+        let without = |line: &String| line.replace("the previous access, ", "").replace("this access, ", "");
+        assert_eq!(of_cause[0].lines, lines.iter().map(without).collect::<Vec<_>>(), "the cause says the same");
+        let text = analyzer::report::format::text::report(
+            &analyzer::Report::merge(vec![outcome], false),
+            analyzer::report::format::text::Style::default(),
+            9,
+        );
+        let (python, cuda) = (text.find(&format!("  In {api}:")), text.find("  This would order them:"));
+        assert!(python.is_some() && python < cuda, "{text}");
     }
 }
 

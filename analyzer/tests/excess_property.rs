@@ -1,5 +1,6 @@
 //! Random programs with random synchronisation: `excess` says what leaving out each site, and each
-//! set of sites, does to the whole check.
+//! set of sites, does to the whole check. Two host threads submit to streams of every kind, events
+//! are recorded again, and captured graphs are launched.
 //!
 //! The other side of the comparison writes each program anew without those calls and checks it
 //! from the beginning. Nothing is shared with the trials but the analysis itself.
@@ -13,7 +14,7 @@ use proptest::prelude::*;
 use support::*;
 use trace::*;
 
-const STREAMS: [StreamId; 4] = [A, B, BLOCKING, LEGACY];
+const STREAMS: [StreamId; 6] = [A, B, BLOCKING, LEGACY, OWN, OTHERS];
 const CELL: u64 = 256;
 const EVENTS: u32 = 3;
 /// Lines that synchronise; what each of them calls is fixed.
@@ -30,15 +31,23 @@ enum Step {
     Record(usize, u32),
     /// A query finds a stream idle. The program acts on that, so it is no site.
     Query(usize),
+    /// A graph of two kernels, one after the other, is launched: the cell of the first, whether it
+    /// writes.
+    Graph(usize, u64, bool),
+    /// Another host thread goes on.
+    Thread(u32),
 }
 
 fn program() -> impl Strategy<Value = Vec<Step>> {
-    let stream = 0..STREAMS.len();
+    // Mostly four streams: of more, fewer pairs would be ordered by chance.
+    let stream = prop_oneof![8 => 0..4_usize, 1 => 4..STREAMS.len()];
     let step = prop_oneof![
         6 => (stream.clone(), 0..4_u64, 1..3_u64, any::<bool>()).prop_map(|(s, c, n, w)| Step::Launch(s, c, n, w)),
         4 => (0..SITES, stream.clone(), 0..EVENTS).prop_map(|(l, s, e)| Step::Sync(l, s, e)),
         3 => (stream.clone(), 0..EVENTS).prop_map(|(s, e)| Step::Record(s, e)),
-        1 => stream.prop_map(Step::Query),
+        1 => stream.clone().prop_map(Step::Query),
+        1 => (stream, 0..4_u64, any::<bool>()).prop_map(|(s, c, w)| Step::Graph(s, c, w)),
+        1 => (1..3_u32).prop_map(Step::Thread),
     ];
     prop::collection::vec(step, 4..36)
 }
@@ -46,6 +55,7 @@ fn program() -> impl Strategy<Value = Vec<Step>> {
 /// Runs the program without some of its lines that synchronise.
 fn run(steps: &[Step], without: u32) -> Program {
     let mut p = Program::new();
+    p.per_thread_streams();
     p.line(11).malloc(X, 8 * CELL);
     for event in 0..EVENTS {
         let event = EventId(1 + event);
@@ -59,6 +69,18 @@ fn run(steps: &[Step], without: u32) -> Program {
                 let does = if writes_it { writes(0, bytes) } else { reads(0, bytes) };
                 p.go(STREAMS[stream], X + cell * CELL, &[does]);
             }
+            Step::Graph(stream, cell, writes_it) => {
+                let exec = GraphExecId(1 + number as u32);
+                let bytes = Shape::Exact(0, CELL);
+                let does = if writes_it { writes(0, bytes) } else { reads(0, bytes) };
+                let first = p.kernel(&format!("first{writes_it}"), &[does]);
+                let second = p.kernel("second", &[reads(0, Shape::Exact(0, CELL))]);
+                let (x, y) = (X + cell * CELL, X + (cell + 1) * CELL);
+                p.line(300).graph(exec, &[(301, first, x, vec![]), (302, second, y, vec![0])], &[]);
+                let op = Op::GraphLaunch { stream: STREAMS[stream], exec };
+                p.line(100 + number as u32).does("cudaGraphLaunch", op);
+            }
+            Step::Thread(thread) => drop(p.thread(thread)),
             Step::Query(stream) => {
                 p.does("cudaStreamQuery", Op::StreamIdle { stream: STREAMS[stream], upto: u64::MAX });
             }
@@ -99,7 +121,10 @@ fn mended(mut steps: Vec<Step>) -> Vec<Step> {
     loop {
         let found = run(&steps, 0).analysis.finish().findings;
         let Some(finding) = found.first() else { return steps };
-        let line = finding.access.stack[0].line.expect("has a line");
+        let side = &finding.access;
+        // The node of a graph: the line that launched it.
+        let at = side.launched.first().unwrap_or_else(|| &side.stack[0]);
+        let line = at.line.expect("has a line");
         // The blocking copy is in no step of its own line: then all of them go.
         match line.checked_sub(100).filter(|number| *number < FIRST - 100) {
             Some(number) => drop(steps.remove(number as usize)),
@@ -159,7 +184,7 @@ fn the_programs_have_sites_of_every_verdict() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut seen = std::collections::BTreeSet::new();
-    for _ in 0..30 {
+    for _ in 0..40 {
         let steps = mended(program().new_tree(&mut runner).expect("a program").current());
         seen.extend(run(&steps, 0).listing().sites.iter().map(|site| site.verdict));
     }

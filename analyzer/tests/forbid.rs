@@ -160,6 +160,50 @@ fn waits_of_the_host_inside_a_range() {
 }
 
 #[test]
+fn waits_of_the_host_inside_a_range_of_the_process() {
+    let start = |range, name: &'static str| Op::RangeStart { range, name: name.into(), domain: "".into() };
+    let elsewhere = |p: &mut Program, op| {
+        let origin =
+            Origin { call: p.call("nvtx"), thread: ThreadId(2), stack: StackId::NONE, epoch: Epoch::default() };
+        p.analysis.feed(&Record { origin, op });
+    };
+    let mut p = under(&["sync=^step$"]);
+    elsewhere(&mut p, start(1, "all"));
+    p.sync(A);
+    elsewhere(&mut p, start(2, "step"));
+    p.does("nvtx", range("inner"));
+    p.line(20).sync(A);
+    elsewhere(&mut p, Op::RangeEnd { range: 1 });
+    p.line(21).sync(A);
+    p.does("nvtx", Op::RangePop {});
+    p.line(22).sync(A);
+    assert_eq!(told(&mut p), [SURE; 3]);
+
+    // It has ended, or another one is open.
+    let mut p = under(&["sync=^step$"]);
+    p.does("nvtx", start(1, "step"));
+    p.does("nvtx", start(2, "steps"));
+    p.does("nvtx", Op::RangePop {});
+    p.does("nvtx", Op::RangeEnd { range: 1 });
+    p.sync(A);
+    assert_eq!(told(&mut p), [""; 0]);
+}
+
+#[test]
+fn a_rule_may_name_the_domain_of_a_range() {
+    for (rule, found) in [("sync=^step$", 1), ("sync=step@io", 1), ("sync=^step@net", 0), ("sync=^io", 0)] {
+        let mut p = under(&[rule]);
+        p.does("nvtx", Op::DomainPush { name: "step".into(), domain: "io".into() });
+        p.does("nvtx", range("other"));
+        p.sync(A);
+        p.does("nvtx", Op::DomainPop { domain: "io".into() });
+        p.sync(A);
+        assert_eq!(told(&mut p).len(), found, "{rule}");
+        assert_eq!(p.report().coverage.rules_unmet.len(), 1 - found, "{rule}");
+    }
+}
+
+#[test]
 fn a_range_that_is_never_entered_is_named() {
     let mut p = under(&["sync=step", "sync"]);
     p.sync(A);

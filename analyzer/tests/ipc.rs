@@ -148,7 +148,7 @@ fn a_host_that_waits_before_the_other_begins_orders_them() {
             let memory = f.allocation.expect("the memory");
             assert_eq!((memory.address, memory.size, memory.kind), (X, N, "device memory"));
             assert_eq!(f.access.stream.name, "stream 2 of process 101");
-            assert!(f.synchronisation.cuda[0].contains("cudaStreamSynchronize(stream_1)"), "{:?}", f.synchronisation);
+            assert!(f.synchronisation.cuda()[0].contains("cudaStreamSynchronize(stream_1)"), "{:?}", f.synchronisation);
         }
     }
 }

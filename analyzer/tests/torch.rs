@@ -46,7 +46,7 @@ fn freed_while_another_stream_reads_it() {
     assert_eq!(kinds(&mut p), ["freed-without-record_stream write-after-read certain"]);
     let found = p.findings().remove(0);
     assert_eq!(found.allocation.as_ref().map(|m| (m.address, m.size)), Some((X, 16 * MB)));
-    assert!(found.synchronisation.torch[0].starts_with("tensor.record_stream(stream_2)"), "{found:#?}");
+    assert!(found.synchronisation.torch()[0].starts_with("tensor.record_stream(stream_2)"), "{found:#?}");
     // Once is enough: later allocations say nothing new.
     hand_out(&mut p, X + 80 * MB, 4 * MB, A);
     assert_eq!(p.findings().len(), 1);

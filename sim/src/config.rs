@@ -45,6 +45,8 @@
 //! `STREAMSAN_SIM_RESULTS` (see `memory::result_digests`) and `STREAMSAN_SIM_STATUS` (see
 //! `status`).
 //!
+//! `CUDA_VISIBLE_DEVICES` hides and reorders devices as on a real system (`visible_devices`).
+//!
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
@@ -54,6 +56,7 @@ use std::sync::OnceLock;
 
 use crate::interp::Compile;
 use crate::loader::program_images;
+use crate::visible_devices::Visible;
 
 /// How the next operation is picked among those that may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +89,10 @@ pub struct Config {
     pub arch: u32,
     /// Somebody named it.
     pub arch_is_given: bool,
-    /// Number of devices.
+    /// Number of devices that programs see.
     pub devices: u32,
+    /// Which devices those are.
+    pub visible: Visible,
     /// Bytes of memory per device.
     pub mem: u64,
     /// How work is picked.
@@ -112,6 +117,7 @@ impl Default for Config {
             arch: 80,
             arch_is_given: false,
             devices: 1,
+            visible: Visible::all(1),
             mem: 8 << 30,
             schedule: Schedule::Eager,
             seed: 0,
@@ -151,7 +157,10 @@ impl Config {
                     config.arch = digits.parse().ok().filter(|n| program_images::ARCHES.contains(n)).ok_or_else(bad)?;
                     config.arch_is_given = true;
                 }
-                "devices" => config.devices = number(0, 8)? as u32,
+                "devices" => {
+                    config.devices = number(0, 8)? as u32;
+                    config.visible = Visible::all(config.devices);
+                }
                 "mem" => config.mem = parse_size(value).filter(|n| *n >= 1 << 20).ok_or_else(bad)?,
                 "schedule" => {
                     config.schedule = match value {
@@ -211,9 +220,15 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
     CONFIG
         .get_or_init(|| {
             let text = variable("STREAMSAN_SIM").unwrap_or_default();
-            let parsed = Config::parse(&text.to_string_lossy()).map(|config| match config.arch_is_given {
-                true => config,
-                false => Config { arch: program_images::arch(config.arch), ..config },
+            let parsed = Config::parse(&text.to_string_lossy()).map(|mut config| {
+                if !config.arch_is_given {
+                    config.arch = program_images::arch(config.arch);
+                }
+                if let Some(asked) = std::env::var_os("CUDA_VISIBLE_DEVICES") {
+                    config.visible = Visible::chosen(&asked.to_string_lossy(), config.devices);
+                    config.devices = config.visible.count();
+                }
+                config
             });
             if let Err(error) = &parsed {
                 crate::status::complain(&format!("STREAMSAN_SIM: {error}"));

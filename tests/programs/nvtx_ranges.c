@@ -1,20 +1,51 @@
 /* The host waits for a stream inside a range that is named in one of NVTX's ways (the real header): `nvtx_ranges WAY`. With `outside`
- * as another word it waits when the range is over. Ways: ascii wide attributes registered registered_wide domain. */
+ * as another word it waits when the range is over. Ways: ascii wide attributes registered registered_wide domain domain_wide; for
+ * ranges of the process, which another thread than the waiting one begins: start start_wide start_attributes start_domain. */
 #include "common.h"
 
 #include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
 #include <wchar.h>
 
 static nvtxDomainHandle_t domain;
+static nvtxRangeId_t range;
 
 static int is(const char *way, const char *name) { return !strcmp(way, name); }
 
-static void push(const char *way) {
+static nvtxEventAttributes_t named(void) {
     nvtxEventAttributes_t attributes = {0};
     attributes.version = NVTX_VERSION;
     attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
     attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
     attributes.message.ascii = "step";
+    return attributes;
+}
+
+static void *start(void *argument) {
+    const char *way = argument;
+    nvtxEventAttributes_t attributes = named();
+    if (is(way, "start")) range = nvtxRangeStartA("step");
+    else if (is(way, "start_wide")) range = nvtxRangeStartW(L"step");
+    else if (is(way, "start_attributes")) range = nvtxRangeStartEx(&attributes);
+    else range = nvtxDomainRangeStartEx(domain, &attributes);
+    return NULL;
+}
+
+static void *stop(void *argument) {
+    if (is(argument, "start_domain")) nvtxDomainRangeEnd(domain, range);
+    else nvtxRangeEnd(range);
+    return NULL;
+}
+
+static void elsewhere(void *(*what)(void *), const char *way) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, what, (void *)way);
+    pthread_join(thread, NULL);
+}
+
+static void push(const char *way) {
+    nvtxEventAttributes_t attributes = named();
+    if (!strncmp(way, "start", 5)) { elsewhere(start, way); return; }
     if (is(way, "ascii")) { nvtxRangePushA("step"); return; }
     if (is(way, "wide")) { nvtxRangePushW(L"step"); return; }
     if (is(way, "registered") || is(way, "registered_wide")) {
@@ -34,14 +65,23 @@ int main(int argc, char **argv) {
     CUdeviceptr x;
     CHECK(cuStreamCreate(&stream, 1));
     CHECK(cuMemAlloc_v2(&x, 4096));
-    domain = nvtxDomainCreateA("of the test");
+    domain = is(way, "domain_wide") ? nvtxDomainCreateW(L"of the test") : nvtxDomainCreateA("of the test");
+    /* A range of another domain, and one that is open all the time. */
+    nvtxDomainHandle_t other = nvtxDomainCreateA("other");
+    nvtxRangeId_t all = nvtxRangeStartA("all");
     for (int step = 0; step < 3; ++step) {
         push(way);
+        nvtxEventAttributes_t attributes = named();
+        attributes.message.ascii = "of no interest";
+        nvtxDomainRangePushEx(other, &attributes);
         CHECK(cuMemsetD8Async(x, step, 4096, stream));
         if (!outside) CHECK(cuStreamSynchronize(stream));
-        if (is(way, "registered") || is(way, "registered_wide") || is(way, "domain")) nvtxDomainRangePop(domain);
+        if (!strncmp(way, "start", 5)) elsewhere(stop, way);
+        else if (!strncmp(way, "registered", 10) || !strncmp(way, "domain", 6)) nvtxDomainRangePop(domain);
         else nvtxRangePop();
         if (outside) CHECK(cuStreamSynchronize(stream));
+        nvtxDomainRangePop(other);
     }
+    nvtxRangeEnd(all);
     return 0;
 }

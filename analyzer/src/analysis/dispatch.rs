@@ -25,8 +25,12 @@ impl Analysis {
                 self.submissions.staged_copy = None;
                 self.paused = !on;
             }
-            Op::RangePush { name } => self.submissions.regions.push(origin.thread, &name.lossy()),
-            Op::RangePop {} => self.submissions.regions.pop(origin.thread),
+            Op::RangePush { .. }
+            | Op::RangePop {}
+            | Op::RangeStart { .. }
+            | Op::RangeEnd { .. }
+            | Op::DomainPush { .. }
+            | Op::DomainPop { .. } => self.submissions.regions.apply(op, origin.thread),
             Op::Launch { .. }
             | Op::Copy { .. }
             | Op::AttributedCopy { .. }
@@ -47,6 +51,7 @@ impl Analysis {
             | Op::Prefetch { .. }
             | Op::HostTransfer { .. } => {
                 self.work(op, self.submissions.context(origin, epoch), None);
+                self.memory.contents.forget_fleeting();
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
             Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.submissions.context(origin, epoch), None),
@@ -77,7 +82,11 @@ impl Analysis {
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
                 let staged = std::mem::take(&mut self.submissions.staged_copy);
-                Work::learn(&mut self.memory, if staged == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
+                let pinned =
+                    matches!(self.memory.root_kind(ptr), Some(MemoryKind::PinnedHost | MemoryKind::RegisteredHost));
+                if pinned || staged == Some((origin.thread, ptr)) {
+                    Work::learn(&mut self.memory, bytes, ptr);
+                }
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
             Op::MemoryName { ptr, name, heap } => {
@@ -119,6 +128,7 @@ impl Analysis {
                 let known = self.graphs.node(op, waits);
                 self.coverage.damaged += u64::from(!known);
             }
+            Op::NodeCaptured { exec, index, stream } => self.graphs.node_captured(exec, index, stream),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),

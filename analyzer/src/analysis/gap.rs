@@ -81,7 +81,12 @@ impl Gaps {
         let of_use = || {
             matches!(
                 op,
-                Op::StreamCreate { .. } | Op::StreamTaken { .. } | Op::StreamName { .. } | Op::RangePush { .. }
+                Op::StreamCreate { .. }
+                    | Op::StreamTaken { .. }
+                    | Op::StreamName { .. }
+                    | Op::RangePush { .. }
+                    | Op::RangeStart { .. }
+                    | Op::DomainPush { .. }
             )
         };
         !self.are_told() || of_use()

@@ -493,11 +493,16 @@ impl Analysis {
 
     #[cold]
     fn count_races(&mut self) {
-        for race in &mut self.races {
-            if confidence::is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
+        let (names, observed) = (&self.names, self.options.policy == Policy::Observed);
+        self.races.retain_mut(|race| {
+            let staged = confidence::is_staged_copy(names.call(race.previous.site.call), &race.previous);
+            if staged {
                 race.confidence = race.confidence.min(Confidence::Likely);
             }
-        }
+            // A library that sends from device memory asks for such copies to be over
+            // (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which GPUDirect RDMA demands).
+            !(staged && observed && race.access.site.cause == crate::memory::Cause::Message)
+        });
         race::merge(&mut self.races);
         if let Some(trial) = &mut self.confirm {
             let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };

@@ -104,10 +104,7 @@ impl Analysis {
             _ => {}
         }
         if let Some((site, stream)) = OpSite::of(op, record.origin.stack) {
-            if !plan.written.is_empty() && plan.met.insert(site) {
-                let kernel = self.names.kernel(site.kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name));
-                plan.meet(site, &self.stacks.resolve(site.stack), &kernel);
-            }
+            self.meet(&mut plan, site);
             for index in plan.before.get(&site).cloned().unwrap_or_default() {
                 match plan.waits[index].join {
                     Join::Event | Join::Existing if !stream.is_none() => {
@@ -150,20 +147,40 @@ impl Analysis {
         self.replan = Some(plan);
     }
 
-    /// Adds the edges that waits between captured streams would make.
+    /// A site has come up: waits that the user wrote down may name it.
+    fn meet(&mut self, plan: &mut Replan, site: OpSite) {
+        if !plan.written.is_empty() && plan.met.insert(site) {
+            let kernel = self.names.kernel(site.kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name));
+            plan.meet(site, &self.stacks.resolve(site.stack), &kernel);
+        }
+    }
+
+    /// Adds the edges that waits between captured streams would make, once for what was captured
+    /// once. A wait that the user wrote down is such a wait where both of its places are captured.
     #[cold]
     pub(super) fn replan_graph(&mut self, graph: &mut Graph) {
-        let Some(plan) = &mut self.replan else { return };
+        if !graph.begin_replan() {
+            return;
+        }
+        let Some(mut plan) = self.replan.take() else { return };
+        let sites: Vec<OpSite> = graph.sites().into_iter().flatten().collect();
+        sites.iter().for_each(|site| self.meet(&mut plan, *site));
         for index in 0..plan.waits.len() {
             let wait = &plan.waits[index];
-            if wait.join == Join::Capture {
-                let added = graph.wait_between(&wait.after, &wait.before);
-                let applied = &mut plan.applied[index];
-                applied.records += added;
-                applied.waits += added;
-                applied.idle += u64::from(added == 0);
+            let is_written = index < plan.written.len();
+            if wait.join != Join::Capture && !is_written {
+                continue;
             }
+            let has = |wanted: &[OpSite]| sites.iter().any(|site| wanted.contains(site));
+            let both = has(&wait.after) && has(&wait.before) && wait.join != Join::Host;
+            let added = if both { graph.wait_between(&wait.after, &wait.before) } else { 0 };
+            let applied = &mut plan.applied[index];
+            applied.records += added.max(u64::from(both));
+            applied.waits += added;
+            applied.idle += u64::from(both && added == 0);
+            applied.captured += u64::from(!both && (has(&wait.after) || has(&wait.before)));
         }
+        self.replan = Some(plan);
     }
 
     fn add_wait(&mut self, stream: StreamId, event: EventId, thread: ThreadId) {

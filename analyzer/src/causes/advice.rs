@@ -11,52 +11,13 @@ use crate::memory::Access;
 use crate::replan::site::OpSite;
 use crate::replan::waits::Join;
 use crate::report::call_site::site;
-use crate::report::cause::{CausePoint, MendingLines, RootCause};
+use crate::report::cause::{CausePoint, RootCause};
 use crate::report::elaborate::{Elaborator, elaborator};
 use crate::report::fingerprint::of_cause;
-use crate::report::model::StreamName;
+use crate::report::mend::api::Api;
+use crate::report::mend::lines;
+use crate::report::model::{MendingLines, StreamName};
 use crate::report::words::Word;
-use crate::symbols::frame::{Frame, FrameKind};
-
-/// The interface that a place of the program uses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Api {
-    Runtime,
-    Driver,
-    Torch,
-    CuPy,
-    Jax,
-    CudaCore,
-}
-
-impl Api {
-    fn name(self) -> Word {
-        match self {
-            Self::Runtime => "CUDA runtime",
-            Self::Driver => "CUDA driver",
-            Self::Torch => "PyTorch",
-            Self::CuPy => "CuPy",
-            Self::Jax => "JAX",
-            Self::CudaCore => "cuda.core",
-        }
-    }
-
-    /// The Python interface of these frames. Triton launches on the current stream of PyTorch.
-    fn of_python(stack: &[Frame]) -> Self {
-        let has = |words: &[&str]| {
-            let named =
-                |text: &Option<String>| text.as_deref().is_some_and(|text| words.iter().any(|w| text.contains(w)));
-            stack.iter().any(|f| named(&f.file) || named(&f.module))
-        };
-        match () {
-            () if has(&["/torch/", "libtorch", "libc10", "/triton/"]) => Self::Torch,
-            () if has(&["/cupy/", "/cupy_backends/"]) => Self::CuPy,
-            () if has(&["/jaxlib/", "/jax/", "xla_extension"]) => Self::Jax,
-            () if has(&["/cuda/core/"]) => Self::CudaCore,
-            () => Self::Torch,
-        }
-    }
-}
 
 /// One end of a wait.
 struct End {
@@ -79,6 +40,12 @@ impl End {
         Self { point: CausePoint { at, stack, streams: names }, streams, call }
     }
 
+    /// The node of a graph: its stream is the one that was captured.
+    fn captured_on(&mut self, streams: Vec<StreamName>) {
+        self.point.streams = streams.iter().map(|stream| stream.long.clone()).collect();
+        self.streams = streams;
+    }
+
     /// In a sentence: `stream 3`, `each of 4 streams`.
     fn who(&self) -> String {
         match &self.streams[..] {
@@ -93,39 +60,24 @@ impl End {
         if self.streams.len() == 2 { "have" } else { "has" }
     }
 
-    /// In a line of CUDA.
-    fn stream(&self) -> String {
-        if let [one] = &self.streams[..] { one.short.clone() } else { "stream".into() }
-    }
-
-    /// In a line of Python.
-    fn python_stream(&self, api: Api) -> String {
-        match &self.streams[..] {
-            [one] if one.kind == "legacy" && api == Api::CudaCore => "device.default_stream".into(),
-            [one] if one.kind == "legacy" => "torch.cuda.default_stream()".into(),
-            _ => self.stream(),
-        }
-    }
-
     fn place(&self, word: &str, otherwise: &str) -> String {
         if self.point.at.is_empty() { format!("{word} {otherwise}") } else { format!("{word} {}", self.point.at) }
     }
 
-    fn is_driver(&self) -> bool {
-        // Calls of a runtime that is linked into the program bear the driver's names.
-        let of_runtime = |f: &Frame| f.function.starts_with("cuda") || f.function.contains("cudart");
-        let driver = self.call.starts_with("cu") && !self.call.starts_with("cuda");
-        driver && self.point.stack.iter().any(is_native) && !self.point.stack.iter().any(of_runtime)
+    fn api(&self) -> Api {
+        Api::of_call(&self.call, &self.point.stack)
     }
-}
 
-fn is_native(frame: &Frame) -> bool {
-    frame.kind == FrameKind::Native
+    /// For the lines that mend it. `word`: `after` or `before`.
+    fn line(&self, word: &str, otherwise: &str) -> lines::End {
+        let node = if self.call.contains("GraphAdd") { self.place("node_of", "it") } else { String::new() };
+        let node = node.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        lines::End { streams: self.streams.clone(), comment: self.place(word, otherwise), node }
+    }
 }
 
 /// The causes of a process: one for each wait, then one for each kernel that runs past its memory.
 pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
-    let python = analysis.names.python;
     let mut elaborator = elaborator!(analysis);
     let of = |cause: usize| {
         let has = move |at: &usize| found.cause_of(*at) == Some(cause);
@@ -133,7 +85,7 @@ pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) ->
     };
     let mut causes: Vec<RootCause> = Vec::new();
     for (index, wait) in found.waits.iter().enumerate() {
-        causes.push(of_wait(&mut elaborator, wait, &of(index), python));
+        causes.push(of_wait(&mut elaborator, wait, &of(index)));
     }
     for (index, (at, overrun)) in found.overruns.iter().enumerate() {
         causes.push(of_overrun(&mut elaborator, *at, overrun, &of(found.waits.len() + index)));
@@ -151,13 +103,17 @@ pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) ->
     causes
 }
 
-fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFinding], python: bool) -> RootCause {
+fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFinding]) -> RootCause {
     let previous: Vec<Access> = raws.iter().map(|raw| raw.race.previous).collect();
     let access: Vec<Access> = raws.iter().map(|raw| raw.race.access).collect();
     // An event that the program has already: the places of the cause stay those of the plain wait.
     let plain = found.plain.as_ref().unwrap_or(&found.wait);
-    let first = End::of(elaborator, plain.after.first(), &previous);
-    let then = End::of(elaborator, plain.before.first(), &access);
+    let mut first = End::of(elaborator, plain.after.first(), &previous);
+    let mut then = End::of(elaborator, plain.before.first(), &access);
+    if plain.join == Join::Capture {
+        first.captured_on(elaborator.captured_on(&plain.after));
+        then.captured_on(elaborator.captured_on(&plain.before));
+    }
     let recorded = found.plain.as_ref().and(found.wait.after.first());
     let recorded = recorded.map(|at| site(&elaborator.stacks.resolve(at.stack)).unwrap_or_default());
     let (kind, missing): (Word, String) = match plain.join {
@@ -180,91 +136,25 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
         }
         Join::Capture => {
             let (from, to) = (first.place("captured at", "one place"), then.place("captured at", "the other place"));
-            ("missing-graph-edge", format!("In the graph nothing makes what is {to} wait for what is {from}."))
+            let of = |end: &End| if end.streams.is_empty() { String::new() } else { format!(" on {}", end.who()) };
+            let missing =
+                format!("In the graph nothing makes what is {to}{} wait for what is {from}{}.", of(&then), of(&first));
+            ("missing-graph-edge", missing)
         }
     };
-    let driver = first.is_driver() && then.is_driver();
-    let cuda = if driver { Api::Driver } else { Api::Runtime };
+    let (from, to) = (first.line("after", "the previous access"), then.line("before", "this access"));
     let mut mend = Vec::new();
-    if python {
-        let both: Vec<Frame> = first.point.stack.iter().chain(&then.point.stack).cloned().collect();
-        let api = Api::of_python(&both);
-        mend.push(MendingLines { api: api.name(), lines: python_lines(api, plain.join, &first, &then) });
+    if elaborator.names.python {
+        let frames = first.point.stack.iter().chain(&then.point.stack);
+        for api in Api::of_python(frames, elaborator.names.torch) {
+            mend.push(MendingLines { api: api.name(), lines: lines::python(api, plain.join, &from, &to) });
+        }
     }
-    let lines = cuda_lines(cuda, plain.join, &first, &then, recorded.as_deref());
+    let cuda = Api::of_both(first.api(), then.api());
+    let lines = lines::cuda(cuda, plain.join, &from, &to, recorded.as_deref());
     mend.push(MendingLines { api: cuda.name(), lines });
     let fingerprint = of_cause(kind, &first.point.stack, &then.point.stack);
     RootCause { fingerprint, kind, missing, after: first.point, before: then.point, mend, tried: true }
-}
-
-/// Lines with their comments below each other.
-fn aligned(lines: &[(String, String)]) -> Vec<String> {
-    let width = lines.iter().map(|(code, _)| code.len()).max().unwrap_or_default();
-    lines.iter().map(|(code, comment)| format!("{code:width$}  {comment}")).collect()
-}
-
-fn cuda_lines(api: Api, join: Join, first: &End, then: &End, recorded: Option<&str>) -> Vec<String> {
-    let driver = api == Api::Driver;
-    let name = |runtime: &str, of_driver: &str| if driver { of_driver.to_string() } else { runtime.to_string() };
-    let (s, t) = (first.stream(), then.stream());
-    let record = format!("{}(event, {s});", name("cudaEventRecord", "cuEventRecord"));
-    let wait = format!("{}({t}, event, 0);", name("cudaStreamWaitEvent", "cuStreamWaitEvent"));
-    let after = first.place("// after", "the previous access");
-    let before = then.place("// before", "this access");
-    let (each, all) = match first.streams.len() {
-        0 | 1 => (String::new(), String::new()),
-        n => (format!(", an event for each of its {n} streams"), ", for each of these events".to_string()),
-    };
-    match join {
-        Join::Event | Join::Existing => match recorded {
-            Some(at) => aligned(&[(wait, format!("{before}, for the event that is recorded at {at}"))]),
-            None => aligned(&[(record, format!("{after}{each}")), (wait, format!("{before}{all}"))]),
-        },
-        Join::Host => {
-            vec![format!("{}({s});  {before}", name("cudaStreamSynchronize", "cuStreamSynchronize"))]
-        }
-        Join::KeepAlive => aligned(&[
-            (record, format!("{after}{each}")),
-            (wait, format!("// on the stream of the block, {}", then.place("before", "it goes back"))),
-        ]),
-        Join::Capture if then.call.contains("GraphAdd") => {
-            let mut line = "cudaGraphAddDependencies(graph, &from, &to, ...);".to_string();
-            if driver {
-                line = "cuGraphAddDependencies(graph, &from, &to, ...);".into();
-            }
-            let from = first.place("the node of", "the first access");
-            let to = then.place("the node of", "the second");
-            vec![format!("{line}  // from {from} to {to}")]
-        }
-        Join::Capture => {
-            let (s, t) = ("stream_of_first", "stream_of_second");
-            let record = format!("{}(event, {s});", name("cudaEventRecord", "cuEventRecord"));
-            let wait = format!("{}({t}, event, 0);", name("cudaStreamWaitEvent", "cuStreamWaitEvent"));
-            let on = "on the captured stream of that line";
-            aligned(&[(record, format!("{after}, {on}")), (wait, format!("{before}, {on}"))])
-        }
-    }
-}
-
-fn python_lines(api: Api, join: Join, first: &End, then: &End) -> Vec<String> {
-    let (s, t) = (first.python_stream(api), then.python_stream(api));
-    let (after, before) = (first.place("# after", "the previous access"), then.place("# before", "this access"));
-    let many = first.streams.len() > 1;
-    let all = if many { format!(", for each of {} streams", first.streams.len()) } else { String::new() };
-    match (api, join) {
-        (Api::Jax, _) => vec![format!("jax.block_until_ready(result)  {before}: JAX has no events of its own")],
-        (Api::CudaCore, Join::Host) => vec![format!("{s}.sync()  {before}")],
-        (Api::CudaCore, Join::Event | Join::Existing) => vec![format!("{t}.wait({s})  {before}{all}")],
-        (Api::CudaCore, _) => vec![format!("{t}.wait(event)  {before}, for an event of {s}")],
-        (_, Join::KeepAlive) => vec![format!("tensor.record_stream({s})  {before}, where its last reference goes")],
-        (_, Join::Host) => vec![format!("{s}.synchronize()  {before}")],
-        (Api::CuPy, _) => aligned(&[
-            (format!("event = {s}.record()"), after),
-            (format!("{t}.wait_event(event)"), format!("{before}{all}")),
-        ]),
-        (_, Join::Capture) => vec![format!("side.wait_stream(main)  {before}, inside the capture")],
-        _ => vec![format!("{t}.wait_stream({s})  {before}{all}")],
-    }
 }
 
 fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, raws: &[&RawFinding]) -> RootCause {
@@ -297,6 +187,6 @@ fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, ra
     });
     // The neighbour differs from chunk to chunk: the kernel alone is the cause.
     let fingerprint = of_cause("kernel-range", &kernel.point.stack, &[]);
-    let mend = vec![MendingLines { api: "CUDA runtime", lines: vec![line] }];
+    let mend = vec![MendingLines { api: Api::Runtime.name(), lines: vec![line] }];
     RootCause { fingerprint, kind: "kernel-range", missing, after: kernel.point, before, mend, tried: false }
 }

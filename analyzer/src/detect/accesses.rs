@@ -275,15 +275,20 @@ impl<'a, 'v> Work<'a, 'v> {
     }
 
     /// Learns the words that the last copy stored, when its source is certain: pageable memory,
-    /// which has been read by now.
+    /// which has been read by now. Or those of pinned memory, for the next launch.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped];
         for (i, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let Some(place) = memory.locate(ptr.wrapping_add(8 * i as u64)) else { return };
-            let ours = memory.root_kind(place.address).is_some_and(|k| kinds.contains(&k));
-            if ours && place.address.is_multiple_of(8) && memory.locate(word).is_some() {
+            let kind = memory.root_kind(place.address);
+            if !place.address.is_multiple_of(8) || memory.locate(word).is_none() {
+                continue;
+            }
+            if kind.is_some_and(|k| kinds.contains(&k)) {
                 memory.contents.put(place.address, word);
+            } else if matches!(kind, Some(MemoryKind::PinnedHost | MemoryKind::RegisteredHost)) {
+                memory.contents.put_fleeting(place.address, word);
             }
         }
     }

@@ -16,7 +16,10 @@ use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
 use crate::report::doubt::{self, Doubt};
-use crate::report::model::{AllocationInfo, Finding, GateStatus, Outcome, Side, Synchronisation, merge_finding};
+use crate::report::mend::api::Api;
+use crate::report::model::{
+    AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding,
+};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -430,20 +433,23 @@ fn advice(
         Hazard::WriteAfterRead => "may overwrite it",
         _ => "may use it",
     };
-    s.cuda.push(format!(
+    let mut cuda = Vec::new();
+    cuda.push(format!(
         "cudaStreamSynchronize({});  // in {}, before it tells {} that it {word}",
         previous.stream.short, earlier.name, later.name
     ));
-    s.cuda.push(format!(
+    cuda.push(format!(
         "cudaStreamWaitEvent({}, opened);  // or: in {}, an event that {} has recorded and shared (cudaIpcGetEventHandle)",
         access.stream.short, later.name, earlier.name
     ));
     if earlier.python {
-        s.torch.push(format!(
+        let lines = vec![format!(
             "torch.cuda.current_stream().synchronize()  # in {}, before it tells {}",
             earlier.name, later.name
-        ));
+        )];
+        s.mend.push(MendingLines { api: Api::Torch.name(), lines });
     }
+    s.mend.push(MendingLines { api: Api::Runtime.name(), lines: cuda });
     s
 }
 

@@ -1,4 +1,5 @@
-//! The contents of pointer tables in device memory, as far as copies from the host revealed them.
+//! The contents of pointer tables, as far as copies from the host to device memory, and launches
+//! that were given pinned memory, revealed them.
 //!
 //! Owns the words and the rule of when they are valid. Does not know kernels or order.
 //!
@@ -6,7 +7,8 @@
 //! access that writes its bytes, an access of unknown extent in its allocation, or a kernel that
 //! writes through addresses that can not be followed. The last one forgets all words. Words are
 //! kept in the order of submission: if the copy and a kernel that reads the table are not ordered,
-//! that is a race on the table itself.
+//! that is a race on the table itself. Words of pinned memory, which the host changes unseen, are
+//! known for one launch.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ const MAX_WORDS: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Contents {
     words: BTreeMap<u64, u64>,
+    /// Addresses of words that are known for the next launch only.
+    fleeting: Vec<u64>,
 }
 
 impl Contents {
@@ -31,6 +35,20 @@ impl Contents {
             self.words.clear();
         }
         self.words.insert(address, word);
+    }
+
+    /// Stores a word that is known for the next launch only.
+    pub fn put_fleeting(&mut self, address: u64, word: u64) {
+        self.put(address, word);
+        self.fleeting.push(address);
+    }
+
+    /// A launch is over.
+    #[inline]
+    pub fn forget_fleeting(&mut self) {
+        for address in self.fleeting.drain(..) {
+            self.words.remove(&address);
+        }
     }
 
     /// The word at an address.
@@ -71,6 +89,10 @@ mod tests {
         c.forget(88, 1000);
         c.forget(0, 64);
         assert_eq!((c.word(64), c.word(80)), (Some(1), Some(3)));
+        c.put_fleeting(96, 4);
+        assert_eq!(c.word(96), Some(4));
+        c.forget_fleeting();
+        assert_eq!((c.word(64), c.word(96)), (Some(1), None));
         c.forget_all();
         assert!(c.is_empty());
     }

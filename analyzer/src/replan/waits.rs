@@ -56,6 +56,8 @@ pub struct Applied {
     /// Times it would wait behind a wait for a value that nobody has been seen to write yet: the
     /// program may never get past that.
     pub blocked: u64,
+    /// Graphs that hold one of its two places only: a wait within a capture reaches no other work.
+    pub captured: u64,
 }
 
 /// The latest record for a wait on one stream.

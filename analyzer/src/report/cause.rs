@@ -5,7 +5,7 @@
 
 use crate::replan::waits::Applied;
 use crate::report::call_site::site;
-use crate::report::finding::{Actor, Finding};
+use crate::report::finding::{Actor, Finding, MendingLines};
 use crate::report::fingerprint::of_cause;
 use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
@@ -20,16 +20,6 @@ pub struct CausePoint {
     pub stack: Vec<Frame>,
     /// The streams that have run it, in prose.
     pub streams: Vec<String>,
-}
-
-/// The mending lines in one interface.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MendingLines {
-    /// `CUDA runtime`, `CUDA driver`, `PyTorch`, `CuPy`, `JAX`.
-    #[serde(deserialize_with = "words::known")]
-    pub api: Word,
-    /// The lines.
-    pub lines: Vec<String>,
 }
 
 /// What explains findings.
@@ -87,13 +77,15 @@ pub struct GivenWait {
     pub idle: u64,
     /// Times that it may never come to an end.
     pub blocked: u64,
+    /// Graphs that hold one of its two places only.
+    pub captured: u64,
 }
 
 impl GivenWait {
     /// What became of a wait in one process.
     pub fn of(text: &str, place: &str, applied: &Applied) -> Self {
-        let Applied { waits, idle, records, blocked } = *applied;
-        Self { text: text.to_string(), place: place.to_string(), records, waits, idle, blocked }
+        let Applied { waits, idle, records, blocked, captured } = *applied;
+        Self { text: text.to_string(), place: place.to_string(), records, waits, idle, blocked, captured }
     }
 
     /// Takes in what became of it in another process.
@@ -102,6 +94,7 @@ impl GivenWait {
         self.waits += other.waits;
         self.idle += other.idle;
         self.blocked += other.blocked;
+        self.captured += other.captured;
     }
 }
 
@@ -142,8 +135,7 @@ impl RootCause {
         let after = point(&f.previous.stack, &f.previous.stream.long);
         let before = point(&f.access.stack, &f.access.stream.long);
         let s = &f.synchronisation;
-        let mut mend = vec![MendingLines { api: "CUDA runtime", lines: s.cuda.clone() }];
-        mend.insert(0, MendingLines { api: "PyTorch", lines: s.torch.clone() });
+        let mut mend = s.mend.clone();
         mend.retain(|mend| !mend.lines.is_empty());
         let fingerprint = of_cause(kind, &after.stack, &before.stack);
         Self { fingerprint, kind, missing: s.missing.clone(), after, before, mend, tried: false }

@@ -1,25 +1,24 @@
 //! From a raw finding to report data: ids become names, lines and sentences.
 //!
-//! Owns the naming of things and the advice on the missing synchronisation. Runs for findings only,
-//! so it may be slow. Does not print.
+//! Owns the naming of things. Runs for findings only, so it may be slow. What would mend a finding
+//! is [`super::mend`]. Does not print.
 
-use crate::detect::confidence::is_staged_copy;
 use crate::detect::findings::RawFinding;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, Allocation, Cause, Precision};
 use crate::report::call_site::site;
 use crate::report::doubt::parameter;
-use crate::report::finding::STAGED;
 use crate::report::fingerprint::identity;
-use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
-use crate::report::words::{completion, memory_kind, verb};
+use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
+use crate::report::words::{memory_kind, verb};
+use crate::state::graphs::Graphs;
 use crate::state::names::{KernelDef, Names};
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::{Operator, Schemas, purpose};
-use trace::{MemoryKind, StackId, StreamId, StreamKind};
+use trace::{MemoryKind, StreamId, StreamKind};
 
 /// Everything that resolving ids takes.
 pub struct Elaborator<'a> {
@@ -29,6 +28,8 @@ pub struct Elaborator<'a> {
     pub streams: &'a Streams,
     /// NVTX regions.
     pub regions: &'a Regions,
+    /// Graphs, for the streams that were captured.
+    pub graphs: &'a Graphs,
     /// Stacks.
     pub stacks: &'a mut dyn Stacks,
     /// Operators of PyTorch.
@@ -47,6 +48,7 @@ macro_rules! elaborator {
             names: &$analysis.names,
             streams: &$analysis.streams,
             regions: &$analysis.submissions.regions,
+            graphs: &$analysis.graphs,
             stacks: &mut *$analysis.stacks,
             schemas: $analysis.schemas.clone(),
             code: &mut $analysis.code,
@@ -256,168 +258,6 @@ impl Elaborator<'_> {
         };
         StreamName { stack, ..named }
     }
-
-    /// Whether PyTorch's streams are those that the program means: its allocator was seen, or no
-    /// other package that has streams is on a stack.
-    fn uses_torch(&self, previous: &Side, access: &Side) -> bool {
-        const OTHERS: [&str; 5] = ["/cupy/", "/cupy_backends/", "/jaxlib/", "/jax/", "/cuda/core/"];
-        let other = |f: &Frame| f.file.as_deref().is_some_and(|file| OTHERS.iter().any(|part| file.contains(part)));
-        self.names.python && (self.names.torch || !previous.stack.iter().chain(&access.stack).any(other))
-    }
-
-    fn at(&mut self, stack: StackId) -> String {
-        site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
-    }
-
-    fn synchronisation(
-        &mut self,
-        raw: &RawFinding,
-        previous: &Side,
-        access: &Side,
-        is_tensor: bool,
-    ) -> Synchronisation {
-        let (p, a) = (&previous.stream, &access.stream);
-        let mut s = Synchronisation::default();
-        let (race, links) = (&raw.race, &raw.links);
-        if race.latent {
-            s.facts.push(
-                "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
-                    .into(),
-            );
-        }
-        if race.freed_early && !is_tensor {
-            s.facts.push(format!(
-                "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
-                 get this.",
-                p.name
-            ));
-            s.missing =
-                format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
-            s.cuda.push(format!("cudaEventRecord(event, {});", p.short));
-            s.cuda.push(format!("cudaStreamWaitEvent({}, event, 0);  // before the block goes back", a.short));
-            return s;
-        }
-        if race.freed_early {
-            s.facts.push(format!(
-                "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
-                 another run's may get this.",
-                p.name
-            ));
-            s.missing = format!("Neither record_stream nor a wait makes {} wait for {} in time.", a.name, p.name);
-            s.torch.push(format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)));
-            s.torch.push(format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)));
-            return s;
-        }
-        if race.previous.epoch == race.access.epoch {
-            let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
-            s.facts.push("Both are nodes of one graph, launched together.".into());
-            s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
-            s.cuda.push(format!("cudaGraphAddDependencies(graph, &node_{from}, &node_{to}, ...);"));
-            if self.uses_torch(previous, access) {
-                s.torch.push("order the two inside the capture, for example with side.wait_stream(main)".into());
-            }
-            return s;
-        }
-        if p.id == a.id && race.access.site.batch != 0 {
-            s.facts.push("Both are copies of one batch, which may run in any order.".into());
-            s.missing = "Nothing orders the members of a batch among themselves.".into();
-            s.cuda.push("split the batch into two calls".into());
-            return s;
-        }
-        if let Some(link) = links.forward {
-            let (waited, recorded) = (self.at(link.waited), self.at(link.recorded));
-            let early =
-                link.upto.timeline == race.previous.epoch.timeline && link.upto.time <= race.previous.epoch.time;
-            let why = if early { ", which was before the previous access" } else { "" };
-            s.facts.push(format!(
-                "{} last waited for {}{waited}, for an event recorded{recorded}{why}.",
-                cap(&a.name),
-                p.name
-            ));
-        }
-        if let Some(stack) = links.empty {
-            let at = self.at(stack);
-            s.facts.push(format!(
-                "{} waited{at} for an event that had never been recorded; such a wait orders nothing.",
-                cap(&a.name)
-            ));
-        }
-        if let Some(stack) = links.vain {
-            let at = self.at(stack);
-            s.facts.push(format!(
-                "A query{at} asked for an event that had never been recorded; such a query succeeds and orders nothing."
-            ));
-        }
-        if let (Some(link), None) = (links.backward, links.forward) {
-            let at = self.at(link.waited);
-            s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
-        }
-        if let Some(mistake) = self.mistaken_wait(&raw.around) {
-            s.facts.push(mistake);
-        }
-        if !access.seen_by.is_empty() {
-            s.facts.push("--host-accesses names the line of the host that writes there.".into());
-        }
-        if let (Some(old), Some(new)) = (raw.previous_allocation, raw.allocation)
-            && old.id != new.id
-            && let Some(freed) = old.freed
-        {
-            let (given, handed) = (self.at(freed), self.at(new.stack));
-            s.facts.push(format!(
-                "The memory was given back{given} and handed out again{handed}. Whatever handed it out took the \
-                 previous access to be over, and nothing in the program orders that."
-            ));
-        }
-        if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
-            s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
-        }
-        if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
-            s.facts.push(format!(
-                "{} {STAGED}, but its bytes may still be on their way to the device: CUDA's \"API synchronization \
-                 behavior\", rule C3 in docs/reference/order-rules.md.",
-                previous.call
-            ));
-        }
-        let by_host = |name: &StreamName| matches!(name.kind, "host" | "request");
-        if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
-            s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
-        }
-        let (first, second) = (place(&previous.stack), place(&access.stack));
-        if p.kind == "request" {
-            s.missing = format!("The host does not wait until {} is complete.", p.name);
-            s.cuda.push(format!("{}  // before this access{second}", completion(&previous.call)));
-            return s;
-        }
-        if access.actor == Actor::Host || by_host(a) {
-            s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
-            let place = match (access.actor, access.seen_by.is_empty()) {
-                (Actor::Host, false) => "before the host writes there".to_string(),
-                _ => format!("before this access{second}"),
-            };
-            s.cuda.push(format!("cudaStreamSynchronize({});  // {place}", p.short));
-            if self.uses_torch(previous, access) {
-                s.torch.push(format!("{}.synchronize()  # {place}", torch_name(p)));
-            }
-            return s;
-        }
-        s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.name, p.name);
-        let record = format!("cudaEventRecord(event, {});", p.short);
-        let wait = format!("cudaStreamWaitEvent({}, event, 0);", a.short);
-        let width = record.len().max(wait.len());
-        s.cuda.push(format!("{record:width$}  // after the previous access{first}"));
-        s.cuda.push(format!("{wait:width$}  // before this access{second}"));
-        if self.uses_torch(previous, access) {
-            let reused = raw
-                .previous_allocation
-                .is_some_and(|o| o.freed.is_some() && raw.allocation.is_some_and(|n| n.id != o.id));
-            if reused {
-                s.torch.push(format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p)));
-            } else {
-                s.torch.push(format!("{}.wait_stream({})  # before this access{second}", torch_name(a), torch_name(p)));
-            }
-        }
-        s
-    }
 }
 
 /// Describes the bytes that a side touches. `base`: the address that its offsets count from.
@@ -480,19 +320,6 @@ pub(crate) fn called(stack: &[Frame], driver: &str) -> String {
     let (base, version) = name.rsplit_once("_v").unwrap_or((name, ""));
     let is_version = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
     if is_version { base.to_string() } else { name.to_string() }
-}
-
-fn place(stack: &[Frame]) -> String {
-    site(stack).map_or_else(String::new, |at| format!(", {at}"))
-}
-
-fn cap(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
-}
-
-fn torch_name(stream: &StreamName) -> String {
-    if stream.kind == "legacy" { "torch.cuda.default_stream()".into() } else { stream.short.clone() }
 }
 
 fn actor(cause: Cause) -> Actor {

@@ -8,10 +8,10 @@
 
 use crate::detect::coverage::Coverage;
 use crate::report::breach::Breach;
-use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause};
+use crate::report::cause::{CausePoint, GivenWait, RootCause};
 use crate::report::doubt::Doubt;
 use crate::report::model::{
-    AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
+    AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, MendingLines, Running, Side, StreamName, Synchronisation,
 };
 use crate::report::neighbourhood::{Scene, Shown};
 use crate::state::names::Process;
@@ -99,7 +99,7 @@ disarm! {
         actor, verb, guessed, node, param, from, to, precision, process;
     Inside: file, source; line;
     AllocationInfo: name, call, stack, freed; kind, address, size;
-    Synchronisation: facts, missing, cuda, torch; ;
+    Synchronisation: facts, missing, mend; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
@@ -114,12 +114,12 @@ disarm! {
     Hint: text, stack, other; kind, count, pid;
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;
-    GivenWait: text, place; records, waits, idle, blocked;
+    GivenWait: text, place; records, waits, idle, blocked, captured;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
-    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread;
+    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread, partial;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged;
+        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 
 #[cfg(test)]

@@ -164,6 +164,17 @@ impl AllocationInfo {
     }
 }
 
+/// The mending lines in one interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MendingLines {
+    /// `CUDA runtime`, `CUDA driver`, `PyTorch`, `CuPy`, `JAX`,
+    /// `cuda.core`.
+    #[serde(deserialize_with = "words::known")]
+    pub api: Word,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
 /// The synchronisation between the two sides: what is there, and what is missing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Synchronisation {
@@ -171,10 +182,25 @@ pub struct Synchronisation {
     pub facts: Vec<String>,
     /// What is missing, one sentence.
     pub missing: String,
-    /// The calls that would add it, in CUDA.
-    pub cuda: Vec<String>,
-    /// The calls that would add it, in PyTorch; empty when the program runs no Python.
-    pub torch: Vec<String>,
+    /// The calls that would add it, in each interface that the program uses, Python's first.
+    pub mend: Vec<MendingLines>,
+}
+
+impl Synchronisation {
+    /// The calls in CUDA.
+    pub fn cuda(&self) -> &[String] {
+        self.mend.iter().find(|mend| mend.api.starts_with("CUDA")).map_or(&[], |mend| &mend.lines)
+    }
+
+    /// The calls in Python: in PyTorch where the program uses that. Empty when it runs no Python.
+    pub fn python(&self) -> Option<&MendingLines> {
+        self.mend.iter().find(|mend| !mend.api.starts_with("CUDA"))
+    }
+
+    /// The calls in PyTorch; empty when the program does not use it.
+    pub fn torch(&self) -> &[String] {
+        self.mend.iter().find(|mend| mend.api == "PyTorch").map_or(&[], |mend| &mend.lines)
+    }
 }
 
 /// The gate's decision on a finding.

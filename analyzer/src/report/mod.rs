@@ -3,7 +3,7 @@
 //! Owns the wording. Finds nothing itself.
 //!
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
-//! `call_site`, `neighbourhood` and `fingerprint` as its parts. `model` is the report of a run,
+//! `call_site`, `neighbourhood`, `mend/` and `fingerprint` as its parts. `model` is the report of a run,
 //! made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes
 //! names of the program harmless. `format/` prints, with
 //! `symbols::stack_text` for stacks.
@@ -25,6 +25,7 @@ mod finding;
 pub mod fingerprint;
 pub mod format;
 mod judgement;
+pub(crate) mod mend;
 pub mod model;
 pub mod neighbourhood;
 pub mod program;

@@ -5,10 +5,10 @@
 //! print: that is [`crate::report::format`].
 
 pub use crate::report::breach::Breach;
-pub use crate::report::cause::{CausePoint, GivenWait, MendingLines, RootCause, SetCheck};
+pub use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 pub use crate::report::fault::{Fault, FaultSite, Running};
 pub use crate::report::finding::{
-    Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation,
+    Actor, AllocationInfo, Finding, GateStatus, Inside, MendingLines, Side, StreamName, Synchronisation,
 };
 pub use crate::report::judgement::{AppliedFilter, AppliedSuppression, Judgement};
 

@@ -9,7 +9,7 @@
 //!   none of CUDA's lies in that object file. The stack of a Python function that calls CUDA itself
 //!   begins with its source file, which counts as its module.
 //! - `sync`: by an op for which the host waits or may wait ([`super::waiting`]). With a range: by
-//!   each, while the thread is in it. Without: when a call site is reached again. The first time of
+//!   each, while the thread is in it, or while it is open in the process (`nvtxRangeStart`). Without: when a call site is reached again. The first time of
 //!   each counts as setting up, or as the first step.
 //! - `unnamed-stream`: by work on a stream that the program has made and not named, at any time.
 //!   Told once for each place that makes streams.
@@ -20,7 +20,7 @@ use super::forbidden::{Forbidden, RuleKind};
 use super::waiting::Waiting;
 use crate::detect::coverage::Coverage;
 use crate::report::model::Actor;
-use crate::state::regions::{Region, Regions};
+use crate::state::regions::{RangeName, Region, Regions};
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use crate::whatif::sync::stream_of;
@@ -155,7 +155,7 @@ impl RuleWatch {
                 self.stream_ended(stream);
                 return;
             }
-            Op::RangePush { name } => self.range_entered(&name.lossy()),
+            Op::RangePush { .. } | Op::RangeStart { .. } | Op::DomainPush { .. } => self.range_entered(op),
             // They are about a stream, but nothing is submitted to it. Blocks of a pool are no
             // calls of CUDA at all.
             Op::StreamIdle { .. }
@@ -222,15 +222,16 @@ impl RuleWatch {
 
     fn is_in_range(&mut self, rule: usize, region: Region, again: bool, regions: &Regions) -> bool {
         let Some(only) = &self.rules[rule].only else { return again };
-        *self
-            .ranges
-            .entry((rule, region))
-            .or_insert_with(|| regions.names(region).iter().any(|name| only.matches(name)))
+        *self.ranges.entry((rule, region)).or_insert_with(|| regions.is_within(region, |name| only.matches(name)))
     }
 
-    fn range_entered(&mut self, name: &str) {
+    fn range_entered(&mut self, op: &Op<'_>) {
+        if self.entered.iter().all(|entered| *entered) {
+            return;
+        }
+        let Some(name) = RangeName::of(op) else { return };
         for (rule, entered) in self.rules.iter().zip(&mut self.entered).filter(|(_, entered)| !**entered) {
-            *entered = rule.only.as_ref().is_some_and(|only| only.matches(name));
+            *entered = rule.only.as_ref().is_some_and(|only| name.is(|text| only.matches(text)));
         }
     }
 

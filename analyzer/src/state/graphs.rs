@@ -10,11 +10,14 @@
 
 use crate::replan::site::OpSite;
 use rustc_hash::FxHashMap;
-use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId};
+use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId, StreamId};
 
 /// Maximum size of a graph's order, in numbers (64 MiB). Beyond that, the remaining nodes count as
 /// ordered by submission.
 const MAX_CLOCKS: usize = 1 << 24;
+
+/// Maximum number of captured streams that are kept of one site.
+const CAPTURED: usize = 64;
 
 /// A dependency on a node's programmatic trigger: it orders kernels that wait for it, and no
 /// others.
@@ -75,6 +78,8 @@ struct Inner {
 pub struct Graph {
     nodes: Vec<Node>,
     inner: Option<Inner>,
+    /// Whether waits have been added to these nodes.
+    is_replanned: bool,
 }
 
 impl Graph {
@@ -98,12 +103,22 @@ impl Graph {
         }
     }
 
+    /// The sites of its nodes, by index; `None` for nodes that no wait can be placed at.
+    pub fn sites(&self) -> Vec<Option<OpSite>> {
+        let site = |node: &Node| OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site);
+        self.nodes.iter().map(site).collect()
+    }
+
+    /// Whether no waits have been added since its nodes have changed. From now on they have.
+    pub fn begin_replan(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_replanned, true)
+    }
+
     /// Makes the nodes of later sites wait for those of earlier ones that were captured before
     /// them, as a wait between the captured streams would. Returns the number of pairs that are
     /// ordered by this.
     pub fn wait_between(&mut self, after: &[OpSite], before: &[OpSite]) -> u64 {
-        let site = |node: &Node| OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site);
-        let sites: Vec<Option<OpSite>> = self.nodes.iter().map(site).collect();
+        let sites = self.sites();
         let all = |wanted: &[OpSite]| -> Vec<u32> {
             let is = |at: &usize| sites[*at].is_some_and(|site| wanted.contains(&site));
             (0..sites.len()).filter(is).map(|at| at as u32).collect()
@@ -210,6 +225,9 @@ impl Graph {
 #[derive(Default)]
 pub struct Graphs {
     execs: FxHashMap<GraphExecId, Graph>,
+    /// By site, the streams that nodes were captured on. It outlives the graphs: reports are made
+    /// at the end.
+    captured: FxHashMap<OpSite, Vec<StreamId>>,
 }
 
 impl Graphs {
@@ -244,8 +262,26 @@ impl Graphs {
         if known.dependencies != dependencies || known.never_waits != never_waits {
             graph.inner = None;
         }
+        graph.is_replanned &= known.dependencies == dependencies && known.stack == stack;
         *known = Node { stack, call, enabled, never_waits, dependencies, tag, body: body.to_vec() };
         true
+    }
+
+    /// Notes on which stream a node was captured.
+    pub fn node_captured(&mut self, exec: GraphExecId, index: u32, stream: StreamId) {
+        let Some(node) = self.find(exec, index) else { return };
+        let site = Op::decode(node.tag, &node.body).ok().and_then(|op| OpSite::of(&op, node.stack));
+        if let Some((site, _)) = site {
+            let streams = self.captured.entry(site).or_default();
+            if !streams.contains(&stream) && streams.len() < CAPTURED {
+                streams.push(stream);
+            }
+        }
+    }
+
+    /// The streams on which nodes of this site were captured, as far as they are known.
+    pub fn captured_on(&self, site: &OpSite) -> &[StreamId] {
+        self.captured.get(site).map_or(&[], Vec::as_slice)
     }
 
     /// A node of an executable graph.

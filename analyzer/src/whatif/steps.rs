@@ -378,6 +378,10 @@ fn matters(op: &Op<'_>) -> bool {
         Op::Contents { .. }
             | Op::RangePush { .. }
             | Op::RangePop {}
+            | Op::RangeStart { .. }
+            | Op::RangeEnd { .. }
+            | Op::DomainPush { .. }
+            | Op::DomainPop { .. }
             | Op::HostAccess { .. }
             | Op::MemoryName { .. }
             | Op::Checking { .. }
@@ -386,6 +390,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::ExactNodes { .. }
             | Op::Clock { .. }
             | Op::StreamTaken { .. }
+            | Op::NodeCaptured { .. }
     );
     !op.is_definition() && !is_block && !is_aside
 }

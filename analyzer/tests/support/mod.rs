@@ -128,7 +128,12 @@ impl KernelCode for TestKernel {
     }
 }
 
-/// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python.
+/// The package that a Python stack is entered by, by thousands.
+const PACKAGES: [&str; 6] =
+    ["", "", "cupy/_core/core.pyx", "jax/_src/pjit.py", "cuda/core/_stream.py", "triton/jit.py"];
+
+/// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python, from 2000 on
+/// below a package ([`PACKAGES`]).
 struct Lines;
 
 impl Stacks for Lines {
@@ -149,7 +154,10 @@ impl Stacks for Lines {
             source: python.then(|| format!("    y = step({line})")),
         };
         if python {
-            vec![frame("train", "/home/me/train.py", stack.0 - 1000)]
+            let own = frame("train", "/home/me/train.py", stack.0 % 1000);
+            let package = PACKAGES.get(stack.0 as usize / 1000).filter(|package| !package.is_empty());
+            let entered = package.map(|file| frame("call", &format!("/usr/lib/python3/site-packages/{file}"), 7));
+            entered.into_iter().chain([own]).collect()
         } else {
             vec![frame("run(float*, int)", "/home/me/app.cu", stack.0), frame("main", "/home/me/app.cu", 900)]
         }
@@ -166,6 +174,8 @@ pub struct Program {
     names: HashMap<&'static str, CallId>,
     ids: u32,
     line: u32,
+    /// The host thread of the next calls.
+    thread: ThreadId,
     /// The place that the shim gave the next ops.
     epoch: Epoch,
     /// The records since [`Program::record_on`].
@@ -178,6 +188,9 @@ pub const A: StreamId = StreamId(1);
 pub const B: StreamId = StreamId(2);
 pub const LEGACY: StreamId = StreamId(3);
 pub const BLOCKING: StreamId = StreamId(4);
+/// See [`Program::per_thread_streams`].
+pub const OWN: StreamId = StreamId(5);
+pub const OTHERS: StreamId = StreamId(6);
 pub const CONTEXT: ContextId = ContextId(1);
 /// The address of the memory in the tests.
 pub const X: u64 = 0x7f00_0000_0000;
@@ -205,6 +218,7 @@ impl Program {
             names: HashMap::new(),
             ids: 100,
             line: 10,
+            thread: ThreadId(1),
             tape: None,
             kept: KeptRecords::bounded(64 << 20),
             epoch: Epoch::default(),
@@ -239,6 +253,50 @@ impl Program {
     pub fn line(&mut self, line: u32) -> &mut Self {
         self.line = line;
         self
+    }
+
+    /// Sets the host thread of the calls from now on.
+    pub fn thread(&mut self, thread: u32) -> &mut Self {
+        self.thread = ThreadId(thread);
+        self
+    }
+
+    /// The per-thread default streams of host threads 1 and 2.
+    pub fn per_thread_streams(&mut self) {
+        for (thread, stream) in [(1, OWN), (2, OTHERS)] {
+            let kind = StreamKind::PerThread;
+            let op = Op::StreamCreate { stream, context: CONTEXT, kind, priority: 0, handle: 2 };
+            self.thread(thread).line(stream.0 + 1).does("cudaLaunchKernel_ptsz", op);
+        }
+        self.thread(1).line(10);
+    }
+
+    /// An executable graph of kernels: by node its line, its kernel, its pointer, and the earlier
+    /// nodes that it waits for. All were captured on one stream each, of those given.
+    pub fn graph(&mut self, exec: GraphExecId, nodes: &[(u32, KernelId, u64, Vec<u32>)], captured: &[StreamId]) {
+        self.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: nodes.len() as u32, flags: 0, handle: 0 });
+        let call = self.call("cuLaunchKernel");
+        for (index, (line, kernel, pointer, before)) in nodes.iter().enumerate() {
+            let (mut body, params, index) = ([0; 256], pointer.to_le_bytes(), index as u32);
+            let launch = launch(StreamId::NONE, *kernel, &params);
+            let mut to = Encoder::new(&mut body);
+            launch.encode(&mut to);
+            let len = to.finish().expect("fits");
+            let edges: Vec<Dependency> = before.iter().map(|from| Dependency { from: *from, port: 0 }).collect();
+            self.raw(Op::GraphNode {
+                exec,
+                index,
+                stack: StackId(*line),
+                call,
+                enabled: true,
+                dependencies: List::new(&edges),
+                tag: launch.tag(),
+                body: &body[..len],
+            });
+            if let Some(stream) = captured.get(index as usize) {
+                self.raw(Op::NodeCaptured { exec, index, stream: *stream });
+            }
+        }
     }
 
     /// Sets the place that the shim gave the ops from now on.
@@ -297,7 +355,7 @@ impl Program {
     /// The program calls `name` at the next line.
     pub fn does(&mut self, name: &'static str, op: Op<'_>) {
         let call = self.call(name);
-        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: self.epoch };
+        let origin = Origin { call, thread: self.thread, stack: StackId(self.line), epoch: self.epoch };
         self.take(Record { origin, op });
         self.line += 1;
     }

@@ -5,6 +5,8 @@
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use crate::arch::ADDRESSES;
+
 /// Loads.
 pub const READ: u64 = 0;
 /// Stores.
@@ -14,24 +16,31 @@ pub const ATOMIC: u64 = 2;
 
 /// Bits to shift an address by to get the index of its page.
 pub const PAGE: u32 = 12;
-/// Addresses of programs end here.
-pub const ADDRESSES: u32 = 47;
 
-/// What the shim fills in.
+/// Bits to shift an address by to get the index of its granule.
+pub const GRANULE: u32 = 16;
+
+/// What the shim fills in. Machine code knows the offsets.
 #[repr(C, align(64))]
 pub struct Gate {
     /// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
     /// asked.
     pub pages: AtomicPtr<AtomicU32>,
-    /// The first of these pages.
-    pub low: AtomicU64,
-    /// Bytes from there to the end of the last one; 0: nothing is asked.
-    pub size: AtomicU64,
+    /// One byte for each granule: not 0 where devices can reach any of it. Null: nothing is asked.
+    pub granules: AtomicPtr<u8>,
+    /// Where a thread keeps the address of its runs, counted from its thread pointer.
+    pub local: AtomicU64,
+    /// Runs of another age are over.
+    pub age: AtomicU32,
 }
 
 /// What is asked now.
-pub static GATE: Gate =
-    Gate { pages: AtomicPtr::new(core::ptr::null_mut()), low: AtomicU64::new(0), size: AtomicU64::new(0) };
+pub static GATE: Gate = Gate {
+    pages: AtomicPtr::new(core::ptr::null_mut()),
+    granules: AtomicPtr::new(core::ptr::null_mut()),
+    local: AtomicU64::new(0),
+    age: AtomicU32::new(0),
+};
 
 /// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid
 /// whenever the pages of the [`GATE`] are not null.
@@ -58,14 +67,15 @@ pub fn say(line: &str) {
 /// Whether devices can reach a page of these bytes.
 #[inline]
 pub fn is_reachable(start: u64, len: u64) -> bool {
-    let pages = GATE.pages.load(Ordering::Relaxed);
+    // With acquire: TOUCH was set before there were pages.
+    let pages = GATE.pages.load(Ordering::Acquire);
     let last = start.saturating_add(len.max(1) - 1);
     if pages.is_null() || last >> ADDRESSES != 0 {
         return false;
     }
     let (mut page, last) = (start >> PAGE, last >> PAGE);
     while page <= last {
-        // SAFETY: the page lies below 2^47, so its word lies in the shim's table.
+        // SAFETY: the page is one that programs have, so its word lies in the shim's table.
         let word = unsafe { &*pages.add((page / 32) as usize) }.load(Ordering::Relaxed);
         let count = (32 - page % 32).min(last - page + 1);
         if word & (u32::MAX >> (32 - count)) << (page % 32) != 0 {

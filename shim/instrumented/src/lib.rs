@@ -3,10 +3,11 @@
 //! `nvcc -Xcompiler`).
 //!
 //! Owns the functions that such code calls before each load and store and instead of each atomic
-//! operation. A function asks one comparison, and then one bit, whether devices can reach its
-//! address, and tells the shim if so (`shim/src/libraries/instrumented.rs`). Atomic operations are
-//! performed here. Nothing else is kept: races among host threads are not looked for, and there is
-//! no shadow memory. Without the shim in the process the functions only answer.
+//! operation. A function asks one byte whether devices can reach what lies around its address. If
+//! so, it moves on the run of its instruction, or tells the shim
+//! (`shim/src/libraries/instrumented.rs`). Atomic operations are performed here. Nothing else is
+//! kept: races among host threads are not looked for, and there is no shadow memory. Without the
+//! shim in the process the functions only answer.
 //!
 //! The interface is the compilers', as their headers and documentation give it
 //! (`sanitizer/tsan_interface.h`, `sanitizer/tsan_interface_atomic.h`); its parts are in
@@ -16,12 +17,14 @@
 //!
 //! # Rules
 //!
-//! 1. Nothing here allocates, locks or has state of a thread.
+//! 1. Nothing here allocates or locks. A thread's runs are the shim's: only their ends are moved
+//!    here.
 //! 2. What has to be fast is written in machine code, and passes on to the shim by a jump: the
 //!    stack then looks as if the program had called the shim.
 
 mod accesses;
 mod annotations;
+mod arch;
 mod atomics;
 mod gate;
 mod memory_functions;
@@ -33,7 +36,7 @@ use core::sync::atomic::Ordering;
 use gate::{GATE, Gate, ORDER, TOUCH, global, say};
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 type Link = unsafe extern "C" fn(u32, *const Gate) -> bool;
 

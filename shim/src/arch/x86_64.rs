@@ -7,6 +7,14 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::{MachineAccess, SignalFrame};
 
+/// Bits of the addresses that programs have: four levels of page tables.
+pub const ADDRESSES: u64 = 47;
+/// The size of a page: the processor has one for programs.
+#[inline(always)]
+pub const fn page_size() -> u64 {
+    4096
+}
+
 /// DWARF's number of the stack pointer.
 pub const SP: Register = X86_64::RSP;
 /// DWARF's number of the frame pointer.
@@ -108,6 +116,19 @@ pub fn local() -> *const c_void {
         );
     }
     local
+}
+
+/// Where [`local`] lies, counted from what `fs` points to.
+pub fn local_offset() -> u64 {
+    let offset: u64;
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "mov {offset}, qword ptr [rip + streamsan_local@GOTTPOFF]",
+            offset = out(reg) offset, options(pure, nomem, nostack),
+        );
+    }
+    offset
 }
 
 /// The interrupted instruction's address.

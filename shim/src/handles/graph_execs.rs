@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cuda_sys::FnId;
-use trace::{Dependency, GraphExecId, KernelId, Op, StackId};
+use trace::{Dependency, GraphExecId, KernelId, Op, StackId, StreamId};
 
 use crate::host::graph_copies::GraphHostWork;
 
@@ -26,6 +26,8 @@ pub struct GraphNode {
     pub stack: StackId,
     /// The call that did it.
     pub call: FnId,
+    /// The stream that it was captured on, if that is known.
+    pub stream: StreamId,
 }
 
 /// One executable graph.

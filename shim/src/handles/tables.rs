@@ -84,6 +84,8 @@ pub struct NodeOrigin {
     pub call: FnId,
     /// The capture that it was made in, 0 when it was added: handles come back.
     pub capture: u64,
+    /// The stream that it was captured on; none when it was added.
+    pub stream: StreamId,
     /// Of a conditional node: the graphs inside.
     pub bodies: Option<Vec<u64>>,
 }

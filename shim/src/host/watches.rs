@@ -151,6 +151,12 @@ impl Watches {
         self.pinned.get(at).copied().filter(|p| region.end() <= p.end && !region.is_empty())
     }
 
+    /// One past the last address of the pinned memory of an address, unless it is slow to read.
+    pub fn end_of_table(&self, address: u64) -> Option<u64> {
+        let at = self.pinned.partition_point(|p| p.start <= address).checked_sub(1)?;
+        self.pinned.get(at).filter(|p| address < p.end && !p.write_combined).map(|p| p.end)
+    }
+
     /// The range that a free of this address takes away.
     pub fn range(&self, ptr: u64) -> Option<(u64, u64)> {
         self.pinned.iter().find(|p| p.start == ptr).map(|p| (p.start, p.end))

@@ -62,11 +62,12 @@ impl Cx<'_> {
         {
             let stack = self.stack();
             let call = self.call;
+            let stream = self.known_stream(stream);
             for index in 0..count {
                 // SAFETY: the driver answered count nodes, valid until the next call on this
                 // stream.
                 let node = unsafe { *nodes.add(index) };
-                let origin = NodeOrigin { stack, call, capture: id, bodies: None };
+                let origin = NodeOrigin { stack, call, capture: id, stream, bodies: None };
                 // Of several nodes none is new: a call that adds one leaves the stream depending on
                 // that one alone. A node known from another capture is an old one whose handle came
                 // back.

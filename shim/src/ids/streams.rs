@@ -38,6 +38,18 @@ impl Cx<'_> {
         }
     }
 
+    /// The id of a stream that has one already. The driver is not asked.
+    pub fn known_stream(&mut self, handle: CUstream) -> StreamId {
+        let Some(core) = self.core() else { return StreamId::NONE };
+        let per_thread = handle == CU_STREAM_PER_THREAD || (handle == CUstream::NULL && self.zero_is_per_thread());
+        if per_thread {
+            let ThreadId(thread) = self.thread();
+            let key = (self.current_context().0 as u64, thread);
+            return core.handles.per_thread.get(&key).map_or(StreamId::NONE, |id| *id);
+        }
+        core.handles.streams.get(&(handle.0 as u64)).map_or(StreamId::NONE, |id| StreamId(id.0))
+    }
+
     /// The legacy default stream of a context.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn legacy_stream(&mut self, context: CUcontext) -> StreamId {

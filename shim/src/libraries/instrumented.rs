@@ -13,7 +13,7 @@ use crate::observe::{Phase, observe};
 use crate::runtime::lifecycle;
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The library announces itself, with the place where it looks for the pages. Answers whether both
 /// speak the same version.
@@ -26,18 +26,10 @@ pub unsafe extern "C" fn streamsan_host_link(version: u32, gate: *mut Gate) -> b
     version == VERSION && unsafe { touches::link(gate) }
 }
 
-/// An instruction at `pc` touches an address on a page that devices can reach. `what`: how many
-/// bytes and how, see [`Touched::what`].
+/// An instruction at `pc` touches an address on a page that devices can reach, and the latest run of
+/// it does not go on there. `what`: how many bytes and how, see [`Touched::what`].
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_touch(address: u64, what: u64, pc: u64) {
-    if !runs::goes_straight_on(address, what, pc) {
-        look_further(address, what, pc);
-    }
-}
-
-/// The same arguments in the same registers: the caller jumps here, and needs no frame.
-#[inline(never)]
-extern "C" fn look_further(address: u64, what: u64, pc: u64) {
     let touched = Touched { address, what, pc };
     if !runs::goes_on(&touched) {
         begin(&touched);

@@ -3,7 +3,7 @@
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
 //! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`]
-//! (messages), [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory
+//! (messages), [`annotations`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`] (NVTX's memory
 //! regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that
 //! says itself what it touches). Driver functions are in `crate::intercept`.
 
@@ -15,6 +15,8 @@ pub mod instrumented;
 pub mod mpi;
 #[cfg(not(test))]
 pub mod nccl;
+#[cfg(not(test))]
+pub mod nvtx;
 #[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
 pub mod nvtx_memory;
 #[cfg(not(test))]

@@ -230,7 +230,7 @@ impl Shared {
     fn set_gate(&mut self) {
         self.host_memory.show();
         let idle = self.engine.host_knows_all() && !self.host_threads;
-        touches::set_open(!idle && !self.host_memory.is_empty(), self.host_memory.window());
+        touches::set_open(!idle && !self.host_memory.is_empty());
     }
 
     /// The id of a function's name, defining it when it is new.

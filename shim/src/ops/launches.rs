@@ -4,12 +4,14 @@
 //! touches is worked out by the analyzer.
 
 use cuda_sys::*;
-use trace::{EventMode, LaunchShape, Op, launch_flags};
+use trace::{EventMode, LaunchShape, Op, Region, launch_flags};
 
 use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
-use crate::host::in_place;
+use crate::host::{in_place, pinned_bounds};
+use crate::log::core::Core;
 use crate::observe::Cx;
+use crate::ops::copies::copy::MAX_CONTENTS;
 use crate::real::driver::real;
 use crate::runtime::thread_state::{inside_library, inside_transport};
 
@@ -74,6 +76,10 @@ impl Cx<'_> {
                 None if kernel_params.is_null() => 0,
                 None => kernel.size(),
             };
+            if !pinned_bounds::are_empty() {
+                // SAFETY: forwarded from the caller.
+                unsafe { self.reveal_tables(kernel, bytes, kernel_params) };
+            }
             let epoch = self.log_launch((id, kernel.id), &shape, len, |to| match bytes {
                 Some(bytes) => to.copy_from_slice(bytes),
                 // SAFETY: the driver has read these parameters; there is room for all of them, or
@@ -133,13 +139,32 @@ impl Cx<'_> {
         bytes: Option<&[u8]>,
         params: *mut *mut c_void,
     ) {
-        let mut gathered = vec![0; if params.is_null() { 0 } else { kernel.size() }];
-        let bytes = bytes.unwrap_or_else(|| {
-            // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
-            unsafe { kernel.gather(params, &mut gathered) };
-            &gathered
-        });
+        let mut gathered = Vec::new();
+        // SAFETY: forwarded from the caller.
+        let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
         self.uses_words(epoch, words_of(bytes));
+    }
+
+    /// Says which words small pinned memory holds that a launch is given the address of: the kernel
+    /// may find its other memory by them. The host may change them at any time, so each launch says
+    /// it anew.
+    ///
+    /// # Safety
+    /// As for [`Cx::launched`].
+    #[cold]
+    unsafe fn reveal_tables(&mut self, kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) {
+        /// Tables of one launch.
+        const MOST: usize = 4;
+        let mut gathered = Vec::new();
+        // SAFETY: forwarded from the caller.
+        let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
+        let pinned = |word: &u64| word.is_multiple_of(8) && pinned_bounds::may_hold(&Region::linear(*word, 8));
+        for word in words_of(bytes).filter(pinned).take(MOST) {
+            let end = self.core().and_then(Core::lock).and_then(|shared| shared.watches.end_of_table(word));
+            if let Some(end) = end.filter(|end| (8..=MAX_CONTENTS).contains(&(end - word))) {
+                self.log_words(word, word, (end - word) & !7);
+            }
+        }
     }
 
     /// Waits for a launch, as the user asked for. An error is not reported to the program here: its
@@ -153,6 +178,25 @@ impl Cx<'_> {
         };
         self.log_failure(result, id);
     }
+}
+
+/// The parameters of a launch in one piece.
+///
+/// # Safety
+/// As for [`Cx::launched`].
+unsafe fn parameters<'a>(
+    kernel: &Kernel,
+    bytes: Option<&'a [u8]>,
+    params: *mut *mut c_void,
+    gathered: &'a mut Vec<u8>,
+) -> &'a [u8] {
+    if let Some(bytes) = bytes {
+        return bytes;
+    }
+    gathered.resize(if params.is_null() { 0 } else { kernel.size() }, 0);
+    // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
+    unsafe { kernel.gather(params, gathered) };
+    gathered
 }
 
 /// The words of parameters that may be addresses.

@@ -179,3 +179,15 @@ fn a_copy_from_pageable_memory_is_likely_and_can_be_accepted() {
     let ended = case(&program, &["--no-pageable-copies"], &["asynchronous"]);
     assert_eq!(ended.code(), Some(66), "an asynchronous copy is not accepted: {}", ended.err);
 }
+
+/// A launch says what small pinned memory holds: the kernel's other buffers are found through it.
+#[test]
+fn a_kernel_is_followed_through_pointers_in_pinned_memory() {
+    let Some(program) = program("pinned_table.cu") else { return };
+    for (name, code) in [("same", 66), ("changed", 66), ("other", 0)] {
+        let ended = case(&program, &[], &[name]);
+        assert_eq!(ended.code(), Some(code), "{name}: {}", ended.err);
+        let fixed = case(&program, &[], &[name, "fixed"]);
+        assert_eq!(fixed.code(), Some(0), "{name}: {}", fixed.err);
+    }
+}

@@ -1,7 +1,7 @@
 //! Host code that is compiled with `-fsanitize=thread`: each load and store of memory that devices
 //! use is seen, on the simulated GPU.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tests::run::{Ended, end, streamsan};
@@ -132,4 +132,37 @@ fn the_library_performs_what_it_stands_for() {
     // With CUDA: the gate is open while the loops run.
     let with_cuda = end(streamsan(["run", "--sim", "--"]).arg(&program).arg("cuda"));
     assert_eq!((with_cuda.code(), with_cuda.out.as_str()), (Some(0), "right\n"), "{}", with_cuda.err);
+}
+
+/// Compilers differ in what they announce and how. Those that are not installed are left out.
+#[test]
+fn compilers_of_c_and_fortran_announce_their_accesses() {
+    let Ok(toolkit) = build::toolkit() else { return };
+    let include = format!("-I{}", toolkit.join("include").display());
+    let folders = [product::bin(), product::root().join(".toolkit/lib")];
+    let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
+    for (compiler, file, findings) in
+        [("gcc", "announced.c", 3), ("clang", "announced.c", 3), ("gfortran", "announced.f90", 2)]
+    {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            eprintln!("not run: {compiler} is not installed");
+            continue;
+        }
+        let file = build::programs().join(file);
+        // gcc moves small structures without a call, and does not announce that.
+        let calls = if compiler == "gcc" { "-fno-builtin-memcpy" } else { "" };
+        let script = format!(
+            "{compiler} -O1 -g -fsanitize=thread {calls} {include} -c '{}' -o '{{out}}'.o; \
+             {compiler} '{{out}}'.o -o '{{out}}' {folders} -lstreamsan_host -lcudart",
+            file.display(),
+        );
+        let program = build::cached("announced", Path::new("sh"), &["-ec".into(), script], &[&file])
+            .unwrap_or_else(|error| panic!("{error}"));
+        let racy = run(&program, &[], &["racy"]);
+        assert_eq!(racy.code(), Some(66), "{compiler}: {}", racy.err);
+        let count = format!("SUMMARY: {findings} findings ({findings} certain");
+        assert!(racy.err.contains(&count) && racy.out.starts_with("done"), "{compiler}: {}", racy.err);
+        let fixed = run(&program, &[], &["fixed"]);
+        assert_eq!(fixed.code(), Some(0), "{compiler}: {}", fixed.err);
+    }
 }

@@ -1,6 +1,6 @@
-//! MPI's calls under Debian's Open MPI and MPICH on the simulated GPU: races, their mended twins,
-//! and the reports of several ranks. `scripts/mpi` fetches the libraries; `programs/mpi` holds the
-//! programs.
+//! MPI's calls under Debian's Open MPI and MPICH, and an MPICH with the interface of MPI 5, on the
+//! simulated GPU: races, their mended twins, and the reports of several ranks. `scripts/mpi` fetches
+//! the libraries; `programs/mpi` holds the programs.
 //!
 //! `STREAMSAN_NO_TOOLKIT=1` says that CUDA's compiler is missing, and skips them; so does a machine
 //! without `apt-get`.
@@ -15,6 +15,8 @@ use tests::{build, product};
 enum Mpi {
     Open,
     Mpich,
+    /// The interface of MPI 5, by MPICH.
+    Five,
 }
 
 impl Mpi {
@@ -24,6 +26,7 @@ impl Mpi {
         match self {
             Self::Open => "openmpi",
             Self::Mpich => "mpich",
+            Self::Five => "five",
         }
     }
 
@@ -31,6 +34,7 @@ impl Mpi {
         libraries().join(match self {
             Self::Open => "openmpi/include",
             Self::Mpich => "../../include/x86_64-linux-gnu/mpich",
+            Self::Five => "../../../../five/include",
         })
     }
 
@@ -38,14 +42,18 @@ impl Mpi {
         libraries().join(match self {
             Self::Open => "libmpi.so.40",
             Self::Mpich => "libmpich.so.12",
+            Self::Five => "../../../../five/lib/libmpi_abi.so.1",
         })
     }
 
-    fn fortran(self) -> PathBuf {
-        libraries().join(match self {
-            Self::Open => "libmpi_mpifh.so.40",
-            Self::Mpich => "libmpichfort.so.12",
-        })
+    /// What Fortran programs are linked with.
+    fn fortran(self) -> Vec<PathBuf> {
+        let names: &[&str] = match self {
+            Self::Open => &["libmpi_usempif08.so.40", "libmpi_mpifh.so.40"],
+            Self::Mpich => &["libmpichfort.so.12"],
+            Self::Five => &[],
+        };
+        names.iter().map(|name| libraries().join(name)).collect()
     }
 
     /// A command in the environment of this library: a shell sets it.
@@ -54,7 +62,8 @@ impl Mpi {
         // The fake driver is not for these programs.
         command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM");
         let script = ". \"$0\" \"$1\"; shift; exec \"$@\"";
-        command.args(["-c", script]).arg(root().join("env")).arg(self.name()).args(words);
+        let env = if self == Self::Five { "env5" } else { "env" };
+        command.args(["-c", script]).arg(root().join(env)).arg(self.name()).args(words);
         command
     }
 }
@@ -92,6 +101,22 @@ fn built(mpi: Mpi, name: &str, front: &[PathBuf]) -> String {
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
     let program = build::cuda_program(&source(name), "shared", &extra).unwrap_or_else(|error| panic!("{error}"));
     program.display().to_string()
+}
+
+/// `rows.cpp` for this library; it has no device code.
+fn built_rows(mpi: Mpi, large: bool) -> String {
+    let toolkit = build::toolkit().unwrap_or_else(|error| panic!("{error}"));
+    let (file, folder) = (source("rows.cpp"), libraries());
+    let mut args: Vec<String> = ["-std=c++17", "-g", "-Wall", "-o", "{out}"].map(String::from).into();
+    args.extend(large.then(|| "-DLARGE".to_string()));
+    args.extend([mpi.headers(), toolkit.join("include")].map(|path| format!("-I{}", path.display())));
+    args.extend(["OMPI_SKIP_MPICXX", "MPICH_SKIP_MPICXX"].map(|name| format!("-D{name}")));
+    args.extend([file.display().to_string(), mpi.library().display().to_string()]);
+    let lib = product::root().join(".toolkit/lib");
+    args.extend([format!("-L{}", lib.display()), "-lcudart".into(), "-Wl,--allow-shlib-undefined".into()]);
+    args.push(format!("-Wl,-rpath-link={}", folder.display()));
+    let made = build::cached("rows", Path::new("g++"), &args, &[&file]).unwrap_or_else(|error| panic!("{error}"));
+    made.display().to_string()
 }
 
 /// The stand-in for a CUDA-aware library, which goes in front of one that is not.
@@ -219,11 +244,70 @@ fn fortran_names_are_calls_too() {
         return;
     }
     for mpi in Mpi::ALL {
-        let program = built(mpi, "fortran.cu", &[mpi.fortran()]);
+        let program = built(mpi, "fortran.cu", &mpi.fortran());
         judged(mpi, &program, "send", READ_AFTER_WRITE, "MPI_Send");
         judged(mpi, &program, "irecv", READ_AFTER_WRITE, "MPI_Irecv");
         judged(mpi, &program, "waitany", WRITE_AFTER_WRITE, "MPI_Irecv");
+        judged(mpi, &program, "in-place", WRITE_AFTER_WRITE, "MPI_Gather");
+        judged(mpi, &program, "bottom", READ_AFTER_WRITE, "MPI_Send");
+        if mpi == Mpi::Open {
+            judged(mpi, &program, "f08", READ_AFTER_WRITE, "MPI_Irecv");
+        }
     }
+}
+
+/// Every function that touches memory, and every one that completes what others have begun: one
+/// race for each, none in the twins. `large`: the functions with large counts.
+fn all_rows(mpi: Mpi, large: bool, least: usize) {
+    if !has_toolkit() {
+        return;
+    }
+    let program = built_rows(mpi, large);
+    let report = build::scratch("rows").join("report.json").display().to_string();
+    let racy = sim(mpi, &["--json", &report, &program]);
+    let rows: Vec<&str> = racy.out.lines().filter(|line| line.starts_with("MPI_")).collect();
+    assert!(racy.out.ends_with("done\n") && rows.len() >= least, "{mpi:?} {}: {}{}", rows.len(), racy.out, racy.err);
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&report).expect("a report")).expect("JSON");
+    let mut found: Vec<&str> = json["findings"].as_array().expect("findings").iter().map(finding_of).collect();
+    // What completes a call is not in the finding: the call is.
+    let begun = |row: &&str| match *row {
+        "MPI_Pready" | "MPI_Pready_range" | "MPI_Pready_list" => "MPI_Psend_init",
+        "MPI_Parrived" => "MPI_Precv_init",
+        row if row.starts_with("MPI_Win_") => "MPI_Put",
+        row if row.starts_with("MPI_Test") || row.starts_with("MPI_Wait") => "MPI_Irecv",
+        row if row.starts_with("MPI_Request_") => "MPI_Irecv",
+        row => row,
+    };
+    let mut expected: Vec<&str> = rows.iter().map(|row| begun(&row)).collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "{mpi:?} large {large}: {}", racy.err);
+    let fixed = sim(mpi, &[&program, "fixed"]);
+    assert_eq!(fixed.code(), Some(0), "{mpi:?} large {large}: {}", fixed.err);
+    assert!(fixed.err.contains("SUMMARY: 0 findings"), "{mpi:?}: {}", fixed.err);
+}
+
+/// The function of MPI in a finding.
+fn finding_of(finding: &serde_json::Value) -> &str {
+    let sides = [&finding["access"]["call"], &finding["previous"]["call"]];
+    sides.into_iter().filter_map(|call| call.as_str()).find(|call| call.starts_with("MPI_")).unwrap_or("none")
+}
+
+#[test]
+fn every_function_of_open_mpi_has_its_row() {
+    all_rows(Mpi::Open, false, 110);
+}
+
+#[test]
+fn every_function_of_mpich_has_its_row() {
+    all_rows(Mpi::Mpich, false, 135);
+    all_rows(Mpi::Mpich, true, 135);
+}
+
+#[test]
+fn every_function_of_mpi_5_has_its_row() {
+    all_rows(Mpi::Five, false, 138);
 }
 
 /// One report for the ranks of a machine, whichever of the two starts the other, and no rank is

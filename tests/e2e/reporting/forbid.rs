@@ -65,15 +65,25 @@ fn a_wait_in_a_range_of_nvtx_is_told_and_one_behind_it_is_not() {
     let headers = build::toolkit().expect("the toolkit").join("include");
     let include = format!("-I{}", headers.display());
     let driver = fake::folder();
-    let program = build::c_program("nvtx_ranges.c", &[&include, "-L", &driver.to_string_lossy(), "-lcuda", "-ldl"]);
-    for way in ["ascii", "wide", "attributes", "registered", "registered_wide", "domain"] {
+    let program =
+        build::c_program("nvtx_ranges.c", &[&include, "-L", &driver.to_string_lossy(), "-lcuda", "-ldl", "-lpthread"]);
+    let plain = ["ascii", "wide", "attributes", "start", "start_wide", "start_attributes"];
+    let in_domains = ["registered", "registered_wide", "domain", "domain_wide", "start_domain"];
+    let all = plain.map(|way| (way, "step")).into_iter().chain(in_domains.map(|way| (way, "step@of the test")));
+    for (way, shown) in all {
         let run = |words: &[&str]| end(streamsan(["run", "--forbid", "sync=^step$", "--"]).arg(&program).args(words));
         let ended = run(&[way]);
         assert_eq!(ended.code(), Some(66), "{way}: {}", ended.err);
-        assert!(ended.err.contains("cuStreamSynchronize makes the host wait, in step."), "{way}: {}", ended.err);
+        let ranges = ended.err.lines().find(|line| line.starts_with("cuStreamSynchronize makes the host wait, in all"));
+        assert!(ranges.is_some_and(|line| line.contains(&format!(" > {shown}"))), "{way}: {}", ended.err);
         let ended = run(&[way, "outside"]);
         assert_eq!(ended.code(), Some(0), "{way}: {}", ended.err);
         assert!(!ended.err.contains("entered no such NVTX range"), "{way}: {}", ended.err);
+    }
+    for (rule, code) in [("sync=step@of the test", 66), ("sync=step@other", 0)] {
+        let ended = end(streamsan(["run", "--forbid", rule, "--"]).arg(&program).arg("domain"));
+        assert_eq!(ended.code(), Some(code), "{rule}: {}", ended.err);
+        assert_eq!(ended.err.contains("entered no such NVTX range"), code == 0, "{rule}: {}", ended.err);
     }
 }
 

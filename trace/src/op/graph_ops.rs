@@ -49,6 +49,15 @@ macro_rules! graph_ops {
         /// The encoded op. Its stream is [`StreamId::NONE`].
         body: &'a [u8],
     }
+    /// A node of an executable graph, told before, was captured on this stream.
+    134 NodeCaptured {
+        /// Whose node.
+        exec: GraphExecId,
+        /// Index in that graph.
+        index: u32,
+        /// The stream, while it was captured.
+        stream: StreamId,
+    }
     /// An executable graph goes away.
     132 GraphExecDestroy {
         /// Which.

@@ -17,8 +17,35 @@ macro_rules! host_ops {
         /// What it is called.
         name: Text<'a>,
     }
-    /// The innermost part that the thread is in ends.
+    /// The innermost part that the thread is in ends: of the default domain, unless another one has
+    /// its own op for that.
     194 RangePop {}
+    /// A part of the program begins that all of its threads are in (`nvtxRangeStart`).
+    196 RangeStart {
+        /// Its number.
+        range: u64,
+        /// What it is called.
+        name: Text<'a>,
+        /// Its NVTX domain; empty for the default one.
+        domain: Text<'a>,
+    }
+    /// It ends, by whichever thread.
+    197 RangeEnd {
+        /// Its number.
+        range: u64,
+    }
+    /// As [`Op::RangePush`], in an NVTX domain.
+    198 DomainPush {
+        /// What it is called.
+        name: Text<'a>,
+        /// The domain; empty where its name is not known.
+        domain: Text<'a>,
+    }
+    /// The innermost part of an NVTX domain that the thread is in ends.
+    199 DomainPop {
+        /// The domain.
+        domain: Text<'a>,
+    }
     /// The program asks for what was recorded last to be kept ([`crate::segment`]).
     195 Save {
         /// Why; may be empty.

@@ -67,7 +67,8 @@ pub struct LiveState {
     blocks: BTreeMap<u64, Range>,
     ghosts: VecDeque<Ghost>,
     others: FxHashMap<Key, Told>,
-    nodes: FxHashMap<u32, BTreeMap<u32, Told>>,
+    /// By executable graph, then by index; in front what the node is, behind it where it was captured.
+    nodes: FxHashMap<u32, BTreeMap<(u32, u16), Told>>,
     ranges: FxHashMap<u32, Vec<Told>>,
     /// Definitions that the records since the last call of [`LiveState::needed`] refer to.
     again: Vec<u8>,
@@ -202,7 +203,11 @@ impl LiveState {
             Op::GraphNode { exec, index, stack, .. } => {
                 self.refer(stack.0);
                 let told = self.tell(bytes);
-                self.nodes.entry(exec.0).or_default().insert(index, told);
+                self.nodes.entry(exec.0).or_default().insert((index, op.tag()), told);
+            }
+            Op::NodeCaptured { exec, index, .. } => {
+                let told = self.tell(bytes);
+                self.nodes.entry(exec.0).or_default().insert((index, op.tag()), told);
             }
             Op::GraphExecDestroy { exec } => {
                 self.nodes.remove(&exec.0);
@@ -210,15 +215,14 @@ impl LiveState {
             }
             Op::Checking { on: false } => self.put((op.tag(), 0, 0), bytes),
             Op::Checking { on: true } => self.drop_all(&[tag::Checking], 0),
-            Op::RangePush { .. } => {
+            Op::RangePush { .. } | Op::DomainPush { .. } => {
                 let told = self.tell(bytes);
                 self.ranges.entry(origin.thread.0).or_default().push(told);
             }
-            Op::RangePop {} => {
-                if let Some(open) = self.ranges.get_mut(&origin.thread.0) {
-                    open.pop();
-                }
-            }
+            Op::RangePop {} => self.end_range(origin.thread.0, b""),
+            Op::DomainPop { domain } => self.end_range(origin.thread.0, domain.0),
+            Op::RangeStart { range, .. } => self.put((op.tag(), range, 0), bytes),
+            Op::RangeEnd { range } => self.drop_all(&[tag::RangeStart], range),
             _ => {}
         }
     }
@@ -274,6 +278,19 @@ impl LiveState {
         Some(root)
     }
 
+    /// Ends the innermost range of a thread in an NVTX domain.
+    fn end_range(&mut self, thread: u32, domain: &[u8]) {
+        let is_in = |told: &Told| match Record::decode(&told.bytes) {
+            Ok(Record { op: Op::DomainPush { domain: of, .. }, .. }) => of.0 == domain,
+            _ => domain.is_empty(),
+        };
+        if let Some(open) = self.ranges.get_mut(&thread)
+            && let Some(at) = open.iter().rposition(is_in)
+        {
+            open.remove(at);
+        }
+    }
+
     fn end_stream(&mut self, stream: u32) {
         self.drop_all(&[tag::StreamCreate, tag::StreamTaken, tag::StreamName, tag::CaptureBegin], stream.into());
     }
@@ -306,6 +323,11 @@ impl LiveState {
     /// their lengths.
     pub fn needed(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(&mut self.again)).filter(|again| !again.is_empty())
+    }
+
+    /// The stacks that this segment or a later one refers to.
+    pub fn stacks_since(&self, segment: u64) -> impl Iterator<Item = &[u8]> {
+        self.stacks.values().filter(move |known| known.segment >= segment).map(|known| &known.bytes[..])
     }
 
     /// A segment begins. Answers the records that it is told, in their order. Their stacks are

@@ -15,7 +15,7 @@
 //!                                    param, bytes, stack[], inside },
 //!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same),
-//!              synchronisation     { facts[], missing, cuda[], torch[] },
+//!              synchronisation     { facts[], missing, mend[] { api, lines[] }, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //!           of a broken rule (--forbid), kind "forbidden": hazard names the rule, rule is as it
@@ -52,8 +52,8 @@ use crate::report::doubt::Doubt;
 use crate::report::format::closing::lost_exactness;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
-    Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running,
-    Side,
+    Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines,
+    Report, Running, Side,
 };
 use crate::report::program::Program;
 use crate::symbols::demangle;
@@ -179,6 +179,8 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "unjudged": c.unjudged,
             "rules_unmet": c.rules_unmet.keys().collect::<Vec<_>>(),
             "unread": c.unread,
+            "partial": c.partial,
+            "gaps": c.gaps,
             "not_simulated": c.not_simulated,
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
@@ -197,11 +199,15 @@ fn cause(report: &Report, c: &RootCause) -> Value {
         "missing": c.missing,
         "after": point(&c.after),
         "before": point(&c.before),
-        "mend": c.mend.iter().map(|m| json!({ "api": m.api, "lines": m.lines })).collect::<Vec<_>>(),
+        "mend": c.mend.iter().map(mend).collect::<Vec<_>>(),
         "tried": c.tried,
         "findings": mine.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>(),
         "occurrences": mine.iter().map(|f| f.count).sum::<u64>(),
     })
+}
+
+fn mend(m: &MendingLines) -> Value {
+    json!({ "api": m.api, "lines": m.lines })
 }
 
 fn given(w: &GivenWait) -> Value {
@@ -212,6 +218,7 @@ fn given(w: &GivenWait) -> Value {
         "waits": w.waits,
         "idle": w.idle,
         "blocked": w.blocked,
+        "captured": w.captured,
     })
 }
 
@@ -324,7 +331,10 @@ pub fn finding(f: &Finding) -> Value {
         "allocation": f.allocation.as_ref().map(memory),
         "previous_allocation": f.previous_allocation.as_ref().map(memory),
         "standing": standing(f.standing),
-        "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
+        "synchronisation": {
+            "facts": s.facts, "missing": s.missing, "mend": s.mend.iter().map(mend).collect::<Vec<_>>(),
+            "cuda": s.cuda(), "torch": s.torch(),
+        },
         "around": f.scene.json(),
     })
 }

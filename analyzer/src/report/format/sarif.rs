@@ -116,8 +116,9 @@ impl Sarif {
         let s = &f.synchronisation;
         let mut advice = s.facts.clone();
         advice.push(s.missing.clone());
-        if !s.cuda.is_empty() {
-            advice.push(format!("This would order them: {}", s.cuda.join(" ")));
+        for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
+            let how = if mend.api.starts_with("CUDA") { String::new() } else { format!(" (in {})", mend.api) };
+            advice.push(format!("This would order them{how}: {}", mend.lines.join(" ")));
         }
         advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
         let mut result = json!({

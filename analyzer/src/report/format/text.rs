@@ -94,12 +94,12 @@ pub fn finding(f: &Finding, style: Style) -> String {
     for line in s.facts.iter().chain([&s.missing]).filter(|l| !l.is_empty()) {
         let _ = writeln!(out, "  {line}");
     }
-    for (title, lines) in [("This would order them", &s.cuda), ("In PyTorch", &s.torch)] {
-        if !lines.is_empty() {
-            let _ = writeln!(out, "  {title}:");
-            for line in lines {
-                let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
-            }
+    for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
+        let title =
+            if mend.api.starts_with("CUDA") { "This would order them".into() } else { format!("In {}", mend.api) };
+        let _ = writeln!(out, "  {title}:");
+        for line in &mend.lines {
+            let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
         }
     }
     if style.no_machine_lines {

@@ -4,10 +4,10 @@
 //! Owns the gate that the library beside this one asks, and what each thread has touched since the
 //! latest op. The way from an instruction:
 //!
-//! 1. The library asks the [`pages`] whether the address lies on one that devices can reach. While
+//! 1. The library asks the [`pages`] whether devices can reach what lies around the address. While
 //!    the host has nothing to race with, the gate is closed: then it asks nothing.
-//! 2. `crate::libraries::instrumented` finds the instruction in the thread's [`runs`]. An
-//!    instruction that goes on where its run left off is done with that.
+//! 2. It looks the instruction up in the thread's [`runs`]. One that goes on where its latest run
+//!    left off is done with that. `crate::libraries::instrumented` looks at its other runs.
 //! 3. Otherwise the run before is written to the log, and a new one begins with the stack of now
 //!    (`crate::observe::host_touch`).
 //!
@@ -19,26 +19,27 @@ pub mod pages;
 mod run_tests;
 pub mod runs;
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use crate::arch;
+use crate::runtime::thread_state::ThreadState;
 use crate::stack::native::note_companion;
 
 /// Instrumented libraries that may ask: one usually, more if it was loaded under several names.
 const GATES: usize = 8;
 
-/// Where such a library looks.
+/// Where such a library looks. Its machine code knows the offsets.
 #[repr(C, align(64))]
 pub struct Gate {
     /// The bits of the pages; null: nothing is asked.
     pages: AtomicPtr<AtomicU32>,
-    /// The first page that devices can reach.
-    low: AtomicU64,
-    /// Bytes from there to the end of the last one; 0: nothing is asked.
-    size: AtomicU64,
+    /// One byte for each granule: not 0 where devices can reach any of it. Null: nothing is asked.
+    granules: AtomicPtr<AtomicU8>,
+    /// Where a thread keeps the address of its runs, counted from its thread pointer.
+    local: AtomicU64,
+    /// The age of runs that go on.
+    age: AtomicU32,
 }
-
-/// What the gates show: see [`Gate`].
-static SHOWN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 static GATE: [AtomicPtr<Gate>; GATES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; GATES];
 
@@ -89,6 +90,11 @@ pub unsafe fn link(gate: *mut Gate) -> bool {
     for slot in &GATE {
         let old = slot.compare_exchange(std::ptr::null_mut(), gate, Ordering::AcqRel, Ordering::Acquire);
         if old.is_ok() || old == Err(gate) {
+            // SAFETY: the caller's promise.
+            let gate = unsafe { &*gate };
+            let place = arch::local_offset() + std::mem::offset_of!(ThreadState, touches) as u64;
+            gate.local.store(place, Ordering::Release);
+            gate.age.store(runs::age(), Ordering::Release);
             LINKED.store(true, Ordering::Release);
             return true;
         }
@@ -109,31 +115,33 @@ pub fn look_for_library() {
     }
 }
 
-/// Opens the gate or closes it. `window`: where the memory lies that devices can reach, and how
-/// far. The lock of the log is held.
+/// All gates.
+fn gates() -> impl Iterator<Item = &'static Gate> {
+    // SAFETY: a gate that was announced is valid for the life of the process.
+    GATE.iter().filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() })
+}
+
+/// Opens the gate or closes it. The lock of the log is held.
 #[inline]
-pub fn set_open(open: bool, window: (u64, u64)) {
-    let (low, size) = if open { window } else { (SHOWN[0].load(Ordering::Relaxed), 0) };
-    let shown = (SHOWN[0].load(Ordering::Relaxed), SHOWN[1].load(Ordering::Relaxed)) == (low, size);
-    if !shown || OPEN.load(Ordering::Relaxed) != open {
-        show(open, low, size);
+pub fn set_open(open: bool) {
+    if OPEN.load(Ordering::Relaxed) != open {
+        show(open);
     }
 }
 
 #[cold]
-fn show(open: bool, low: u64, size: u64) {
+fn show(open: bool) {
     OPEN.store(open, Ordering::Release);
-    SHOWN[0].store(low, Ordering::Relaxed);
-    SHOWN[1].store(size, Ordering::Relaxed);
-    let table = if open { pages::table() } else { std::ptr::null_mut() };
-    for slot in &GATE {
-        // SAFETY: a gate that was announced is valid for the life of the process.
-        if let Some(gate) = unsafe { slot.load(Ordering::Acquire).as_ref() } {
-            // A thread that finds one half of this asks the bits, or misses a touch that nothing
-            // orders behind the op.
-            gate.pages.store(table, Ordering::Release);
-            gate.low.store(low, Ordering::Release);
-            gate.size.store(size, Ordering::Release);
-        }
+    let (granules, pages) =
+        if open { (pages::granules(), pages::table()) } else { (std::ptr::null_mut(), std::ptr::null_mut()) };
+    for gate in gates() {
+        // A thread that finds one half of this misses a touch that nothing orders behind the op.
+        gate.pages.store(pages, Ordering::Release);
+        gate.granules.store(granules, Ordering::Release);
     }
+}
+
+/// A new age of runs has begun.
+fn show_age(age: u32) {
+    gates().for_each(|gate| gate.age.store(age, Ordering::Release));
 }

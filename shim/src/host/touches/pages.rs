@@ -1,19 +1,24 @@
-//! Which pages of the host's memory devices can reach: one bit for each page of the address space.
+//! Which pages of the host's memory devices can reach: one bit for each page of the address space,
+//! and one byte for each granule of 64 KiB.
 //!
-//! Owns the bits, which the library for instrumented code reads without a lock, and the list that
-//! they are made from. The bits take 4 GiB of addresses, of which the system backs what is used: 4
-//! KiB for each 128 MiB of the program's memory.
+//! Owns the bits and the bytes, which the library for instrumented code reads without a lock, and
+//! the list that they are made from. They take 4 and 2 GiB of addresses (twice that on aarch64), of
+//! which the system backs what is used: 4 KiB of bits for each 128 MiB of the program's memory, 4
+//! KiB of bytes for each 256 MiB.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use trace::{FreeKind, MemoryKind, Op};
 
+use crate::arch::ADDRESSES;
+
 const PAGE: u64 = 12;
-/// Addresses of the program end here (x86-64, four levels of page tables).
-const ADDRESSES: u64 = 47;
 /// Bytes of the bits.
 const BYTES: usize = 1 << (ADDRESSES - PAGE - 3);
+/// Bits to shift an address by to get the index of its granule.
+const GRANULE: u64 = 16;
+const GRANULES: usize = 1 << (ADDRESSES - GRANULE);
 
 static TABLE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -22,7 +27,14 @@ pub fn table() -> *mut AtomicU32 {
     TABLE.load(Ordering::Acquire)
 }
 
-/// Makes room for the bits, once. False: there is none.
+/// The bytes of the granules, behind the bits; null before [`map`].
+pub fn granules() -> *mut AtomicU8 {
+    let table = table();
+    // SAFETY: the mapping is that large.
+    if table.is_null() { std::ptr::null_mut() } else { unsafe { table.cast::<AtomicU8>().add(BYTES) } }
+}
+
+/// Makes room for the bits and the bytes, once. False: there is none.
 pub fn map() -> bool {
     if !table().is_null() {
         return true;
@@ -31,12 +43,13 @@ pub fn map() -> bool {
     // SAFETY: a fresh mapping, zeros; errno is the thread's own.
     unsafe {
         let errno = *libc::__errno_location();
-        let at = libc::mmap(std::ptr::null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let size = BYTES + GRANULES;
+        let at = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
         if at != libc::MAP_FAILED {
-            libc::madvise(at, BYTES, libc::MADV_DONTDUMP);
+            libc::madvise(at, size, libc::MADV_DONTDUMP);
             let old = TABLE.compare_exchange(std::ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);
             if old.is_err() {
-                libc::munmap(at, BYTES);
+                libc::munmap(at, size);
             }
         }
         *libc::__errno_location() = errno;
@@ -51,9 +64,6 @@ pub struct HostMemory {
     ranges: BTreeMap<u64, u64>,
     /// Whether the bits say the same.
     shown: bool,
-    /// Where all of it lies that there has been, by whole pages.
-    low: u64,
-    high: u64,
 }
 
 impl HostMemory {
@@ -72,12 +82,6 @@ impl HostMemory {
             Op::Free { ptr, kind: FreeKind::Plain | FreeKind::Host | FreeKind::Unregister, .. } => self.goes(ptr),
             _ => {}
         }
-    }
-
-    /// The first page of all of it that there has been, and how many bytes from there it reaches.
-    #[inline]
-    pub fn window(&self) -> (u64, u64) {
-        (self.low, self.high - self.low)
     }
 
     /// Whether there is none.
@@ -99,9 +103,6 @@ impl HostMemory {
         if start == 0 || size == 0 || end >> ADDRESSES != 0 {
             return;
         }
-        let page = 1 << PAGE;
-        let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
-        (self.low, self.high) = if self.high == 0 { (from, to) } else { (self.low.min(from), self.high.max(to)) };
         self.ranges.insert(start, end);
         if self.shown {
             mark(start, end, true);
@@ -132,7 +133,7 @@ fn mark(start: u64, end: u64, on: bool) {
         let in_word = page % 32;
         let count = (32 - in_word).min(last - page + 1);
         let bits = (u32::MAX >> (32 - count)) << in_word;
-        // SAFETY: the page lies below 2^47, so its word lies in the table.
+        // SAFETY: the page is one that programs have, so its word lies in the table.
         let word = unsafe { &*table.add((page / 32) as usize) };
         if on {
             word.fetch_or(bits, Ordering::Relaxed);
@@ -140,6 +141,14 @@ fn mark(start: u64, end: u64, on: bool) {
             word.fetch_and(!bits, Ordering::Relaxed);
         }
         page += count;
+    }
+    let granules = granules();
+    for granule in start >> GRANULE..=(end - 1) >> GRANULE {
+        // A word of bits is two granules.
+        // SAFETY: the granule lies below 2^47, so its bits and its byte lie in the mapping.
+        let (word, byte) = unsafe { (&*table.add((granule / 2) as usize), &*granules.add(granule as usize)) };
+        let reached = word.load(Ordering::Relaxed) >> (granule % 2 * 16) & 0xffff != 0;
+        byte.store(u8::from(reached), Ordering::Relaxed);
     }
 }
 
@@ -150,8 +159,13 @@ mod tests {
 
     fn has(address: u64) -> bool {
         let page = address >> PAGE;
-        // SAFETY: tests ask for addresses below 2^47 only, and have mapped the table.
+        // SAFETY: tests ask for addresses of programs only, and have mapped the table.
         unsafe { &*table().add((page / 32) as usize) }.load(Ordering::Relaxed) >> (page % 32) & 1 != 0
+    }
+
+    fn is_near(address: u64) -> bool {
+        // SAFETY: as above.
+        unsafe { &*granules().add((address >> GRANULE) as usize) }.load(Ordering::Relaxed) != 0
     }
 
     fn comes(memory: &mut HostMemory, ptr: u64, size: u64) {
@@ -174,7 +188,9 @@ mod tests {
         comes(&mut memory, BASE + 4000, 200_000);
         comes(&mut memory, BASE + 204_000, 8);
         assert!(has(BASE) && has(BASE + 100_000) && has(BASE + 204_100) && !has(BASE + 208_896));
+        assert!(is_near(BASE + 131_072) && is_near(BASE + 262_143) && !is_near(BASE + 262_144) && !is_near(BASE - 1));
         goes(&mut memory, BASE + 4000);
+        assert!(is_near(BASE) && !is_near(BASE + 65_536) && is_near(BASE + 196_608));
         assert!(has(BASE) && !has(BASE + 4096) && !has(BASE + 196_608) && has(BASE + 204_000));
         goes(&mut memory, BASE + 204_000);
         goes(&mut memory, BASE + 204_000);

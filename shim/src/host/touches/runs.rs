@@ -24,8 +24,12 @@ use crate::runtime::{lifecycle, lock, thread_state};
 /// Runs that one instruction may have at a time: it may be in a function that several arrays are
 /// passed to.
 const WAYS: usize = 4;
-const SETS: usize = 64;
+/// One for each low byte of an instruction's address: calls of one short loop never share one.
+const SETS: usize = 256;
 const RUNS: usize = WAYS * SETS;
+
+/// Where [`Touched::what`] lies in a key.
+const KEY_SHIFT: u32 = 48;
 
 /// Distances between touches beyond this begin a new run.
 const FARTHEST: u64 = 1 << 24;
@@ -45,25 +49,37 @@ impl Touched {
     fn width(self) -> u64 {
         self.what >> 3
     }
+
+    /// Where and what in one word, of an instruction; 0 for what is no instruction of its own.
+    fn key(self) -> u64 {
+        if self.pc >> KEY_SHIFT == 0 && self.what >> (64 - KEY_SHIFT) == 0 {
+            self.pc | self.what << KEY_SHIFT
+        } else {
+            0
+        }
+    }
 }
 
 /// Ages of runs: see the head of this file.
 #[unsafe(link_section = "streamsan_state")]
 static AGE: AtomicU32 = AtomicU32::new(1);
 
-/// What a run's own thread moves on without a lock.
+/// What a run's own thread moves on without a lock. The first of each set is moved on by the machine
+/// code of `shim/instrumented/src/accesses.rs`, which knows the first four fields and the size.
 #[repr(C, align(64))]
 struct Run {
-    pc: AtomicU64,
-    what: AtomicU64,
-    /// First byte of the latest touch.
-    last: AtomicU64,
+    /// See [`Touched::key`].
+    key: AtomicU64,
+    /// First byte of the touch that goes on.
+    next: AtomicU64,
     /// From one touch to the next, wrapping.
     stride: AtomicU64,
     /// 0: there is no run.
     age: AtomicU32,
     /// Whether an address was touched twice in a row.
     repeated: AtomicU32,
+    pc: AtomicU64,
+    what: AtomicU64,
 }
 
 /// The rest of a run.
@@ -134,24 +150,19 @@ pub struct Written {
 
 #[inline(always)]
 fn set_of(pc: u64) -> usize {
-    ((pc as u32).wrapping_mul(0x9e37_79b1) >> 26) as usize * WAYS
+    (pc & 0xff) as usize * WAYS
 }
 
-/// As [`goes_on`], for the run that is most likely the one. For most touches that is all.
-#[inline(always)]
-pub fn goes_straight_on(address: u64, what: u64, pc: u64) -> bool {
-    let table = thread_state::with(|l| l.touches.get()).cast::<ThreadRuns>();
-    if table.is_null() {
-        return false;
-    }
-    // SAFETY: tables are never unmapped, and sets lie in them.
-    let run = unsafe { &*(&raw const (*table).runs).cast::<Run>().add(set_of(pc)) };
-    let goes_on = run.is_of(&Touched { address, what, pc }, AGE.load(Ordering::Relaxed))
-        && address.wrapping_sub(run.last.load(Ordering::Relaxed)) == run.stride.load(Ordering::Relaxed);
-    if goes_on {
-        run.last.store(address, Ordering::Release);
-    }
-    goes_on
+/// The age of runs that go on.
+pub fn age() -> u32 {
+    AGE.load(Ordering::Relaxed)
+}
+
+/// Begins a new age; answers the one before.
+fn begin_age() -> u32 {
+    let age = AGE.fetch_add(1, Ordering::SeqCst);
+    super::show_age(age.wrapping_add(1));
+    age
 }
 
 /// Whether a touch goes on where a run of its instruction left off; that run is moved on then.
@@ -166,12 +177,13 @@ pub fn goes_on(touched: &Touched) -> bool {
         if !run.is_of(touched, age) {
             continue;
         }
-        let step = touched.address.wrapping_sub(run.last.load(Ordering::Relaxed));
-        if step == run.stride.load(Ordering::Relaxed) {
-            run.last.store(touched.address, Ordering::Release);
+        let stride = run.stride.load(Ordering::Relaxed);
+        let ahead = run.next.load(Ordering::Relaxed).wrapping_sub(touched.address);
+        if ahead == 0 {
+            run.next.store(touched.address.wrapping_add(stride), Ordering::Release);
             return true;
         }
-        if step == 0 {
+        if ahead == stride {
             run.repeated.store(1, Ordering::Relaxed);
             return true;
         }
@@ -180,6 +192,28 @@ pub fn goes_on(touched: &Touched) -> bool {
 }
 
 impl Run {
+    /// First byte of the latest touch.
+    #[inline]
+    fn last(&self) -> u64 {
+        self.next.load(Ordering::Acquire).wrapping_sub(self.stride.load(Ordering::Relaxed))
+    }
+
+    /// Exchanges two runs of the calling thread.
+    fn swap(&self, other: &Self) {
+        for (mine, theirs) in [
+            (&self.key, &other.key),
+            (&self.next, &other.next),
+            (&self.stride, &other.stride),
+            (&self.pc, &other.pc),
+            (&self.what, &other.what),
+        ] {
+            mine.store(theirs.swap(mine.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (mine, theirs) in [(&self.age, &other.age), (&self.repeated, &other.repeated)] {
+            mine.store(theirs.swap(mine.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Release);
+        }
+    }
+
     #[inline]
     fn is_of(&self, touched: &Touched, age: u32) -> bool {
         self.pc.load(Ordering::Relaxed) == touched.pc
@@ -228,22 +262,27 @@ pub unsafe fn begin(
     }
     // What was polled may have told the thread that it may touch this.
     table.write_polled(&mut write);
-    let slot = table.place(touched, age);
-    table.write(slot, &mut write);
+    let slot = table.place(touched, age, &mut write);
     let (run, origin) = (&table.runs[slot], &mut table.origins.of[slot]);
-    let listed = run.age.load(Ordering::Relaxed) == age;
-    origin.is_known &= listed && run.pc.load(Ordering::Relaxed) == touched.pc;
+    origin.is_known &= run.age.load(Ordering::Relaxed) == age && run.pc.load(Ordering::Relaxed) == touched.pc;
     (origin.start, origin.is_written, origin.stack, origin.func) = (touched.address, false, stack, func);
+    run.key.store(touched.key(), Ordering::Relaxed);
     run.pc.store(touched.pc, Ordering::Relaxed);
     run.what.store(touched.what, Ordering::Relaxed);
-    run.last.store(touched.address, Ordering::Relaxed);
     run.stride.store(touched.width(), Ordering::Relaxed);
+    run.next.store(touched.address.wrapping_add(touched.width()), Ordering::Relaxed);
     run.repeated.store(0, Ordering::Relaxed);
     run.age.store(age, Ordering::Release);
     BEGUN.store(true, Ordering::Relaxed);
-    if !listed && table.origins.count < RUNS {
-        table.origins.begun[table.origins.count] = slot as u16;
-        table.origins.count += 1;
+}
+
+impl Origins {
+    /// A run of this age has begun here.
+    fn list(&mut self, slot: usize) {
+        if self.count < RUNS {
+            self.begun[self.count] = slot as u16;
+            self.count += 1;
+        }
     }
 }
 
@@ -253,7 +292,7 @@ impl Locked<'_> {
         let set = set_of(touched.pc);
         for slot in set..set + WAYS {
             let (run, origin) = (&self.runs[slot], &self.origins.of[slot]);
-            let alone = run.last.load(Ordering::Relaxed) == origin.start && !origin.is_written;
+            let alone = run.last() == origin.start && !origin.is_written;
             if !run.is_of(touched, age) || !alone || (origin.stack, origin.func) != at {
                 continue;
             }
@@ -261,32 +300,43 @@ impl Locked<'_> {
             let far = step.min(step.wrapping_neg());
             if (touched.width()..=FARTHEST).contains(&far) {
                 run.stride.store(step, Ordering::Relaxed);
-                run.last.store(touched.address, Ordering::Release);
+                run.next.store(touched.address.wrapping_add(step), Ordering::Release);
                 return true;
             }
         }
         false
     }
 
-    /// Where a new run goes: to the place of the same run before, to a free one, or in turn.
-    fn place(&mut self, touched: &Touched, age: u32) -> usize {
-        let slots = set_of(touched.pc)..set_of(touched.pc) + WAYS;
+    /// Where a new run goes: to the first place of its set, for it will be asked for next. What was
+    /// there moves to the place of the same run before, to a free one, or in turn. What is replaced
+    /// is written.
+    fn place(&mut self, touched: &Touched, age: u32, write: &mut impl FnMut(&Written)) -> usize {
+        let first = set_of(touched.pc);
+        let mut slots = first..first + WAYS;
         let lives = |slot: usize| self.runs[slot].age.load(Ordering::Relaxed) == age;
         let again = |slot: &usize| {
             let same = self.runs[*slot].pc.load(Ordering::Relaxed) == touched.pc;
             lives(*slot) && same && self.origins.of[*slot].start == touched.address
         };
-        if let Some(slot) = slots.clone().find(again).or_else(|| slots.clone().find(|slot| !lives(*slot))) {
-            return slot;
+        let to = slots.clone().find(again).or_else(|| slots.find(|slot| !lives(*slot))).unwrap_or_else(|| {
+            self.origins.victim = (self.origins.victim + 1) % (WAYS - 1);
+            first + 1 + self.origins.victim
+        });
+        if !lives(to) {
+            self.origins.list(to);
         }
-        self.origins.victim = (self.origins.victim + 1) % WAYS;
-        slots.start + self.origins.victim
+        self.write(to, write);
+        if to != first {
+            self.runs[to].swap(&self.runs[first]);
+            self.origins.of.swap(to, first);
+        }
+        first
     }
 
     /// Writes what has not been written of a run.
     fn write(&mut self, slot: usize, write: &mut impl FnMut(&Written)) {
         let (run, origin) = (&self.runs[slot], &mut self.origins.of[slot]);
-        let (last, stride) = (run.last.load(Ordering::Acquire), run.stride.load(Ordering::Relaxed));
+        let (last, stride) = (run.last(), run.stride.load(Ordering::Relaxed));
         let what = run.what.load(Ordering::Relaxed);
         if run.age.load(Ordering::Relaxed) == 0 || (origin.is_written && origin.written == last) {
             return;
@@ -354,7 +404,7 @@ pub fn any_begun() -> bool {
 pub unsafe fn end_all(mut write: impl FnMut(&Written)) {
     BEGUN.store(false, Ordering::Relaxed);
     // First: a touch that another thread makes from now on belongs to the next age.
-    let age = AGE.fetch_add(1, Ordering::SeqCst);
+    let age = begin_age();
     let mut next = ALL.load(Ordering::Acquire);
     // SAFETY: tables are never unmapped.
     while let Some(table) = unsafe { next.as_ref() } {
@@ -429,5 +479,5 @@ fn make<'a>(generation: u32) -> Option<&'a ThreadRuns> {
 
 /// A new log begins: what was touched before is no part of it.
 pub fn forget_all() {
-    AGE.fetch_add(1, Ordering::SeqCst);
+    begin_age();
 }

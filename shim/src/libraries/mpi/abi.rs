@@ -72,12 +72,14 @@ const STANDARD: Abi = Abi {
 };
 
 /// Where MPI's functions are when the library was loaded locally (by an extension of Python).
-const LIBRARIES: [&CStr; 7] = [
+const LIBRARIES: [&CStr; 9] = [
     c"libmpi.so.40",
     c"libmpi.so.12",
     c"libmpich.so.12",
+    c"libmpi_abi.so.1",
     c"libmpi_abi.so.0",
     c"libmpi_mpifh.so.40",
+    c"libmpi_usempif08.so.40",
     c"libmpichfort.so.12",
     c"libmpifort.so.12",
 ];
@@ -136,6 +138,38 @@ fn find(name: &CStr) -> usize {
         }
     }
     0
+}
+
+/// What a buffer in Fortran says by being a variable of the library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Marker {
+    /// `MPI_IN_PLACE`.
+    InPlace = 0,
+    /// `MPI_BOTTOM`.
+    Bottom = 1,
+}
+
+/// Whether an address is that of this variable. Open MPI's are common blocks, under the names that
+/// compilers make of them; MPICH has noted where its own lie.
+pub fn is_marker(address: usize, marker: Marker) -> bool {
+    const BLOCKS: [[&CStr; 4]; 2] = [
+        [c"mpi_fortran_in_place_", c"mpi_fortran_in_place", c"mpi_fortran_in_place__", c"MPI_FORTRAN_IN_PLACE"],
+        [c"mpi_fortran_bottom_", c"mpi_fortran_bottom", c"mpi_fortran_bottom__", c"MPI_FORTRAN_BOTTOM"],
+    ];
+    const NOTES: [&CStr; 2] = [c"MPIR_F_MPI_IN_PLACE", c"MPIR_F_MPI_BOTTOM"];
+    static KNOWN: OnceLock<[(Vec<usize>, usize); 2]> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| {
+        std::array::from_fn(|which| {
+            // SAFETY: a handle and a string that dlsym takes.
+            let global = |name: &CStr| unsafe { driver::dlsym(libc::RTLD_DEFAULT, name) } as usize;
+            let blocks = BLOCKS[which].into_iter().flat_map(|name| [global(name), find(name)]);
+            (blocks.filter(|address| *address != 0).collect(), find(NOTES[which]))
+        })
+    });
+    let (blocks, note) = &known[marker as usize];
+    // SAFETY: MPICH's variable of this name is a pointer, which its first call from Fortran sets.
+    let noted = *note != 0 && unsafe { (*note as *const usize).read_unaligned() } == address;
+    noted || blocks.contains(&address)
 }
 
 /// The library's interface; `None`: none that is known.
@@ -212,13 +246,13 @@ impl Abi {
         if language != Language::Fortran {
             return word;
         }
-        static CONVERTERS: [MpiFunction; 4] = [
-            MpiFunction::new(c"MPI_Type_f2c"),
-            MpiFunction::new(c"MPI_Comm_f2c"),
-            MpiFunction::new(c"MPI_Request_f2c"),
-            MpiFunction::new(c"MPI_Win_f2c"),
+        static CONVERTERS: [[MpiFunction; 2]; 4] = [
+            [MpiFunction::new(c"MPI_Type_f2c"), MpiFunction::new(c"MPI_Type_fromint")],
+            [MpiFunction::new(c"MPI_Comm_f2c"), MpiFunction::new(c"MPI_Comm_fromint")],
+            [MpiFunction::new(c"MPI_Request_f2c"), MpiFunction::new(c"MPI_Request_fromint")],
+            [MpiFunction::new(c"MPI_Win_f2c"), MpiFunction::new(c"MPI_Win_fromint")],
         ];
-        let Some(convert) = CONVERTERS[kind as usize].find(0) else { return word };
+        let Some(convert) = CONVERTERS[kind as usize].iter().find_map(|one| one.find(0)) else { return word };
         // SAFETY: these functions take a Fortran handle, an integer, and answer a handle; unknown
         // numbers give null handles.
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(c_int) -> usize>(convert)(word as c_int) }

@@ -6,7 +6,7 @@
 
 use std::ffi::c_int;
 
-use super::abi::{Abi, HandleKind};
+use super::abi::{self, Abi, HandleKind, Marker};
 
 /// How a function takes its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,7 +15,7 @@ pub enum Language {
     C,
     /// C, with `MPI_Count` for counts and `MPI_Aint` for displacements.
     LargeCount,
-    /// Fortran, `mpif.h` and `use mpi`.
+    /// Fortran: `mpif.h`, `use mpi`, and `use mpi_f08` of Open MPI. That of MPICH calls C.
     Fortran,
 }
 
@@ -124,9 +124,41 @@ impl<'a> Arguments<'a> {
         self.abi.handle_of(self.language, kind, word)
     }
 
-    /// Whether a buffer is `MPI_IN_PLACE`. In Fortran that is a variable of the library, which lies
-    /// in no memory of CUDA, so that nothing is lost by not knowing it.
+    /// A number of 64 bits in every language: counts of partitions' elements.
+    pub fn long(&self, at: usize) -> i64 {
+        match self.language {
+            Language::Fortran => Self::read(self.word(at)).unwrap_or(0),
+            Language::C | Language::LargeCount => self.word(at) as i64,
+        }
+    }
+
+    /// An offset in bytes that an argument is the address of: where packing has come to.
+    pub fn position(&self, at: usize) -> i64 {
+        match self.language {
+            Language::LargeCount => Self::read(self.word(at)).unwrap_or(0),
+            Language::C | Language::Fortran => Self::read::<c_int>(self.word(at)).map_or(0, i64::from),
+        }
+    }
+
+    /// A handle's own word: what tells files apart, in each language by itself.
+    pub fn raw_handle(&self, at: usize) -> usize {
+        match self.language {
+            Language::Fortran => self.int(at) as u32 as usize,
+            Language::C | Language::LargeCount => self.word(at),
+        }
+    }
+
+    /// The address of a buffer, as it would be in C: `MPI_BOTTOM` is 0.
+    pub fn buffer(&self, at: usize) -> usize {
+        let word = self.word(at);
+        if self.language == Language::Fortran && abi::is_marker(word, Marker::Bottom) { 0 } else { word }
+    }
+
+    /// Whether a buffer is `MPI_IN_PLACE`.
     pub fn is_in_place(&self, at: usize) -> bool {
-        self.language != Language::Fortran && self.word(at) == self.abi.in_place
+        match self.language {
+            Language::Fortran => abi::is_marker(self.word(at), Marker::InPlace),
+            Language::C | Language::LargeCount => self.word(at) == self.abi.in_place,
+        }
     }
 }

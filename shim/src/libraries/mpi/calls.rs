@@ -9,6 +9,7 @@ use cuda_sys::FnId;
 
 use super::abi::{self, HandleKind};
 use super::arguments::{Arguments, Language};
+use super::effects;
 use super::requests;
 use super::transfers::Transfers;
 use crate::runtime::thread_state::{inside_transport, set_inside_transport};
@@ -27,6 +28,8 @@ pub enum Until {
     Started(usize),
     /// Until one-sided calls of the window to the target complete: target, window.
     Epoch(usize, usize),
+    /// Until the second half of the call for this file.
+    Split(usize),
 }
 
 /// What a call says of requests. Numbers are arguments.
@@ -60,12 +63,31 @@ pub enum Says {
     Target(usize, usize),
     /// One-sided calls of the window at this address are complete.
     WindowAt(usize),
+    /// The requests of an array are complete if the flag is set; they stay: how many, the array.
+    SeenAllIf(usize, usize, usize),
+    /// The same of one of them: how many, the array, which one, the flag.
+    SeenAnyIf(usize, usize, usize, usize),
+    /// The same of some: how many, the array, how many of them, which ones.
+    SeenSome(usize, usize, usize, usize),
+    /// A partition may be sent: which, of this request.
+    Ready(usize, usize),
+    /// All partitions between two, both included, of this request.
+    ReadyRange(usize, usize, usize),
+    /// The partitions of a list: how many, the list, the request.
+    ReadyList(usize, usize, usize),
+    /// A partition has come if the flag is set: the request, which, the flag.
+    ArrivedIf(usize, usize, usize),
+    /// The second half of a call for this file is over.
+    Second(usize),
 }
 
 /// What a function does.
 pub enum Meaning {
     /// It touches memory.
     Touches(Effect, Until),
+    /// It makes a request whose partitions touch memory of their own. Whether it writes them; the
+    /// request.
+    Partitions(bool, usize),
     /// It says something of what was begun before.
     Tells(Says),
     /// Neither; it may use CUDA inside.
@@ -87,8 +109,10 @@ pub fn absent(language: Language, words: &[usize]) -> c_int {
 /// Whether a call has succeeded.
 fn succeeded(language: Language, words: &[usize], result: c_int) -> bool {
     match (language, words.last()) {
+        // Left out (`use mpi_f08`): an error ends the program, unless it has a handler.
+        (Language::Fortran, Some(0) | None) => true,
         // SAFETY: Fortran's last argument is the place of the error code, which the call has set.
-        (Language::Fortran, Some(error)) if *error != 0 => unsafe { (*error as *const c_int).read_unaligned() == 0 },
+        (Language::Fortran, Some(error)) => unsafe { (*error as *const c_int).read_unaligned() == 0 },
         _ => result == 0,
     }
 }
@@ -131,8 +155,22 @@ pub unsafe fn run(
             effect(&arguments, &mut transfers);
             touches(call, &arguments, words, transfers, until, real)
         }
+        Meaning::Partitions(writes, at) => {
+            let parts = effects::partitions(&arguments, writes);
+            let result = within(real);
+            if !parts.is_empty() && succeeded(language, words, result) {
+                let handle = arguments.handle_in(at, 0, HandleKind::Request);
+                requests::add_partitioned(handle, call, parts, writes);
+            }
+            result
+        }
         Meaning::Tells(says) => tells(call, &arguments, words, says, real),
     }
+}
+
+/// Where a file's half-done call stands among one-sided calls: no window has such a handle.
+fn file_key(arguments: &Arguments<'_>, at: usize) -> usize {
+    arguments.raw_handle(at) | 1 << (usize::BITS - 1)
 }
 
 fn touches(
@@ -177,6 +215,14 @@ fn touches(
             }
             result
         }
+        Until::Split(file) => {
+            let request = requests::begin(call, &transfers.all);
+            let result = within(real);
+            if let Some(request) = request {
+                requests::add_one_sided(file_key(arguments, file), 0, request);
+            }
+            result
+        }
     }
 }
 
@@ -186,6 +232,7 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
         Says::Window(at) => Some((arguments.handle(at, HandleKind::Window), None)),
         Says::Target(rank, at) => Some((arguments.handle(at, HandleKind::Window), Some(arguments.int(rank)))),
         Says::WindowAt(at) => Some((arguments.handle_in(at, 0, HandleKind::Window), None)),
+        Says::Second(at) => Some((file_key(arguments, at), None)),
         _ => None,
     };
     if let Some((window, target)) = window {
@@ -197,6 +244,9 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
     }
     if !requests::any() {
         return within(real);
+    }
+    if let Says::Ready(..) | Says::ReadyRange(..) | Says::ReadyList(..) | Says::ArrivedIf(..) = says {
+        return partitions(call, arguments, words, says, real);
     }
     // The call sets handles to null: they are read before.
     let array = |count: usize, at: usize| -> Vec<usize> {
@@ -212,8 +262,11 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
         | Says::Any(count, at, _)
         | Says::AnyIf(count, at, _, _)
         | Says::Some(count, at, _, _)
+        | Says::SeenAllIf(count, at, _)
+        | Says::SeenAnyIf(count, at, _, _)
+        | Says::SeenSome(count, at, _, _)
         | Says::StartsAll(count, at) => array(count, at),
-        Says::Window(_) | Says::Target(..) | Says::WindowAt(_) => Vec::new(),
+        _ => Vec::new(),
     };
     match says {
         Says::Starts(_) | Says::StartsAll(..) => handles.iter().for_each(|handle| requests::start(*handle)),
@@ -224,24 +277,58 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
     if !ok(result) {
         return result;
     }
-    let freed = !matches!(says, Says::SeenIf(..));
+    let stays = matches!(says, Says::SeenIf(..) | Says::SeenAllIf(..) | Says::SeenAnyIf(..) | Says::SeenSome(..));
+    let freed = !stays;
     let one = |index: c_int| usize::try_from(index).ok().and_then(|at| handles.get(at).copied());
     let complete = |handle: usize| requests::complete(handle, call, freed);
     let flagged = |flag| arguments.filled(flag) != 0;
     match says {
         Says::Complete(_) | Says::All(..) => handles.iter().copied().for_each(complete),
-        Says::CompleteIf(_, flag) | Says::SeenIf(_, flag) | Says::AllIf(_, _, flag) if flagged(flag) => {
+        Says::CompleteIf(_, flag) | Says::SeenIf(_, flag) | Says::AllIf(_, _, flag) | Says::SeenAllIf(_, _, flag)
+            if flagged(flag) =>
+        {
             handles.iter().copied().for_each(complete);
         }
         Says::Any(_, _, which) => one(arguments.index_in(which, 0)).into_iter().for_each(complete),
-        Says::AnyIf(_, _, which, flag) if flagged(flag) => {
+        Says::AnyIf(_, _, which, flag) | Says::SeenAnyIf(_, _, which, flag) if flagged(flag) => {
             one(arguments.index_in(which, 0)).into_iter().for_each(complete);
         }
-        Says::Some(_, _, number, which) => {
+        Says::Some(_, _, number, which) | Says::SeenSome(_, _, number, which) => {
             let some = (0..arguments.filled(number).max(0) as usize).map(|i| arguments.index_in(which, i));
             some.filter_map(one).for_each(complete);
         }
         _ => {}
+    }
+    result
+}
+
+/// What is said of partitions.
+fn partitions(
+    call: FnId,
+    arguments: &Arguments<'_>,
+    words: &[usize],
+    says: Says,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let request = |at| arguments.handle(at, HandleKind::Request);
+    let ready = |request, partition: c_int| requests::partition_ready(request, usize::try_from(partition).ok());
+    match says {
+        Says::Ready(which, at) => ready(request(at), arguments.int(which)),
+        Says::ReadyRange(first, last, at) => {
+            (arguments.int(first)..=arguments.int(last)).for_each(|which| ready(request(at), which));
+        }
+        Says::ReadyList(count, list, at) => {
+            let all = 0..usize::try_from(arguments.int(count)).unwrap_or(0);
+            all.for_each(|which| ready(request(at), arguments.displacement_in(list, which) as c_int));
+        }
+        _ => {}
+    }
+    let result = within(real);
+    if let Says::ArrivedIf(at, which, flag) = says
+        && succeeded(arguments.language, words, result)
+        && arguments.filled(flag) != 0
+    {
+        requests::partition_arrived(request(at), usize::try_from(arguments.int(which)).ok(), call);
     }
     result
 }

@@ -4,6 +4,7 @@
 //! them. In place, what is sent is the receive buffer's.
 
 use std::ffi::c_int;
+use std::ops::Range;
 
 use super::abi::{HandleKind, ask};
 use super::arguments::Arguments;
@@ -39,6 +40,11 @@ impl Group {
         usize::try_from(size).unwrap_or(0)
     }
 
+    /// This process's number, where its own block stays in place.
+    fn own_if(&self, in_place: bool) -> Option<usize> {
+        usize::try_from(self.rank).ok().filter(|_| in_place)
+    }
+
     /// Whether this process is the root of a call.
     fn is_root(&self, a: &Arguments<'_>, root: usize) -> bool {
         let root = a.int(root);
@@ -57,6 +63,25 @@ impl Group {
     }
 }
 
+/// As [`each`], without the block of one process: in place, it stays where it is.
+fn each_but(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, own: c_int, writes: bool) {
+    let datatype = a.handle(at + 2, HandleKind::Type);
+    let (Ok(own), Some((_, apart))) = (usize::try_from(own), datatypes::extent(datatype)) else { return };
+    let count = a.count(at + 1);
+    to.touch(a, at, count.saturating_mul(own as u64), at + 2, writes);
+    let behind = (apart.wrapping_mul(count as i64)).wrapping_mul(own as i64 + 1);
+    let rest = count.saturating_mul(peers.saturating_sub(own + 1) as u64);
+    to.add(a, a.buffer(at).wrapping_add_signed(behind as isize), rest, datatype, writes);
+}
+
+/// The block of one process.
+fn one_of(a: &Arguments<'_>, to: &mut Transfers, at: usize, own: c_int, writes: bool) {
+    let datatype = a.handle(at + 2, HandleKind::Type);
+    let Some((_, apart)) = datatypes::extent(datatype) else { return };
+    let offset = (apart.wrapping_mul(a.count(at + 1) as i64)).wrapping_mul(i64::from(own));
+    to.add(a, a.buffer(at).wrapping_add_signed(offset as isize), a.count(at + 1), datatype, writes);
+}
+
 /// Blocks of one size, one for each of so many processes.
 fn each(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, writes: bool) {
     to.touch(a, at, a.count(at + 1).saturating_mul(peers as u64), at + 2, writes);
@@ -64,14 +89,19 @@ fn each(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, writes: 
 
 /// Blocks of their own sizes and places: buffer, counts, displacements, datatype from `at` on.
 fn varied(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, writes: bool) {
-    let buffer = a.word(at);
+    varied_of(a, to, at, 0..peers, None, writes);
+}
+
+/// The blocks of these processes, but one.
+fn varied_of(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: Range<usize>, but: Option<usize>, writes: bool) {
+    let buffer = a.buffer(at);
     if a.is_in_place(at) || buffer == 0 {
         return;
     }
     let datatype = a.handle(at + 3, HandleKind::Type);
-    for peer in 0..peers {
+    for peer in peers {
         let count = a.count_in(at + 1, peer);
-        if count == 0 {
+        if count == 0 || but == Some(peer) {
             continue;
         }
         let Some((_, apart)) = datatypes::extent(datatype) else { return };
@@ -82,7 +112,7 @@ fn varied(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, writes
 
 /// Blocks with datatypes of their own: buffer, counts, displacements in bytes, datatypes.
 fn typed(a: &Arguments<'_>, to: &mut Transfers, at: usize, peers: usize, addresses: bool, writes: bool) {
-    let buffer = a.word(at);
+    let buffer = a.buffer(at);
     if a.is_in_place(at) {
         return;
     }
@@ -111,7 +141,9 @@ pub fn gather(a: &Arguments<'_>, to: &mut Transfers) {
     if group.has_part(a, 6) {
         to.touch(a, 0, a.count(1), 2, false);
     }
-    if root {
+    if root && a.is_in_place(0) {
+        each_but(a, to, 3, group.peers(), group.rank, true);
+    } else if root {
         each(a, to, 3, group.peers(), true);
     }
 }
@@ -124,7 +156,7 @@ pub fn gather_varied(a: &Arguments<'_>, to: &mut Transfers) {
         to.touch(a, 0, a.count(1), 2, false);
     }
     if root {
-        varied(a, to, 3, group.peers(), true);
+        varied_of(a, to, 3, 0..group.peers(), group.own_if(a.is_in_place(0)), true);
     }
 }
 
@@ -132,7 +164,9 @@ pub fn gather_varied(a: &Arguments<'_>, to: &mut Transfers) {
 pub fn scatter(a: &Arguments<'_>, to: &mut Transfers) {
     let group = Group::of(a, 7);
     let root = group.is_root(a, 6);
-    if root {
+    if root && a.is_in_place(3) {
+        each_but(a, to, 0, group.peers(), group.rank, false);
+    } else if root {
         each(a, to, 0, group.peers(), false);
     }
     if group.has_part(a, 6) {
@@ -145,7 +179,7 @@ pub fn scatter_varied(a: &Arguments<'_>, to: &mut Transfers) {
     let group = Group::of(a, 8);
     let root = group.is_root(a, 7);
     if root {
-        varied(a, to, 0, group.peers(), false);
+        varied_of(a, to, 0, 0..group.peers(), group.own_if(a.is_in_place(4)), false);
     }
     if group.has_part(a, 7) {
         to.touch(a, 4, a.count(5), 6, true);
@@ -154,14 +188,24 @@ pub fn scatter_varied(a: &Arguments<'_>, to: &mut Transfers) {
 
 /// `sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm`.
 pub fn gather_all(a: &Arguments<'_>, to: &mut Transfers) {
+    let group = Group::of(a, 6);
+    if a.is_in_place(0) {
+        one_of(a, to, 3, group.rank, false);
+        return each_but(a, to, 3, group.peers(), group.rank, true);
+    }
     to.touch(a, 0, a.count(1), 2, false);
-    each(a, to, 3, Group::of(a, 6).peers(), true);
+    each(a, to, 3, group.peers(), true);
 }
 
 /// `sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm`.
 pub fn gather_all_varied(a: &Arguments<'_>, to: &mut Transfers) {
-    to.touch(a, 0, a.count(1), 2, false);
-    varied(a, to, 3, Group::of(a, 7).peers(), true);
+    let group = Group::of(a, 7);
+    let own = group.own_if(a.is_in_place(0));
+    match own {
+        Some(own) => varied_of(a, to, 3, own..own + 1, None, false),
+        None => to.touch(a, 0, a.count(1), 2, false),
+    }
+    varied_of(a, to, 3, 0..group.peers(), own, true);
 }
 
 /// `sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm`.

@@ -79,6 +79,13 @@ pub fn extent(datatype: usize) -> Option<(i64, i64)> {
         .then_some((lower, extent))
 }
 
+/// Bytes of data in one element.
+pub fn size(datatype: usize) -> Option<u64> {
+    let mut size: c_int = 0;
+    ask!(c"MPI_Type_size"(datatype => usize, &raw mut size => *mut c_int)).then_some(())?;
+    u64::try_from(size).ok()
+}
+
 /// What `count` elements touch; `None`: the library does not say.
 pub fn shape(abi: &Abi, datatype: usize, count: u64) -> Option<Shape> {
     let mut size: c_int = 0;

@@ -24,6 +24,19 @@ struct Pending {
     active: Option<StreamId>,
     /// Of a persistent request: what each start touches.
     again: Option<Vec<Transfer>>,
+    /// Of a partitioned request, instead.
+    parts: Option<Parts>,
+}
+
+/// The partitions of a persistent request.
+struct Parts {
+    /// What each touches.
+    touches: Vec<Vec<Transfer>>,
+    /// The timelines of those that are under way.
+    active: HashMap<usize, StreamId>,
+    /// Whether they are received: all begin with the request then. Otherwise each begins when it is
+    /// said to be ready.
+    received: bool,
 }
 
 /// A one-sided call: its window, the rank of its target, its timeline.
@@ -106,12 +119,54 @@ pub fn end(call: FnId, request: StreamId) {
 
 /// The handle of what has begun is known.
 pub fn add(handle: usize, call: FnId, request: StreamId) {
-    insert(handle, Pending { call, active: Some(request), again: None });
+    insert(handle, Pending { call, active: Some(request), again: None, parts: None });
 }
 
 /// A persistent request was made.
 pub fn add_persistent(handle: usize, call: FnId, transfers: Vec<Transfer>) {
-    insert(handle, Pending { call, active: None, again: Some(transfers) });
+    insert(handle, Pending { call, active: None, again: Some(transfers), parts: None });
+}
+
+/// A partitioned request was made.
+pub fn add_partitioned(handle: usize, call: FnId, touches: Vec<Vec<Transfer>>, received: bool) {
+    let parts = Parts { touches, active: HashMap::new(), received };
+    insert(handle, Pending { call, active: None, again: Some(Vec::new()), parts: Some(parts) });
+}
+
+/// Runs with the partitions of a request, and the function that made it.
+fn with_parts<T>(handle: usize, run: impl FnOnce(FnId, &mut Parts) -> T) -> Option<T> {
+    let mut requests = lock(&REQUESTS);
+    let pending = requests.get_mut(&handle)?.front_mut()?;
+    let call = pending.call;
+    pending.parts.as_mut().map(|parts| run(call, parts))
+}
+
+/// A partition begins.
+fn begin_partition(handle: usize, partition: usize) {
+    let found = with_parts(handle, |call, parts| {
+        let touches = parts.touches.get(partition)?.clone();
+        (!touches.is_empty() && !parts.active.contains_key(&partition)).then_some((call, touches))
+    });
+    if let Some((call, touches)) = found.flatten()
+        && let Some(request) = begin(call, &touches)
+    {
+        with_parts(handle, |_, parts| parts.active.insert(partition, request));
+    }
+}
+
+/// The program gives a partition away to be sent.
+pub fn partition_ready(handle: usize, partition: Option<usize>) {
+    if let Some(partition) = partition {
+        begin_partition(handle, partition);
+    }
+}
+
+/// The host has seen a partition arrive.
+pub fn partition_arrived(handle: usize, partition: Option<usize>, call: FnId) {
+    let active = with_parts(handle, |_, parts| partition.and_then(|which| parts.active.remove(&which)));
+    if let Some(request) = active.flatten() {
+        end(call, request);
+    }
 }
 
 fn insert(handle: usize, pending: Pending) {
@@ -121,6 +176,10 @@ fn insert(handle: usize, pending: Pending) {
 
 /// A persistent request is about to be started.
 pub fn start(handle: usize) {
+    if let Some(parts) = with_parts(handle, |_, parts| if parts.received { parts.touches.len() } else { 0 }) {
+        (0..parts).for_each(|partition| begin_partition(handle, partition));
+        return;
+    }
     let found = lock(&REQUESTS).get(&handle).and_then(|queue| {
         let pending = queue.front()?;
         Some((pending.call, pending.again.clone()?))
@@ -135,11 +194,12 @@ pub fn start(handle: usize) {
 /// The host has seen the request of this handle complete, in this call. `freed`: MPI has set the
 /// handle to null, unless it is a persistent one.
 pub fn complete(handle: usize, call: FnId, freed: bool) {
-    let active = {
+    let active: Vec<StreamId> = {
         let mut requests = lock(&REQUESTS);
         let Some(queue) = requests.get_mut(&handle) else { return };
         let Some(pending) = queue.front_mut() else { return };
-        let active = pending.active.take();
+        let parts = pending.parts.as_mut().map(|parts| std::mem::take(&mut parts.active)).unwrap_or_default();
+        let active = pending.active.take().into_iter().chain(parts.into_values()).collect();
         if pending.again.is_none() && freed {
             queue.pop_front();
             COUNT.fetch_sub(1, Ordering::Relaxed);
@@ -149,9 +209,7 @@ pub fn complete(handle: usize, call: FnId, freed: bool) {
         }
         active
     };
-    if let Some(request) = active {
-        end(call, request);
-    }
+    active.into_iter().for_each(|request| end(call, request));
 }
 
 /// The program has given a request away: an active one goes on, and no wait will tell of its end.

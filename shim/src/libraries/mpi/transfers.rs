@@ -38,7 +38,7 @@ pub struct Transfers {
 impl Transfers {
     /// `count` elements at argument `buffer` are read, or written. `datatype`: its argument.
     pub fn touch(&mut self, arguments: &Arguments<'_>, buffer: usize, count: u64, datatype: usize, writes: bool) {
-        let address = arguments.word(buffer);
+        let address = arguments.buffer(buffer);
         if count == 0 || arguments.is_in_place(buffer) || !may_be_cuda(address) {
             return;
         }
@@ -67,6 +67,14 @@ impl Transfers {
                     None => self.all.push(new),
                 }
             });
+        }
+    }
+
+    /// So many bytes are read, or written.
+    pub fn add_bytes(&mut self, address: usize, len: u64, writes: bool) {
+        if len > 0 && address != 0 && may_be_cuda(address) {
+            let region = Region::linear(address as u64, len);
+            self.all.push(Transfer { region, reads: !writes, writes, exact: true });
         }
     }
 

@@ -7,11 +7,12 @@
 use cuda_sys::CUstream;
 use trace::{GraphExecId, Op, Region, SourceOrder, Space};
 
+use crate::arch;
 use crate::observe::Cx;
 use crate::stack::native::is_readable_range;
 
 /// Larger copies hold no tables of pointers that are worth the time.
-const MAX_CONTENTS: u64 = 4096;
+pub(crate) const MAX_CONTENTS: u64 = 4096;
 
 /// One side of a copy.
 pub(crate) struct CopySide {
@@ -85,8 +86,14 @@ impl Cx<'_> {
         if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {
             return;
         }
+        self.log_words(dst.start, src.start, len);
+    }
+
+    /// Logs words of the host that may be addresses, as what lies at `ptr`: at most
+    /// [`MAX_CONTENTS`], a multiple of 8 bytes.
+    pub(crate) fn log_words(&mut self, ptr: u64, from: u64, len: u64) {
         // What cannot be read (a device's memory under a host's name) is left alone.
-        if !is_readable_range(src.start, src.start + len) {
+        if len > MAX_CONTENTS || !is_readable_range(from, from + len) {
             return;
         }
         let mut words = [0_u64; MAX_CONTENTS as usize / 8];
@@ -95,13 +102,13 @@ impl Cx<'_> {
         for (i, word) in words.iter_mut().enumerate() {
             // SAFETY: aligned, and on a page that was found readable just now and that the program
             // has given to the driver for reading.
-            *word = unsafe { ((src.start + 8 * i as u64) as *const u64).read_volatile() };
-            addresses |= (1 << 32..1 << 47).contains(word);
+            *word = unsafe { ((from + 8 * i as u64) as *const u64).read_volatile() };
+            addresses |= (1 << 32..1 << arch::ADDRESSES).contains(word);
         }
         if addresses {
             // SAFETY: the words are `len` bytes of plain numbers.
             let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), len as usize) };
-            self.log(&Op::Contents { ptr: dst.start, bytes });
+            self.log(&Op::Contents { ptr, bytes });
         }
     }
 

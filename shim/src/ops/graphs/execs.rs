@@ -36,6 +36,11 @@ impl Cx<'_> {
         self.log(&Op::GraphExec { exec: id, nodes: nodes.len() as u32, flags, handle: exec.0 as u64 });
         for (index, node) in nodes.iter().enumerate() {
             self.send_node(id, index, node);
+            if !node.stream.is_none()
+                && let Some(mut shared) = core.lock()
+            {
+                shared.define(&Op::NodeCaptured { exec: id, index: index as u32, stream: node.stream });
+            }
         }
         let host = GraphExec::host_work(&nodes);
         core.handles.execs.insert(exec.0 as u64, GraphExec { id, nodes, by_handle, host });

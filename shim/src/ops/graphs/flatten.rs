@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cuda_sys::*;
-use trace::{Dependency, Op, StackId, tag};
+use trace::{Dependency, Op, StackId, StreamId, tag};
 
 use super::node_ops::{EncodedOp, memory_operations, node_op};
 use crate::handles::graph_execs::GraphNode;
@@ -176,9 +176,9 @@ impl FlatGraph {
         dependencies: Vec<Dependency>,
         (tag, body): EncodedOp,
     ) -> Completion {
-        let (stack, call) = cx.origin(node).unwrap_or((StackId::NONE, cx.call));
+        let (stack, call, stream) = cx.origin(node).unwrap_or((StackId::NONE, cx.call, StreamId::NONE));
         let index = self.nodes.len();
-        self.nodes.push(GraphNode { dependencies, tag, body, enabled: true, stack, call });
+        self.nodes.push(GraphNode { dependencies, tag, body, enabled: true, stack, call, stream });
         vec![Dependency { from: index as u32, port: 0 }]
     }
 

@@ -5,16 +5,16 @@
 //! graph inside a child node) has nodes of its own, which inherit what is known of the originals.
 
 use cuda_sys::*;
-use trace::StackId;
+use trace::{StackId, StreamId};
 
 use super::flatten::{child_of, kind_of, list_nodes};
 use crate::handles::tables::NodeOrigin;
 use crate::observe::Cx;
 
 impl Cx<'_> {
-    /// Where a node was captured or added, and by which call.
-    pub(crate) fn origin(&self, node: CUgraphNode) -> Option<(StackId, FnId)> {
-        self.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call))
+    /// Where a node was captured or added, by which call, and on which stream it was captured.
+    pub(crate) fn origin(&self, node: CUgraphNode) -> Option<(StackId, FnId, StreamId)> {
+        self.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call, o.stream))
     }
 
     /// The graphs inside a conditional node.
@@ -25,7 +25,8 @@ impl Cx<'_> {
     /// A node was added explicitly: its stack is remembered.
     pub(crate) fn node_added(&mut self, node: *mut CUgraphNode) {
         let Some(core) = self.core() else { return };
-        let origin = NodeOrigin { stack: self.stack(), call: self.call, capture: 0, bodies: None };
+        let origin =
+            NodeOrigin { stack: self.stack(), call: self.call, capture: 0, stream: StreamId::NONE, bodies: None };
         // SAFETY: the call succeeded, so it has written the handle.
         core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
     }

@@ -1,8 +1,10 @@
 //! The functions of MPI that are observed: one row each, with its names in C, in C with large
-//! counts, and in Fortran (`mpif.h`, `use mpi`).
+//! counts, and in Fortran (`mpif.h`, `use mpi`; `use mpi_f08` of Open MPI).
 //!
 //! Owns their exports, which the dynamic linker finds before the library's. Every argument is one
 //! word and is passed on as it came: handles are integers in one library and pointers in another.
+//! Functions with strings have no name in Fortran here: the strings' lengths are further arguments,
+//! behind the error.
 
 use std::ffi::CStr;
 
@@ -20,16 +22,16 @@ macro_rules! wrappers {
             use $crate::libraries::mpi::arguments::Language;
             use $crate::libraries::mpi::{abi, calls};
             static REAL: abi::MpiFunction = abi::MpiFunction::new(super::c_name(concat!(stringify!($symbol), "\0")));
-            let words = [$($arg),*];
+            let words: &[usize] = &[$($arg),*];
             let Some(real) = REAL.find($symbol as *const () as usize) else {
-                return calls::absent(Language::$language, &words);
+                return calls::absent(Language::$language, words);
             };
             type Real = unsafe extern "C-unwind" fn($(word!($arg)),*) -> std::ffi::c_int;
             // SAFETY: the signature is MPI's, with one word for each argument.
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
             const ID: cuda_sys::FnId = $crate::log::call_names::library_call($routine);
             // SAFETY: arguments are the program's, passed on as they came.
-            unsafe { calls::run(ID, Language::$language, &words, &$meaning, || real($($arg),*)) }
+            unsafe { calls::run(ID, Language::$language, words, &$meaning, || real($($arg),*)) }
         }
     )+)*};
 }
@@ -51,7 +53,9 @@ const fn c_name(name: &'static str) -> &'static CStr {
 
 pub mod collectives;
 pub mod completion;
+pub mod files;
 pub mod neighbours;
 pub mod one_sided;
+pub mod partitioned;
 pub mod point_to_point;
 pub mod progress;

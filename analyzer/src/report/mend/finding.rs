@@ -1,0 +1,224 @@
+//! The synchronisation between the two sides of a finding: what is there, what is missing, and the
+//! calls that would add it.
+//!
+//! Owns the sentences. The calls are [`super::lines`].
+
+use super::api::Api;
+use super::lines::{self, End};
+use crate::detect::confidence::is_staged_copy;
+use crate::detect::findings::RawFinding;
+use crate::replan::site::OpSite;
+use crate::replan::waits::Join;
+use crate::report::call_site::site;
+use crate::report::elaborate::Elaborator;
+use crate::report::finding::STAGED;
+use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
+use crate::report::words::completion;
+use crate::symbols::frame::Frame;
+use trace::StackId;
+
+impl Elaborator<'_> {
+    fn at(&mut self, stack: StackId) -> String {
+        site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
+    }
+
+    /// The synchronisation between the two sides of a finding.
+    pub(in crate::report) fn synchronisation(
+        &mut self,
+        raw: &RawFinding,
+        previous: &Side,
+        access: &Side,
+        is_tensor: bool,
+    ) -> Synchronisation {
+        let (p, a) = (&previous.stream, &access.stream);
+        let mut s = Synchronisation::default();
+        let (race, links) = (&raw.race, &raw.links);
+        if race.latent {
+            s.facts.push(
+                "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
+                    .into(),
+            );
+        }
+        if race.freed_early && !is_tensor {
+            s.facts.push(format!(
+                "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
+                 get this.",
+                p.name
+            ));
+            s.missing =
+                format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
+            let end = |stream: &StreamName, comment: &str| End {
+                streams: vec![stream.clone()],
+                comment: comment.to_string(),
+                ..End::default()
+            };
+            let after = format!("after the previous access{}", place(&previous.stack));
+            s.mend = self.lines(Join::KeepAlive, (previous, access), &end(p, &after), &end(a, "before it goes back"));
+            s.mend.retain(|mend| mend.api != Api::Torch.name());
+            return s;
+        }
+        if race.freed_early {
+            s.facts.push(format!(
+                "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
+                 another run's may get this.",
+                p.name
+            ));
+            s.missing = format!("Neither record_stream nor a wait makes {} wait for {} in time.", a.name, p.name);
+            let lines = vec![
+                format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)),
+                format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)),
+            ];
+            s.mend.push(MendingLines { api: Api::Torch.name(), lines });
+            return s;
+        }
+        if race.previous.epoch == race.access.epoch {
+            let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
+            s.facts.push("Both are nodes of one graph, launched together.".into());
+            s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
+            let (first, then) = (OpSite::of_node(&race.previous), OpSite::of_node(&race.access));
+            let (first, then) = (self.captured_on(&[first]), self.captured_on(&[then]));
+            let end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| End {
+                streams,
+                comment: format!("{comment}{}", place(&side.stack)),
+                node: if side.call.contains("GraphAdd") { format!("node_{node}") } else { String::new() },
+            };
+            let first = end(first, "after the previous access", previous, from);
+            let then = end(then, "before this access", access, to);
+            s.mend = self.lines(Join::Capture, (previous, access), &first, &then);
+            return s;
+        }
+        if p.id == a.id && race.access.site.batch != 0 {
+            s.facts.push("Both are copies of one batch, which may run in any order.".into());
+            s.missing = "Nothing orders the members of a batch among themselves.".into();
+            s.mend
+                .push(MendingLines { api: Api::Runtime.name(), lines: vec!["split the batch into two calls".into()] });
+            return s;
+        }
+        if let Some(link) = links.forward {
+            let (waited, recorded) = (self.at(link.waited), self.at(link.recorded));
+            let early =
+                link.upto.timeline == race.previous.epoch.timeline && link.upto.time <= race.previous.epoch.time;
+            let why = if early { ", which was before the previous access" } else { "" };
+            s.facts.push(format!(
+                "{} last waited for {}{waited}, for an event recorded{recorded}{why}.",
+                cap(&a.name),
+                p.name
+            ));
+        }
+        if let Some(stack) = links.empty {
+            let at = self.at(stack);
+            s.facts.push(format!(
+                "{} waited{at} for an event that had never been recorded; such a wait orders nothing.",
+                cap(&a.name)
+            ));
+        }
+        if let Some(stack) = links.vain {
+            let at = self.at(stack);
+            s.facts.push(format!(
+                "A query{at} asked for an event that had never been recorded; such a query succeeds and orders nothing."
+            ));
+        }
+        if let (Some(link), None) = (links.backward, links.forward) {
+            let at = self.at(link.waited);
+            s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
+        }
+        if let Some(mistake) = self.mistaken_wait(&raw.around) {
+            s.facts.push(mistake);
+        }
+        if !access.seen_by.is_empty() {
+            s.facts.push("--host-accesses names the line of the host that writes there.".into());
+        }
+        if let (Some(old), Some(new)) = (raw.previous_allocation, raw.allocation)
+            && old.id != new.id
+            && let Some(freed) = old.freed
+        {
+            let (given, handed) = (self.at(freed), self.at(new.stack));
+            s.facts.push(format!(
+                "The memory was given back{given} and handed out again{handed}. Whatever handed it out took the \
+                 previous access to be over, and nothing in the program orders that."
+            ));
+        }
+        if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
+            s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
+        }
+        if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
+            s.facts.push(format!(
+                "{} {STAGED}, but its bytes may still be on their way to the device: CUDA's \"API synchronization \
+                 behavior\", rule C3 in docs/reference/order-rules.md.",
+                previous.call
+            ));
+        }
+        let by_host = |name: &StreamName| matches!(name.kind, "host" | "request");
+        if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
+            s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
+        }
+        let (first, second) = (place(&previous.stack), place(&access.stack));
+        if p.kind == "request" {
+            s.missing = format!("The host does not wait until {} is complete.", p.name);
+            let lines = vec![format!("{}  // before this access{second}", completion(&previous.call))];
+            s.mend.push(MendingLines { api: Api::Runtime.name(), lines });
+            return s;
+        }
+        if access.actor == Actor::Host || by_host(a) {
+            s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
+            let place = match (access.actor, access.seen_by.is_empty()) {
+                (Actor::Host, false) => "before the host writes there".to_string(),
+                _ => format!("before this access{second}"),
+            };
+            let first = End { streams: vec![p.clone()], ..End::default() };
+            let then = End { comment: place, ..End::default() };
+            s.mend = self.lines(Join::Host, (previous, access), &first, &then);
+            return s;
+        }
+        s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.name, p.name);
+        let end =
+            |stream: &StreamName, comment: String| End { streams: vec![stream.clone()], comment, ..End::default() };
+        let (first, then) =
+            (end(p, format!("after the previous access{first}")), end(a, format!("before this access{second}")));
+        s.mend = self.lines(Join::Event, (previous, access), &first, &then);
+        let reused =
+            raw.previous_allocation.is_some_and(|o| o.freed.is_some() && raw.allocation.is_some_and(|n| n.id != o.id));
+        if reused && let Some(torch) = s.mend.iter_mut().find(|mend| mend.api == Api::Torch.name()) {
+            torch.lines = vec![format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p))];
+        }
+        s
+    }
+
+    /// The lines in each interface that the two sides use, Python's first.
+    fn lines(&self, join: Join, (previous, access): (&Side, &Side), first: &End, then: &End) -> Vec<MendingLines> {
+        let mut mend = Vec::new();
+        if self.names.python {
+            let frames = previous.stack.iter().chain(&access.stack);
+            for api in Api::of_python(frames, self.names.torch) {
+                mend.push(MendingLines { api: api.name(), lines: lines::python(api, join, first, then) });
+            }
+        }
+        let api = Api::of_both(
+            Api::of_call(&previous.call, &previous.stack),
+            Api::of_call(if access.call.is_empty() { &previous.call } else { &access.call }, &access.stack),
+        );
+        mend.push(MendingLines { api: api.name(), lines: lines::cuda(api, join, first, then, None) });
+        mend
+    }
+
+    /// The streams on which the nodes of these sites were captured.
+    pub fn captured_on(&mut self, sites: &[OpSite]) -> Vec<StreamName> {
+        let mut streams: Vec<_> = sites.iter().flat_map(|site| self.graphs.captured_on(site)).copied().collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams.into_iter().map(|stream| self.stream(stream)).collect()
+    }
+}
+
+fn place(stack: &[Frame]) -> String {
+    site(stack).map_or_else(String::new, |at| format!(", {at}"))
+}
+
+fn cap(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}
+
+fn torch_name(stream: &StreamName) -> String {
+    if stream.kind == "legacy" { "torch.cuda.default_stream()".into() } else { stream.short.clone() }
+}
