@@ -25,8 +25,8 @@ const PREDS: u64 = 5;
 const INPUT: u32 = 64;
 const OUTPUT: u32 = 64;
 
-/// Instructions: `r` a word, `l` a long, `f` a single, `d` a double, `h` a short, `p` a predicate, `q` one
-/// that is read, `i` a small number; a capital is written.
+/// Instructions: `r` a word, `l` a long, `f` a single, `d` a double, `h` a short, `p` a predicate,
+/// `q` one that is read, `i` a small number; a capital is written.
 const TEMPLATES: &[&str] = &[
     "add.s32 R, r, r",
     "sub.u32 R, r, r",
@@ -524,7 +524,7 @@ fn input(random: &mut Random) -> Vec<u32> {
 #[test]
 fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let (count, first) = (number("NATIVE_FUZZ", 16), number("NATIVE_FUZZ_SEED", 1));
+    let (count, first) = (number("NATIVE_FUZZ", 32), number("NATIVE_FUZZ_SEED", 1));
     let mut differ = 0;
     for seed in first..first + count {
         // A kernel that was written down, to make it smaller.

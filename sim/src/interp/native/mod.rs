@@ -1,6 +1,6 @@
 //! Kernels as native code. What the interpreter executes often is compiled, a region at a time: the
-//! instructions from an entry on up to those that lanes execute together (barriers, shuffles, votes,
-//! matrix products, calls) or that are not known here. Those the interpreter executes as ever. So
+//! instructions from an entry on up to those that lanes execute together (barriers, shuffles,
+//! votes, matrix products, calls) or that are not known here. Those the interpreter executes as ever. So
 //! every kernel runs, and what is not compiled is only slower.
 //!
 //! A region is a function that runs it for one lane after the other, with registers in the host's
@@ -228,7 +228,7 @@ impl Compiler {
         Some(compiler)
     }
 
-    /// A function that calls one of the host with five numbers, and keeps all registers of its caller.
+    /// A function that calls one of the host with five numbers and keeps all registers.
     fn apart(&mut self, function_of_host: u64) -> Option<u64> {
         let mut signature = Signature::new(CallConv::PreserveAll);
         signature.params.extend([AbiParam::new(types::I64); 5]);
