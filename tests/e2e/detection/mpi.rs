@@ -1,6 +1,6 @@
 //! MPI's calls under Debian's Open MPI and MPICH, and an MPICH with the interface of MPI 5, on the
-//! simulated GPU: races, their mended twins, and the reports of several ranks. `scripts/mpi` fetches
-//! the libraries; `programs/mpi` holds the programs.
+//! simulated GPU: races, their mended twins, and the reports of several ranks. `scripts/mpi`
+//! fetches the libraries; `programs/mpi` holds the programs.
 //!
 //! `STREAMSAN_NO_TOOLKIT=1` says that CUDA's compiler is missing, and skips them; so does a machine
 //! without `apt-get`.
