@@ -168,8 +168,8 @@ pub fn is_marker(address: usize, marker: Marker) -> bool {
         })
     });
     let (blocks, notes) = &known[marker as usize];
-    // SAFETY: MPICH's variable of this name is a pointer, which its first call from Fortran sets; the
-    // program may have a copy of it.
+    // SAFETY: MPICH's variable of this name is a pointer, which its first call from Fortran sets.
+    // The program may have a copy of it.
     let noted = |note: usize| note != 0 && unsafe { (note as *const usize).read_unaligned() } == address;
     notes.iter().any(|note| noted(*note)) || blocks.contains(&address)
 }
