@@ -15,7 +15,7 @@
 //! other streams, an upload, and a synchronisation.
 //!
 //! `sites` writes the first kind with its waits at 200 call sites, for `streamsan excess`. `racy`
-//! writes it with one wait in five thousand left out.
+//! writes it with one wait in five thousand left out, or in as many as a fourth argument says.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -233,7 +233,9 @@ fn training(out: &mut Out, ops: u64) {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train|sites|racy]") };
+    let [_, ops, file, rest @ ..] = &args[..] else {
+        panic!("usage: long_trace OPS FILE [fresh|train|sites|racy [EVERY]]")
+    };
     let ops: u64 = ops.parse().expect("a number");
     let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
     let mut out = Out {
@@ -248,7 +250,8 @@ fn main() {
     };
     define(&mut out);
     out.sites = if rest.first().is_some_and(|word| word == "sites") { 200 } else { 0 };
-    out.left_out = if rest.first().is_some_and(|word| word == "racy") { 5000 } else { 0 };
+    let every = rest.get(1).map_or(5000, |word| word.parse().expect("a number"));
+    out.left_out = if rest.first().is_some_and(|word| word == "racy") { every } else { 0 };
     match rest.first().map(String::as_str) {
         Some("train") => training(&mut out, ops),
         word => mixed(&mut out, ops, word == Some("fresh")),

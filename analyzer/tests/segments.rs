@@ -37,7 +37,7 @@ impl Drop for Scratch {
 }
 
 /// Segments of some hundred bytes: a few ops each.
-const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None };
+const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
 
 fn one_file(records: &[Vec<u8>], path: &Path) {
     let mut writer = trace::file::Writer::new(std::fs::File::create(path).expect("created")).expect("header");
@@ -315,4 +315,113 @@ fn code_lies_beside_the_segments_once() {
     let gone: Vec<u64> = (0..last - 1).collect();
     let (rest, _) = without(&folder, &gone);
     assert_eq!(rest[0].coverage.launches_exact, rest[0].coverage.launches, "{gone:?} of {last}");
+}
+
+/// Source lines that lie beside the segments.
+fn lines_beside(folder: &Path) -> BTreeSet<u32> {
+    let mut lines = BTreeSet::new();
+    for file in parts::parts(&folder.to_string_lossy()).expect("segments").symbols() {
+        trace::file::late(std::fs::File::open(file).expect("there"), |_, bytes| {
+            if let Ok(Record { op: Op::Source { line, .. }, .. }) = Record::decode(bytes) {
+                lines.insert(line);
+            }
+        });
+    }
+    lines
+}
+
+/// A job that calls lines of a Python file; symbols are written and deleted by another thread.
+struct LinesJob {
+    program: Program,
+    writer: SegmentWriter,
+    folder: PathBuf,
+    file: String,
+    began: std::time::Instant,
+}
+
+impl LinesJob {
+    fn new(scratch: &Path, name: &str) -> Self {
+        let source = scratch.join("job.py");
+        std::fs::write(&source, "first()\nsecond()\nthird()\n").expect("written");
+        let (folder, file) = (scratch.join(name), source.to_string_lossy().into_owned());
+        let limits = SegmentLimits { keep: Some(Amount::Bytes(10_000)), ..TINY };
+        let writer = SegmentWriter::create(&folder, limits).expect("a folder");
+        Self { program: Program::new(), writer, folder, file, began: std::time::Instant::now() }
+    }
+
+    /// The stack that calls this line, and a call of it.
+    fn define(&mut self, line: u32) {
+        let (id, encoding, file) = (PyCodeId(line), LineTable::V311, self.file.clone());
+        let code = Op::PyCode { id, file: (&*file).into(), name: "job".into(), first_line: line, encoding, lines: &[] };
+        self.program.raw(code);
+        let python = [PyFrame { code: id, offset: 0 }];
+        let (native, python) = (codec::List::new(&[]), codec::List::new(&python));
+        self.program.raw(Op::Stack { id: StackId(1000 + line), native, python });
+        self.program.asks_at(1000 + line);
+    }
+
+    fn write(&mut self) {
+        let records = std::mem::take(&mut self.program.records);
+        records.iter().for_each(|record| self.writer.record(0, record).expect("written"));
+    }
+
+    fn newest(&self) -> Option<u64> {
+        std::fs::read_dir(&self.folder)
+            .ok()?
+            .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str()?.parse().ok())
+            .max()
+    }
+
+    /// Lets the job call a line, for one more segment or until only these lines are there.
+    fn until(&mut self, lines: &[u32], calls: Option<u32>) {
+        self.write();
+        let newest = self.newest();
+        while calls.is_some() && self.newest() == newest {
+            self.program.asks_at(1000 + calls.unwrap_or_default());
+            self.write();
+        }
+        while lines_beside(&self.folder) != lines.iter().copied().collect() {
+            assert!(
+                self.began.elapsed().as_secs() < 60,
+                "{:?}, not {lines:?}, in {:?}",
+                lines_beside(&self.folder),
+                numbers(&self.folder)
+            );
+            match calls {
+                Some(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
+                None => {
+                    pass_time(&mut self.program);
+                    self.program.asks_at(1003);
+                    self.write();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn symbols_go_with_the_segments_that_need_them_and_come_back() {
+    let scratch = Scratch::new();
+    let mut job = LinesJob::new(&scratch.0, "parts");
+    [1, 3].iter().for_each(|line| job.define(*line));
+    job.until(&[1, 3], Some(3));
+    job.until(&[3], None);
+    job.until(&[1, 3], Some(1));
+    job.until(&[3], None);
+    job.writer.finish().expect("written");
+    assert_eq!(lines_beside(&job.folder), BTreeSet::from([3]));
+}
+
+#[test]
+fn symbols_of_what_was_saved_stay() {
+    let scratch = Scratch::new();
+    let mut job = LinesJob::new(&scratch.0, "parts");
+    [1, 3].iter().for_each(|line| job.define(*line));
+    job.program.does(Op::Save { reason: "kept".into() });
+    job.until(&[1, 3], Some(3));
+    job.define(2);
+    job.until(&[1, 2, 3], Some(3));
+    job.until(&[1, 3], None);
+    job.writer.finish().expect("written");
+    assert_eq!(lines_beside(&job.folder), BTreeSet::from([1, 3]));
 }

@@ -4,10 +4,10 @@
 //! Not part of CUDA's ABI.
 
 use crate::{CUdeviceptr, CUlibrary, CUresult, CUstream};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// The id under which the simulated driver hands out [`SimTable`] through `cuGetExportTable`.
-pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-02";
+pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-03";
 
 /// The memory of a device as a native kernel reaches it.
 #[repr(C)]
@@ -24,6 +24,24 @@ pub struct NativeMemory {
 /// thread, on several at a time, and must call nothing of CUDA.
 pub type NativeKernel = unsafe extern "C" fn(*const u8, *const NativeMemory);
 
+/// A simulated device, as it is before `CUDA_VISIBLE_DEVICES` hides or reorders any.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SimDevice {
+    /// Compute capability times ten.
+    pub arch: u32,
+    /// The bus of its PCI address `0000:BUS:00.0`.
+    pub bus: u32,
+    /// What `cuDeviceGetUuid` says.
+    pub uuid: [u8; 16],
+    /// What `cuDeviceGetName` says, with a zero behind it.
+    pub name: [u8; 64],
+    /// Bytes of memory.
+    pub memory: u64,
+    /// How many of them this process has allocated.
+    pub allocated: u64,
+}
+
 /// Functions of the simulated driver for the simulator's other libraries alone.
 #[repr(C)]
 pub struct SimTable {
@@ -38,4 +56,7 @@ pub struct SimTable {
     /// Makes a stream wait, past every tool, until a counter in memory of the CPU has reached a
     /// value. Counters go round.
     pub wait: unsafe extern "C" fn(CUstream, *const u32, u32) -> CUresult,
+    /// Describes a device, by its number, without starting CUDA in the process:
+    /// `CUDA_ERROR_INVALID_DEVICE` past the last one.
+    pub device: unsafe extern "C" fn(c_uint, *mut SimDevice) -> CUresult,
 }

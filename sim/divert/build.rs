@@ -4,12 +4,14 @@
 //! to be compiled with `panic=abort`, which cargo sets for whole workspaces only. So the compiler
 //! is called here.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     println!("cargo::rustc-check-cfg=cfg(freestanding)");
     let variable = |name: &str| std::env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
     let out = PathBuf::from(variable("OUT_DIR")).join("libstreamsan_divert.so");
@@ -26,6 +28,14 @@ fn main() {
     ]);
     rustc.args(["-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,-soname,libstreamsan_divert.so"]);
     rustc.args(["-Clink-arg=-Wl,-z,now", "-Clink-arg=-Wl,-Bsymbolic"]);
+    if variable("CARGO_CFG_TARGET_ARCH") == "aarch64" {
+        // Helpers for atomic operations would ask the C library which instructions there are.
+        rustc.arg("-Ctarget-feature=-outline-atomics");
+    }
+    // Where cargo was told to use another than the compiler's own.
+    if let Some(linker) = std::env::var_os("RUSTC_LINKER") {
+        rustc.arg("-C").arg([OsStr::new("linker="), &linker].into_iter().collect::<OsString>());
+    }
     rustc.arg("--target").arg(variable("TARGET")).arg(source).arg("-o").arg(&out);
     match rustc.status() {
         Ok(status) if status.success() => {}

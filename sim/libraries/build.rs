@@ -31,7 +31,12 @@ fn main() {
         let names: Vec<&str> = names.lines().collect();
         let _ = writeln!(out, "refuse! {{ {status}: {} }}", names.join(" "));
     }
+    let nvml = std::fs::read_to_string("refused/nvml.txt").unwrap_or_else(|error| panic!("refused/nvml.txt: {error}"));
+    println!("cargo:rerun-if-changed=refused/nvml.txt");
     println!("cargo:rerun-if-changed=build.rs");
     let folder = std::env::var_os("OUT_DIR").expect("cargo sets it");
-    std::fs::write(PathBuf::from(folder).join("refused.rs"), out).expect("cargo's folder is writable");
+    let folder = PathBuf::from(folder);
+    std::fs::write(folder.join("refused.rs"), out).expect("cargo's folder is writable");
+    let lacking = format!("lacking! {{ {} }}\n", nvml.lines().collect::<Vec<_>>().join(" "));
+    std::fs::write(folder.join("lacking.rs"), lacking).expect("cargo's folder is writable");
 }

@@ -12,6 +12,7 @@
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `code` | `auto` | which code runs where there is PTX and machine code, see below |
+//! | `compile` | `off` | `on`: kernels that run often are compiled to native code; `always`: all of them |
 //! | `sass` | `run` | `skip`: kernels of machine code without PTX do nothing |
 //!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
@@ -44,6 +45,8 @@
 //! `STREAMSAN_SIM_RESULTS` (see `memory::result_digests`) and `STREAMSAN_SIM_STATUS` (see
 //! `status`).
 //!
+//! `CUDA_VISIBLE_DEVICES` hides and reorders devices as on a real system (`visible_devices`).
+//!
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
@@ -51,7 +54,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
+use crate::interp::Compile;
 use crate::loader::program_images;
+use crate::visible_devices::Visible;
 
 /// How the next operation is picked among those that may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +89,10 @@ pub struct Config {
     pub arch: u32,
     /// Somebody named it.
     pub arch_is_given: bool,
-    /// Number of devices.
+    /// Number of devices that programs see.
     pub devices: u32,
+    /// Which devices those are.
+    pub visible: Visible,
     /// Bytes of memory per device.
     pub mem: u64,
     /// How work is picked.
@@ -98,6 +105,8 @@ pub struct Config {
     pub hold_ms: u64,
     /// Which code runs where there are both kinds.
     pub code: CodeChoice,
+    /// When kernels are compiled to native code.
+    pub compile: Compile,
     /// Kernels of machine code do nothing instead of being refused.
     pub skip_sass: bool,
 }
@@ -108,12 +117,14 @@ impl Default for Config {
             arch: 80,
             arch_is_given: false,
             devices: 1,
+            visible: Visible::all(1),
             mem: 8 << 30,
             schedule: Schedule::Eager,
             seed: 0,
             workers: 8,
             hold_ms: 150,
             code: CodeChoice::Auto,
+            compile: Compile::Off,
             skip_sass: false,
         }
     }
@@ -123,7 +134,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No option of this name.
-    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, sass)")]
+    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, compile, sass)")]
     UnknownKey(String),
     /// The value does not fit the option.
     #[error("option `{0}` cannot be `{1}`")]
@@ -146,7 +157,10 @@ impl Config {
                     config.arch = digits.parse().ok().filter(|n| program_images::ARCHES.contains(n)).ok_or_else(bad)?;
                     config.arch_is_given = true;
                 }
-                "devices" => config.devices = number(0, 8)? as u32,
+                "devices" => {
+                    config.devices = number(0, 8)? as u32;
+                    config.visible = Visible::all(config.devices);
+                }
                 "mem" => config.mem = parse_size(value).filter(|n| *n >= 1 << 20).ok_or_else(bad)?,
                 "schedule" => {
                     config.schedule = match value {
@@ -164,6 +178,14 @@ impl Config {
                         "auto" => CodeChoice::Auto,
                         "ptx" => CodeChoice::Ptx,
                         "sass" => CodeChoice::Sass,
+                        _ => return Err(bad()),
+                    }
+                }
+                "compile" => {
+                    config.compile = match value {
+                        "off" => Compile::Off,
+                        "on" => Compile::On,
+                        "always" => Compile::Always,
                         _ => return Err(bad()),
                     }
                 }
@@ -198,9 +220,15 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
     CONFIG
         .get_or_init(|| {
             let text = variable("STREAMSAN_SIM").unwrap_or_default();
-            let parsed = Config::parse(&text.to_string_lossy()).map(|config| match config.arch_is_given {
-                true => config,
-                false => Config { arch: program_images::arch(config.arch), ..config },
+            let parsed = Config::parse(&text.to_string_lossy()).map(|mut config| {
+                if !config.arch_is_given {
+                    config.arch = program_images::arch(config.arch);
+                }
+                if let Some(asked) = std::env::var_os("CUDA_VISIBLE_DEVICES") {
+                    config.visible = Visible::chosen(&asked.to_string_lossy(), config.devices);
+                    config.devices = config.visible.count();
+                }
+                config
             });
             if let Err(error) = &parsed {
                 crate::status::complain(&format!("STREAMSAN_SIM: {error}"));
@@ -234,23 +262,34 @@ mod tests {
 
     #[test]
     fn reads_every_key() {
-        let config =
-            Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5:code=sass")
-                .unwrap();
+        let config = Config::parse(
+            "arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5:code=sass:compile=on",
+        )
+        .unwrap();
         assert_eq!(config.arch, 90);
         assert_eq!(config.devices, 2);
         assert_eq!(config.mem, 512 << 20);
         assert_eq!(config.schedule, Schedule::LateFirst);
         assert_eq!((config.seed, config.workers, config.hold_ms), (9, 3, 5));
-        assert_eq!(config.code, CodeChoice::Sass);
+        assert_eq!((config.code, config.compile), (CodeChoice::Sass, Compile::On));
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 
     #[test]
     fn names_what_is_wrong() {
         assert_eq!(Config::parse("sched=x"), Err(ConfigError::UnknownKey("sched".into())));
-        for bad in ["arch=8", "arch=", "devices=9", "mem=1", "mem=G", "schedule=fast", "seed=-1", "workers=0", "code=x"]
-        {
+        for bad in [
+            "arch=8",
+            "arch=",
+            "devices=9",
+            "mem=1",
+            "mem=G",
+            "schedule=fast",
+            "seed=-1",
+            "workers=0",
+            "code=x",
+            "compile=x",
+        ] {
             assert!(matches!(Config::parse(bad), Err(ConfigError::BadValue(..))), "{bad}");
         }
     }

@@ -10,9 +10,10 @@
 //! - `memory`: which bytes it reads and writes.
 //! - `interp`: the kernels.
 //!
-//! Beside them stand `config` (what the user can choose), `handles` (what programs hold instead of
-//! objects), `status` and `access_log` (files that a run can leave behind), and `touched` (which
-//! bytes kernels touch, for a tool that asks).
+//! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what programs
+//! hold instead of objects), `status` and `access_log` (files that a run can leave behind),
+//! `touched` (which bytes kernels touch, for a tool that asks), and `arch` (what depends on the
+//! processor).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.
@@ -23,6 +24,7 @@
 
 mod access_log;
 mod api;
+mod arch;
 pub mod config;
 mod handles;
 #[allow(missing_docs)]
@@ -33,3 +35,4 @@ mod objects;
 mod sched;
 mod status;
 mod touched;
+mod visible_devices;

@@ -1,6 +1,5 @@
 // What librmm.so holds of the parts that the drivers use: accessors and synchronize() of a stream,
-// alignment, exceptions. The released library is linked with NVIDIA's static runtime, which no
-// simulated driver can serve. All that hands out memory is in RMM's headers.
+// alignment, exceptions. All that hands out memory is in RMM's headers.
 #pragma once
 #include <rmm/aligned.hpp>
 #include <rmm/cuda_device.hpp>
@@ -8,7 +7,12 @@
 #include <rmm/error.hpp>
 #include <rmm/logger.hpp>
 
-namespace rmm {
+// Releases from 26.8 on keep everything in a namespace of their version.
+#ifndef RMM_NAMESPACE
+#define RMM_NAMESPACE rmm
+#endif
+
+namespace RMM_NAMESPACE {
 cuda_stream_view::cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 cuda_stream_view::cuda_stream_view(cuda::stream_ref stream) noexcept : stream_{stream.get()} {}
 cudaStream_t cuda_stream_view::value() const noexcept { return stream_; }
@@ -38,4 +42,4 @@ std::size_t align_up(std::size_t value, std::size_t alignment) noexcept {
 bad_alloc::bad_alloc(std::string const &message) : _what{message} {}
 char const *bad_alloc::what() const noexcept { return _what.c_str(); }
 out_of_memory::out_of_memory(std::string const &message) : bad_alloc{message} {}
-}  // namespace rmm
+}  // namespace RMM_NAMESPACE

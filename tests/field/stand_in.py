@@ -2,6 +2,7 @@
 class, and so is every name in that."""
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import types
 
@@ -28,7 +29,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.packages = packages
 
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in self.packages:
+        if any(f"{name}.".startswith(f"{package}.") for package in self.packages):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -41,3 +42,16 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def packages(*names):
     sys.meta_path.insert(0, Finder(set(names)))
+
+
+def rest_of(*names):
+    """For packages of which some files are there: stands in for what else they import of themselves."""
+    sys.meta_path.append(Finder(set(names)))
+
+
+def bare(*names):
+    """Packages of which single files are wanted: what a package does when it is imported is left out."""
+    for name in names:
+        folders = importlib.util.find_spec(name).submodule_search_locations
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = list(folders)

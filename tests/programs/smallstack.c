@@ -1,4 +1,5 @@
-/* The very first CUDA call of the process comes from a thread with a stack of STACK_KIB. */
+/* The very first CUDA call of the process comes from a thread with a stack of STACK_KIB, or the smallest
+ * that the system allows. */
 #include "common.h"
 #include <pthread.h>
 
@@ -11,7 +12,8 @@ static void *work(void *unused) {
 int main(int argc, char **argv) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    REQUIRE(pthread_attr_setstacksize(&attributes, strtoul(argv[1], 0, 10) << 10) == 0);
+    size_t stack = strtoul(argv[1], 0, 10) << 10, least = sysconf(_SC_THREAD_STACK_MIN);
+    REQUIRE(pthread_attr_setstacksize(&attributes, stack < least ? least : stack) == 0);
     pthread_t thread;
     REQUIRE(pthread_create(&thread, &attributes, work, 0) == 0);
     pthread_join(thread, 0);

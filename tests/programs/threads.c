@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&barrier, 0, THREADS);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    if (stack) REQUIRE(pthread_attr_setstacksize(&attributes, stack) == 0);
+    size_t least = sysconf(_SC_THREAD_STACK_MIN);
+    if (stack) REQUIRE(pthread_attr_setstacksize(&attributes, stack < least ? least : stack) == 0);
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++)
         REQUIRE(pthread_create(&threads[i], &attributes, work, (void *)(uintptr_t)i) == 0);

@@ -9,9 +9,11 @@ use std::sync::OnceLock;
 
 use crate::product;
 
-/// Where compiled programs are kept, beside the target folder's profiles.
+/// Where compiled programs are kept, beside the target folder's profiles, for the product's
+/// processor.
 pub fn cache() -> PathBuf {
-    let folder = product::profile_folder().parent().expect("a target folder").join("e2e");
+    let name = if product::is_aarch64() { "e2e-aarch64" } else { "e2e" };
+    let folder = product::profile_folder().parent().expect("a target folder").join(name);
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use cuda_sys::DRIVER_FUNCTIONS;
 
-use crate::build;
+use crate::{build, product};
 
 /// The folder that holds `libcuda.so.1` (and `libcuda.so` to link with), for `LD_LIBRARY_PATH` and
 /// `-L`.
@@ -37,19 +37,26 @@ fn make(versions: Option<&str>) -> PathBuf {
     for (index, function) in DRIVER_FUNCTIONS.iter().enumerate() {
         let name = function.name;
         let body = if has(plain(name)) { format!("fake_{}", plain(name)) } else { "fake_unsupported".to_owned() };
+        let counts_and_jumps = if product::is_aarch64() {
+            format!(
+                "hint #34\n adrp x16, fake_counters\n ldr x16, [x16, :lo12:fake_counters]\n mov x17, {}\n add x16, x16, x17\n\
+                 2: ldxr x17, [x16]\n add x17, x17, 1\n stxr w15, x17, [x16]\n cbnz w15, 2b\n b {body}",
+                index * 8
+            )
+        } else {
+            format!("mov fake_counters(%rip),%r11\n lock incq {}(%r11)\n jmp {body}", index * 8)
+        };
         let _ = writeln!(
             code,
-            ".globl {name}\n.type {name},@function\n{name}:\n mov fake_counters(%rip),%r11\n \
-             lock incq {}(%r11)\n jmp {body}\n.size {name},.-{name}",
-            index * 8
+            ".globl {name}\n.type {name},%function\n{name}:\n {counts_and_jumps}\n.size {name},.-{name}"
         );
         let _ = writeln!(names, "\"{name}\",");
         let _ = writeln!(real, "{},", u8::from(has(plain(name))));
         let _ = writeln!(table, ".quad {name}");
     }
     let assembly = format!(
-        ".text\n{code}\n.section .data.rel,\"aw\"\n.balign 8\n.globl fake_symbols\n.hidden fake_symbols\nfake_symbols:\n\
-         {table}\n.section .note.GNU-stack,\"\",@progbits\n"
+        ".text\n.balign 16\n{code}\n.section .data.rel,\"aw\"\n.balign 8\n.globl fake_symbols\n.hidden fake_symbols\nfake_symbols:\n\
+         {table}\n.section .note.GNU-stack,\"\",%progbits\n"
     );
     let count = DRIVER_FUNCTIONS.len();
     let list = format!(
@@ -66,6 +73,11 @@ fn make(versions: Option<&str>) -> PathBuf {
             .into();
     args.push(format!("-I{}", build::programs().join("fake").display()));
     args.extend([&source, &list, &symbols].map(|file| file.display().to_string()));
+    if product::is_aarch64() {
+        // As a driver that guards its code: jumps into it land on `bti` instructions or fault. What
+        // C libraries add at the start of a library has none.
+        args.extend(["-mbranch-protection=standard", "-nostartfiles", "-Wl,-z,force-bti"].map(String::from));
+    }
     if let Some(versions) = versions {
         args.push(format!("-Wl,--version-script={}", build::generated("versions.map", versions).display()));
     }

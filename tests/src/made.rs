@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use trace::file::Writer;
+use trace::file::{END, Writer};
+use trace::segment::{FINISHED, SegmentHead};
 use trace::{
     CallId, ContextId, Epoch, EventId, EventMode, KernelId, MemoryKind, Op, Origin, PoolId, Record, Region, StackId,
     StreamId, StreamKind, ThreadId,
@@ -81,6 +82,25 @@ pub fn write(path: &Path, tape: &Tape) {
         writer.record(0, record).expect("write");
     }
     writer.flush().expect("write");
+}
+
+/// Writes the records as a recording in so many segments, of which only these `there` are. None of
+/// them is told what lives.
+pub fn write_segments(folder: &Path, tape: &Tape, segments: usize, there: &[u64], keeps_last: bool) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    for (number, records) in (0_u64..).zip(tape.0.chunks(tape.0.len().div_ceil(segments))) {
+        if !there.contains(&number) {
+            continue;
+        }
+        let file = std::fs::File::create(folder.join(SegmentHead::file_name(number, FINISHED))).expect("create");
+        let head = SegmentHead { recording: 7, number, keeps_last };
+        let mut writer = Writer::segment(std::io::BufWriter::new(file), &head).expect("header");
+        records.iter().for_each(|record| writer.record(0, record).expect("write"));
+        writer.flush().expect("write");
+        // The recording may end here.
+        writer.write_frame(END, &[3, 0, 0, 0, b'e', b'n', b'd']).expect("write");
+        writer.flush().expect("write");
+    }
 }
 
 /// Stream 1 fills, records an event and fills again; stream 2 waits for the event and fills what

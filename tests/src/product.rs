@@ -3,6 +3,8 @@
 //! Uses what `STREAMSAN_BIN` names, otherwise builds the crates with the profile and into the
 //! folder of the running test.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -66,6 +68,22 @@ fn cargo_build(folder: &Path) -> Result<(), String> {
     let mut place = Command::new(root().join("scripts/build"));
     let placed = place.arg("--place").arg(folder).status().map_err(|error| format!("scripts/build: {error}"))?;
     if placed.success() { Ok(()) } else { Err("the simulator cannot be put in its place".to_owned()) }
+}
+
+/// Whether the product is for aarch64: then compilers for it have to come first in `PATH`, and the
+/// system has to run what they make (`cargo xtask test --target aarch64` sees to both).
+pub fn is_aarch64() -> bool {
+    static IS: OnceLock<bool> = OnceLock::new();
+    *IS.get_or_init(|| {
+        // Without prebuilt binaries the product is built for the tests' own processor.
+        if std::env::var_os("STREAMSAN_BIN").is_none() {
+            return cfg!(target_arch = "aarch64");
+        }
+        let mut start = [0; 20];
+        let read = File::open(streamsan()).and_then(|mut file| file.read_exact(&mut start));
+        read.unwrap_or_else(|error| panic!("{}: {error}", streamsan().display()));
+        u16::from_le_bytes([start[18], start[19]]) == 183
+    })
 }
 
 /// The `streamsan` program.

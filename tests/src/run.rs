@@ -91,6 +91,8 @@ pub fn end_of(child: std::process::Child) -> Ended {
 }
 
 fn end_of_within(mut child: std::process::Child, patience: Duration) -> Ended {
+    // Emulated programs take ten times as long.
+    let patience = if product::is_aarch64() && cfg!(not(target_arch = "aarch64")) { patience * 10 } else { patience };
     let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
         std::thread::spawn(move || {
             let mut text = Vec::new();

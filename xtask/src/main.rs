@@ -16,7 +16,7 @@ use clap::Parser;
 
 use verbs::simulated::{machine_code, operators, oracle, schedules};
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census, test,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census,
     torch_sim, unsafe_blocks, validators,
 };
 
@@ -24,6 +24,7 @@ use verbs::{
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
+    Aarch64(aarch64::Aarch64Args),
     Bless(bless::BlessArgs),
     Check(check::CheckArgs),
     CompareReports(compare_reports::CompareReportsArgs),
@@ -40,7 +41,7 @@ enum Verb {
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
     Schedules(schedules::SchedulesArgs),
-    Test(test::TestArgs),
+    Test(aarch64::TestArgs),
     TorchSim(torch_sim::TorchSimArgs),
     #[command(name = "unsafe")]
     UnsafeBlocks(unsafe_blocks::UnsafeBlocksArgs),
@@ -49,6 +50,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let done = match Verb::parse() {
+        Verb::Aarch64(args) => aarch64::run(&args),
         Verb::Bless(args) => bless::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::CompareReports(args) => compare_reports::run(&args),
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
         Verb::Schedules(args) => schedules::run(&args),
-        Verb::Test(args) => test::run(&args),
+        Verb::Test(args) => aarch64::test(&args),
         Verb::TorchSim(args) => torch_sim::run(&args),
         Verb::UnsafeBlocks(args) => unsafe_blocks::run(&args),
         Verb::Validators(args) => validators::run(&args),

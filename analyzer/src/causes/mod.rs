@@ -80,6 +80,7 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
     let raws: Vec<RawFinding> = worthy.iter().map(|(raw, _)| raw.clone()).collect();
     let found = match records {
         Some(records) => search::search(analysis, records, &raws, given, (pedantic, effort)),
+        None if analysis.has_gaps() => Err("segments are missing".to_string()),
         None => Err("the operations of the run were more than are kept".to_string()),
     };
     let found = match found {

@@ -72,6 +72,14 @@ pub struct Coverage {
     pub damaged: u64,
     /// Traces that could not be read to their end, and why.
     pub unread: Vec<String>,
+    /// Recordings that are not the whole run, though nothing went wrong: they go on, or only their
+    /// end was kept.
+    #[serde(default)]
+    pub partial: Vec<String>,
+    /// Processes with missing segments: of them there are no hints, no wait is tried, and nothing is
+    /// compared between processes.
+    #[serde(default)]
+    pub gaps: u64,
 }
 
 /// How well the accesses of one kernel's launches are known.
@@ -192,6 +200,8 @@ impl Coverage {
         self.assumed.extend(other.assumed.iter().cloned());
         self.unjudged.extend(other.unjudged.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());
+        self.partial.extend(other.partial.iter().cloned());
+        self.gaps += other.gaps;
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 

@@ -106,8 +106,11 @@ pub fn check(
     let ended = processes.iter_mut().map(|(process, analysis)| {
         let mut records = FileRecords { path: path.to_string(), process: *process };
         // Waits are tried on what there is; with a gap they would be tried on something else.
-        let records = (!analysis.has_gaps()).then_some(&mut records as &mut dyn Records);
-        causes::finish(analysis, records, Effort::RECORDED)
+        let has_gaps = analysis.has_gaps();
+        let records = (!has_gaps).then_some(&mut records as &mut dyn Records);
+        let mut outcome = causes::finish(analysis, records, Effort::RECORDED);
+        outcome.coverage.gaps = u64::from(has_gaps);
+        outcome
     });
     (ended.collect(), error)
 }

@@ -117,9 +117,9 @@ disarm! {
     GivenWait: text, place; records, waits, idle, blocked, captured;
     Fault: call, stack, culprit, stream, running; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
-    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread;
+    Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread, partial;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged;
+        launches_learned, unknown_memory, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Program {
         p
     }
 
-    fn raw(&mut self, op: Op<'_>) {
+    pub fn raw(&mut self, op: Op<'_>) {
         self.push(Origin::default(), op);
     }
 
@@ -158,6 +158,14 @@ impl Program {
         self.raw(Op::Stack { id: stack, native: List::new(&native), python: List::new(&[]) });
         let epoch = self.engine.apply(&op, THREAD);
         self.push(Origin { call: CallId(1), thread: THREAD, stack, epoch }, op);
+    }
+
+    /// The program asks whether a stream is idle, with this stack.
+    pub fn asks_at(&mut self, stack: u32) {
+        let stream = self.stream(3);
+        let op = Op::StreamIdle { stream, upto: self.engine.stream_time(stream) };
+        let epoch = self.engine.apply(&op, THREAD);
+        self.push(Origin { call: CallId(1), thread: THREAD, stack: StackId(stack), epoch }, op);
     }
 
     fn id(&mut self) -> u32 {

@@ -4,6 +4,7 @@
     streamsan fleet check s3://bucket/traces --out s3://bucket/races
     streamsan fleet report s3://bucket/races
 
-The files follow the data: `sources` (which traces, in which tasks), `task` (one task on a worker), `dataset` (its rows, written
-once), `engines` (who runs tasks), `check` (the driver), `report` and `page` (the answers), `queries/` (the questions, in SQL).
+The files follow the data: `sources` (which traces, in which tasks; of those in segments with `recordings`), `task` (one task on a
+worker), `dataset` (its rows, written once), `engines` (who runs tasks), `check` (the driver), `report` and `page` (the answers),
+`queries/` (the questions, in SQL).
 """

@@ -65,8 +65,10 @@ def main(words):
     except Wrong as error:
         print(f"streamsan: {error}", file=sys.stderr)
         return USAGE
-    except OSError as error:
-        # The dataset cannot be written, or not be read.
+    except Exception as error:
+        # A source cannot be listed, or the dataset not be written or read: each file system has errors of its own.
+        if not isinstance(error, OSError) and type(error).__module__ == "builtins":
+            raise
         print(f"streamsan: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

@@ -9,6 +9,8 @@ import os
 import uuid
 from urllib.parse import quote
 
+from .sources import Wrong
+
 # Metadata of a part: what it was made of.
 VERSION = b"streamsan.version"
 CODE = b"streamsan.code"
@@ -16,6 +18,7 @@ SUM = b"streamsan.summary"
 
 TRACES = [
     ("task", "string"), ("machine", "string"), ("rank", "string"), ("trace", "string"), ("program", "string"), ("bytes", "int64"),
+    ("segments", "int64"),
     ("status", "string"), ("error", "string"), ("findings", "int64"), ("attempts", "int64"), ("seconds", "float64"),
     ("checked_at", "string"),
 ]
@@ -24,9 +27,13 @@ ADDED = ("task", "machine", "rank")
 
 
 def file_system(url):
+    """The file system of a URL, and the path in it. A protocol whose package is missing is a line for the user."""
     import fsspec
 
-    return fsspec.core.url_to_fs(url)
+    try:
+        return fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise Wrong(f"{url}: {error}") from error
 
 
 def part(root, table, task):
@@ -91,7 +98,9 @@ def publish(fs, path, table):
             fs.rm(path)
         fs.mv(mine, path)
     else:
-        fs.makedirs(folder, exist_ok=True)
+        # There are no folders in object stores, and making one would make a bucket that was misspelt.
+        if not {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss"} & set(protocols):
+            fs.makedirs(folder, exist_ok=True)
         fs.pipe_file(path, data)
 
 

@@ -45,7 +45,7 @@ def page(found):
                 for r in found["findings"]]
     unread = [cells(escaped(r["date"]), escaped(r["job"]), escaped(r["trace"]), escaped(r["status"]), escaped(r["error"]))
               for r in found["unread"]]
-    jobs = [cells(escaped(r["date"]), escaped(r["job"]), r["traces"], r["read_whole"], r["with_findings"], r["hosts"])
+    jobs = [cells(escaped(r["date"]), escaped(r["job"]), r["traces"], r["read_whole"], r["in_part"], r["with_findings"], r["hosts"])
             for r in found["jobs"]]
     span = ("ranks", "hosts", "first seen", "last seen")
     parts = [
@@ -55,7 +55,7 @@ def page(found):
         f"<h2>Findings</h2><p>{counted(found['findings'])}</p>",
         table(("state", "finding", "access", "previous", *span, "in full"), findings),
         "<h2>Traces that were not read whole</h2>", table(("date", "job", "trace", "status", "error"), unread),
-        "<h2>Jobs</h2>", table(("date", "job", "traces", "read whole", "with findings", "hosts"), jobs),
+        "<h2>Jobs</h2>", table(("date", "job", "traces", "read whole", "in part", "with findings", "hosts"), jobs),
     ]
     return (f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
             f"<title>Races of a fleet</title><style>{STYLE}</style>{''.join(parts)}</html>\n")

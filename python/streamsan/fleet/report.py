@@ -149,7 +149,7 @@ def text(found):
         lines.append(f"  in full:  {plain(in_full(row))}")
     for row in found["unread"]:
         lines += ["", f"NOT READ WHOLE: {plain(row['trace'])} ({row['status']}): {plain(row['error'])}"]
-    total, whole = (sum(row[name] for row in found["jobs"]) for name in ("traces", "read_whole"))
+    total, whole, part = (sum(row[name] for row in found["jobs"]) for name in ("traces", "read_whole", "in_part"))
     lines += ["", f"since {found['since']}: findings {counted(found['findings'])}; causes {counted(found['causes'])}; "
-              f"{whole} of {total} traces read whole"]
+              f"{whole} of {total} traces read whole" + (f", {part} in part" if part else "")]
     return "\n".join(lines).lstrip("\n") + "\n"

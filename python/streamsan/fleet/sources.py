@@ -1,7 +1,7 @@
 """Which traces there are, and which of them belong together.
 
 Owns the listing of sources (anything that fsspec reaches), the layout of paths, and the grouping into tasks: the traces of one
-job on one host may share memory, so they are one task. Reads no trace.
+job on one host may share memory, so they are one task. A recording in segments is one trace (`recordings`). Reads no trace.
 """
 
 import collections
@@ -9,6 +9,8 @@ import dataclasses
 import datetime
 import hashlib
 import re
+
+from . import recordings
 
 # Files beside traces that are none: what streamsan and its users write there.
 OTHERS = (".json", ".html", ".parquet", ".sarif", ".xml", ".log", ".txt", ".tmp", ".md")
@@ -22,12 +24,15 @@ class Wrong(Exception):
 
 @dataclasses.dataclass
 class Trace:
-    """A trace file: where it is, its size in bytes, when it was changed (seconds, 0: not known), and its rank if the layout has one."""
+    """A trace: where it is, its size in bytes, when it was changed (seconds, 0: not known), and its rank if the layout has one.
+    Of a recording in segments, the folder: `segments` is how many there are, and `seen` stands for all files of it."""
 
     url: str
     size: int
     changed: float
     rank: str = None
+    segments: int = None
+    seen: str = None
 
 
 @dataclasses.dataclass
@@ -51,7 +56,7 @@ class Task:
 
     def version(self, options):
         """Changes when a trace of the task, or an option of the analysis, does."""
-        seen = [(t.url, t.size, t.changed) for t in self.traces]
+        seen = [(t.url, t.size, t.changed, t.seen) if t.seen else (t.url, t.size, t.changed) for t in self.traces]
         return hashlib.sha256(repr((seen, list(options))).encode()).hexdigest()[:20]
 
 
@@ -82,7 +87,7 @@ def guessed(source, relative):
 
 
 def listed(source):
-    """Each file of a source (a file, a folder, a pattern with *): URL, path below the source, details."""
+    """Each trace of a source (a file, a folder, a pattern with *): the root of the source, path below it, the trace."""
     import fsspec
 
     try:
@@ -93,17 +98,32 @@ def listed(source):
     if "*" in path:
         root = path[: path.index("*")].rsplit("/", 1)[0]
         found = fs.glob(path, detail=True)
+        for folder in [name for name, about in found.items() if about.get("type") == "directory"]:
+            found.update(fs.find(folder, detail=True))
     else:
         root = path.rstrip("/")
         found = fs.find(path, detail=True) if fs.isdir(path) else ({path: fs.info(path)} if fs.exists(path) else {})
         if list(found) == [path]:
             root = path.rsplit("/", 1)[0]
+    found = {name: about for name, about in found.items() if about.get("type") != "directory" and not hidden(name[len(root):].lstrip("/"))}
     if not found:
         raise Wrong(f"{source}: there is nothing there")
+    # A segment that is named by itself is a trace by itself.
+    held = recordings.folders(fs, found) if list(found) != [path] else {}
+    if root in held or recordings.of(root) in held:
+        # The source is a recording: its name counts.
+        root = recordings.of(root).rsplit("/", 1)[0]
+    size = lambda name: found[name].get("size") or 0
+    for folder, (segments, beside) in sorted(held.items()):
+        if segments and not recordings.is_copy(folder, held):
+            yield root, recordings.of(folder)[len(root):].lstrip("/"), Trace(
+                whole(folder), sum(map(size, segments)), max(changed(found[name]) for name in segments), segments=len(segments),
+                seen=recordings.digest(folder, {name: size(name) for name in (*segments, *beside)}))
+    for segments, beside in held.values():
+        for name in (*segments, *beside):
+            found.pop(name, None)
     for name, about in sorted(found.items()):
-        relative = name[len(root):].lstrip("/")
-        if about.get("type") != "directory" and not hidden(relative):
-            yield root, whole(name), relative, about
+        yield root, name[len(root):].lstrip("/"), Trace(whole(name), about.get("size") or 0, changed(about))
 
 
 def hidden(relative):
@@ -133,21 +153,22 @@ def tasks(sources, layout=None, date=None):
     wanted = pattern(layout) if layout else None
     groups, dates, aside, seen = collections.defaultdict(list), {}, [], set()
     for source in sources:
-        for root, url, relative, about in listed(source):
-            if url in seen:
+        for root, relative, trace in listed(source):
+            if trace.url in seen:
                 continue
-            seen.add(url)
+            seen.add(trace.url)
             fields = guessed(root, relative)
             if wanted:
                 match = wanted.search(f"{root}/{relative}")
                 if match is None:
-                    aside.append(url)
+                    aside.append(trace.url)
                     continue
                 fields.update(match.groupdict())
                 if "host" not in match.groupdict():
                     fields["host"] = ""
             key = (fields["job"], fields["host"])
-            groups[key].append(Trace(url, about.get("size") or 0, changed(about), fields.get("rank")))
+            trace.rank = fields.get("rank")
+            groups[key].append(trace)
             if fields.get("date"):
                 dates[key] = fields["date"]
     made = []

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from . import dataset
+from . import dataset, recordings
 
 FINDINGS, INTERNAL = 66, 70
 
@@ -69,7 +69,7 @@ def run(task, out, options, attempt=1, errors=(), timeout=None, last=False, agai
         elif fs.exists(dataset.part(root, "findings", task)):
             fs.rm(dataset.part(root, "findings", task))
         summary = {
-            "traces": len(rows), "bad": sum(row["status"] != "ok" for row in rows), "findings": table.num_rows if table else 0,
+            "traces": len(rows), "bad": sum(row["status"] not in ("ok", "part") for row in rows), "findings": table.num_rows if table else 0,
             "fails": any(c["code"] == FINDINGS for c in checks),
         }
         about[dataset.SUM] = json.dumps(summary).encode()
@@ -95,12 +95,15 @@ def fetched(task, folder):
         try:
             if "file" not in protocols:
                 to = f"{folder}/{number}-{path.rsplit('/', 1)[-1]}"
-                fs.get_file(path, to)
+                fs.get_file(path, to) if trace.segments is None else recordings.fetch(fs, path, to)
                 path = to
-            with open(path, "rb"):
-                pass
+            if trace.segments is None:
+                with open(path, "rb"):
+                    pass
+            else:
+                os.listdir(path)
             local[path] = trace
-        except OSError as error:
+        except Exception as error:  # each file system has errors of its own
             failed[trace.url] = f"{type(error).__name__}: {error}"
     return local, failed
 
@@ -133,22 +136,26 @@ def check(files, folder, options, timeout):
             if line.startswith(f"streamsan: {file}: "):
                 unread[file] = line[len(f"streamsan: {file}: "):]
     parquet = f"{to}/findings.parquet"
-    programs = programs_of(f"{to}/report.json", files)
+    programs, partial = report_of(f"{to}/report.json", files)
     return {"code": ended.returncode, "parquet": parquet if os.path.exists(parquet) else None, "files": list(files),
-            "unread": unread, "programs": programs}
+            "unread": unread, "programs": programs, "partial": partial}
 
 
-def programs_of(path, files):
-    """The first program of each trace that was read at all (file -> program)."""
+def report_of(path, files):
+    """The first program of each trace that was read at all (file -> program), and why it is not the whole of its run (file -> text)."""
     try:
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
     except (OSError, ValueError):
-        return {}
-    found = {}
+        return {}, {}
+    programs, partial = {}, {}
     for process in report.get("processes", []):
-        found.setdefault(process.get("trace") or files[0], process.get("exe") or "")
-    return found
+        programs.setdefault(process.get("trace") or files[0], process.get("exe") or "")
+    for line in report.get("coverage", {}).get("partial", []):
+        file = next((file for file in files if line.startswith(f"{file}: ")), None)
+        if file:
+            partial.setdefault(file, []).append(line[len(file) + 2:])
+    return programs, {file: "; ".join(lines) for file, lines in partial.items()}
 
 
 def alone(local, folder, options, timeout, failed):
@@ -177,8 +184,11 @@ def named(file, trace):
 
 def described(task, local, failed, checks, table, attempt, errors, seconds):
     """A row for each trace of the task."""
-    unread = {file: text for one in checks for file, text in one["unread"].items()}
+    # Where it lies, not where it was copied to.
+    named = lambda texts: {file: text.replace(file, local[file].url) for file, text in texts.items()}
+    unread = {file: text for one in checks for file, text in named(one["unread"]).items()}
     programs = {file: program for one in checks for file, program in one["programs"].items()}
+    partial = {file: text for one in checks for file, text in named(one["partial"]).items()}
     counts = {}
     for url in table.column("trace").to_pylist() if table is not None else []:
         counts[url] = counts.get(url, 0) + 1
@@ -190,17 +200,21 @@ def described(task, local, failed, checks, table, attempt, errors, seconds):
         if trace.url in failed:
             status, error = "failed", failed[trace.url]
         elif path in unread:
-            # Analysed as far as it is readable, or not at all.
-            status, error = ("damaged" if path in programs else "unreadable"), unread[path]
+            # Analysed as far as it is there and readable, or not at all.
+            some = "missing" if trace.segments is not None and "missing" in unread[path] else "damaged"
+            status, error = (some if path in programs else "unreadable"), unread[path]
         elif path not in programs:
             status, error = "unreadable", "the trace holds no process"
+        elif path in partial:
+            # No mistake, but not the whole run either.
+            status, error = "part", partial[path]
         else:
             status, error = "ok", None
         before = "; ".join(f"attempt {n + 1}: {text}" for n, text in enumerate(errors))
         error = "; ".join(text for text in (error, before) if text) or None
         rows.append({
             "task": task.name, "machine": task.host, "rank": trace.rank, "trace": trace.url, "program": programs.get(path),
-            "bytes": trace.size, "status": status, "error": error, "findings": counts.get(trace.url, 0), "attempts": attempt,
+            "bytes": trace.size, "segments": trace.segments, "status": status, "error": error, "findings": counts.get(trace.url, 0), "attempts": attempt,
             "seconds": seconds, "checked_at": now,
         })
     return rows

@@ -1,17 +1,14 @@
 //! Loads and stores: what instrumented code calls before each.
 
-use core::arch::naked_asm;
 use core::ffi::c_void;
 
+use crate::arch;
 use crate::gate::{ATOMIC, GATE, READ, TOUCH, WRITE, touch};
 use crate::thread_sanitizer;
 
-/// Functions that are told one address. Five instructions for an address that does not lie between
-/// the pages that devices can reach, and while nothing is asked; thirteen for one that lies between
-/// two of them. (What lies there is an address that programs have: its word is in the table.)
-/// `$pc`: what puts the address of the access into `rdx`.
+/// Functions that are told one address: how many bytes, how, and what says where the access is.
 macro_rules! accesses {
-    ($($name:ident $bytes:literal $how:expr, $pc:literal;)*) => {$(
+    ($($name:ident $bytes:literal $how:expr, $pc:ident;)*) => {$(
         /// An access is about to happen.
         ///
         /// # Safety
@@ -19,102 +16,76 @@ macro_rules! accesses {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(_address: *const c_void) {
-            naked_asm!(
-                "mov rax, rdi",
-                "sub rax, qword ptr [rip + {gate} + 8]",
-                "cmp rax, qword ptr [rip + {gate} + 16]",
-                "jb 4f",
-                "ret",
-                "4:",
-                "mov rax, qword ptr [rip + {gate}]",
-                "test rax, rax",
-                "je 2f",
-                "mov rcx, rdi",
-                "shr rcx, 17",
-                "mov ecx, dword ptr [rax + rcx * 4]",
-                "mov edx, edi",
-                "shr edx, 12",
-                "bt ecx, edx",
-                "jc 3f",
-                "2:",
-                "ret",
-                "3:",
-                $pc,
-                "mov esi, {what}",
-                "jmp qword ptr [rip + {touch}]",
-                gate = sym GATE,
-                touch = sym TOUCH,
-                what = const ($bytes << 3 | $how) as i32,
-            )
+            arch::tell_access!(GATE, TOUCH, $bytes << 3 | $how, $pc)
         }
     )*};
 }
 
 accesses! {
-    __tsan_read1 1 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_read2 2 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_read4 4 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_read8 8 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_read16 16 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read1_pc 1 READ, "mov rdx, rsi";
-    __tsan_read2_pc 2 READ, "mov rdx, rsi";
-    __tsan_read4_pc 4 READ, "mov rdx, rsi";
-    __tsan_read8_pc 8 READ, "mov rdx, rsi";
-    __tsan_read16_pc 16 READ, "mov rdx, rsi";
-    __tsan_write1_pc 1 WRITE, "mov rdx, rsi";
-    __tsan_write2_pc 2 WRITE, "mov rdx, rsi";
-    __tsan_write4_pc 4 WRITE, "mov rdx, rsi";
-    __tsan_write8_pc 8 WRITE, "mov rdx, rsi";
-    __tsan_write16_pc 16 WRITE, "mov rdx, rsi";
-    __tsan_unaligned_read1 1 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read2 2 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read4 4 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read8 8 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read16 16 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_write1 1 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read_write2 2 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read_write4 4 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read_write8 8 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_read_write16 16 WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_read1 1 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_read2 2 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_read4 4 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_read8 8 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_read16 16 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_write1 1 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_write2 2 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_write4 4 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_write8 8 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_volatile_write16 16 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_read2 2 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_read4 4 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_read8 8 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_read16 16 READ | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_write2 2 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_write4 4 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_write8 8 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_unaligned_volatile_write16 16 WRITE | ATOMIC, "mov rdx, qword ptr [rsp]";
-    __tsan_vptr_read 8 READ, "mov rdx, qword ptr [rsp]";
-    __tsan_vptr_update 8 WRITE, "mov rdx, qword ptr [rsp]";
+    __tsan_read1 1 READ, caller;
+    __tsan_read2 2 READ, caller;
+    __tsan_read4 4 READ, caller;
+    __tsan_read8 8 READ, caller;
+    __tsan_read16 16 READ, caller;
+    __tsan_write1 1 WRITE, caller;
+    __tsan_write2 2 WRITE, caller;
+    __tsan_write4 4 WRITE, caller;
+    __tsan_write8 8 WRITE, caller;
+    __tsan_write16 16 WRITE, caller;
+    __tsan_read1_pc 1 READ, given;
+    __tsan_read2_pc 2 READ, given;
+    __tsan_read4_pc 4 READ, given;
+    __tsan_read8_pc 8 READ, given;
+    __tsan_read16_pc 16 READ, given;
+    __tsan_write1_pc 1 WRITE, given;
+    __tsan_write2_pc 2 WRITE, given;
+    __tsan_write4_pc 4 WRITE, given;
+    __tsan_write8_pc 8 WRITE, given;
+    __tsan_write16_pc 16 WRITE, given;
+    __tsan_unaligned_read1 1 READ, caller;
+    __tsan_unaligned_read2 2 READ, caller;
+    __tsan_unaligned_read4 4 READ, caller;
+    __tsan_unaligned_read8 8 READ, caller;
+    __tsan_unaligned_read16 16 READ, caller;
+    __tsan_unaligned_write1 1 WRITE, caller;
+    __tsan_unaligned_write2 2 WRITE, caller;
+    __tsan_unaligned_write4 4 WRITE, caller;
+    __tsan_unaligned_write8 8 WRITE, caller;
+    __tsan_unaligned_write16 16 WRITE, caller;
+    __tsan_read_write1 1 WRITE, caller;
+    __tsan_read_write2 2 WRITE, caller;
+    __tsan_read_write4 4 WRITE, caller;
+    __tsan_read_write8 8 WRITE, caller;
+    __tsan_read_write16 16 WRITE, caller;
+    __tsan_unaligned_read_write2 2 WRITE, caller;
+    __tsan_unaligned_read_write4 4 WRITE, caller;
+    __tsan_unaligned_read_write8 8 WRITE, caller;
+    __tsan_unaligned_read_write16 16 WRITE, caller;
+    __tsan_volatile_read1 1 READ | ATOMIC, caller;
+    __tsan_volatile_read2 2 READ | ATOMIC, caller;
+    __tsan_volatile_read4 4 READ | ATOMIC, caller;
+    __tsan_volatile_read8 8 READ | ATOMIC, caller;
+    __tsan_volatile_read16 16 READ | ATOMIC, caller;
+    __tsan_volatile_write1 1 WRITE | ATOMIC, caller;
+    __tsan_volatile_write2 2 WRITE | ATOMIC, caller;
+    __tsan_volatile_write4 4 WRITE | ATOMIC, caller;
+    __tsan_volatile_write8 8 WRITE | ATOMIC, caller;
+    __tsan_volatile_write16 16 WRITE | ATOMIC, caller;
+    __tsan_unaligned_volatile_read2 2 READ | ATOMIC, caller;
+    __tsan_unaligned_volatile_read4 4 READ | ATOMIC, caller;
+    __tsan_unaligned_volatile_read8 8 READ | ATOMIC, caller;
+    __tsan_unaligned_volatile_read16 16 READ | ATOMIC, caller;
+    __tsan_unaligned_volatile_write2 2 WRITE | ATOMIC, caller;
+    __tsan_unaligned_volatile_write4 4 WRITE | ATOMIC, caller;
+    __tsan_unaligned_volatile_write8 8 WRITE | ATOMIC, caller;
+    __tsan_unaligned_volatile_write16 16 WRITE | ATOMIC, caller;
+    __tsan_vptr_read 8 READ, caller;
+    __tsan_vptr_update 8 WRITE, caller;
 }
 
-/// Functions that are told a range. `$pc`: what puts the address of the access into `rdx`.
+/// Functions that are told a range.
 macro_rules! ranges {
-    ($($name:ident $how:expr, $pc:literal;)*) => {$(
+    ($($name:ident $how:expr, $pc:ident;)*) => {$(
         /// An access is about to happen.
         ///
         /// # Safety
@@ -122,27 +93,16 @@ macro_rules! ranges {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(_address: *const c_void, _size: usize) {
-            naked_asm!(
-                "cmp qword ptr [rip + {gate}], 0",
-                "jne 3f",
-                "ret",
-                "3:",
-                $pc,
-                "mov ecx, {how}",
-                "jmp {range}",
-                gate = sym GATE,
-                range = sym range,
-                how = const $how as i32,
-            )
+            arch::tell_range!(GATE, range, $how, $pc)
         }
     )*};
 }
 
 ranges! {
-    __tsan_read_range READ, "mov rdx, qword ptr [rsp]";
-    __tsan_write_range WRITE, "mov rdx, qword ptr [rsp]";
-    __tsan_read_range_pc READ, "nop";
-    __tsan_write_range_pc WRITE, "nop";
+    __tsan_read_range READ, caller;
+    __tsan_write_range WRITE, caller;
+    __tsan_read_range_pc READ, given;
+    __tsan_write_range_pc WRITE, given;
 }
 
 extern "C" fn range(start: u64, len: u64, pc: u64, how: u64) {
@@ -159,7 +119,7 @@ macro_rules! silent {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            naked_asm!("ret")
+            arch::just_return!()
         }
     )*};
 }

@@ -4,10 +4,10 @@
 //! at least what was asked for; plain loads and weaker stores stay what they are on x86-64. An
 //! operation that releases or acquires orders host threads (`--host-order threads`).
 
-use core::arch::asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::arch::exchange_16;
 use crate::gate::{ATOMIC, READ, WRITE, order, touch};
 
 /// The object that stands for fences, which name none.
@@ -138,33 +138,6 @@ operations! {
         __tsan_atomic64_fetch_sub __tsan_atomic64_fetch_and __tsan_atomic64_fetch_or __tsan_atomic64_fetch_xor
         __tsan_atomic64_fetch_nand __tsan_atomic64_compare_exchange_strong __tsan_atomic64_compare_exchange_weak
         __tsan_atomic64_compare_exchange_val;
-}
-
-/// Compares 16 bytes with `expected` and replaces them by `value` if they are equal; answers what
-/// was there.
-///
-/// # Safety
-/// The address is valid, may be written and is a multiple of 16.
-unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
-    let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-    // SAFETY: the caller's promise; every processor that runs CUDA has the instruction. It wants a
-    // part of the value in rbx, which the compiler keeps for itself.
-    unsafe {
-        asm!(
-            "mov r8, rbx",
-            "mov rbx, rsi",
-            "lock cmpxchg16b xmmword ptr [rdi]",
-            "mov rbx, r8",
-            in("rdi") a,
-            in("rsi") value as u64,
-            in("rcx") (value >> 64) as u64,
-            inout("rax") low,
-            inout("rdx") high,
-            out("r8") _,
-            options(nostack),
-        );
-    }
-    u128::from(high) << 64 | u128::from(low)
 }
 
 /// Replaces 16 bytes by what `change` makes of them; answers what was there.

@@ -5,6 +5,8 @@
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use crate::arch::ADDRESSES;
+
 /// Loads.
 pub const READ: u64 = 0;
 /// Stores.
@@ -14,8 +16,6 @@ pub const ATOMIC: u64 = 2;
 
 /// Bits to shift an address by to get the index of its page.
 pub const PAGE: u32 = 12;
-/// Addresses of programs end here.
-pub const ADDRESSES: u32 = 47;
 
 /// What the shim fills in.
 #[repr(C, align(64))]
@@ -58,14 +58,15 @@ pub fn say(line: &str) {
 /// Whether devices can reach a page of these bytes.
 #[inline]
 pub fn is_reachable(start: u64, len: u64) -> bool {
-    let pages = GATE.pages.load(Ordering::Relaxed);
+    // With acquire: TOUCH was set before there were pages.
+    let pages = GATE.pages.load(Ordering::Acquire);
     let last = start.saturating_add(len.max(1) - 1);
     if pages.is_null() || last >> ADDRESSES != 0 {
         return false;
     }
     let (mut page, last) = (start >> PAGE, last >> PAGE);
     while page <= last {
-        // SAFETY: the page lies below 2^47, so its word lies in the shim's table.
+        // SAFETY: the page is one that programs have, so its word lies in the shim's table.
         let word = unsafe { &*pages.add((page / 32) as usize) }.load(Ordering::Relaxed);
         let count = (32 - page % 32).min(last - page + 1);
         if word & (u32::MAX >> (32 - count)) << (page % 32) != 0 {

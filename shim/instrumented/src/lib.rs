@@ -22,6 +22,7 @@
 
 mod accesses;
 mod annotations;
+mod arch;
 mod atomics;
 mod gate;
 mod memory_functions;

@@ -4,14 +4,15 @@
 //! Owns these names. Calls from code that is not instrumented are forwarded without a look: the
 //! driver's and the simulator's own copies are not the program's.
 
-use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::arch::{self, move_bytes, set_bytes};
 use crate::gate::{GATE, READ, WRITE, touch};
 use crate::modules;
 
-/// Defines a wrapper: the real function, how it is found, what to do until then, and what is
+/// Defines a wrapper: the real function, how it is found, what to do until then (while the loader
+/// starts the objects of the process), and what is
 /// touched (`$told`, which gets the arguments and the address of the call).
 macro_rules! wrappers {
     ($($name:ident $real:ident $text:literal $early:ident $told:ident;)*) => {
@@ -25,31 +26,7 @@ macro_rules! wrappers {
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name() {
-                naked_asm!(
-                    "cmp qword ptr [rip + {gate}], 0",
-                    "jne 3f",
-                    "jmp qword ptr [rip + {real}]",
-                    "3:",
-                    // The arguments are kept while the shim is told; the stack is aligned by that.
-                    ".cfi_startproc",
-                    "push rdi", ".cfi_adjust_cfa_offset 8",
-                    "push rsi", ".cfi_adjust_cfa_offset 8",
-                    "push rdx", ".cfi_adjust_cfa_offset 8",
-                    "push rcx", ".cfi_adjust_cfa_offset 8",
-                    "mov rcx, qword ptr [rsp + 32]",
-                    "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
-                    "call {told}",
-                    "add rsp, 8", ".cfi_adjust_cfa_offset -8",
-                    "pop rcx", ".cfi_adjust_cfa_offset -8",
-                    "pop rdx", ".cfi_adjust_cfa_offset -8",
-                    "pop rsi", ".cfi_adjust_cfa_offset -8",
-                    "pop rdi", ".cfi_adjust_cfa_offset -8",
-                    "jmp qword ptr [rip + {real}]",
-                    ".cfi_endproc",
-                    gate = sym GATE,
-                    real = sym $real,
-                    told = sym $told,
-                )
+                arch::tell_then_jump!(GATE, $real, $told)
             }
         )*
 
@@ -61,17 +38,17 @@ macro_rules! wrappers {
 }
 
 wrappers! {
-    memcpy REAL_MEMCPY c"memmove" early_move copies;
-    memmove REAL_MEMMOVE c"memmove" early_move copies;
-    memset REAL_MEMSET c"memset" early_set fills;
+    memcpy REAL_MEMCPY c"memmove" move_bytes copies;
+    memmove REAL_MEMMOVE c"memmove" move_bytes copies;
+    memset REAL_MEMSET c"memset" set_bytes fills;
     memcmp REAL_MEMCMP c"memcmp" early_compare compares;
     bcmp REAL_BCMP c"memcmp" early_compare compares;
-    __memcpy_chk REAL_MEMCPY_CHK c"__memcpy_chk" early_move copies;
-    __memmove_chk REAL_MEMMOVE_CHK c"__memmove_chk" early_move copies;
-    __memset_chk REAL_MEMSET_CHK c"__memset_chk" early_set fills;
-    __tsan_memcpy REAL_TSAN_MEMCPY c"memmove" early_move copies;
-    __tsan_memmove REAL_TSAN_MEMMOVE c"memmove" early_move copies;
-    __tsan_memset REAL_TSAN_MEMSET c"memset" early_set fills;
+    __memcpy_chk REAL_MEMCPY_CHK c"__memcpy_chk" move_bytes copies;
+    __memmove_chk REAL_MEMMOVE_CHK c"__memmove_chk" move_bytes copies;
+    __memset_chk REAL_MEMSET_CHK c"__memset_chk" set_bytes fills;
+    __tsan_memcpy REAL_TSAN_MEMCPY c"memmove" move_bytes copies;
+    __tsan_memmove REAL_TSAN_MEMMOVE c"memmove" move_bytes copies;
+    __tsan_memset REAL_TSAN_MEMSET c"memset" set_bytes fills;
 }
 
 fn look(real: &AtomicPtr<c_void>, name: &CStr) {
@@ -106,36 +83,7 @@ extern "C" fn compares(one: u64, other: u64, len: u64, pc: u64) {
 /// No address of code has this bit.
 const SECOND: u64 = 1 << 62;
 
-/// What moves bytes until the C library's function is found: while the loader starts the objects of
-/// the process.
-#[unsafe(naked)]
-unsafe extern "C" fn early_move() {
-    naked_asm!(
-        "mov rax, rdi",
-        "mov rcx, rdx",
-        "mov r8, rdi",
-        "sub r8, rsi",
-        "cmp r8, rdx",
-        "jb 2f",
-        "rep movsb",
-        "ret",
-        "2:",
-        "lea rdi, [rdi + rcx - 1]",
-        "lea rsi, [rsi + rcx - 1]",
-        "std",
-        "rep movsb",
-        "cld",
-        "ret",
-    )
-}
-
-/// As [`early_move`], for `memset`.
-#[unsafe(naked)]
-unsafe extern "C" fn early_set() {
-    naked_asm!("mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret")
-}
-
-/// As [`early_move`], for `memcmp`.
+/// As [`move_bytes`], for `memcmp`.
 unsafe extern "C" fn early_compare(one: *const u8, other: *const u8, len: usize) -> c_int {
     for at in 0..len {
         // SAFETY: the caller's promise: both are valid for so many bytes.

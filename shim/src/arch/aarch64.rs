@@ -5,11 +5,28 @@
 //! and so is `xpaclri`, which strips the signature of a return address.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gimli::{AArch64, Register};
 
 use super::loads_stores::{self, LoadStore};
 use super::{MachineAccess, SignalFrame};
+
+/// Bits of the addresses that programs have, unless they ask for more than that.
+pub const ADDRESSES: u64 = 48;
+/// The size of a page, which the kernel was built with: 4, 16 or 64 KiB.
+#[inline]
+pub fn page_size() -> u64 {
+    static PAGE: AtomicU64 = AtomicU64::new(0);
+    let known = PAGE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    // SAFETY: reads the vector that each program starts with, in a signal handler too.
+    let page = unsafe { libc::getauxval(libc::AT_PAGESZ) };
+    PAGE.store(page, Ordering::Relaxed);
+    page
+}
 
 /// DWARF's number of the stack pointer.
 pub const SP: Register = AArch64::SP;
@@ -216,7 +233,9 @@ macro_rules! jump_to_slot {
             "adrp x16, {slots}",
             "add x16, x16, :lo12:{slots}",
             "mov w17, {offset}",
-            "ldr x16, [x16, x17]",
+            "add x16, x16, x17",
+            // With acquire: the driver's own data is as ready as when the address was stored.
+            "ldar x16, [x16]",
             "cbz x16, 2f",
             "br x16",
             "2: mov w17, {index}",

@@ -7,6 +7,14 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::{MachineAccess, SignalFrame};
 
+/// Bits of the addresses that programs have: four levels of page tables.
+pub const ADDRESSES: u64 = 47;
+/// The size of a page: the processor has one for programs.
+#[inline(always)]
+pub const fn page_size() -> u64 {
+    4096
+}
+
 /// DWARF's number of the stack pointer.
 pub const SP: Register = X86_64::RSP;
 /// DWARF's number of the frame pointer.

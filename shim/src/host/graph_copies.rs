@@ -34,7 +34,7 @@ impl GraphHostWork {
                 Op::Launch { params, .. } => {
                     let words =
                         params.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
-                    used.words.extend(words.filter(|word| (1 << 16..1 << 47).contains(word)));
+                    used.words.extend(words.filter(|word| (1 << 16..1 << crate::arch::ADDRESSES).contains(word)));
                 }
                 Op::Copy { dst, src, .. } => {
                     used.read.push(src);

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use trace::{HostFuncId, Op, Region};
 
-use super::holds::{self, PAGE};
+use super::holds;
 use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
 use super::{in_place, single_step};
-use crate::arch;
+use crate::arch::{self, page_size};
 use crate::real::{driver_mapping, elf};
 use crate::runtime::lock::tid;
 use crate::runtime::{guard, lifecycle, thread_state};
@@ -39,7 +39,7 @@ impl Run {
     fn take(&mut self, address: u64) -> bool {
         let distance = address.wrapping_sub(self.start) as i64;
         if self.count == 1 {
-            let near = distance.unsigned_abs() <= PAGE;
+            let near = distance.unsigned_abs() <= page_size();
             if near && distance != 0 {
                 (self.stride, self.count) = (distance, 2);
             }
@@ -243,7 +243,7 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
     // Each round of a repeated instruction would be a step.
     let step = ours && bytes.is_none() && single_step::is_available();
     if holds::open(address, step) {
-        let page = address & !(PAGE - 1);
+        let page = address & !(page_size() - 1);
         // SAFETY: the caller's promise.
         if !unsafe { single_step::begin(page, context) } {
             holds::stepped(page);

@@ -16,9 +16,9 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::page_protection::{PROTECTED, mask};
+use crate::arch::page_size;
 use crate::runtime::lent_memory;
 
-pub(super) const PAGE: u64 = 4096;
 const HOLDS: usize = 512;
 const OPEN: usize = 256;
 const COUNTERS: usize = 1024;
@@ -191,7 +191,8 @@ impl Pages {
             let open = self.open.iter().any(|open| open.at == at && open.why != Why::No)
                 || self.given.iter().any(|given| given.start <= at && at < given.end);
             let bounds = self.holds.iter().filter(|h| h.live).flat_map(|h| [h.start, h.end]);
-            let pages = self.open.iter().filter(|open| open.why != Why::No).flat_map(|open| [open.at, open.at + PAGE]);
+            let pages =
+                self.open.iter().filter(|open| open.why != Why::No).flat_map(|open| [open.at, open.at + page_size()]);
             let given = self.given.iter().flat_map(|given| [given.start, given.end]);
             let next = bounds.chain(pages).chain(given).filter(|bound| *bound > at).min().unwrap_or(end).min(end);
             done &= protect(at, next, if open { Level::Free } else { self.level(at) });
@@ -213,7 +214,7 @@ impl Pages {
 
     /// Counts a page that is opened by itself. False: there have been too many.
     fn may_become_piece(&mut self, page: u64) -> bool {
-        let bit = (page / PAGE) as usize % SEEN;
+        let bit = (page / page_size()) as usize % SEEN;
         let (word, mask) = (&mut self.seen[bit / 64], 1 << (bit % 64));
         if *word & mask == 0 {
             *word |= mask;
@@ -234,7 +235,7 @@ impl Pages {
     }
 
     fn open(&mut self, page: u64, why: Why) {
-        if !self.may_become_piece(page) || !protect(page, page + PAGE, Level::Free) {
+        if !self.may_become_piece(page) || !protect(page, page + page_size(), Level::Free) {
             return self.end();
         }
         let stays = !matches!(why, Why::Stepped(_));
@@ -260,7 +261,7 @@ impl Pages {
 
     /// Counts a touch of a page since the newest work began.
     fn count(&mut self, page: u64) -> u32 {
-        let counter = &mut self.counters[(page / PAGE) as usize % COUNTERS];
+        let counter = &mut self.counters[(page / page_size()) as usize % COUNTERS];
         if (counter.0, counter.1) != (page, self.generation) {
             *counter = (page, self.generation, 0);
         }
@@ -335,7 +336,7 @@ pub fn close(thread: i32) {
             if page.why == Why::Call {
                 pages.open[index].why = Why::No;
                 OPEN_PAGES.fetch_sub(1, Ordering::AcqRel);
-                pages.apply(page.at, page.at + PAGE);
+                pages.apply(page.at, page.at + page_size());
             }
         }
         for index in 0..GIVEN {
@@ -350,7 +351,7 @@ pub fn close(thread: i32) {
 
 /// What holds a page: `None` when nothing does and nothing did of late.
 pub fn level(address: u64) -> Option<Level> {
-    let page = address & !(PAGE - 1);
+    let page = address & !(page_size() - 1);
     with_pages(|pages| {
         let level = pages.level(page);
         let known = pages.holds.iter().any(|h| h.id != 0 && h.start <= page && page < h.end);
@@ -366,7 +367,7 @@ pub fn holds(start: u64, end: u64, writes: bool) -> bool {
 /// Opens the page of an address that a thread has touched. `step`: it can step over the
 /// instruction. True: it shall, and call [`stepped`].
 pub fn open(address: u64, step: bool) -> bool {
-    let page = address & !(PAGE - 1);
+    let page = address & !(page_size() - 1);
     with_pages(|pages| {
         let most = if STEPPED.load(Ordering::Relaxed) < MANY { STEPS } else { FEW_STEPS };
         if !step || pages.count(page) > most {
@@ -382,7 +383,7 @@ pub fn open(address: u64, step: bool) -> bool {
                 return pages.opened(page).is_some();
             }
         }
-        if !protect(page, page + PAGE, Level::Free) {
+        if !protect(page, page + page_size(), Level::Free) {
             pages.end();
         }
         true
@@ -395,7 +396,7 @@ pub fn stepped(page: u64) {
         let Some(open) = pages.opened(page) else { return };
         let Why::Stepped(threads) = open.why else { return };
         open.why = if threads > 1 { Why::Stepped(threads - 1) } else { Why::No };
-        if threads == 1 && !pages.apply(page, page + PAGE) {
+        if threads == 1 && !pages.apply(page, page + page_size()) {
             pages.end();
         }
     });
@@ -404,7 +405,7 @@ pub fn stepped(page: u64) {
 /// Opens the pages of these bytes, and keeps them open when work that comes holds them: the kernel
 /// gets their address from the thread of this number in the system.
 pub fn give(start: u64, end: u64, thread: i32) {
-    let (start, end) = (start & !(PAGE - 1), end.saturating_add(PAGE - 1) & !(PAGE - 1));
+    let (start, end) = (start & !(page_size() - 1), end.saturating_add(page_size() - 1) & !(page_size() - 1));
     with_pages(|pages| {
         // What has no room is forgotten: the longest ago.
         let same = |given: &Given| (given.start, given.end, given.thread) == (start, end, thread);

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use order::Engine;
 use trace::{Epoch, Region};
 
-use super::holds::{self, Level, PAGE};
+use super::holds::{self, Level};
+use crate::arch::page_size;
 
 /// Whether there is any such memory.
 #[unsafe(link_section = "streamsan_state")]
@@ -99,7 +100,7 @@ impl InPlace {
                 }
                 stays
             });
-            holds::forget(memory.start & !(PAGE - 1), memory.end.next_multiple_of(PAGE));
+            holds::forget(memory.start & !(page_size() - 1), memory.end.next_multiple_of(page_size()));
         }
         self.note_bounds();
     }
@@ -141,10 +142,10 @@ impl InPlace {
     }
 
     fn add_use(&mut self, engine: &Engine, epoch: Epoch, memory: Memory, (start, end): (u64, u64), level: Level) {
-        let (mut first, mut last) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
+        let (mut first, mut last) = (start & !(page_size() - 1), end.next_multiple_of(page_size()));
         if memory.kind == InPlaceKind::Registered {
-            first = first.max(memory.start.next_multiple_of(PAGE));
-            last = last.min(memory.end & !(PAGE - 1));
+            first = first.max(memory.start.next_multiple_of(page_size()));
+            last = last.min(memory.end & !(page_size() - 1));
         }
         if first >= last || engine.host_covers(epoch) {
             return;

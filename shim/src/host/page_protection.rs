@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use trace::Region;
 
+use crate::arch::page_size;
 use crate::runtime::{guard, lent_memory, lifecycle, thread_state};
 use crate::stack::frames;
 use crate::stack::frames::{Depth, Frames};
 
-const PAGE: u64 = 4096;
 const RANGES: usize = 256;
 const TOUCHES: usize = 32;
 
@@ -208,7 +208,7 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
 /// The caller has made sure that the memory is readable and writable and that
 /// [`crate::host::sigsegv`] is installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
-    let (start, end) = (region.start & !(PAGE - 1), region.end().next_multiple_of(PAGE));
+    let (start, end) = (region.start & !(page_size() - 1), region.end().next_multiple_of(page_size()));
     if lent_memory::is_lent(start, end) {
         return;
     }
@@ -279,7 +279,7 @@ pub fn touched(
                         hits[count] = range.watch;
                         count += 1;
                     }
-                    if hit || !give_up(ranges, index, start & !(PAGE - 1), end.next_multiple_of(PAGE)) {
+                    if hit || !give_up(ranges, index, start & !(page_size() - 1), end.next_multiple_of(page_size())) {
                         give_back(&mut ranges[index]);
                     }
                 }

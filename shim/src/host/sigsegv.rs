@@ -91,11 +91,6 @@ fn zeroed() -> libc::sigaction {
 
 /// Sees to it that faults come here. False: they do not, so nothing may be protected.
 pub fn install() -> bool {
-    // Rights are given and taken by 4 KiB: on larger pages the neighbours would lose theirs.
-    // SAFETY: asks for a constant of the system.
-    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != 4096 {
-        return false;
-    }
     install_for(libc::SIGSEGV, handler as *const () as usize)
 }
 

@@ -33,13 +33,14 @@ static STATE: AtomicU32 = AtomicU32::new(0);
 
 /// Finds the C library's `dlsym` behind our own export of that name. Allocates nothing; idempotent.
 pub(crate) fn find_dlsym() -> usize {
-    let known = REAL_DLSYM.load(Ordering::Relaxed);
+    // Who sees this one sees the other, too.
+    let known = REAL_DLSYM.load(Ordering::Acquire);
     if known != 0 {
         return known;
     }
     REAL_DLVSYM.store(elf::next_function(c"dlvsym"), Ordering::Relaxed);
     let dlsym = elf::next_function(c"dlsym");
-    REAL_DLSYM.store(dlsym, Ordering::Relaxed);
+    REAL_DLSYM.store(dlsym, Ordering::Release);
     dlsym
 }
 

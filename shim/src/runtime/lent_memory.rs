@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-const PAGE: u64 = 4096;
+use crate::arch::page_size;
 
 struct Lent {
     id: u32,
@@ -25,7 +25,7 @@ fn with(run: impl FnOnce(&mut Vec<Lent>)) {
 
 /// These bytes are lent, under a number of the borrower's.
 pub fn lend(id: u32, start: u64, end: u64) {
-    let (start, end) = (start & !(PAGE - 1), end.saturating_add(PAGE - 1) & !(PAGE - 1));
+    let (start, end) = (start & !(page_size() - 1), end.saturating_add(page_size() - 1) & !(page_size() - 1));
     with(|lent| lent.push(Lent { id, start, end }));
 }
 
@@ -48,10 +48,14 @@ mod tests {
     fn pages_are_lent_until_they_are_back() {
         const AT: u64 = 0x7700_0000_0000;
         lend(u32::MAX, AT + 10, AT + 20);
-        lend(u32::MAX, AT + 2 * PAGE, AT + 3 * PAGE);
-        assert!(is_lent(AT, AT + 1) && is_lent(AT + PAGE - 1, AT + PAGE) && !is_lent(AT + PAGE, AT + 2 * PAGE));
-        assert!(is_lent(AT + PAGE, AT + 2 * PAGE + 1));
+        lend(u32::MAX, AT + 2 * page_size(), AT + 3 * page_size());
+        assert!(
+            is_lent(AT, AT + 1)
+                && is_lent(AT + page_size() - 1, AT + page_size())
+                && !is_lent(AT + page_size(), AT + 2 * page_size())
+        );
+        assert!(is_lent(AT + page_size(), AT + 2 * page_size() + 1));
         take_back(u32::MAX);
-        assert!(!is_lent(AT, AT + 4 * PAGE));
+        assert!(!is_lent(AT, AT + 4 * page_size()));
     }
 }

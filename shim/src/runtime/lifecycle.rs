@@ -48,13 +48,13 @@ pub fn is_off() -> bool {
 /// Whether the shim is at work in this process: CUDA has been used.
 #[inline]
 pub fn is_running() -> bool {
-    STATE.load(Ordering::Relaxed) == RUNNING && !is_forked()
+    STATE.load(Ordering::Acquire) == RUNNING && !is_forked()
 }
 
 /// Whether this process was forked off the one that the shim runs in, and has not used CUDA itself.
 #[inline]
 pub fn is_forked() -> bool {
-    let canary = CANARY.load(Ordering::Relaxed);
+    let canary = CANARY.load(Ordering::Acquire);
     // SAFETY: a published canary is never unmapped.
     !canary.is_null() && unsafe { &*canary }.load(Ordering::Relaxed) == 0
 }
@@ -97,7 +97,8 @@ pub fn running() {
 
 /// From now on forked children are distinguished from this process.
 pub fn watch_for_forks() {
-    CANARY.store(make_canary(), Ordering::Relaxed);
+    // Nobody finds the word before it holds 1.
+    CANARY.store(make_canary(), Ordering::Release);
 }
 
 /// In a child that has just been forked, where only one thread lives: back to dormant, under a

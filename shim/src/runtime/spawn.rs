@@ -68,9 +68,16 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut signals);
         plan.signals = signals;
         let top = stack.byte_add(2 * STACK);
-        let child = libc::clone(first, top, libc::CLONE_VM | libc::CLONE_VFORK, (&raw mut plan).cast());
+        let how = libc::CLONE_VM | libc::CLONE_VFORK;
+        let mut child = libc::clone(first, top, how, (&raw mut plan).cast());
+        let mut kind = libc::__WCLONE;
+        if child < 0 && *libc::__errno_location() == libc::EINVAL {
+            // Emulators know children with this exit signal only.
+            child = libc::clone(first, top, how | libc::SIGCHLD, (&raw mut plan).cast());
+            kind = 0;
+        }
         if child > 0 {
-            libc::waitpid(child, std::ptr::null_mut(), libc::__WCLONE);
+            libc::waitpid(child, std::ptr::null_mut(), kind);
         } else {
             plan.error = *libc::__errno_location();
         }

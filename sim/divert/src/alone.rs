@@ -1,8 +1,10 @@
 //! What the compiler expects of a program without any library: memory functions, and the end after
 //! a panic.
 
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::ffi::c_int;
+
+use crate::arch;
 
 // Preloaded as it is, the library must not offer these to the program.
 global_asm!(".hidden memcpy, memmove, memset, memcmp, bcmp, strlen, rust_eh_personality");
@@ -22,10 +24,8 @@ extern "C" fn rust_eh_personality() {}
 // SAFETY: the C library's name and meaning.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
-    // SAFETY: the caller's promise. The direction flag is clear by the ABI.
-    unsafe {
-        asm!("rep movsb", inout("rcx") len => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags));
-    }
+    // SAFETY: the caller's promise.
+    unsafe { arch::copy_forwards(to, from, len) };
     to
 }
 
@@ -38,11 +38,8 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
         // SAFETY: the caller's promise; forwards, `to` never overtakes `from`.
         return unsafe { memcpy(to, from, len) };
     }
-    // SAFETY: the caller's promise. Backwards from the last byte, and the flag is clear again.
-    unsafe {
-        asm!("std", "rep movsb", "cld", inout("rcx") len => _, inout("rdi") to.add(len).sub(1) => _,
-            inout("rsi") from.add(len).sub(1) => _, options(nostack));
-    }
+    // SAFETY: the caller's promise; with no bytes the two are far enough apart.
+    unsafe { arch::copy_backwards(to, from, len) };
     to
 }
 
@@ -52,9 +49,7 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, byte: c_int, len: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
-    unsafe {
-        asm!("rep stosb", inout("rcx") len => _, inout("rdi") to => _, in("al") byte as u8, options(nostack, preserves_flags));
-    }
+    unsafe { arch::fill(to, byte as u8, len) };
     to
 }
 

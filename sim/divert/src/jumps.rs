@@ -1,23 +1,18 @@
 //! Puts a jump at the entry of each public function of NVIDIA's runtime.
 //!
-//! All of them begin at multiples of 16 bytes, so a jump of 14 bytes never reaches into the next
-//! one, even where a function is shorter. Before anything is written the bytes in memory are
-//! compared with the file's: if they differ it is not the file that was loaded, or the jumps are
-//! there already, and it is left alone.
+//! Before anything is written the bytes in memory are compared with the file's: if they differ it
+//! is not the file that was loaded, or the jumps are there already, and it is left alone.
 
 use core::ffi::CStr;
 
+use crate::arch::{self, ALIGNED, COMPARED};
 use crate::loading::{self, Beside};
 use crate::objects::elf::{Elf, Segment};
 use crate::objects::loaded::LinkMap;
 use crate::runtime::Runtime;
 use crate::stubs::Stubs;
-use crate::system::{self, EXECUTABLE, Mapped, Memory, PAGE, READ, WRITABLE};
+use crate::system::{self, EXECUTABLE, Mapped, Memory, READ, WRITABLE};
 use crate::version::Version;
-
-/// `jmp *0(%rip)`, and the address behind it.
-const JUMP: usize = 14;
-const ALIGNED: u64 = 16;
 
 /// Diverts the runtime in a file that was just loaded, if it has one. Returns what the jumps need.
 pub fn divert(map: &LinkMap) -> Option<Memory> {
@@ -63,11 +58,12 @@ fn divert_as_in(map: &LinkMap, path: &CStr, shared: Option<Version>) -> Option<M
         count += 1;
         names += function.name.len() + 1;
     }
-    let mut stubs = Stubs::new(runtime.version, count, names)?;
+    let in_memory = |address: u64| map.address().wrapping_add(address as usize);
+    let mut stubs = Stubs::new(runtime.version, count, names, in_memory(segment.start)..in_memory(segment.end))?;
     let pages = Pages::writable(map, &segment)?;
     for function in functions() {
         if let Some(stub) = stubs.add(function.name) {
-            pages.write(map.address().wrapping_add(function.address as usize), stub);
+            pages.write(in_memory(function.address), stub);
         }
     }
     pages.close();
@@ -90,11 +86,11 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
 
 /// Whether the code at an address of the file is in memory, unchanged.
 fn is_loaded(elf: &Elf<'_>, map: &LinkMap, segment: &Segment, address: u64) -> bool {
-    let inside = address.checked_add(ALIGNED).is_some_and(|end| segment.start <= address && end <= segment.end);
-    let Some(expected) = elf.code_bytes(segment, address, ALIGNED).filter(|_| inside) else { return false };
+    let inside = address.checked_add(COMPARED).is_some_and(|end| segment.start <= address && end <= segment.end);
+    let Some(expected) = elf.code_bytes(segment, address, COMPARED).filter(|_| inside) else { return false };
     // SAFETY: inside of a segment of code of this file, which the dynamic linker has mapped.
     let there = unsafe {
-        core::slice::from_raw_parts(map.address().wrapping_add(address as usize) as *const u8, ALIGNED as usize)
+        core::slice::from_raw_parts(map.address().wrapping_add(address as usize) as *const u8, COMPARED as usize)
     };
     expected == there
 }
@@ -108,8 +104,8 @@ struct Pages {
 impl Pages {
     fn writable(map: &LinkMap, segment: &Segment) -> Option<Pages> {
         let start = map.address().wrapping_add(segment.start as usize);
-        let end = map.address().wrapping_add(segment.end as usize).next_multiple_of(PAGE);
-        let at = start - start % PAGE;
+        let end = map.address().wrapping_add(segment.end as usize).next_multiple_of(arch::page());
+        let at = start - start % arch::page();
         let pages = Pages { at, len: end - at };
         // SAFETY: code that was just mapped: nobody runs it yet.
         unsafe { system::protect(pages.at, pages.len, READ | WRITABLE) }.then_some(pages)
@@ -117,14 +113,16 @@ impl Pages {
 
     /// Writes the jump at the entry of a function.
     fn write(&self, function: usize, to: usize) {
-        let mut jump = [0xff, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        jump[6..].copy_from_slice(&to.to_le_bytes());
-        // SAFETY: sixteen bytes inside of these pages, as `is_loaded` has seen.
-        unsafe { (function as *mut [u8; JUMP]).write(jump) };
+        let Some(jump) = arch::jump(function, to) else { return };
+        // SAFETY: inside of these pages, as `is_loaded` has seen.
+        unsafe { core::ptr::copy_nonoverlapping(jump.as_ptr(), function as *mut u8, jump.len()) };
     }
 
     fn close(self) {
-        // SAFETY: what it was before.
-        unsafe { system::protect(self.at, self.len, READ | EXECUTABLE) };
+        // SAFETY: as above; and the protection is what it was before.
+        unsafe {
+            arch::written(self.at, self.len);
+            system::protect(self.at, self.len, READ | EXECUTABLE);
+        }
     }
 }

@@ -11,7 +11,8 @@
 //! In the order of use: `moments` gets to run in time, for the executable, its libraries and what
 //! `dlopen` loads. `objects` reads what the dynamic linker and files say. `runtime` and `version`
 //! find the functions. `jumps` writes to the program's code, `stubs` is what it jumps to, and
-//! `loading` opens the simulator's runtime at the first call. `system` has the system calls.
+//! `loading` opens the simulator's runtime at the first call. `system` has the system calls, `arch`
+//! what depends on the processor.
 //!
 //! Nothing of NVIDIA's is imitated here: its public functions are replaced by others, and its
 //! private ones are not looked at, except to tell where its code begins and ends.
@@ -22,6 +23,7 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(freestanding), allow(dead_code, reason = "its users are in the library that build.rs compiles"))]
 
+mod arch;
 mod jumps;
 mod loading;
 mod moments;

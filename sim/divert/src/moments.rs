@@ -12,8 +12,9 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::arch;
 use crate::objects::loaded::{self, LinkMap};
-use crate::system::{self, EXECUTABLE, Memory, PAGE, READ, WRITABLE};
+use crate::system::{self, EXECUTABLE, Memory, READ, WRITABLE};
 
 /// Files that are remembered. More are looked at again each time, to no harm.
 const MOST: usize = 4096;
@@ -44,9 +45,9 @@ mod first {
         ".text",
         ".globl streamsan_divert_first_moment",
         ".hidden streamsan_divert_first_moment",
-        ".type streamsan_divert_first_moment, @gnu_indirect_function",
+        ".type streamsan_divert_first_moment, %gnu_indirect_function",
         "streamsan_divert_first_moment:",
-        "jmp {begin}",
+        crate::arch::jump_to!(),
         begin = sym begin,
     );
 
@@ -115,54 +116,20 @@ fn look() {
 /// Has the dynamic linker call [`changed`].
 fn watch() {
     static DONE: AtomicBool = AtomicBool::new(false);
-    const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
-    const JUMP: usize = 5;
     let function = loaded::debug().breakpoint;
-    if DONE.swap(true, Ordering::Relaxed) || function == 0 || !function.is_multiple_of(16) {
+    if DONE.swap(true, Ordering::Relaxed) || function == 0 {
         return;
     }
-    // SAFETY: the dynamic linker's own function, and what follows it up to the next multiple of 16.
-    let code = unsafe { &*(function as *const [u8; 16]) };
-    let at = if code.starts_with(&MARK) { MARK.len() } else { 0 };
-    if !does_nothing(code.get(at..).unwrap_or_default()) {
-        return;
-    }
-    let from = function + at;
-    let distance = (changed as *const () as usize).wrapping_sub(from + JUMP) as isize;
-    let Ok(distance) = i32::try_from(distance) else { return };
-    let [a, b, c, d] = distance.to_le_bytes();
-    let page = function - function % PAGE;
+    // SAFETY: the dynamic linker's own function.
+    let Some((from, jump)) = (unsafe { arch::redirection(function, changed as *const () as usize) }) else { return };
+    let page = from - from % arch::page();
     // SAFETY: the page of that function. This is the only thread, and it is not in that page: the
     // dynamic linker has called this library through another function, so it must stay executable.
     unsafe {
-        if system::protect(page, PAGE, READ | WRITABLE | EXECUTABLE) {
-            (from as *mut [u8; JUMP]).write_unaligned([0xe9, a, b, c, d]);
-            system::protect(page, PAGE, READ | EXECUTABLE);
+        if system::protect(page, arch::page(), READ | WRITABLE | EXECUTABLE) {
+            core::ptr::copy_nonoverlapping(jump.as_ptr(), from as *mut u8, jump.len());
+            arch::written(from, jump.len());
+            system::protect(page, arch::page(), READ | EXECUTABLE);
         }
-    }
-}
-
-/// Whether code returns at once, and what follows is filling: it may be overwritten.
-fn does_nothing(code: &[u8]) -> bool {
-    let rest = match code {
-        [0xc3, rest @ ..] | [0xf3, 0xc3, rest @ ..] => rest,
-        _ => return false,
-    };
-    // The ways in which assemblers fill: single and long instructions that do nothing.
-    matches!(rest, [0x66 | 0x90 | 0xcc | 0x00 | 0x2e, ..] | [0x0f, 0x1f, ..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_functions_that_do_nothing_are_overwritten() {
-        // As in glibc 2.36 and 2.41.
-        assert!(does_nothing(&[0xc3, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0]));
-        assert!(does_nothing(&[0xf3, 0xc3, 0x0f, 0x1f, 0x40, 0]));
-        assert!(!does_nothing(&[0x55, 0x48, 0x89, 0xe5, 0xc3, 0x90]), "it does something");
-        assert!(!does_nothing(&[0xc3, 0x48, 0x8d, 0x05]), "another function follows");
-        assert!(!does_nothing(&[]));
     }
 }

@@ -4,23 +4,18 @@
 //!
 //! A function that the simulator's runtime has not got leads to a refusal with its name.
 
-use core::arch::naked_asm;
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::arch::{self, FIRST_CALL, PIECE, PieceTargets, REFUSAL};
 use crate::loading;
-use crate::system::{self, EXECUTABLE, Memory, PAGE, READ};
+use crate::system::{self, EXECUTABLE, Memory, READ};
 use crate::version::Version;
-
-/// Bytes of code for each function.
-const PIECE: usize = 48;
-/// Where in it the first call goes, and where a refusal.
-const FIRST_CALL: usize = 6;
-const REFUSAL: usize = 24;
 
 /// What the pieces of one runtime share. The code reaches the first two fields.
 #[repr(C)]
 pub struct Header {
-    /// [`first_call`].
+    /// [`arch::first_call`].
     resolver: usize,
     /// The simulator's function that refuses a call by its name.
     refuse: AtomicUsize,
@@ -46,16 +41,17 @@ const _: () = assert!(core::mem::offset_of!(Header, resolver) == 0 && core::mem:
 
 impl Stubs {
     /// Room for a number of functions whose names, each with a zero behind it, take so many bytes.
-    pub fn new(version: Version, count: usize, names: usize) -> Option<Stubs> {
-        let code_len = (count * PIECE).next_multiple_of(PAGE);
+    /// They are jumped to from code at these addresses.
+    pub fn new(version: Version, count: usize, names: usize, from: Range<usize>) -> Option<Stubs> {
+        let code_len = (count * PIECE).next_multiple_of(arch::page());
         let slots = size_of::<Header>().next_multiple_of(16);
         let starts = slots + 8 * count;
         let texts = starts + 4 * count;
-        let memory = Memory::new(code_len + texts + names)?;
+        let memory = Memory::near(code_len + texts + names, from, arch::REACH)?;
         let code = memory.at;
         let data = code + code_len;
         let header = Header {
-            resolver: first_call as *const () as usize,
+            resolver: arch::first_call as *const () as usize,
             refuse: AtomicUsize::new(0),
             version,
             code,
@@ -84,7 +80,13 @@ impl Stubs {
             let piece = header.code + index * PIECE;
             let slot = header.slots.add(index);
             (*slot).store(piece + FIRST_CALL, Ordering::Relaxed);
-            write_piece(piece, slot as usize, self.header as usize, index as u32, text as usize);
+            let targets = PieceTargets {
+                slot: slot as usize,
+                header: self.header as usize,
+                index: index as u32,
+                name: text as usize,
+            };
+            (piece as *mut [u8; PIECE]).write(arch::piece(piece, &targets)?);
             self.used += name.len() + 1;
             self.made += 1;
             Some(piece)
@@ -94,69 +96,17 @@ impl Stubs {
     /// Makes the code executable. The memory is to be kept as long as the functions can be called.
     pub fn seal(self) -> Memory {
         // SAFETY: the pages of code, which nobody writes to any more.
-        unsafe { system::protect((*self.header).code, (self.count * PIECE).next_multiple_of(PAGE), READ | EXECUTABLE) };
+        unsafe {
+            let (code, len) = ((*self.header).code, self.count * PIECE);
+            arch::written(code, len);
+            system::protect(code, len.next_multiple_of(arch::page()), READ | EXECUTABLE);
+        }
         self.memory
     }
 }
 
-/// Writes the piece of one function.
-///
-/// # Safety
-/// `at` has room for a piece, and everything lies within two gigabytes.
-unsafe fn write_piece(at: usize, slot: usize, header: usize, index: u32, name: usize) {
-    let mut code = [0xcc_u8; PIECE];
-    let mut len = 0;
-    let mut put = |bytes: &[u8]| {
-        for byte in bytes {
-            if let Some(place) = code.get_mut(len) {
-                *place = *byte;
-            }
-            len += 1;
-        }
-    };
-    // The distance from the end of an instruction whose operand comes last.
-    let to = |target: usize, end: usize| (target.wrapping_sub(at + end) as u32).to_le_bytes();
-    put(&[0xff, 0x25]); // jmp *slot
-    put(&to(slot, FIRST_CALL));
-    put(&[0x4c, 0x8d, 0x1d]); // lea header, %r11
-    put(&to(header, 13));
-    put(&[0x68]); // push index
-    put(&index.to_le_bytes());
-    put(&[0xff, 0x25]); // jmp *resolver
-    put(&to(header, REFUSAL));
-    put(&[0x48, 0x8d, 0x3d]); // lea name, %rdi
-    put(&to(name, 31));
-    put(&[0xff, 0x25]); // jmp *refuse
-    put(&to(header + 8, 37));
-    // SAFETY: the caller's promise.
-    unsafe { (at as *mut [u8; PIECE]).write(code) };
-}
-
-/// Finds the function that is called, and goes there with all arguments as they were. `%r11` is the
-/// header, the function's number lies on the stack.
-#[unsafe(naked)]
-unsafe extern "C" fn first_call() {
-    naked_asm!(
-        "push rax", "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
-        "sub rsp, 136",
-        "movups [rsp], xmm0", "movups [rsp + 16], xmm1", "movups [rsp + 32], xmm2", "movups [rsp + 48], xmm3",
-        "movups [rsp + 64], xmm4", "movups [rsp + 80], xmm5", "movups [rsp + 96], xmm6", "movups [rsp + 112], xmm7",
-        "mov rdi, r11",
-        "mov rsi, [rsp + 192]",
-        "call {find}",
-        "mov r11, rax",
-        "movups xmm0, [rsp]", "movups xmm1, [rsp + 16]", "movups xmm2, [rsp + 32]", "movups xmm3, [rsp + 48]",
-        "movups xmm4, [rsp + 64]", "movups xmm5, [rsp + 80]", "movups xmm6, [rsp + 96]", "movups xmm7, [rsp + 112]",
-        "add rsp, 136",
-        "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
-        "add rsp, 8",
-        "jmp r11",
-        find = sym find,
-    )
-}
-
 /// Where a function leads from now on.
-extern "C" fn find(header: &'static Header, index: usize) -> usize {
+pub extern "C" fn find(header: &'static Header, index: usize) -> usize {
     // SAFETY: the piece of code passes its own number, below the count; names end with a zero.
     let (slot, name) = unsafe {
         let start = *header.starts.add(index) as usize;

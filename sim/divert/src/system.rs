@@ -1,18 +1,9 @@
 //! What the system gives: files mapped for reading, memory and its protection, a last word.
 
-use core::arch::asm;
 use core::ffi::CStr;
 
-const READ_FILE: usize = 0;
-const WRITE: usize = 1;
-const CLOSE: usize = 3;
-const LSEEK: usize = 8;
-const MMAP: usize = 9;
-const MPROTECT: usize = 10;
-const MUNMAP: usize = 11;
-const ACCESS: usize = 21;
-const EXIT_GROUP: usize = 231;
-const OPENAT: usize = 257;
+use crate::arch::number::{CLOSE, EXIT_GROUP, FACCESSAT, LSEEK, MMAP, MPROTECT, MUNMAP, OPENAT, READ_FILE, WRITE};
+use crate::arch::system_call as call;
 
 /// Bits of a protection.
 pub const READ: usize = 1;
@@ -21,25 +12,8 @@ pub const WRITABLE: usize = 2;
 /// As above.
 pub const EXECUTABLE: usize = 4;
 
-/// The size of a page.
-pub const PAGE: usize = 4096;
-
 const PRIVATE: usize = 2;
 const ANONYMOUS: usize = 0x20;
-
-/// A system call. Errors are small negative numbers.
-///
-/// # Safety
-/// As the call's.
-unsafe fn call(number: usize, args: [usize; 6]) -> isize {
-    let result;
-    // SAFETY: the caller's promise; the kernel clobbers the two registers named.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => result, in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
-            in("r10") args[3], in("r8") args[4], in("r9") args[5], lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
 
 fn positive(result: isize) -> Option<usize> {
     usize::try_from(result).ok()
@@ -101,6 +75,32 @@ impl Memory {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let at = positive(unsafe { call(MMAP, [0, len, READ | WRITABLE, PRIVATE | ANONYMOUS, usize::MAX, 0]) })?;
         Some(Memory { at, len })
+    }
+
+    /// As [`Memory::new`], so that everything in it and everything in `around` is less than `reach`
+    /// apart.
+    pub fn near(len: usize, around: core::ops::Range<usize>, reach: usize) -> Option<Memory> {
+        const STEP: usize = 1 << 20;
+        if reach == usize::MAX {
+            return Memory::new(len);
+        }
+        let len = len.next_multiple_of(1 << 16);
+        let fits = |at: usize| around.end.max(at + len) - around.start.min(at) < reach;
+        // Below first: a program's heap grows behind it.
+        let below = (0..reach / STEP).map_while(|n| around.start.checked_sub(len + n * STEP));
+        let above = (1..reach / STEP).map_while(|n| around.end.checked_add(n * STEP));
+        for wanted in below.chain(above).map(|at| at & !0xffff).filter(|at| fits(*at)) {
+            // SAFETY: a new mapping; the kernel chooses another address where this one is taken.
+            let at =
+                positive(unsafe { call(MMAP, [wanted, len, READ | WRITABLE, PRIVATE | ANONYMOUS, usize::MAX, 0]) })?;
+            let memory = Memory { at, len };
+            if fits(at) {
+                return Some(memory);
+            }
+            // SAFETY: just made.
+            unsafe { memory.free() };
+        }
+        None
     }
 
     /// Gives it back.
@@ -165,7 +165,7 @@ pub unsafe fn protect(at: usize, len: usize, protection: usize) -> bool {
 pub fn exists(path: &CStr) -> bool {
     const FOR_READING: usize = 4;
     // SAFETY: a C string.
-    unsafe { call(ACCESS, [path.as_ptr() as usize, FOR_READING, 0, 0, 0, 0]) == 0 }
+    unsafe { call(FACCESSAT, [HERE, path.as_ptr() as usize, FOR_READING, 0, 0, 0]) == 0 }
 }
 
 /// Ends the process with exit code 70 and these words: what comes next would be wrong.

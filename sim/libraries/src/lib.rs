@@ -8,7 +8,10 @@
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
+//! - `cudnn`: handles of cuDNN
 //! - `nccl`: the functions of NCCL
+//! - `nvml`, `device_files`: that there is a device, for who does not ask CUDA
+//! - `names`: the names of the libraries
 //! - `refused`: every other function, and those of other libraries
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(clippy::too_many_arguments, reason = "C signatures")]
@@ -18,7 +21,11 @@
 mod macros;
 mod cublas;
 mod cublaslt;
+mod cudnn;
+mod device_files;
 pub mod model;
+mod names;
 mod nccl;
 mod numerics;
+mod nvml;
 mod refused;

@@ -74,6 +74,41 @@ pub(crate) fn output(a: f32, x: u64) -> f32 {
     if x & SAT != 0 { saturate(a) } else { a }
 }
 
+/// The NaN that arithmetic on doubles results in: the first one among the operands, made quiet.
+#[cold]
+fn nan_of(operands: [f64; 3]) -> f64 {
+    let first = operands.into_iter().find(|operand| operand.is_nan());
+    f64::from_bits(first.map_or(0xfff8_0000_0000_0000, |nan| nan.to_bits() | 1 << 51))
+}
+
+/// `a + b`, also of NaNs what is the same on every host.
+#[inline(always)]
+pub(crate) fn add_doubles(a: f64, b: f64) -> f64 {
+    let r = a + b;
+    if r.is_nan() { nan_of([a, b, b]) } else { r }
+}
+
+/// `a - b`, as [`add_doubles`].
+#[inline(always)]
+pub(crate) fn subtract_doubles(a: f64, b: f64) -> f64 {
+    let r = a - b;
+    if r.is_nan() { nan_of([a, b, b]) } else { r }
+}
+
+/// `a * b`, as [`add_doubles`].
+#[inline(always)]
+pub(crate) fn multiply_doubles(a: f64, b: f64) -> f64 {
+    let r = a * b;
+    if r.is_nan() { nan_of([a, b, b]) } else { r }
+}
+
+/// `a * b + c`, as [`add_doubles`].
+#[inline(always)]
+pub(crate) fn fuse_doubles(a: f64, b: f64, c: f64) -> f64 {
+    let r = a.mul_add(b, c);
+    if r.is_nan() { nan_of([a, b, c]) } else { r }
+}
+
 /// Sum and rounding error.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;

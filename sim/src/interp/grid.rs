@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use super::block::Progress;
 use super::cluster::Cluster;
 use crate::interp::device_work::DeviceWorkState;
-use crate::interp::interface::{CompileError, Device, Fault, FaultKind, Launch};
+use crate::interp::interface::{Compile, CompileError, Device, Fault, FaultKind, Launch};
 use crate::interp::launch_constants;
+use crate::interp::native::Native;
 use crate::interp::program::{Kernel, LANES, Program, Row};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
@@ -36,6 +37,8 @@ pub(crate) struct Env<'b> {
     /// Bytes of local memory of each lane.
     pub lane_local: u32,
     pub cluster: [u32; 3],
+    /// The program's native code, where this launch uses it.
+    pub native: Option<&'b Native>,
     pub started: std::time::Instant,
     /// What cooperative groups keep for a grid-wide barrier: its size, then the barrier's word.
     pub workspace: Vec<AtomicU32>,
@@ -91,6 +94,28 @@ impl Env<'_> {
         debug_assert!(x < gx && y < gy && z < gz);
         x + gx * (y + gy * z)
     }
+}
+
+/// Warps of a program's launches from which on it is worth to look at its code for hot places.
+const WORTH: u64 = 64;
+
+/// The native code that a launch uses.
+fn native<'b>(
+    program: &'b Program,
+    launch: &Launch,
+    device: &dyn Device,
+    warps: u64,
+    members: u64,
+) -> Option<&'b Native> {
+    if launch.compile == Compile::Off || device.observing() || members > 1 {
+        return None;
+    }
+    let always = launch.compile == Compile::Always;
+    let before = program.warps.fetch_add(warps, Ordering::Relaxed);
+    if !always && before.saturating_add(warps) < WORTH {
+        return None;
+    }
+    program.native.get_or_init(|| Native::new(program, always)).as_ref()
 }
 
 struct Shared<'b> {
@@ -181,6 +206,7 @@ pub fn run(
         observing: device.observing(),
         lane_local,
         cluster,
+        native: native(program, launch, device, blocks * u64::from(threads.div_ceil(LANES as u32)), members),
         started: std::time::Instant::now(),
         workspace,
         overrun: AtomicBool::new(false),

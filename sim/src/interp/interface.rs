@@ -108,6 +108,20 @@ pub struct Launch {
     pub stack: u32,
     /// What `%gridid` reads.
     pub grid_id: u64,
+    /// Whether it runs as native code.
+    pub compile: Compile,
+}
+
+/// When kernels are compiled to native code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compile {
+    /// Never.
+    #[default]
+    Off,
+    /// What is executed often.
+    On,
+    /// All that can be, at once: for tests.
+    Always,
 }
 
 /// Multiprocessors that kernels are told of.

@@ -51,6 +51,7 @@ pub(crate) mod interface;
 mod launch_constants;
 pub(crate) mod machine_module;
 pub(crate) mod module_variables;
+mod native;
 mod printf;
 pub(crate) mod program;
 mod warp;

@@ -2,9 +2,12 @@
 //! them.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use super::warp::Warp;
 use crate::interp::interface::{CompileError, ParamInfo};
+use crate::interp::native::Native;
 
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
@@ -56,10 +59,143 @@ pub(crate) enum Next {
 /// What executes an instruction for the lanes of a mask that is never empty.
 pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
 
+/// The type of an operand or result of a [`LaneOp`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are Rust's own")]
+pub(crate) enum LaneTy {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+/// What becomes of the result of a [`LaneOp`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It goes to row `d`.
+    Value,
+    /// It is combined with predicate `c` as `y` says and goes to predicates `d` and (its opposite)
+    /// `z`.
+    Predicate,
+    /// As for predicates; row `d` gets `x` where it holds, else zero.
+    Choice,
+}
+
+/// What a [`LaneOp`] computes, where native code has instructions for it. Operands and result have
+/// the types of the operation; narrow results are cut to theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sem {
+    /// Whatever its function does.
+    Call,
+    /// The first operand, extended or cut to the result's type.
+    Move,
+    /// As `Move` to 64 bits, and those of `x` are kept.
+    MoveMasked,
+    /// Integers, wrapping.
+    Add,
+    Add3,
+    Sub,
+    Mul,
+    /// The upper half of the product.
+    MulHigh,
+    /// The product in the result's type, to which both are extended.
+    MulWide,
+    /// Product of the first two plus the third, wrapping.
+    MulAdd,
+    /// Product of the first two, extended to the third's type, plus the third.
+    MulAddWide,
+    And,
+    Or,
+    Xor,
+    Not,
+    Neg,
+    Abs,
+    Min,
+    Max,
+    /// Counts that are too large give what is shifted in.
+    Shl,
+    Shr,
+    /// The count (b) is at most `x`.
+    AndCount,
+    MinCount,
+    /// The first operand (of 64 bits) shifted; the upper or lower half of it.
+    ShlHigh,
+    ShlLow,
+    ShrHigh,
+    ShrLow,
+    /// Funnel shifts of `a` below `b` by `c` modulo 32.
+    FunnelLeft,
+    FunnelRight,
+    /// The truth table `x` of three words.
+    Lop3,
+    /// `a` below `b`.
+    Join,
+    /// The upper half of 64 bits.
+    High,
+    /// `(a << x) >> 32`
+    ShiftedHigh,
+    /// `a << x`, in 64 bits.
+    Shifted,
+    /// The arithmetic of floats, rounded to nearest. NaNs of singles are the hardware's.
+    FloatAdd,
+    FloatSub,
+    FloatMul,
+    FloatFma,
+    /// The same where `x` has flags.
+    FlagAdd,
+    FlagSub,
+    FlagMul,
+    FlagFma,
+    FlagNeg,
+    FlagAbs,
+    /// The sign bit of a float turned over or cleared.
+    NegBits,
+    AbsBits,
+    /// Lesser and greater of singles as PTX has them, where `x` has flags.
+    FlagMin,
+    FlagMax,
+    /// Between numbers, as Rust's `as`.
+    Convert,
+    /// Comparisons; of floats false where one is NaN, but for `Ne`.
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// Comparisons of floats that are true where one is NaN, and `!=` that is not.
+    EqUnordered,
+    NeOrdered,
+    LtUnordered,
+    LeUnordered,
+    GtUnordered,
+    GeUnordered,
+}
+
+/// A function of one lane's values.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneOp {
+    /// Of the operands and the instruction's constant `x`.
+    pub call: extern "C" fn(u64, u64, u64, u64) -> u64,
+    pub operands: u8,
+    /// Of the three operands and the result.
+    pub types: [LaneTy; 4],
+    pub outcome: Outcome,
+    pub sem: Sem,
+}
+
 /// One instruction. What the fields mean is up to `run`.
 #[derive(Clone, Copy)]
 pub(crate) struct Inst {
     pub run: InstFn,
+    /// The function of one lane's values that `run` applies to each, if it is one.
+    pub lane: Option<LaneOp>,
     pub guard: Pred,
     pub d: Slot,
     pub a: Slot,
@@ -273,6 +409,10 @@ pub struct Program {
     pub(crate) texts: Vec<String>,
     /// What only machine code has.
     pub(crate) machine: Option<Box<MachineTables>>,
+    /// Its native code, once it is worth to have some.
+    pub(crate) native: OnceLock<Option<Native>>,
+    /// Warps that launches had so far.
+    pub(crate) warps: AtomicU64,
 }
 
 /// What machine code needs beside its instructions.

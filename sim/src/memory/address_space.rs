@@ -89,7 +89,8 @@ impl AddressSpace {
     }
 
     fn create(size: u64) -> Option<AddressSpace> {
-        let candidates = [0x7000_0000_0000u64, 0x6800_0000_0000, 0x4000_0000_0000, 0x3000_0000_0000];
+        // The last is for kernels for Arm that give programs 39 or 42 bits of addresses.
+        let candidates = [0x7000_0000_0000u64, 0x6800_0000_0000, 0x4000_0000_0000, 0x3000_0000_0000, 0x20_0000_0000];
         let base = candidates.iter().find_map(|&at| {
             let got = map(at, size, NONE, ANON | libc::MAP_FIXED_NOREPLACE, -1, 0)?;
             if got == at {

@@ -336,6 +336,7 @@ fn one_grid(
         shared_unit: shared_unit(),
         params: launch.params.clone(),
         cooperative: launch.cooperative,
+        compile: crate::config::get_or_default().compile,
         ..interp::Launch::default()
     };
     let gpu = |addresses, touched| {

@@ -73,7 +73,13 @@ impl Both {
             std::ptr::copy(input.as_ptr(), source as *mut u8, input.len());
         }
         let params = [source.to_le_bytes(), place.to_le_bytes()].concat();
-        let launch = Launch { grid: [1, 1, 1], block: [threads, 1, 1], params, ..Launch::default() };
+        let launch = Launch {
+            grid: [1, 1, 1],
+            block: [threads, 1, 1],
+            params,
+            compile: super::compile_choice(),
+            ..Launch::default()
+        };
         run(&program, compiled, &launch, &self.device, 1).map_err(|fault| fault.to_string())?;
         // SAFETY: as above; the launch is over.
         let machine = unsafe { std::slice::from_raw_parts(place as *const u8, output) }.to_vec();

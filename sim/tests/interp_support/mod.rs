@@ -11,8 +11,8 @@ use std::sync::{Mutex, OnceLock};
 
 use kernels::ptx::{Module, Space, parse};
 use streamsan_sim::interp::{
-    AccessKind, Accesses, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program, TextureRequest,
-    globals, initial_bytes, run,
+    AccessKind, Accesses, Compile, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program,
+    TextureRequest, globals, initial_bytes, run,
 };
 
 /// CUDA's root, installed if needed.
@@ -274,7 +274,7 @@ impl Gpu {
             assert_eq!(param.size as usize, bytes.len(), "size of an argument of {name}");
             params[param.offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
-        run(program, kernel, &Launch { params, ..launch }, &self.device, self.workers)
+        run(program, kernel, &Launch { params, compile: compile_choice(), ..launch }, &self.device, self.workers)
     }
 
     pub fn launch(&self, name: &str, grid: u32, block: u32, args: &[Arg]) {
@@ -288,5 +288,14 @@ impl Gpu {
 
     pub fn printed(&self) -> String {
         String::from_utf8(self.device.printed.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// Whether kernels run as native code: tests of the interpreter are tests of that as well, with
+/// `SIM_TEST_COMPILE=always`.
+pub fn compile_choice() -> Compile {
+    match std::env::var_os("SIM_TEST_COMPILE") {
+        Some(value) if value == "always" => Compile::Always,
+        _ => Compile::Off,
     }
 }

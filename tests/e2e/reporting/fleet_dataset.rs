@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tests::run::{Ended, command, end, end_within};
-use tests::{build, product};
+use tests::{build, made, product};
 
 /// Python with what fleet needs, or nothing where Python's packages are not wanted.
 fn environment() -> Option<PathBuf> {
@@ -162,6 +162,56 @@ fn a_worker_that_is_killed_costs_no_row() {
         assert!(stamp.exists() && ended.err.contains("1 retries"), "{engine}: {}", ended.err);
         assert_eq!(rows(&bin, &out), expected, "{engine}");
     }
+}
+
+/// Recordings of a host each: whole, with a segment missing, with only its end and what was saved
+/// before; and ranks with numbers for names, which are none.
+fn recordings(folder: &Path) {
+    let write = |name: &str, there: &[u64], keeps: bool| {
+        made::write_segments(&folder.join(name), &made::crossing(), 3, there, keeps);
+    };
+    write("job/h1/rank0", &[0, 1, 2], false);
+    write("job/h2/rank1", &[0, 2], false);
+    write("job/h3/rank2", &[1, 2], true);
+    write("job/h3/rank2/saved-1-fault", &[0, 1], true);
+    write("job/h3/rank2/saved-2-signal", &[1, 2], true);
+    std::fs::create_dir_all(folder.join("job/h4")).expect("a folder");
+    for name in ["job/h4/000000.trace", "job/h4/000001.trace"] {
+        made::write(&folder.join(name), &made::crossing());
+    }
+}
+
+#[test]
+fn a_recording_in_segments_is_one_trace_wherever_it_lies() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_recordings");
+    let (input, out) = (folder.join("in"), folder.join("out"));
+    recordings(&input);
+    let layout = ["--layout", "{job}/{host}/rank{rank}"];
+    let ended = fleet(&bin, &[&["check", text(&input), "--out", text(&out)][..], &layout].concat());
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(ended.err.contains("4 traces checked, 1 not read whole"), "{}", ended.err);
+    assert!(ended.err.contains("2 files that do not fit the layout"), "{}", ended.err);
+    let told = fleet(&bin, &["report", text(&out)]);
+    assert!(told.out.contains("job/h2/rank1 (missing): segment 1 is missing"), "{}", told.out);
+    assert!(told.out.contains("2 of 4 traces read whole, 1 in part"), "{}", told.out);
+
+    // The same from a file system that is none of this machine's.
+    let mut remote = with_python(&bin, bin.join("python"));
+    let ended = end(remote.arg(product::root().join("tests/fleet/remote.py")).arg(&input).arg("memory://x"));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let answer: Value = serde_json::from_str(&ended.out).expect("JSON");
+    let traces = json!([
+        ["job/h1/rank0", "job", "h1", null, "ok", 3, 1],
+        ["job/h2/rank1", "job", "h2", null, "missing", 2, 1],
+        ["job/h3/rank2", "job", "h3", null, "part", 2, 1],
+        ["job/h3/rank2/saved-1-fault", "job", "h3", null, "ok", 2, 0],
+        ["job/h4/000000.trace", "job", "h4", null, "ok", null, 1],
+        ["job/h4/000001.trace", "job", "h4", null, "ok", null, 1]
+    ]);
+    assert_eq!((&answer["codes"], &answer["traces"]), (&json!([66, 66]), &traces), "{answer:#}");
+    assert!(answer["again"].as_str().is_some_and(|said| said.contains("4 tasks were there already")), "{answer:#}");
+    assert_eq!(answer["findings"].as_array().map(Vec::len), Some(5), "{answer:#}");
 }
 
 #[test]

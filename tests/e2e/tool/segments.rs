@@ -10,7 +10,7 @@ use tests::run::{Ended, end, end_of, streamsan};
 use tests::{build, fake};
 
 /// Ops that fill a handful of segments of 1 MiB.
-const OPS: &str = "800000";
+const OPS: &str = "60000";
 
 fn job() -> PathBuf {
     let include = format!("-I{}", tests::product::root().join("include").display());
@@ -113,7 +113,7 @@ fn a_job_is_checked_while_it_runs_and_saved_by_a_signal() {
     let folder = build::scratch("while-it-runs");
     let (parts, done) = (folder.join("parts"), folder.join("done"));
     let mut run = streamsan(["record", "--segment-mib=1", "--keep-last=1GiB", "--no-stacks", "-o"]);
-    run.arg(&parts).arg("--").arg(job()).arg("500000").args(["race-first", "wait"]).arg(&done);
+    run.arg(&parts).arg("--").arg(job()).arg("30000").args(["race-first", "wait"]).arg(&done);
     let child = run.stderr(Stdio::piped()).process_group(0).spawn().expect("started");
     let began = Instant::now();
     let until = |what: &str, there: &dyn Fn() -> bool| {

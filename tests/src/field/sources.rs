@@ -38,21 +38,32 @@ pub fn must<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) 
 }
 
 /// The folder of a package `NAME==VERSION`, without what it depends on. `NAME==VERSION:sdist` is
-/// the published source, unpacked and not built.
+/// the published source, unpacked and not built. `NAME==VERSION:PATH/` is what lies below a path of
+/// the wheel.
 pub fn package(requirement: &str) -> Result<PathBuf, String> {
     assert!(requirement.contains("=="), "'{requirement}' names no version");
-    build::once(&cache().join(requirement.replace(':', "-")), |partial| {
+    build::once(&cache().join(requirement.replace([':', '/'], "-")), |partial| {
         let _ = std::fs::remove_dir_all(partial);
         let python = Path::new("python3");
-        let pip = ["-m", "pip", "-q", "--disable-pip-version-check"];
-        let Some(published) = requirement.strip_suffix(":sdist") else {
-            let target = ["install", "--no-deps", "--target"];
-            let args = pip.iter().chain(&target).map(OsStr::new);
-            return must(python, args.chain([partial.as_os_str(), OsStr::new(requirement)])).map(drop);
+        let scripts = product::root().join("tests/field");
+        let made = match requirement.split_once(':') {
+            None => {
+                let pip = ["-m", "pip", "-q", "--disable-pip-version-check"];
+                let target = ["install", "--no-deps", "--no-cache-dir", "--no-compile", "--target"];
+                let args = pip.iter().chain(&target).map(OsStr::new);
+                must(python, args.chain([partial.as_os_str(), OsStr::new(requirement)]))
+            }
+            // Asked for a source, pip runs the project's set-up. The index says where it lies.
+            Some((published, "sdist")) => {
+                must(python, [scripts.join("sdist.py").as_os_str(), OsStr::new(published), partial.as_os_str()])
+            }
+            Some((published, below)) => {
+                let script = scripts.join("wheel_part.py");
+                let args = [OsStr::new(published), OsStr::new(below), partial.as_os_str()];
+                must(python, [script.as_os_str()].into_iter().chain(args))
+            }
         };
-        // Asking pip for a source makes it run the project's set-up; the index says where it lies.
-        let script = product::root().join("tests/field/sdist.py");
-        must(python, [script.as_os_str(), OsStr::new(published), partial.as_os_str()]).map(drop)
+        made.map(drop)
     })
 }
 

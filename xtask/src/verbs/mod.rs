@@ -1,6 +1,7 @@
 //! The verbs, one a file, and what they all take and give. Sweeps on the simulated GPU have a
 //! folder.
 
+pub mod aarch64;
 pub mod bless;
 pub mod check;
 pub mod compare_reports;
@@ -13,7 +14,6 @@ pub mod numba;
 pub mod precision;
 pub mod ptx_census;
 pub mod simulated;
-pub mod test;
 pub mod torch_sim;
 pub mod unsafe_blocks;
 pub mod validators;

@@ -42,8 +42,6 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     };
     let options = &options;
     let parts: Vec<Parts> = files.iter().map(|file| parts::parts(file).unwrap_or_default()).collect();
-    let notes = parts.iter().flat_map(|parts| &parts.notes);
-    notes.filter(|_| !options.quiet).for_each(|note| eprintln!("streamsan: NOTE: {note}"));
     let has_gaps = parts.iter().any(Parts::have_gaps);
     if has_gaps && (!with.is_empty() || options.assumptions != Assumptions::default()) {
         return failed(
@@ -62,6 +60,9 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         if files.len() > 1 {
             found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
         }
+        if let Some(first) = found.first_mut() {
+            first.coverage.partial.clone_from(&parts.notes);
+        }
         if let Some(error) = error {
             unread.push(format!("{file}: {error}"));
             if let Some(first) = found.first_mut() {
@@ -70,7 +71,10 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         }
         outcomes.extend(found);
     }
-    across.finish(&mut outcomes);
+    // A damaged segment is a gap as well, which only reading it shows.
+    if outcomes.iter().all(|outcome| outcome.coverage.gaps == 0) {
+        across.finish(&mut outcomes);
+    }
     drop(progress);
     // The report names them too, if there is one and it is seen.
     if outcomes.is_empty() || options.log_file.is_some() {

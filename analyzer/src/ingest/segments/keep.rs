@@ -55,6 +55,11 @@ impl KeptSegments {
         }
     }
 
+    /// Number of finished segments that are kept.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Gives all kept segments a second name in a folder of their own, which is answered.
     pub fn save(&mut self, reason: &str) -> io::Result<PathBuf> {
         self.saves += 1;

@@ -325,6 +325,11 @@ impl LiveState {
         Some(std::mem::take(&mut self.again)).filter(|again| !again.is_empty())
     }
 
+    /// The stacks that this segment or a later one refers to.
+    pub fn stacks_since(&self, segment: u64) -> impl Iterator<Item = &[u8]> {
+        self.stacks.values().filter(move |known| known.segment >= segment).map(|known| &known.bytes[..])
+    }
+
     /// A segment begins. Answers the records that it is told, in their order. Their stacks are
     /// among what [`LiveState::needed`] answers next.
     pub fn begin(&mut self, segment: u64) -> Vec<Box<[u8]>> {

@@ -27,6 +27,9 @@ use crate::private_file;
 /// Bytes of records in a block, as in other traces.
 const BLOCK: usize = 1 << 20;
 
+/// Bytes of symbols beside the segments, compressed, from which old ones are looked for.
+const SYMBOLS: u64 = 1 << 20;
+
 /// How a recording is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentLimits {
@@ -38,6 +41,8 @@ pub struct SegmentLimits {
     pub age: Option<Duration>,
     /// What is kept; `None`: all segments.
     pub keep: Option<Amount>,
+    /// Bytes of symbols from which those of deleted segments are deleted.
+    pub symbols: u64,
 }
 
 impl SegmentLimits {
@@ -52,7 +57,7 @@ impl SegmentLimits {
             Some(Amount::Seconds(seconds)) => Some(Duration::from_secs((seconds / 16).max(1))),
             _ => None,
         };
-        Self { bytes: if mib == 0 { fitting } else { mib * MIB }, block: BLOCK, age, keep }
+        Self { bytes: if mib == 0 { fitting } else { mib * MIB }, block: BLOCK, age, keep, symbols: SYMBOLS }
     }
 }
 
@@ -87,7 +92,7 @@ impl SegmentWriter {
             return Err(io::Error::other("it holds a recording already: name another folder"));
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let shared = SharedFiles::create(folder)?;
+        let shared = SharedFiles::create(folder, limits.symbols)?;
         let head = SegmentHead { recording: random(), number: 0, keeps_last: limits.keep.is_some() };
         let to = open(folder, &head)?;
         let told = to.written();
@@ -162,7 +167,9 @@ impl SegmentWriter {
         let recorded = &mut self.processes[index];
         if let Some(again) = recorded.state.needed() {
             self.to.write_frame(index as u32 | AGAIN, &again)?;
+            self.define_again(index as u32, &again);
         }
+        let recorded = &mut self.processes[index];
         if !recorded.block.is_empty() {
             self.to.write_frame(index as u32, &recorded.block)?;
             recorded.block.clear();
@@ -196,6 +203,7 @@ impl SegmentWriter {
         }
         self.cut(Some(reason))?;
         let to = self.kept.save(reason)?;
+        self.shared.pin();
         eprintln!("streamsan: SAVED: {} ({reason})", to.display());
         Ok(())
     }
@@ -223,6 +231,7 @@ impl SegmentWriter {
         self.told = self.to.written();
         self.began = Instant::now();
         self.kept.prune(self.told);
+        self.prune_symbols();
         Ok(())
     }
 
@@ -243,8 +252,29 @@ impl SegmentWriter {
         self.to.write_frame(process | STATE, &block)?;
         if let Some(again) = recorded.state.needed() {
             self.to.write_frame(process | AGAIN, &again)?;
+            self.define_again(process, &again);
         }
         Ok(())
+    }
+
+    /// Symbols of stacks of old may be gone.
+    fn define_again(&self, process: u32, block: &[u8]) {
+        let records = framed_records(block).filter(|_| self.limits.keep.is_some());
+        records
+            .filter(|bytes| bytes.first_chunk() == Some(&tag::Stack.to_le_bytes()))
+            .for_each(|bytes| self.shared.define(process, bytes));
+    }
+
+    /// Deletes symbols that no kept segment needs, if there are many.
+    fn prune_symbols(&self) {
+        if self.limits.keep.is_none() || !self.shared.are_many() {
+            return;
+        }
+        let first = self.head.number - self.kept.len() as u64;
+        let stacks = self.processes.iter().enumerate().flat_map(|(process, recorded)| {
+            recorded.state.stacks_since(first).map(move |bytes| (process as u32, bytes.to_vec()))
+        });
+        self.shared.keep(stacks.collect());
     }
 
     /// Writes what is pending and gives the segment its name.
@@ -275,6 +305,16 @@ fn open(folder: &Path, head: &SegmentHead) -> io::Result<Writer<BufWriter<File>>
     // Who looks on must find the header.
     writer.flush()?;
     Ok(writer)
+}
+
+/// The records of a block of [`framed`] ones.
+fn framed_records(mut block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let len = u32::from_le_bytes(*block.first_chunk()?) as usize;
+        let record = block.get(4..4 + len)?;
+        block = &block[4 + len..];
+        Some(record)
+    })
 }
 
 fn encoded(op: &Op<'_>) -> Vec<u8> {

@@ -63,10 +63,8 @@ pub fn summary(report: &Report) -> String {
 pub fn trial(report: &Report) -> String {
     let Some(m) = &report.mended else { return String::new() };
     if !m.skipped.is_empty() {
-        return format!(
-            "streamsan: NOTE: the mending waits were not tried: {}; record the run (-o FILE) and check the trace\n",
-            m.skipped
-        );
+        let mend = if report.coverage.gaps > 0 { "" } else { "; record the run (-o FILE) and check the trace" };
+        return format!("streamsan: NOTE: the mending waits were not tried: {}{mend}\n", m.skipped);
     }
     if m.waits == 0 {
         return String::new();
@@ -266,6 +264,16 @@ pub fn errors(report: &Report) -> String {
     let c = &report.coverage;
     for why in &c.unread {
         let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
+    }
+    for what in &c.partial {
+        let _ = writeln!(out, "streamsan: NOTE: {what}");
+    }
+    if c.gaps > 0 {
+        let processes = counted(c.gaps, "process", "processes");
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {processes} with missing segments: no hints, no wait tried, nothing compared between processes"
+        );
     }
     for what in &c.assumed {
         let _ = writeln!(out, "streamsan: WHAT IF: {what}");

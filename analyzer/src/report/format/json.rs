@@ -179,6 +179,8 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "unjudged": c.unjudged,
             "rules_unmet": c.rules_unmet.keys().collect::<Vec<_>>(),
             "unread": c.unread,
+            "partial": c.partial,
+            "gaps": c.gaps,
             "not_simulated": c.not_simulated,
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),

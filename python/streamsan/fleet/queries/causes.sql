@@ -4,7 +4,8 @@
 -- Asks the views `findings`, `traces` and `asked`, and means by state, ranks and hosts the same as findings.sql. Broken rules have
 -- no cause. Runs unchanged on DuckDB and Spark.
 WITH seen AS (
-    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place
+    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place,
+           REGEXP_REPLACE(COALESCE(trace, ''), '/saved-[0-9]+-[^/]*$', '') AS recording
     FROM findings
     WHERE standing <> 'suppressed' AND cause IS NOT NULL
 ),
@@ -15,7 +16,7 @@ span AS (
 ),
 latest AS (
     SELECT seen.cause,
-           COUNT(DISTINCT CONCAT(place, '|', COALESCE(trace, ''), '|', CAST(pid AS STRING))) AS ranks,
+           COUNT(DISTINCT CONCAT(place, '|', recording, '|', CAST(pid AS STRING))) AS ranks,
            COUNT(DISTINCT place) AS hosts
     FROM seen
     JOIN span ON seen.cause = span.cause AND seen.date = span.last_seen

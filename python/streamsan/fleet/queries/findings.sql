@@ -7,9 +7,10 @@
 --        known      seen before it, and since
 --        gone       not seen since, though the same program was read whole since
 --        unchecked  not seen since, and nothing of this program was read whole since
--- ranks, hosts: of the last day on which it was seen. A rank is a process.
+-- ranks, hosts: of the last day on which it was seen. A rank is a process; what `--keep-last` saved of it is no other one.
 WITH seen AS (
-    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place
+    SELECT *, CONCAT(COALESCE(job, ''), '|', COALESCE(machine, '')) AS place,
+           REGEXP_REPLACE(COALESCE(trace, ''), '/saved-[0-9]+-[^/]*$', '') AS recording
     FROM findings
     WHERE standing <> 'suppressed'
 ),
@@ -20,7 +21,7 @@ span AS (
 ),
 latest AS (
     SELECT seen.fingerprint,
-           COUNT(DISTINCT CONCAT(place, '|', COALESCE(trace, ''), '|', CAST(pid AS STRING))) AS ranks,
+           COUNT(DISTINCT CONCAT(place, '|', recording, '|', CAST(pid AS STRING))) AS ranks,
            COUNT(DISTINCT place) AS hosts,
            COUNT(DISTINCT job) AS jobs,
            SUM(occurrences) AS occurrences

@@ -1,17 +1,17 @@
 //! Which pages of the host's memory devices can reach: one bit for each page of the address space.
 //!
 //! Owns the bits, which the library for instrumented code reads without a lock, and the list that
-//! they are made from. The bits take 4 GiB of addresses, of which the system backs what is used: 4
-//! KiB for each 128 MiB of the program's memory.
+//! they are made from. The bits take 4 GiB of addresses (8 on aarch64), of which the system backs what
+//! is used: 4 KiB for each 128 MiB of the program's memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use trace::{FreeKind, MemoryKind, Op};
 
+use crate::arch::ADDRESSES;
+
 const PAGE: u64 = 12;
-/// Addresses of the program end here (x86-64, four levels of page tables).
-const ADDRESSES: u64 = 47;
 /// Bytes of the bits.
 const BYTES: usize = 1 << (ADDRESSES - PAGE - 3);
 
@@ -132,7 +132,7 @@ fn mark(start: u64, end: u64, on: bool) {
         let in_word = page % 32;
         let count = (32 - in_word).min(last - page + 1);
         let bits = (u32::MAX >> (32 - count)) << in_word;
-        // SAFETY: the page lies below 2^47, so its word lies in the table.
+        // SAFETY: the page is one that programs have, so its word lies in the table.
         let word = unsafe { &*table.add((page / 32) as usize) };
         if on {
             word.fetch_or(bits, Ordering::Relaxed);
@@ -150,7 +150,7 @@ mod tests {
 
     fn has(address: u64) -> bool {
         let page = address >> PAGE;
-        // SAFETY: tests ask for addresses below 2^47 only, and have mapped the table.
+        // SAFETY: tests ask for addresses of programs only, and have mapped the table.
         unsafe { &*table().add((page / 32) as usize) }.load(Ordering::Relaxed) >> (page % 32) & 1 != 0
     }
 

@@ -7,6 +7,7 @@
 use cuda_sys::CUstream;
 use trace::{GraphExecId, Op, Region, SourceOrder, Space};
 
+use crate::arch;
 use crate::observe::Cx;
 use crate::stack::native::is_readable_range;
 
@@ -96,7 +97,7 @@ impl Cx<'_> {
             // SAFETY: aligned, and on a page that was found readable just now and that the program
             // has given to the driver for reading.
             *word = unsafe { ((src.start + 8 * i as u64) as *const u64).read_volatile() };
-            addresses |= (1 << 32..1 << 47).contains(word);
+            addresses |= (1 << 32..1 << arch::ADDRESSES).contains(word);
         }
         if addresses {
             // SAFETY: the words are `len` bytes of plain numbers.

@@ -18,7 +18,7 @@ use crate::stack::native::unwind_rule::UnwindRule;
 
 const BITS: u32 = 11;
 const WAYS: usize = 8;
-/// Addresses of user space have 47 bits; the rest of the key is the epoch.
+/// Addresses of programs have at most 48 bits; the rest of the key is the epoch.
 const EPOCH_SHIFT: u32 = 48;
 
 #[repr(align(64))]

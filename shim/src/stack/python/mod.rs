@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::native::is_readable;
 use super::walk::WalkResult;
+use crate::arch;
 use layout::{CPythonLayout, FrameChain, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
 pub use walk_chains::WalkChains;
@@ -383,7 +384,7 @@ fn frames(
 
 #[inline(always)]
 fn is_pointer(address: u64) -> bool {
-    address & 7 == 0 && (4096..1 << 47).contains(&address)
+    address & 7 == 0 && (4096..1 << arch::ADDRESSES).contains(&address)
 }
 
 /// Hands the description of a captured frame's code object to `take`. To be called on the thread

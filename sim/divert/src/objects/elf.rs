@@ -64,8 +64,7 @@ fn word64(bytes: &[u8], at: usize) -> Option<u64> {
 impl<'a> Elf<'a> {
     /// A file of this processor.
     pub fn parse(bytes: &'a [u8]) -> Option<Elf<'a>> {
-        const X86_64: u16 = 62;
-        (bytes.starts_with(b"\x7fELF\x02\x01") && word16(bytes, 18)? == X86_64).then_some(Elf { bytes })
+        (bytes.starts_with(b"\x7fELF\x02\x01") && word16(bytes, 18)? == crate::arch::MACHINE).then_some(Elf { bytes })
     }
 
     /// The entries of a table of headers, whose place and size stand in the file's header.

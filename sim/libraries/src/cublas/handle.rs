@@ -274,10 +274,6 @@ fn get_multiprocessors(call: &mut Entered<'_>, to: u64) -> Res {
     put(to, call.handle.multiprocessors)
 }
 
-fn get_version(_call: &mut Entered<'_>, to: u64) -> Res {
-    put(to, version())
-}
-
 api! { set_stream; (stream: P) cublasSetStream_v2 }
 api! { get_stream; (stream: P) cublasGetStream_v2 }
 api! { set_workspace; (at: P, bytes: L) cublasSetWorkspace_v2 }
@@ -289,7 +285,6 @@ api! { set_atomics_mode; (mode: E) cublasSetAtomicsMode }
 api! { get_atomics_mode; (to: P) cublasGetAtomicsMode }
 api! { set_multiprocessors; (count: E) cublasSetSmCountTarget }
 api! { get_multiprocessors; (to: P) cublasGetSmCountTarget }
-api! { get_version; (to: P) cublasGetVersion_v2 }
 
 // SAFETY: the names and signatures of cuBLAS.
 #[unsafe(no_mangle)]
@@ -304,6 +299,16 @@ extern "C" fn cublasCreate_v2(to: *mut *mut Handle) -> c_int {
 unsafe extern "C" fn cublasDestroy_v2(handle: *mut Handle) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { destroy(handle) }
+}
+
+/// Answers without a handle, too: JAX asks so.
+///
+/// # Safety
+/// `to` is writable, or null.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cublasGetVersion_v2(_handle: *const Handle, to: *mut c_int) -> c_int {
+    put(to as u64, version()).map_or_else(|status| status.0, |()| 0)
 }
 
 /// # Safety

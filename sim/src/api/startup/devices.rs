@@ -4,6 +4,7 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::config::{self, Config};
+use crate::visible_devices::{self, pci_bus};
 
 fn device(dev: CUdevice) -> Result<u32, CUresult> {
     let dev = u32::try_from(dev).map_err(|_| CUresult::ERROR_INVALID_DEVICE)?;
@@ -88,7 +89,7 @@ fn attribute(config: &Config, dev: u32, attr: CUdevice_attribute) -> Result<c_in
         | CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED
         | CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED => 1,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => MULTIPROCESSORS,
-        CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => dev as c_int + 1,
+        CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => pci_bus(config.visible.system(dev)) as c_int,
         CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID | CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID => 0,
         CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH => 256,
         CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE => 4 << 20,
@@ -128,6 +129,44 @@ fn attribute(config: &Config, dev: u32, attr: CUdevice_attribute) -> Result<c_in
     })
 }
 
+fn name_of(arch: u32) -> String {
+    format!("StreamSan simulated GPU (sm_{arch})")
+}
+
+fn pci_address(dev: u32) -> String {
+    format!("0000:{:02x}:00.0", pci_bus(config::get_or_default().visible.system(dev)))
+}
+
+/// Describes a device of the system, for [`SimTable::device`]. Does not start CUDA.
+///
+/// # Safety
+/// `to` is writable.
+#[cfg(feature = "driver")]
+pub(crate) unsafe extern "C" fn describe(device: c_uint, to: *mut SimDevice) -> CUresult {
+    let Ok(config) = config::get() else { return CUresult::ERROR_UNKNOWN };
+    if device >= config.visible.present {
+        return CUresult::ERROR_INVALID_DEVICE;
+    }
+    let mut name = [0; 64];
+    let text = name_of(config.arch);
+    name[..text.len()].copy_from_slice(text.as_bytes());
+    // Only a process that has started CUDA has memory.
+    let seen = (0..config.devices).find(|&seen| config.visible.system(seen) == device);
+    let started = INITIALISED.load(std::sync::atomic::Ordering::Acquire);
+    let free = seen.filter(|_| started).map_or(config.mem, |seen| crate::memory::get().info(seen).0);
+    let described = SimDevice {
+        arch: config.arch,
+        bus: pci_bus(device),
+        uuid: visible_devices::uuid(device),
+        name,
+        memory: config.mem,
+        allocated: config.mem - free,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { to.write(described) };
+    CUresult::SUCCESS
+}
+
 abi! {
     call fn [cuDeviceGetCount plain](_z, count: *mut c_int) {
         put(count, config::get_or_default().devices as c_int)
@@ -137,8 +176,7 @@ abi! {
     }
     call fn [cuDeviceGetName plain](_z, name: *mut c_char, len: c_int, dev: CUdevice) {
         device(dev)?;
-        let arch = config::get_or_default().arch;
-        put_text(name, len.max(0) as usize, &format!("StreamSan simulated GPU (sm_{arch})"))
+        put_text(name, len.max(0) as usize, &name_of(config::get_or_default().arch))
     }
     call fn [cuDeviceGetAttribute plain](_z, value: *mut c_int, attr: CUdevice_attribute, dev: CUdevice) {
         let dev = device(dev)?;
@@ -155,12 +193,11 @@ abi! {
         put(bytes, config::get_or_default().mem as usize)
     }
     call fn [cuDeviceGetUuid plain, cuDeviceGetUuid_v2 plain](_z, uuid: *mut CUuuid, dev: CUdevice) {
-        let mut bytes = *b"StreamSan sim  \0";
-        bytes[15] = device(dev)? as u8;
-        put(uuid.cast(), bytes)
+        let dev = device(dev)?;
+        put(uuid.cast(), visible_devices::uuid(config::get_or_default().visible.system(dev)))
     }
     call fn [cuDeviceGetPCIBusId plain](_z, text: *mut c_char, len: c_int, dev: CUdevice) {
-        let id = format!("0000:{:02x}:00.0", device(dev)? + 1);
+        let id = pci_address(device(dev)?);
         if (len.max(0) as usize) <= id.len() {
             return Err(INVALID);
         }
@@ -169,7 +206,7 @@ abi! {
     call fn [cuDeviceGetByPCIBusId plain](_z, dev: *mut CUdevice, id: *const c_char) {
         let wanted = text(id)?;
         let all = 0..config::get_or_default().devices;
-        let found = all.into_iter().find(|n| wanted.eq_ignore_ascii_case(&format!("0000:{:02x}:00.0", n + 1)));
+        let found = all.into_iter().find(|&dev| wanted.eq_ignore_ascii_case(&pci_address(dev)));
         put(dev, found.ok_or(CUresult::ERROR_INVALID_DEVICE)? as CUdevice)
     }
     call fn [cuDeviceCanAccessPeer plain](_z, can: *mut c_int, dev: CUdevice, peer: CUdevice) {

@@ -149,6 +149,7 @@ static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
     refused: runtime_refused,
     native,
     wait,
+    device: super::devices::describe,
 };
 
 /// # Safety

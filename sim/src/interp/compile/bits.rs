@@ -4,8 +4,8 @@ use kernels::ptx::Type;
 
 use super::Op;
 use crate::interp::exec::per_lane;
-use crate::interp::exec::per_lane::{op1, op2, op3};
-use crate::interp::program::{Inst, InstFn, Next, Slot};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2, op3};
+use crate::interp::program::{Inst, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Two words as one, `b` above `a`.
@@ -13,7 +13,7 @@ pub(super) fn wide(a: u32, b: u32) -> u64 {
     u64::from(a) | u64::from(b) << 32
 }
 
-pub(super) fn bfind(ty: Type, shift: bool) -> InstFn {
+pub(super) fn bfind(ty: Type, shift: bool) -> LaneFn {
     match (ty, shift) {
         (Type::U32, false) => op1(|a: u32| a.checked_ilog2().unwrap_or(u32::MAX)),
         (Type::U32, true) => op1(|a: u32| a.checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
@@ -78,7 +78,7 @@ pub(super) fn bmsk(from: u32, length: u32) -> u32 {
     if from >= 32 { 0 } else { ones << from }
 }
 
-pub(super) fn szext(ty: Type, clamp: bool) -> InstFn {
+pub(super) fn szext(ty: Type, clamp: bool) -> LaneFn {
     fn extend(a: u32, n: u32, signed: bool) -> u32 {
         match n {
             0 => 0,
@@ -119,7 +119,7 @@ pub(crate) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
 }
 
 /// `dp4a.atype.btype`, `dp2a.lo/hi.atype.btype`
-pub(super) fn dot(op: Op<'_>, two: bool) -> InstFn {
+pub(super) fn dot(op: Op<'_>, two: bool) -> LaneFn {
     let mut types = op.types();
     let a = types.next() == Some(Type::S32);
     let b = types.next() == Some(Type::S32);
@@ -167,7 +167,7 @@ pub(super) fn dot(op: Op<'_>, two: bool) -> InstFn {
 }
 
 /// Add, subtract and multiply-add with the carry in slot `x`; what exactly in `y`.
-pub(super) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let flag = Slot(i.x as u32);
     let is = |bit: u32| i.y >> bit & 1 != 0;
     let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));

@@ -7,7 +7,7 @@ use super::{Op, bits, blank};
 use crate::interp::block;
 use crate::interp::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::interp::exec::{call, control, warp_sync};
-use crate::interp::program::{ArgumentHome, CallSite, Inst, Pred, Slot, WARP_BARRIER};
+use crate::interp::program::{ArgumentHome, CallSite, Inst, Pred, Sem, Slot, WARP_BARRIER};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -99,7 +99,7 @@ impl<'m> Scope<'_, 'm> {
         if !unpack && !pack && ty != Type::B128 {
             let d = self.dst(operands.first())?;
             let a = self.src(operands.get(1), ty)?;
-            self.emit_op(crate::interp::exec::per_lane::op1(|a: u64| a), d, [a, a, a], 0);
+            self.emit_op(crate::interp::exec::per_lane::op1(|a: u64| a).is(Sem::Move), d, [a, a, a], 0);
             return Ok(());
         }
         let (into, into_width) = self.wide(operands.first(), ty, true)?;

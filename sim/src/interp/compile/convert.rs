@@ -2,12 +2,12 @@
 
 use kernels::ptx::{Operand, Type};
 
-use super::{Op, bits, blank};
+use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{each, op1, op2x};
+use crate::interp::exec::per_lane::{LaneFn, each, op1, op2x};
 use crate::interp::float::*;
 use crate::interp::float16::{Brain, Half, Small};
-use crate::interp::program::{Inst, InstFn, Next, Slot};
+use crate::interp::program::{Inst, Next, Sem, Slot};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -183,7 +183,7 @@ pub(crate) fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to integer, saturated: bits in `y` (from) and `z` (to), signs in `b` and `c`.
-fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (low, high) = match i.c.0 {
         1 => (-(1i128 << (i.z - 1)), (1i128 << (i.z - 1)) - 1),
         _ => (0, (1i128 << i.z) - 1),
@@ -201,15 +201,15 @@ fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to integer without saturation: extended by the source's sign, cut to the bits of `x`.
-fn extend(from: Type) -> InstFn {
+fn extend(from: Type) -> LaneFn {
     match from {
-        Type::S8 => op2x(|a: i8, _: u8, x| a as i64 as u64 & x),
-        Type::S16 => op2x(|a: i16, _: u8, x| a as i64 as u64 & x),
-        Type::S32 => op2x(|a: i32, _: u8, x| a as i64 as u64 & x),
-        Type::U8 | Type::B8 => op2x(|a: u8, _: u8, x| u64::from(a) & x),
-        Type::U16 | Type::B16 => op2x(|a: u16, _: u8, x| u64::from(a) & x),
-        Type::U32 | Type::B32 => op2x(|a: u32, _: u8, x| u64::from(a) & x),
-        _ => op2x(|a: u64, _: u8, x| a & x),
+        Type::S8 => op2x(|a: i8, _: u8, x| a as i64 as u64 & x).is(Sem::MoveMasked),
+        Type::S16 => op2x(|a: i16, _: u8, x| a as i64 as u64 & x).is(Sem::MoveMasked),
+        Type::S32 => op2x(|a: i32, _: u8, x| a as i64 as u64 & x).is(Sem::MoveMasked),
+        Type::U8 | Type::B8 => op2x(|a: u8, _: u8, x| u64::from(a) & x).is(Sem::MoveMasked),
+        Type::U16 | Type::B16 => op2x(|a: u16, _: u8, x| u64::from(a) & x).is(Sem::MoveMasked),
+        Type::U32 | Type::B32 => op2x(|a: u32, _: u8, x| u64::from(a) & x).is(Sem::MoveMasked),
+        _ => op2x(|a: u64, _: u8, x| a & x).is(Sem::MoveMasked),
     }
 }
 
@@ -245,23 +245,27 @@ impl<'m> Scope<'_, 'm> {
         let (from_bits, to_bits) = (bits(from), bits(to));
         let inst = match (is_float(from), is_float(to)) {
             (true, true) => match (from, to, x) {
-                (Type::F32, Type::F64, 0) => Inst { d, a, ..blank(op1(|a: f32| f64::from(a))) },
-                (Type::F64, Type::F32, 0) => Inst { d, a, ..blank(op1(|a: f64| a as f32)) },
+                (Type::F32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: f32| f64::from(a)).is(Sem::Convert)) },
+                (Type::F64, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
                 _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(float_to_float) },
             },
             (true, false) => match (from, to, x) {
-                (Type::F32, Type::S32, x) if x == INTEGER | 1 => Inst { d, a, ..blank(op1(|a: f32| a as i32)) },
-                (Type::F32, Type::U32, x) if x == INTEGER | 1 => Inst { d, a, ..blank(op1(|a: f32| a as u32)) },
+                (Type::F32, Type::S32, x) if x == INTEGER | 1 => {
+                    Inst { d, a, ..lane(op1(|a: f32| a as i32).is(Sem::Convert)) }
+                }
+                (Type::F32, Type::U32, x) if x == INTEGER | 1 => {
+                    Inst { d, a, ..lane(op1(|a: f32| a as u32).is(Sem::Convert)) }
+                }
                 _ => {
                     let b = Slot(u32::from(is_signed(to)));
                     Inst { d, a, b, x, y: format(from), z: to_bits, ..blank(float_to_int) }
                 }
             },
             (false, true) => match (from, to, x) {
-                (Type::S32, Type::F32, 0) => Inst { d, a, ..blank(op1(|a: i32| a as f32)) },
-                (Type::U32, Type::F32, 0) => Inst { d, a, ..blank(op1(|a: u32| a as f32)) },
-                (Type::S32, Type::F64, 0) => Inst { d, a, ..blank(op1(|a: i32| f64::from(a))) },
-                (Type::U32, Type::F64, 0) => Inst { d, a, ..blank(op1(|a: u32| f64::from(a))) },
+                (Type::S32, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: i32| a as f32).is(Sem::Convert)) },
+                (Type::U32, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u32| a as f32).is(Sem::Convert)) },
+                (Type::S32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: i32| f64::from(a)).is(Sem::Convert)) },
+                (Type::U32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
                 _ => {
                     let b = Slot(u32::from(is_signed(from)));
                     Inst { d, a, b, x, y: from_bits, z: format(to), ..blank(int_to_float) }
@@ -277,9 +281,9 @@ impl<'m> Scope<'_, 'm> {
                     // Cut to the type first, then extended to the register by its sign.
                     let narrow = if from_bits <= to_bits { from } else { to };
                     let ones = u64::MAX >> (64 - register.min(64));
-                    Inst { d, a, b: a, x: ones, ..blank(extend(narrow)) }
+                    Inst { d, a, b: a, x: ones, ..lane(extend(narrow)) }
                 } else {
-                    Inst { d, a, b: a, x: u64::MAX >> (64 - to_bits.min(64)), ..blank(extend(from)) }
+                    Inst { d, a, b: a, x: u64::MAX >> (64 - to_bits.min(64)), ..lane(extend(from)) }
                 }
             }
         };
@@ -288,7 +292,7 @@ impl<'m> Scope<'_, 'm> {
         self.emit(inst);
         if widen {
             let ones = u64::MAX >> (64 - register.min(64));
-            self.emit(Inst { d, a: d, b: d, x: ones, ..blank(extend(to)) });
+            self.emit(Inst { d, a: d, b: d, x: ones, ..lane(extend(to)) });
         }
         Ok(true)
     }

@@ -5,9 +5,9 @@ use kernels::ptx::{Operand, Type};
 use super::Op;
 use crate::interp::approximate::{self, SpecialFunction, special};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x, set, setp};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x, set, setp};
 use crate::interp::float::*;
-use crate::interp::program::InstFn;
+use crate::interp::program::Sem;
 
 /// The constant that carries an opcode's rounding mode and flags.
 pub(super) fn flags(op: Op<'_>) -> u64 {
@@ -23,19 +23,23 @@ pub(super) fn flags(op: Op<'_>) -> u64 {
     mode | if op.has("ftz") { FTZ } else { 0 } | if op.has("sat") { SAT } else { 0 }
 }
 
-fn single(op: Op<'_>) -> Option<InstFn> {
+fn single(op: Op<'_>) -> Option<LaneFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
-        "add" if plain => op2(|a: f32, b: f32| output(a + b, 0)),
-        "sub" if plain => op2(|a: f32, b: f32| output(a - b, 0)),
-        "mul" if plain => op2(|a: f32, b: f32| output(a * b, 0)),
-        "fma" | "mad" if plain => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)),
-        "add" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
-        "sub" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), -input(b, x), Rounding::from_code(x)), x)),
-        "mul" => op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "add" if plain => op2(|a: f32, b: f32| output(a + b, 0)).is(Sem::FloatAdd),
+        "sub" if plain => op2(|a: f32, b: f32| output(a - b, 0)).is(Sem::FloatSub),
+        "mul" if plain => op2(|a: f32, b: f32| output(a * b, 0)).is(Sem::FloatMul),
+        "fma" | "mad" if plain => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)).is(Sem::FloatFma),
+        "add" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+            .is(Sem::FlagAdd),
+        "sub" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), -input(b, x), Rounding::from_code(x)), x))
+            .is(Sem::FlagSub),
+        "mul" => op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+            .is(Sem::FlagMul),
         "fma" | "mad" => op3x(|a: f32, b: f32, c: f32, x| {
             output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
-        }),
+        })
+        .is(Sem::FlagFma),
         "div" if op.has("approx") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)),
         "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)),
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
@@ -49,8 +53,8 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)),
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),
         "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)),
-        "neg" => op2x(|a: f32, _: f32, x| output(-a, x)),
-        "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)),
+        "neg" => op2x(|a: f32, _: f32, x| output(-a, x)).is(Sem::FlagNeg),
+        "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)).is(Sem::FlagAbs),
         "min" if op.has("xorsign") => {
             op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x))))
         }
@@ -59,8 +63,8 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         }
         "min" if op.has("NaN") => op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
         "max" if op.has("NaN") => op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
-        "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),
-        "max" => op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))),
+        "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))).is(Sem::FlagMin),
+        "max" => op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))).is(Sem::FlagMax),
         "copysign" => op2(|a: f32, b: f32| b.copysign(a)),
         "sin" => op2x(|a: f32, _: f32, x| approximate::sin(a, x)),
         "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)),
@@ -76,13 +80,13 @@ fn xorsign(a: f32, b: f32, magnitude: f32) -> f32 {
     f32::from_bits(magnitude.to_bits() & 0x7fff_ffff | (a.to_bits() ^ b.to_bits()) & 0x8000_0000)
 }
 
-fn double(op: Op<'_>) -> Option<InstFn> {
+fn double(op: Op<'_>) -> Option<LaneFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
-        "add" if plain => op2(|a: f64, b: f64| a + b),
-        "sub" if plain => op2(|a: f64, b: f64| a - b),
-        "mul" if plain => op2(|a: f64, b: f64| a * b),
-        "fma" | "mad" if plain => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
+        "add" if plain => op2(add_doubles).is(Sem::FloatAdd),
+        "sub" if plain => op2(subtract_doubles).is(Sem::FloatSub),
+        "mul" if plain => op2(multiply_doubles).is(Sem::FloatMul),
+        "fma" | "mad" if plain => op3(fuse_doubles).is(Sem::FloatFma),
         "add" => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
         "sub" => op2x(|a: f64, b: f64, x| add64(a, -b, Rounding::from_code(x))),
         "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
@@ -93,8 +97,8 @@ fn double(op: Op<'_>) -> Option<InstFn> {
         "sqrt" => op2x(|a: f64, _: f64, x| sqrt64(a, Rounding::from_code(x))),
         "rsqrt" if op.has("ftz") => op1(|a: f64| approximate::double(true, a)),
         "rsqrt" => op1(approximate::rsqrt64),
-        "neg" => op1(|a: f64| -a),
-        "abs" => op1(|a: f64| a.abs()),
+        "neg" => op1(|a: f64| -a).is(Sem::Neg),
+        "abs" => op1(|a: f64| a.abs()).is(Sem::Abs),
         "min" => op2(min64),
         "max" => op2(max64),
         "copysign" => op2(|a: f64, b: f64| b.copysign(a)),
@@ -103,31 +107,32 @@ fn double(op: Op<'_>) -> Option<InstFn> {
 }
 
 macro_rules! float_comparisons {
-    ($make:ident, $op:expr, $ty:ty, $prepare:expr) => {{
+    ($make:ident, $op:expr, $ty:ty, $prepare:expr, $plain:expr) => {{
         macro_rules! cmp {
-            ($a:ident, $b:ident, $e:expr) => {
+            ($sem:ident, $a:ident, $b:ident, $e:expr) => {
                 $make(|$a: $ty, $b: $ty| {
                     let ($a, $b) = ($prepare($a), $prepare($b));
                     $e
                 })
+                .is(if $plain { Sem::$sem } else { Sem::Call })
             };
         }
         Some(match $op {
-            "eq" => cmp!(a, b, a == b),
+            "eq" => cmp!(Eq, a, b, a == b),
             // Ordered: false when one is NaN.
-            "ne" => cmp!(a, b, a != b && !a.is_nan() && !b.is_nan()),
-            "lt" => cmp!(a, b, a < b),
-            "le" => cmp!(a, b, a <= b),
-            "gt" => cmp!(a, b, a > b),
-            "ge" => cmp!(a, b, a >= b),
-            "equ" => cmp!(a, b, a == b || a.is_nan() || b.is_nan()),
-            "neu" => cmp!(a, b, a != b),
-            "ltu" => cmp!(a, b, !(a >= b)),
-            "leu" => cmp!(a, b, !(a > b)),
-            "gtu" => cmp!(a, b, !(a <= b)),
-            "geu" => cmp!(a, b, !(a < b)),
-            "num" => cmp!(a, b, !a.is_nan() && !b.is_nan()),
-            "nan" => cmp!(a, b, a.is_nan() || b.is_nan()),
+            "ne" => cmp!(NeOrdered, a, b, a != b && !a.is_nan() && !b.is_nan()),
+            "lt" => cmp!(Lt, a, b, a < b),
+            "le" => cmp!(Le, a, b, a <= b),
+            "gt" => cmp!(Gt, a, b, a > b),
+            "ge" => cmp!(Ge, a, b, a >= b),
+            "equ" => cmp!(EqUnordered, a, b, a == b || a.is_nan() || b.is_nan()),
+            "neu" => cmp!(Ne, a, b, a != b),
+            "ltu" => cmp!(LtUnordered, a, b, !(a >= b)),
+            "leu" => cmp!(LeUnordered, a, b, !(a > b)),
+            "gtu" => cmp!(GtUnordered, a, b, !(a <= b)),
+            "geu" => cmp!(GeUnordered, a, b, !(a < b)),
+            "num" => cmp!(Call, a, b, !a.is_nan() && !b.is_nan()),
+            "nan" => cmp!(Call, a, b, a.is_nan() || b.is_nan()),
             _ => return None,
         })
     }};
@@ -135,7 +140,7 @@ macro_rules! float_comparisons {
 pub(super) use float_comparisons;
 
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
-fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
+fn comparison(op: Op<'_>, ty: Type) -> Option<LaneFn> {
     fn keep32(a: f32) -> f32 {
         a
     }
@@ -144,12 +149,12 @@ fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
     }
     let setting = op.name() == "set";
     match (ty, op.has("ftz"), setting) {
-        (Type::F64, _, false) => float_comparisons!(setp, op.part(1), f64, keep64),
-        (Type::F64, _, true) => float_comparisons!(set, op.part(1), f64, keep64),
-        (_, false, false) => float_comparisons!(setp, op.part(1), f32, keep32),
-        (_, true, false) => float_comparisons!(setp, op.part(1), f32, flush),
-        (_, false, true) => float_comparisons!(set, op.part(1), f32, keep32),
-        (_, true, true) => float_comparisons!(set, op.part(1), f32, flush),
+        (Type::F64, _, false) => float_comparisons!(setp, op.part(1), f64, keep64, true),
+        (Type::F64, _, true) => float_comparisons!(set, op.part(1), f64, keep64, true),
+        (_, false, false) => float_comparisons!(setp, op.part(1), f32, keep32, true),
+        (_, true, false) => float_comparisons!(setp, op.part(1), f32, flush, false),
+        (_, false, true) => float_comparisons!(set, op.part(1), f32, keep32, true),
+        (_, true, true) => float_comparisons!(set, op.part(1), f32, flush, false),
     }
 }
 
@@ -208,7 +213,7 @@ impl<'m> Scope<'_, 'm> {
         let p = self.dst_pred(operands.first())?;
         let none = crate::interp::program::Pred::ALWAYS.0;
         let d = crate::interp::program::Slot(p.0);
-        self.emit(crate::interp::program::Inst { d, a, b: a, z: none, ..super::blank(run) });
+        self.emit(crate::interp::program::Inst { d, a, b: a, z: none, ..super::lane(run) });
         Ok(true)
     }
 }

@@ -4,10 +4,11 @@
 use kernels::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
-use super::{Compiler, MAX_CODE, Op, bits, blank, places};
+use super::{Compiler, MAX_CODE, Op, bits, blank, lane, places};
 use crate::interp::exec::control;
 use crate::interp::exec::load_store;
 use crate::interp::exec::load_store::{FRAME, GENERIC, PARAM};
+use crate::interp::exec::per_lane::LaneFn;
 use crate::interp::interface::CompileError;
 use crate::interp::module_variables::symbol_address;
 use crate::interp::program::{Inst, InstFn, Pred, Slot};
@@ -261,9 +262,9 @@ impl<'c, 'm> Scope<'c, 'm> {
     }
 
     /// Appends `d = run(a, b, c)`.
-    pub(crate) fn emit_op(&mut self, run: InstFn, d: Slot, sources: [Slot; 3], x: u64) {
+    pub(crate) fn emit_op(&mut self, run: LaneFn, d: Slot, sources: [Slot; 3], x: u64) {
         let [a, b, c] = sources;
-        self.emit(Inst { d, a, b, c, x, ..blank(run) });
+        self.emit(Inst { d, a, b, c, x, ..lane(run) });
     }
 
     /// A new row.

@@ -6,12 +6,12 @@
 use kernels::ptx::{Operand, Type};
 
 use super::float::{flags, float_comparisons};
-use super::{Op, blank};
+use super::{Op, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{Lane, each, op2x, op3x, set, setp};
+use crate::interp::exec::per_lane::{Lane, LaneFn, each, op2x, op3x, set, setp};
 use crate::interp::float::*;
 use crate::interp::float16::{Brain, Half, Small};
-use crate::interp::program::{Inst, InstFn, Next, Pred, Slot};
+use crate::interp::program::{Inst, LaneTy, Next, Pred, Sem, Slot};
 use crate::interp::warp::Warp;
 
 /// A half as a register holds it.
@@ -22,6 +22,7 @@ struct H(f32);
 struct B(f32);
 
 impl Lane for H {
+    const TY: LaneTy = LaneTy::U16;
     fn get(bits: u64) -> Self {
         H(Half::widen(bits as u16))
     }
@@ -31,6 +32,7 @@ impl Lane for H {
 }
 
 impl Lane for B {
+    const TY: LaneTy = LaneTy::U16;
     fn get(bits: u64) -> Self {
         B(Brain::widen(bits as u16))
     }
@@ -148,7 +150,7 @@ pub(crate) static ELEMENTS: [HalfElement; 12] = [
 /// Compares halves: predicates or rows, `y`, `z`, `c` as `setp` has them, for each element of
 /// packed registers.
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
-fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
+fn comparison(op: Op<'_>, ty: Type) -> Option<LaneFn> {
     let name = op.part(1);
     fn h(a: H) -> f32 {
         a.0
@@ -157,10 +159,10 @@ fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
         a.0
     }
     match (ty, op.name()) {
-        (Type::F16, "setp") => float_comparisons!(setp, name, H, h),
-        (Type::F16, _) => float_comparisons!(set, name, H, h),
-        (_, "setp") => float_comparisons!(setp, name, B, b),
-        (_, _) => float_comparisons!(set, name, B, b),
+        (Type::F16, "setp") => float_comparisons!(setp, name, H, h, false),
+        (Type::F16, _) => float_comparisons!(set, name, H, h, false),
+        (_, "setp") => float_comparisons!(setp, name, B, b, false),
+        (_, _) => float_comparisons!(set, name, B, b, false),
     }
 }
 
@@ -223,7 +225,7 @@ impl<'m> Scope<'_, 'm> {
             let Some(Operand::Pair(pair)) = operands.first() else { return self.misfit() };
             for (operand, a, b) in [(&pair.0, a, b), (&pair.1, upper_a, upper_b)] {
                 let p = self.dst_pred(Some(operand))?;
-                self.emit(Inst { d: Slot(p.0), a, b, z: Pred::ALWAYS.0, ..blank(run) });
+                self.emit(Inst { d: Slot(p.0), a, b, z: Pred::ALWAYS.0, ..lane(run) });
             }
             return Ok(true);
         }
@@ -233,8 +235,8 @@ impl<'m> Scope<'_, 'm> {
             _ => 0xffff,
         };
         let (low, high) = (self.temporary(), self.temporary());
-        self.emit(Inst { d: low, a, b, x: one, ..blank(run) });
-        self.emit(Inst { d: high, a: upper_a, b: upper_b, x: one, ..blank(run) });
+        self.emit(Inst { d: low, a, b, x: one, ..lane(run) });
+        self.emit(Inst { d: high, a: upper_a, b: upper_b, x: one, ..lane(run) });
         let d = self.dst(operands.first())?;
         let join = op2x(|low: u32, high: u32, _| low | high << 16);
         self.emit_op(join, d, [low, high, high], 0);

@@ -3,22 +3,25 @@
 use kernels::ptx::{Operand, Type};
 
 use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, lop3, prmt, szext, wide, with_carry};
-use super::{Op, bits, blank};
+use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane;
-use crate::interp::exec::per_lane::{op1, op2, op3, op3x, set, setp};
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2, op3, op3x, set, setp};
+use crate::interp::program::{Inst, Sem, Slot};
 
 /// `f(a)` for each integer type.
 macro_rules! int1 {
     ($ty:expr, |$a:ident| $e:expr) => {
+        int1!($ty, Call, |$a| $e)
+    };
+    ($ty:expr, $sem:ident, |$a:ident| $e:expr) => {
         match $ty {
-            Type::U16 | Type::B16 => Some(op1(|$a: u16| $e)),
-            Type::U32 | Type::B32 => Some(op1(|$a: u32| $e)),
-            Type::U64 | Type::B64 => Some(op1(|$a: u64| $e)),
-            Type::S16 => Some(op1(|$a: i16| $e)),
-            Type::S32 => Some(op1(|$a: i32| $e)),
-            Type::S64 => Some(op1(|$a: i64| $e)),
+            Type::U16 | Type::B16 => Some(op1(|$a: u16| $e).is(Sem::$sem)),
+            Type::U32 | Type::B32 => Some(op1(|$a: u32| $e).is(Sem::$sem)),
+            Type::U64 | Type::B64 => Some(op1(|$a: u64| $e).is(Sem::$sem)),
+            Type::S16 => Some(op1(|$a: i16| $e).is(Sem::$sem)),
+            Type::S32 => Some(op1(|$a: i32| $e).is(Sem::$sem)),
+            Type::S64 => Some(op1(|$a: i64| $e).is(Sem::$sem)),
             _ => None,
         }
     };
@@ -27,13 +30,16 @@ macro_rules! int1 {
 /// `f(a, b)` for each integer type.
 macro_rules! int2 {
     ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
+        int2!($ty, Call, |$a, $b| $e)
+    };
+    ($ty:expr, $sem:ident, |$a:ident, $b:ident| $e:expr) => {
         match $ty {
-            Type::U16 | Type::B16 => Some(op2(|$a: u16, $b: u16| $e)),
-            Type::U32 | Type::B32 => Some(op2(|$a: u32, $b: u32| $e)),
-            Type::U64 | Type::B64 => Some(op2(|$a: u64, $b: u64| $e)),
-            Type::S16 => Some(op2(|$a: i16, $b: i16| $e)),
-            Type::S32 => Some(op2(|$a: i32, $b: i32| $e)),
-            Type::S64 => Some(op2(|$a: i64, $b: i64| $e)),
+            Type::U16 | Type::B16 => Some(op2(|$a: u16, $b: u16| $e).is(Sem::$sem)),
+            Type::U32 | Type::B32 => Some(op2(|$a: u32, $b: u32| $e).is(Sem::$sem)),
+            Type::U64 | Type::B64 => Some(op2(|$a: u64, $b: u64| $e).is(Sem::$sem)),
+            Type::S16 => Some(op2(|$a: i16, $b: i16| $e).is(Sem::$sem)),
+            Type::S32 => Some(op2(|$a: i32, $b: i32| $e).is(Sem::$sem)),
+            Type::S64 => Some(op2(|$a: i64, $b: i64| $e).is(Sem::$sem)),
             _ => None,
         }
     };
@@ -43,12 +49,12 @@ macro_rules! int2 {
 macro_rules! high2 {
     ($ty:expr) => {
         match $ty {
-            Type::U16 => Some(op2(|a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16)),
-            Type::U32 => Some(op2(|a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32)),
-            Type::U64 => Some(op2(|a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64)),
-            Type::S16 => Some(op2(|a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16)),
-            Type::S32 => Some(op2(|a: i32, b: i32| ((i64::from(a) * i64::from(b)) >> 32) as i32)),
-            Type::S64 => Some(op2(|a: i64, b: i64| ((i128::from(a) * i128::from(b)) >> 64) as i64)),
+            Type::U16 => Some(op2(|a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16).is(Sem::MulHigh)),
+            Type::U32 => Some(op2(|a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32).is(Sem::MulHigh)),
+            Type::U64 => Some(op2(|a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64).is(Sem::MulHigh)),
+            Type::S16 => Some(op2(|a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16).is(Sem::MulHigh)),
+            Type::S32 => Some(op2(|a: i32, b: i32| ((i64::from(a) * i64::from(b)) >> 32) as i32).is(Sem::MulHigh)),
+            Type::S64 => Some(op2(|a: i64, b: i64| ((i128::from(a) * i128::from(b)) >> 64) as i64).is(Sem::MulHigh)),
             _ => None,
         }
     };
@@ -73,47 +79,49 @@ impl<'m> Scope<'_, 'm> {
             "mul" | "mad" | "mul24" | "mad24" => return self.multiply(op, operands, ty),
             "add" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_add(b))),
             "sub" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_sub(b))),
-            "add" => int2!(ty, |a, b| a.wrapping_add(b)),
-            "sub" => int2!(ty, |a, b| a.wrapping_sub(b)),
+            "add" => int2!(ty, Add, |a, b| a.wrapping_add(b)),
+            "sub" => int2!(ty, Sub, |a, b| a.wrapping_sub(b)),
             // Division by zero gives all ones, as the hardware's subroutine does; its remainder is
             // the dividend.
             "div" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
             "rem" => int2!(ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
-            "min" => int2!(ty, |a, b| a.min(b)),
-            "max" => int2!(ty, |a, b| a.max(b)),
-            "and" => int2!(ty, |a, b| a & b),
-            "or" => int2!(ty, |a, b| a | b),
-            "xor" => int2!(ty, |a, b| a ^ b),
-            "not" => int1!(ty, |a| !a),
+            "min" => int2!(ty, Min, |a, b| a.min(b)),
+            "max" => int2!(ty, Max, |a, b| a.max(b)),
+            "and" => int2!(ty, And, |a, b| a & b),
+            "or" => int2!(ty, Or, |a, b| a | b),
+            "xor" => int2!(ty, Xor, |a, b| a ^ b),
+            "not" => int1!(ty, Not, |a| !a),
             "cnot" => int1!(ty, |a| u64::from(a == 0)),
             "abs" => match ty {
-                Type::S16 => Some(op1(|a: i16| a.wrapping_abs())),
-                Type::S32 => Some(op1(|a: i32| a.wrapping_abs())),
-                _ => Some(op1(|a: i64| a.wrapping_abs())),
+                Type::S16 => Some(op1(|a: i16| a.wrapping_abs()).is(Sem::Abs)),
+                Type::S32 => Some(op1(|a: i32| a.wrapping_abs()).is(Sem::Abs)),
+                _ => Some(op1(|a: i64| a.wrapping_abs()).is(Sem::Abs)),
             },
-            "neg" => int1!(ty, |a| a.wrapping_neg()),
+            "neg" => int1!(ty, Neg, |a| a.wrapping_neg()),
             "popc" => int1!(ty, |a| a.count_ones()),
             "clz" => int1!(ty, |a| a.leading_zeros()),
             "brev" => int1!(ty, |a| a.reverse_bits()),
             "bfind" => Some(bfind(ty, op.has("shiftamt"))),
             "fns" => Some(op3(fns)),
             "shl" => match ty.size() {
-                2 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a << b })),
-                4 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a << b })),
-                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a << b })),
+                2 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a << b }).is(Sem::Shl)),
+                4 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a << b }).is(Sem::Shl)),
+                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a << b }).is(Sem::Shl)),
             },
             "shr" => match ty {
-                Type::S16 => Some(op2(|a: i16, b: u32| a >> b.min(15))),
-                Type::S32 => Some(op2(|a: i32, b: u32| a >> b.min(31))),
-                Type::S64 => Some(op2(|a: i64, b: u32| a >> b.min(63))),
-                Type::U16 | Type::B16 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a >> b })),
-                Type::U32 | Type::B32 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a >> b })),
-                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a >> b })),
+                Type::S16 => Some(op2(|a: i16, b: u32| a >> b.min(15)).is(Sem::Shr)),
+                Type::S32 => Some(op2(|a: i32, b: u32| a >> b.min(31)).is(Sem::Shr)),
+                Type::S64 => Some(op2(|a: i64, b: u32| a >> b.min(63)).is(Sem::Shr)),
+                Type::U16 | Type::B16 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a >> b }).is(Sem::Shr)),
+                Type::U32 | Type::B32 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a >> b }).is(Sem::Shr)),
+                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a >> b }).is(Sem::Shr)),
             },
             "shf" => Some(match (op.part(1), op.part(2)) {
-                ("l", "wrap") => op3(|a: u32, b: u32, c: u32| (wide(a, b) << (c & 31) >> 32) as u32),
+                ("l", "wrap") => {
+                    op3(|a: u32, b: u32, c: u32| (wide(a, b) << (c & 31) >> 32) as u32).is(Sem::FunnelLeft)
+                }
                 ("l", _) => op3(|a: u32, b: u32, c: u32| ((u128::from(wide(a, b)) << c.min(32)) >> 32) as u32),
-                ("r", "wrap") => op3(|a: u32, b: u32, c: u32| (wide(a, b) >> (c & 31)) as u32),
+                ("r", "wrap") => op3(|a: u32, b: u32, c: u32| (wide(a, b) >> (c & 31)) as u32).is(Sem::FunnelRight),
                 _ => op3(|a: u32, b: u32, c: u32| (wide(a, b) >> c.min(32)) as u32),
             }),
             "sad" => match ty {
@@ -177,7 +185,7 @@ impl<'m> Scope<'_, 'm> {
         op: Op<'m>,
         operands: &'m [Operand],
         ty: Type,
-        run: InstFn,
+        run: LaneFn,
     ) -> Result<(Slot, [Slot; 3])> {
         if !(2..=4).contains(&operands.len()) {
             return self.misfit();
@@ -200,19 +208,19 @@ impl<'m> Scope<'_, 'm> {
         let mode = op.part(1);
         let wide = mode == "wide";
         let run = match (op.name(), mode) {
-            ("mul", "lo") => int2!(ty, |a, b| a.wrapping_mul(b)),
+            ("mul", "lo") => int2!(ty, Mul, |a, b| a.wrapping_mul(b)),
             ("mul", "hi") => high2!(ty),
             ("mul", "wide") => match ty {
-                Type::U16 => Some(op2(|a: u16, b: u16| u32::from(a) * u32::from(b))),
-                Type::S16 => Some(op2(|a: i16, b: i16| i32::from(a) * i32::from(b))),
-                Type::U32 => Some(op2(|a: u32, b: u32| u64::from(a) * u64::from(b))),
-                Type::S32 => Some(op2(|a: i32, b: i32| i64::from(a) * i64::from(b))),
+                Type::U16 => Some(op2(|a: u16, b: u16| u32::from(a) * u32::from(b)).is(Sem::MulWide)),
+                Type::S16 => Some(op2(|a: i16, b: i16| i32::from(a) * i32::from(b)).is(Sem::MulWide)),
+                Type::U32 => Some(op2(|a: u32, b: u32| u64::from(a) * u64::from(b)).is(Sem::MulWide)),
+                Type::S32 => Some(op2(|a: i32, b: i32| i64::from(a) * i64::from(b)).is(Sem::MulWide)),
                 _ => None,
             },
             ("mad", "lo") => match ty.size() {
-                2 => Some(op3(|a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c))),
-                4 => Some(op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c))),
-                _ => Some(op3(|a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c))),
+                2 => Some(op3(|a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd)),
+                4 => Some(op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd)),
+                _ => Some(op3(|a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd)),
             },
             ("mad", "hi") if op.has("sat") => {
                 Some(op3(|a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c)))
@@ -238,10 +246,18 @@ impl<'m> Scope<'_, 'm> {
                 }
             },
             ("mad", "wide") => match ty {
-                Type::U16 => Some(op3(|a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))),
-                Type::S16 => Some(op3(|a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c))),
-                Type::U32 => Some(op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c))),
-                Type::S32 => Some(op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c))),
+                Type::U16 => Some(
+                    op3(|a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c)).is(Sem::MulAddWide),
+                ),
+                Type::S16 => Some(
+                    op3(|a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c)).is(Sem::MulAddWide),
+                ),
+                Type::U32 => Some(
+                    op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)).is(Sem::MulAddWide),
+                ),
+                Type::S32 => Some(
+                    op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c)).is(Sem::MulAddWide),
+                ),
                 _ => None,
             },
             ("mul24", "lo") => Some(if ty == Type::S32 {
@@ -336,7 +352,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), Type::B32)?;
         let b = self.src(operands.get(2), Type::B32)?;
         let c = self.src(operands.get(3), Type::B32)?;
-        let run = op3x(|a: u32, b: u32, c: u32, table: u64| lop3(a, b, c, table as u32));
+        let run = op3x(|a: u32, b: u32, c: u32, table: u64| lop3(a, b, c, table as u32)).is(Sem::Lop3);
         if let Some(Operand::Pair(pair)) = operands.first() {
             let d = if matches!(pair.0, Operand::Sink) { self.temporary() } else { self.dst(Some(&pair.0))? };
             let p = self.dst_pred(Some(&pair.1))?;
@@ -344,9 +360,9 @@ impl<'m> Scope<'_, 'm> {
             self.emit_op(run, d, [a, b, c], *table);
             let y = if op.has("and") { per_lane::COMBINE_AND } else { per_lane::COMBINE_OR };
             let zero = self.c.constant(0);
-            let ne = setp(|a: u32, b: u32| a != b);
+            let ne = setp(|a: u32, b: u32| a != b).is(Sem::Ne);
             let none = crate::interp::program::Pred::ALWAYS.0;
-            self.emit(Inst { d: Slot(p.0), a: d, b: zero, c: Slot(q.0), y, z: none, ..blank(ne) });
+            self.emit(Inst { d: Slot(p.0), a: d, b: zero, c: Slot(q.0), y, z: none, ..lane(ne) });
         } else {
             let d = self.dst(operands.first())?;
             self.emit_op(run, d, [a, b, c], *table);
@@ -375,16 +391,16 @@ impl<'m> Scope<'_, 'm> {
         macro_rules! comparisons {
             ($make:ident, $signed:expr, $unsigned:ty, $signed_ty:ty) => {
                 match (op.part(1), $signed) {
-                    ("eq", _) => $make(|a: $unsigned, b: $unsigned| a == b),
-                    ("ne", _) => $make(|a: $unsigned, b: $unsigned| a != b),
-                    ("lt", true) => $make(|a: $signed_ty, b: $signed_ty| a < b),
-                    ("le", true) => $make(|a: $signed_ty, b: $signed_ty| a <= b),
-                    ("gt", true) => $make(|a: $signed_ty, b: $signed_ty| a > b),
-                    ("ge", true) => $make(|a: $signed_ty, b: $signed_ty| a >= b),
-                    ("lt" | "lo", false) => $make(|a: $unsigned, b: $unsigned| a < b),
-                    ("le" | "ls", false) => $make(|a: $unsigned, b: $unsigned| a <= b),
-                    ("gt" | "hi", false) => $make(|a: $unsigned, b: $unsigned| a > b),
-                    ("ge" | "hs", false) => $make(|a: $unsigned, b: $unsigned| a >= b),
+                    ("eq", _) => $make(|a: $unsigned, b: $unsigned| a == b).is(Sem::Eq),
+                    ("ne", _) => $make(|a: $unsigned, b: $unsigned| a != b).is(Sem::Ne),
+                    ("lt", true) => $make(|a: $signed_ty, b: $signed_ty| a < b).is(Sem::Lt),
+                    ("le", true) => $make(|a: $signed_ty, b: $signed_ty| a <= b).is(Sem::Le),
+                    ("gt", true) => $make(|a: $signed_ty, b: $signed_ty| a > b).is(Sem::Gt),
+                    ("ge", true) => $make(|a: $signed_ty, b: $signed_ty| a >= b).is(Sem::Ge),
+                    ("lt" | "lo", false) => $make(|a: $unsigned, b: $unsigned| a < b).is(Sem::Lt),
+                    ("le" | "ls", false) => $make(|a: $unsigned, b: $unsigned| a <= b).is(Sem::Le),
+                    ("gt" | "hi", false) => $make(|a: $unsigned, b: $unsigned| a > b).is(Sem::Gt),
+                    ("ge" | "hs", false) => $make(|a: $unsigned, b: $unsigned| a >= b).is(Sem::Ge),
                     _ => return self.unsupported(op),
                 }
             };
@@ -408,7 +424,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// Emits a comparison with its results and its third predicate.
-    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: InstFn) -> Result<()> {
+    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: LaneFn) -> Result<()> {
         let y = match op.part(2) {
             "and" => per_lane::COMBINE_AND,
             "or" => per_lane::COMBINE_OR,
@@ -416,7 +432,7 @@ impl<'m> Scope<'_, 'm> {
             _ => per_lane::COMBINE_NONE,
         };
         let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
-        let mut inst = Inst { a, b, y, ..blank(run) };
+        let mut inst = Inst { a, b, y, ..lane(run) };
         if y != per_lane::COMBINE_NONE {
             inst.c = Slot(self.src_pred(operands.get(3))?.0);
         }

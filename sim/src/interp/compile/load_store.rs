@@ -9,7 +9,7 @@ use crate::interp::exec::atomic::{atom, atom_vector};
 use crate::interp::exec::cluster_memory;
 use crate::interp::exec::control;
 use crate::interp::exec::load_store as exec;
-use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
+use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, VOLATILE, load, load_param, store};
 use crate::interp::exec::mbarrier;
 use crate::interp::float;
 use crate::interp::float16::{Brain, Half, Small};
@@ -137,7 +137,8 @@ impl<'m> Scope<'_, 'm> {
             [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()],
             [load::<i8>(), load::<i16>(), load::<i32>()],
         );
-        self.emit(Inst { d, a, c, x, y, z: count << 4 | space, ..blank(run) });
+        let b = if op.has("volatile") { VOLATILE } else { Slot::NONE };
+        self.emit(Inst { d, a, b, c, x, y, z: count << 4 | space, ..blank(run) });
         Ok(())
     }
 
@@ -166,7 +167,8 @@ impl<'m> Scope<'_, 'm> {
             4 => store::<u32>(),
             _ => store::<u64>(),
         };
-        self.emit(Inst { a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
+        let d = if op.has("volatile") { VOLATILE } else { Slot::NONE };
+        self.emit(Inst { d, a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
         if op.has("async") {
             // `st.async`: done at once, and the barrier learns how many bytes came.
             let bytes = self.c.constant(u64::from(ty.size() * count));

@@ -21,10 +21,13 @@ mod simd;
 mod texture;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use kernels::ptx::{Module, Parameter, Type};
 
 use crate::interp::compile::function::Scope;
+use crate::interp::exec::per_lane::LaneFn;
 use crate::interp::interface::{CompileError, Linker};
 use crate::interp::module_variables::function_index;
 use crate::interp::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Pred, Program, Row, Slot};
@@ -63,6 +66,8 @@ impl Program {
                 locations: Vec::new(),
                 texts: Vec::new(),
                 machine: None,
+                native: OnceLock::new(),
+                warps: AtomicU64::new(0),
             },
             shared: SharedLayout::new(module),
             constants: HashMap::new(),
@@ -210,6 +215,7 @@ impl<'m> Op<'m> {
 pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
     Inst {
         run,
+        lane: None,
         guard: Pred::ALWAYS,
         d: Slot::NONE,
         a: Slot::NONE,
@@ -221,6 +227,11 @@ pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
         line: 0,
         location: u32::MAX,
     }
+}
+
+/// The same for a function of one lane's values.
+pub(crate) fn lane(f: LaneFn) -> Inst {
+    Inst { lane: Some(f.op), ..blank(f.run) }
 }
 
 /// The places of a function's parameters or return values.

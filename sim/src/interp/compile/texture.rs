@@ -5,7 +5,7 @@
 
 use kernels::ptx::{AddressBase, Operand, Type};
 
-use super::{Op, blank};
+use super::{Op, blank, lane};
 use crate::interp::approximate::{self, SpecialFunction};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::op2;
@@ -84,11 +84,11 @@ impl<'m> Scope<'_, 'm> {
             (float(a) * approximate::special(SpecialFunction::Rcp, float(largest))).to_bits()
         });
         let largest = self.temporary();
-        self.emit(Inst { d: largest, a: direction[0], b: direction[1], ..blank(larger) });
-        self.emit(Inst { d: largest, a: direction[2], b: largest, ..blank(larger) });
+        self.emit(Inst { d: largest, a: direction[0], b: direction[1], ..lane(larger) });
+        self.emit(Inst { d: largest, a: direction[2], b: largest, ..lane(larger) });
         for part in direction {
             let d = self.temporary();
-            self.emit(Inst { d, a: *part, b: largest, ..blank(scaled) });
+            self.emit(Inst { d, a: *part, b: largest, ..lane(scaled) });
             *part = d;
         }
     }

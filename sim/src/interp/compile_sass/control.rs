@@ -5,13 +5,13 @@ use kernels::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, 
 
 use super::{Result, Translation};
 use crate::interp::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::interp::exec::per_lane::op1;
 use crate::interp::exec::{control, warp_sync};
 use crate::interp::exec_sass::{convergence, jumps};
 use crate::interp::machine_module::code_address;
-use crate::interp::program::{Inst, Pred, Slot, WARP_BARRIER};
+use crate::interp::program::{Inst, Pred, Sem, Slot, WARP_BARRIER};
 
 /// Low 12 bits of instructions of which the decoder knows only that they are control.
 const NOP: u16 = 0x918;
@@ -85,7 +85,7 @@ impl Translation<'_> {
                 // Bit 86: EXCLUSIVE.
                 if self.bits(86, 87) != 0 {
                     self.exclusive = true;
-                    self.emit(Inst { d: EXCLUSIVE, a, ..blank(op1(|a: u32| a)) });
+                    self.emit(Inst { d: EXCLUSIVE, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
                 }
             }
             Opcode::CacheCtl => self.emit(blank(control::nothing)),
@@ -211,7 +211,7 @@ impl Translation<'_> {
             BARRIER_RESULT if self.bits(78, 80) == 1 => {
                 // What the last BAR.RED found is kept in a row and a predicate of its own.
                 if i.dst.is_some_and(|run| !run.is_dropped()) {
-                    self.unary(i, RESULT, op1(|a: u32| a));
+                    self.unary(i, RESULT, op1(|a: u32| a).is(Sem::Move));
                 }
                 let d = self.pdst(i, 0);
                 if d != Pred::ALWAYS {
@@ -245,7 +245,7 @@ impl Translation<'_> {
             // Both in one register.
             _ => {
                 let d = self.temporary();
-                self.emit(Inst { d, a: register, ..blank(op1(|a: u32| a >> 16 & 0xfff)) });
+                self.emit(Inst { d, a: register, ..lane(op1(|a: u32| a >> 16 & 0xfff)) });
                 d
             }
         };

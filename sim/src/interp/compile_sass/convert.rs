@@ -4,14 +4,14 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound};
 
 use super::float::rounding;
 use super::{Result, Translation};
-use crate::interp::compile::blank;
 use crate::interp::compile::convert::{
     BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, float_to_float, float_to_int, int_to_float,
     pack_pair,
 };
-use crate::interp::exec::per_lane::{op1, op2x, op3};
+use crate::interp::compile::{blank, lane};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2x, op3};
 use crate::interp::float::FTZ;
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, Sem, Slot};
 
 fn format(bytes: u8) -> u32 {
     match bytes {
@@ -35,10 +35,10 @@ impl Translation<'_> {
                 let a = self.shifted(a, 8 * from * part);
                 let x = rounding(numbered(round));
                 let inst = match (from, to, signed, x) {
-                    (4, 4, true, 0) => Inst { a, ..blank(op1(|a: i32| a as f32)) },
-                    (4, 4, false, 0) => Inst { a, ..blank(op1(|a: u32| a as f32)) },
-                    (4, 8, true, _) => Inst { a, ..blank(op1(|a: i32| f64::from(a))) },
-                    (4, 8, false, _) => Inst { a, ..blank(op1(|a: u32| f64::from(a))) },
+                    (4, 4, true, 0) => Inst { a, ..lane(op1(|a: i32| a as f32).is(Sem::Convert)) },
+                    (4, 4, false, 0) => Inst { a, ..lane(op1(|a: u32| a as f32).is(Sem::Convert)) },
+                    (4, 8, true, _) => Inst { a, ..lane(op1(|a: i32| f64::from(a)).is(Sem::Convert)) },
+                    (4, 8, false, _) => Inst { a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
                     _ => {
                         let b = Slot(u32::from(signed));
                         Inst { a, b, x, y: 8 * u32::from(from), z: format(to), ..blank(int_to_float) }
@@ -58,8 +58,12 @@ impl Translation<'_> {
                 self.converted(i, Inst { a, b, x, y: format(from), z, ..blank(float_to_int) }, to);
                 if signed && to < 4 {
                     let d = self.dst(i, 0);
-                    let run: InstFn = if to == 1 { op1(|a: i8| i32::from(a)) } else { op1(|a: i16| i32::from(a)) };
-                    self.emit(Inst { d, a: d, ..blank(run) });
+                    let run: LaneFn = if to == 1 {
+                        op1(|a: i8| i32::from(a)).is(Sem::Move)
+                    } else {
+                        op1(|a: i16| i32::from(a)).is(Sem::Move)
+                    };
+                    self.emit(Inst { d, a: d, ..lane(run) });
                 }
             }
             Opcode::Arithmetic(op) => return self.convert_floats(i, op),
@@ -80,8 +84,8 @@ impl Translation<'_> {
                 let a = self.float_source(&i.src[0], from, half)?;
                 let x = rounding(round) | if ftz { FTZ } else { 0 };
                 let inst = match (from, to, x) {
-                    (4, 8, 0) => Inst { a, ..blank(op1(|a: f32| f64::from(a))) },
-                    (8, 4, 0) => Inst { a, ..blank(op1(|a: f64| a as f32)) },
+                    (4, 8, 0) => Inst { a, ..lane(op1(|a: f32| f64::from(a)).is(Sem::Convert)) },
+                    (8, 4, 0) => Inst { a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
                     _ => {
                         let z = if bf16 { BRAIN16 } else { format(to) };
                         Inst { a, x, y: format(from), z, ..blank(float_to_float) }
@@ -91,8 +95,12 @@ impl Translation<'_> {
             }
             Arithmetic::I2fp { signed } => {
                 let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
-                let run: InstFn = if signed { op1(|a: i32| a as f32) } else { op1(|a: u32| a as f32) };
-                self.emit(Inst { d, a, ..blank(run) });
+                let run: LaneFn = if signed {
+                    op1(|a: i32| a as f32).is(Sem::Convert)
+                } else {
+                    op1(|a: u32| a as f32).is(Sem::Convert)
+                };
+                self.emit(Inst { d, a, ..lane(run) });
             }
             Arithmetic::F2fp { bf16, relu, round, merge } => {
                 let (mut a, mut b) = (self.raw_word(&i.src[0], 0)?, self.raw_word(&i.src[1], 0)?);
@@ -124,7 +132,7 @@ impl Translation<'_> {
                 };
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a, b, c, ..blank(run) });
+                self.emit(Inst { d, a, b, c, ..lane(run) });
             }
             _ => return Ok(false),
         }
@@ -148,7 +156,7 @@ impl Translation<'_> {
             return a;
         }
         let d = self.temporary();
-        self.emit(Inst { d, a, b: a, x: u64::from(by), ..blank(op2x(|a: u32, _: u32, x| a >> x)) });
+        self.emit(Inst { d, a, b: a, x: u64::from(by), ..lane(op2x(|a: u32, _: u32, x| a >> x)) });
         d
     }
 
@@ -161,14 +169,14 @@ impl Translation<'_> {
         }
         let a = self.raw_word(operand, 0)?;
         let a = self.shifted(a, 16 * part);
-        let run: InstFn = match (operand.abs, operand.neg) {
+        let run: LaneFn = match (operand.abs, operand.neg) {
             (false, false) => return Ok(a),
             (true, false) => op1(|a: u16| a & 0x7fff),
             (false, true) => op1(|a: u16| a ^ 0x8000),
             (true, true) => op1(|a: u16| a | 0x8000),
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
         Ok(d)
     }
 }

@@ -5,13 +5,13 @@ use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opc
 
 use super::{Result, Translation};
 use crate::interp::approximate::{SpecialFunction, special, special_double};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::exec::control;
-use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
 use crate::interp::exec_sass::floats::{self, BOP};
 use crate::interp::exec_sass::halves;
 use crate::interp::float::*;
-use crate::interp::program::{Inst, InstFn, Pred, Slot};
+use crate::interp::program::{Inst, Pred, Sem, Slot};
 
 /// A rounding mode as the functions of `float` have it.
 pub(super) fn rounding(round: SassRound) -> u64 {
@@ -53,9 +53,10 @@ impl Translation<'_> {
             Arithmetic::Fadd(mode) => {
                 let plain = flags(mode) == 0;
                 let run = match plain {
-                    true => op2(|a: f32, b: f32| output(a + b, 0)),
+                    true => op2(|a: f32, b: f32| output(a + b, 0)).is(Sem::FloatAdd),
                     false => {
                         op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+                            .is(Sem::FlagAdd)
                     }
                 };
                 self.single_op(i, run, flags(mode))?;
@@ -73,9 +74,10 @@ impl Translation<'_> {
             Arithmetic::Fmul { mode, fmz: false, .. } => {
                 let plain = flags(mode) == 0;
                 let run = match plain {
-                    true => op2(|a: f32, b: f32| output(a * b, 0)),
+                    true => op2(|a: f32, b: f32| output(a * b, 0)).is(Sem::FloatMul),
                     false => {
                         op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+                            .is(Sem::FlagMul)
                     }
                 };
                 self.single_op(i, run, flags(mode))?;
@@ -83,10 +85,11 @@ impl Translation<'_> {
             Arithmetic::Ffma { mode, fmz: false } => {
                 let plain = flags(mode) == 0;
                 let run = match plain {
-                    true => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)),
+                    true => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)).is(Sem::FloatFma),
                     false => op3x(|a: f32, b: f32, c: f32, x| {
                         output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
-                    }),
+                    })
+                    .is(Sem::FlagFma),
                 };
                 self.single_op(i, run, flags(mode))?;
             }
@@ -98,19 +101,19 @@ impl Translation<'_> {
                         op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
                     ),
                     false => (
-                        op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),
-                        op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))),
+                        op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))).is(Sem::FlagMin),
+                        op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))).is(Sem::FlagMax),
                     ),
                 };
                 let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
-                self.chosen(i, Inst { a, b, x, ..blank(min) }, Inst { a, b, x, ..blank(max) });
+                self.chosen(i, Inst { a, b, x, ..lane(min) }, Inst { a, b, x, ..lane(max) });
             }
             Arithmetic::Fsel { ftz } => {
                 let (a, b, c) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.psrc(i.psrc[0]));
                 let d = self.dst(i, 0);
                 self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(control::select) });
                 if ftz {
-                    self.emit(Inst { d, a: d, ..blank(op1(flush)) });
+                    self.emit(Inst { d, a: d, ..lane(op1(flush)) });
                 }
             }
             Arithmetic::Fset { cmp, bop, ftz } => {
@@ -129,21 +132,21 @@ impl Translation<'_> {
             }
             Arithmetic::Dadd(round) => {
                 let run = match round {
-                    SassRound::Nearest => op2(|a: f64, b: f64| a + b),
+                    SassRound::Nearest => op2(add_doubles).is(Sem::FloatAdd),
                     _ => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;
             }
             Arithmetic::Dmul(round) => {
                 let run = match round {
-                    SassRound::Nearest => op2(|a: f64, b: f64| a * b),
+                    SassRound::Nearest => op2(multiply_doubles).is(Sem::FloatMul),
                     _ => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;
             }
             Arithmetic::Dfma(round) => {
                 let run = match round {
-                    SassRound::Nearest => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
+                    SassRound::Nearest => op3(fuse_doubles).is(Sem::FloatFma),
                     _ => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
                 };
                 self.double_op(i, run, rounding(round))?;
@@ -156,50 +159,50 @@ impl Translation<'_> {
     /// A single precision operand with its sign.
     pub(super) fn single(&mut self, operand: &InstOperand) -> Result<Slot> {
         let a = self.raw_word(operand, 0)?;
-        let run: InstFn = match (operand.abs, operand.neg) {
+        let run: LaneFn = match (operand.abs, operand.neg) {
             (false, false) => return Ok(a),
-            (true, false) => op1(|a: u32| a & 0x7fff_ffff),
-            (false, true) => op1(|a: u32| a ^ 0x8000_0000),
+            (true, false) => op1(|a: u32| a & 0x7fff_ffff).is(Sem::AbsBits),
+            (false, true) => op1(|a: u32| a ^ 0x8000_0000).is(Sem::NegBits),
             (true, true) => op1(|a: u32| a | 0x8000_0000),
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
         Ok(d)
     }
 
     /// A double precision operand with its sign, as one row.
     pub(super) fn double(&mut self, operand: &InstOperand) -> Result<Slot> {
         let a = self.pair(operand)?;
-        let run: InstFn = match (operand.abs, operand.neg) {
+        let run: LaneFn = match (operand.abs, operand.neg) {
             (false, false) => return Ok(a),
-            (true, false) => op1(|a: u64| a & !(1 << 63)),
-            (false, true) => op1(|a: u64| a ^ 1 << 63),
+            (true, false) => op1(|a: u64| a & !(1 << 63)).is(Sem::AbsBits),
+            (false, true) => op1(|a: u64| a ^ 1 << 63).is(Sem::NegBits),
             (true, true) => op1(|a: u64| a | 1 << 63),
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
         Ok(d)
     }
 
-    fn single_op(&mut self, i: &MachineInst, run: InstFn, x: u64) -> Result<()> {
+    fn single_op(&mut self, i: &MachineInst, run: LaneFn, x: u64) -> Result<()> {
         let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
         let c = match i.src.get(2) {
             Some(c) => self.single(c)?,
             None => b,
         };
         let d = self.dst(i, 0);
-        self.emit(Inst { d, a, b, c, x, ..blank(run) });
+        self.emit(Inst { d, a, b, c, x, ..lane(run) });
         Ok(())
     }
 
-    fn double_op(&mut self, i: &MachineInst, run: InstFn, x: u64) -> Result<()> {
+    fn double_op(&mut self, i: &MachineInst, run: LaneFn, x: u64) -> Result<()> {
         let (a, b) = (self.double(&i.src[0])?, self.double(&i.src[1])?);
         let c = match i.src.get(2) {
             Some(c) => self.double(c)?,
             None => b,
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, b, c, x, ..blank(run) });
+        self.emit(Inst { d, a, b, c, x, ..lane(run) });
         self.split(i, d);
         Ok(())
     }
@@ -267,7 +270,7 @@ impl Translation<'_> {
             operand.regs = 1;
         }
         let a = self.single(&operand)?;
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::interp::compile::half::{ADD, FUSED, MAX, MAX_NAN, MIN, MIN_NAN, MULTI
 use crate::interp::exec_sass::halves;
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::float16::{Brain, Half};
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, Slot};
 
 fn part(halves: Halves) -> u32 {
     match halves {
@@ -77,7 +77,7 @@ impl Translation<'_> {
             rows[at] = self.raw_word(&i.src[at], 0)?;
             y |= reading(at as u32, halves, &i.src[at]);
         }
-        let run: InstFn = match (mode.bf16, mode.single) {
+        let run: crate::interp::program::InstFn = match (mode.bf16, mode.single) {
             (false, false) => halves::run::<Half, false>,
             (false, true) => halves::run::<Half, true>,
             (true, false) => halves::run::<Brain, false>,

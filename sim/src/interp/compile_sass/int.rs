@@ -3,11 +3,11 @@
 use kernels::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
 
 use super::{Result, Translation};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::exec::control;
-use crate::interp::exec::per_lane::{op1, op2, op2x, op3};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
 use crate::interp::exec_sass::integer::{self, packed};
-use crate::interp::program::{Inst, InstFn, Pred, Slot};
+use crate::interp::program::{Inst, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -15,7 +15,7 @@ impl Translation<'_> {
         match i.op {
             Opcode::Mov { wide: false } => {
                 let a = self.source(i, 0)?;
-                self.unary(i, a, op1(|a: u32| a));
+                self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
             }
             Opcode::Sel { wide: false } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.psrc(i.psrc[0]));
@@ -27,7 +27,7 @@ impl Translation<'_> {
             Opcode::Imad { kind, signed, x } => self.multiply_add(i, kind, signed, x)?,
             Opcode::Iabs => {
                 let a = self.source(i, 0)?;
-                self.unary(i, a, op1(|a: i32| a.wrapping_abs()));
+                self.unary(i, a, op1(|a: i32| a.wrapping_abs()).is(Sem::Abs));
             }
             Opcode::Brev => {
                 let a = self.source(i, 0)?;
@@ -63,7 +63,7 @@ impl Translation<'_> {
             // sm_90 on.
             Opcode::Viadd { lanes: Lanes::One } => {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
-                self.emit(Inst { d, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+                self.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
             }
             Opcode::Vimnmx { ty, relu: false } => {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
@@ -78,7 +78,7 @@ impl Translation<'_> {
             Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu: false } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let (sum, d) = (self.temporary(), self.dst(i, 0));
-                self.emit(Inst { d: sum, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+                self.emit(Inst { d: sum, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
                 return self.lesser(i, ty, [sum, c], d);
             }
             _ => return Ok(false),
@@ -97,20 +97,20 @@ impl Translation<'_> {
                 })
             };
         }
-        let (min, max): (InstFn, InstFn) = match ty {
-            VecTy::U32 => (op2(|a: u32, b: u32| a.min(b)), op2(|a: u32, b: u32| a.max(b))),
-            VecTy::S32 => (op2(|a: i32, b: i32| a.min(b)), op2(|a: i32, b: i32| a.max(b))),
+        let (min, max): (LaneFn, LaneFn) = match ty {
+            VecTy::U32 => (op2(|a: u32, b: u32| a.min(b)).is(Sem::Min), op2(|a: u32, b: u32| a.max(b)).is(Sem::Max)),
+            VecTy::S32 => (op2(|a: i32, b: i32| a.min(b)).is(Sem::Min), op2(|a: i32, b: i32| a.max(b)).is(Sem::Max)),
             VecTy::U16x2 => (halves!(u16, min), halves!(u16, max)),
             VecTy::S16x2 => (halves!(i16, min), halves!(i16, max)),
             _ => return self.unsupported(i),
         };
         match self.psrc(i.psrc[0]) {
-            Pred::ALWAYS => self.emit(Inst { d, a, b, ..blank(min) }),
-            Pred::NEVER => self.emit(Inst { d, a, b, ..blank(max) }),
+            Pred::ALWAYS => self.emit(Inst { d, a, b, ..lane(min) }),
+            Pred::NEVER => self.emit(Inst { d, a, b, ..lane(max) }),
             c => {
                 let (low, high) = (self.temporary(), self.temporary());
-                self.emit(Inst { d: low, a, b, ..blank(min) });
-                self.emit(Inst { d: high, a, b, ..blank(max) });
+                self.emit(Inst { d: low, a, b, ..lane(min) });
+                self.emit(Inst { d: high, a, b, ..lane(max) });
                 self.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(control::select) });
             }
         }
@@ -118,9 +118,9 @@ impl Translation<'_> {
     }
 
     /// Appends `dst = run(a)`.
-    pub(super) fn unary(&mut self, i: &MachineInst, a: Slot, run: InstFn) {
+    pub(super) fn unary(&mut self, i: &MachineInst, a: Slot, run: LaneFn) {
         let d = self.dst(i, 0);
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
     }
 
     fn add3(&mut self, i: &MachineInst, x: bool) -> Result<()> {
@@ -135,14 +135,14 @@ impl Translation<'_> {
         if plain && !negated {
             let zero = self.constant(0);
             if c == zero {
-                self.emit(Inst { d, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+                self.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
             } else {
                 self.emit(Inst {
                     d,
                     a,
                     b,
                     c,
-                    ..blank(op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)))
+                    ..lane(op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3))
                 });
             }
             return Ok(());
@@ -179,19 +179,25 @@ impl Translation<'_> {
             };
             let value = if sx32 {
                 let d = self.temporary();
-                self.emit(Inst { d, a: low, ..blank(op1(|a: i32| i64::from(a))) });
+                self.emit(Inst { d, a: low, ..lane(op1(|a: i32| i64::from(a)).is(Sem::Move)) });
                 d
             } else {
                 self.joined(low, high)
             };
-            let run: InstFn = match (a.neg, a.inv) {
+            let run: LaneFn = match (a.neg, a.inv) {
                 (true, _) => op2x(|a: u64, _: u32, s: u64| ((a.wrapping_neg() << s) >> 32) as u32),
                 (_, true) => op2x(|a: u64, _: u32, s: u64| (!(a << s) >> 32) as u32),
-                _ => op2x(|a: u64, _: u32, s: u64| ((a << s) >> 32) as u32),
+                _ => op2x(|a: u64, _: u32, s: u64| ((a << s) >> 32) as u32).is(Sem::ShiftedHigh),
             };
-            self.emit(Inst { d: term, a: value, b, x: shift, ..blank(run) });
+            self.emit(Inst { d: term, a: value, b, x: shift, ..lane(run) });
         } else {
-            self.emit(Inst { d: term, a: low, b, x: shift, ..blank(op2x(|a: u32, _: u32, s: u64| a << s)) });
+            self.emit(Inst {
+                d: term,
+                a: low,
+                b,
+                x: shift,
+                ..lane(op2x(|a: u32, _: u32, s: u64| a << s).is(Sem::Shifted))
+            });
         }
         // The signs are left to the sum: that of a zero carries, too.
         let shifted = if hi { InstOperand { neg: false, inv: false, ..a } } else { a };
@@ -214,12 +220,12 @@ impl Translation<'_> {
             if carry == Pred::NEVER {
                 // Names that compilers give a move, a sum, a product.
                 let inst = match () {
-                    () if a == zero || b == zero => Inst { d, a: c, ..blank(op1(|a: u32| a)) },
-                    () if b == one => Inst { d, a, b: c, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) },
-                    () if c == zero => Inst { d, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_mul(b))) },
+                    () if a == zero || b == zero => Inst { d, a: c, ..lane(op1(|a: u32| a).is(Sem::Move)) },
+                    () if b == one => Inst { d, a, b: c, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) },
+                    () if c == zero => Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) },
                     () => {
-                        let run = op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c));
-                        Inst { d, a, b, c, ..blank(run) }
+                        let run = op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd);
+                        Inst { d, a, b, c, ..lane(run) }
                     }
                 };
                 self.emit(inst);
@@ -227,49 +233,54 @@ impl Translation<'_> {
             }
             let one_more = self.selected(carry);
             let t = self.temporary();
-            self.emit(Inst { d: t, a, b, ..blank(op2(|a: u32, b: u32| a.wrapping_mul(b))) });
-            let run = op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c));
-            self.emit(Inst { d, a: t, b: c, c: one_more, ..blank(run) });
+            self.emit(Inst { d: t, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) });
+            let run = op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3);
+            self.emit(Inst { d, a: t, b: c, c: one_more, ..lane(run) });
             return Ok(());
         }
         let (neg, inv) = (c.neg, c.inv);
         let mut c = self.pair(&c)?;
         if neg || inv {
             let t = self.temporary();
-            let run: InstFn = if neg { op1(|a: u64| a.wrapping_neg()) } else { op1(|a: u64| !a) };
-            self.emit(Inst { d: t, a: c, ..blank(run) });
+            let run: LaneFn =
+                if neg { op1(|a: u64| a.wrapping_neg()).is(Sem::Neg) } else { op1(|a: u64| !a).is(Sem::Not) };
+            self.emit(Inst { d: t, a: c, ..lane(run) });
             c = t;
         }
         let t = self.temporary();
         if carry == Pred::NEVER && i.pdst[0].is_true() {
-            let run: InstFn = match (kind, signed) {
-                (MulKind::Wide, true) => op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c)),
-                (MulKind::Wide, false) => op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)),
+            let run: LaneFn = match (kind, signed) {
+                (MulKind::Wide, true) => {
+                    op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c)).is(Sem::MulAddWide)
+                }
+                (MulKind::Wide, false) => {
+                    op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)).is(Sem::MulAddWide)
+                }
                 (_, true) => op3(|a: i32, b: i32, c: i64| ((i64::from(a) * i64::from(b)).wrapping_add(c) >> 32) as u32),
                 (_, false) => {
                     op3(|a: u32, b: u32, c: u64| ((u64::from(a) * u64::from(b)).wrapping_add(c) >> 32) as u32)
                 }
             };
             if kind == MulKind::High {
-                self.emit(Inst { d, a, b, c, ..blank(run) });
+                self.emit(Inst { d, a, b, c, ..lane(run) });
             } else {
-                self.emit(Inst { d: t, a, b, c, ..blank(run) });
+                self.emit(Inst { d: t, a, b, c, ..lane(run) });
                 self.split(i, t);
             }
             return Ok(());
         }
-        let run: InstFn = if signed {
-            op2(|a: i32, b: i32| i64::from(a) * i64::from(b))
+        let run: LaneFn = if signed {
+            op2(|a: i32, b: i32| i64::from(a) * i64::from(b)).is(Sem::MulWide)
         } else {
-            op2(|a: u32, b: u32| u64::from(a) * u64::from(b))
+            op2(|a: u32, b: u32| u64::from(a) * u64::from(b)).is(Sem::MulWide)
         };
-        self.emit(Inst { d: t, a, b, ..blank(run) });
+        self.emit(Inst { d: t, a, b, ..lane(run) });
         let sum = self.temporary();
         let out = if self.guard_is(self.pdst(i, 0)) { self.temporary_pred() } else { self.pdst(i, 0) };
         let x = packed(carry) | packed(out) << 32;
         self.emit(Inst { d: sum, a: t, b: c, x, ..blank(integer::add_wide) });
         if kind == MulKind::High {
-            self.emit(Inst { d, a: sum, ..blank(op1(|a: u64| (a >> 32) as u32)) });
+            self.emit(Inst { d, a: sum, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
         } else {
             self.split(i, sum);
         }

@@ -5,11 +5,11 @@ use kernels::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 
 use super::operands::{EXCLUSIVE, SCRATCH};
 use super::{Result, Translation};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::exec::load_store::{SHARED, copy_async};
 use crate::interp::exec::per_lane::{op1, op2x};
 use crate::interp::exec::{matrix, warp_sync};
-use crate::interp::program::{Inst, Pred, Slot};
+use crate::interp::program::{Inst, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -87,7 +87,7 @@ impl Translation<'_> {
         for (word, &a) in slots.iter().enumerate() {
             let d = self.dst(i, word as u8);
             if d != SCRATCH {
-                self.emit(Inst { d, a, ..blank(op1(|a: u32| a)) });
+                self.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
             }
         }
         Ok(())
@@ -107,18 +107,18 @@ impl Translation<'_> {
             a: from,
             b: from,
             x: offset,
-            ..blank(op2x(|a: u64, _: u64, x: u64| a.wrapping_add(x)))
+            ..lane(op2x(|a: u64, _: u64, x: u64| a.wrapping_add(x)))
         });
         if zfill {
             // The low bits of the address are the number of bytes that are not read.
             let read = self.temporary();
             let run = op2x(|a: u64, _: u64, x: u64| x - (a & (x - 1)));
-            self.emit(Inst { d: read, a: source, b: source, x: size, ..blank(run) });
+            self.emit(Inst { d: read, a: source, b: source, x: size, ..lane(run) });
             let run = op2x(|a: u64, _: u64, x: u64| a & !(x - 1));
-            self.emit(Inst { d: b, a: source, b: source, x: size, ..blank(run) });
+            self.emit(Inst { d: b, a: source, b: source, x: size, ..lane(run) });
             count = read;
         } else {
-            self.emit(Inst { d: b, a: source, ..blank(op1(|a: u64| a)) });
+            self.emit(Inst { d: b, a: source, ..lane(op1(|a: u64| a).is(Sem::Move)) });
         }
         let kept = self.temporary();
         let zero = self.constant(0);

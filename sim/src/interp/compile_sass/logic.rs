@@ -4,10 +4,10 @@ use kernels::sass::{BoolOp, Comparison, MachineInst, Opcode};
 
 use super::{Result, Translation};
 use crate::interp::compile::bits::{lop3, prmt};
-use crate::interp::compile::blank;
-use crate::interp::exec::per_lane::{op2, op2x, op3, op3x};
+use crate::interp::compile::{blank, lane};
+use crate::interp::exec::per_lane::{LaneFn, op2, op2x, op3, op3x};
 use crate::interp::exec_sass::predicates::{self, COMBINE, EQUAL, EXTENDED, GREATER, LESS, SIGNED};
-use crate::interp::program::{Inst, InstFn, Pred, Slot};
+use crate::interp::program::{Inst, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -16,21 +16,25 @@ impl Translation<'_> {
             Opcode::Lop3 { lut, pand } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let pred = self.pdst(i, 0);
-                let run: InstFn = match lut {
-                    0xc0 => op3x(|a: u32, b: u32, _: u32, _: u64| a & b),
-                    0xfc => op3x(|a: u32, b: u32, _: u32, _: u64| a | b),
-                    0x3c => op3x(|a: u32, b: u32, _: u32, _: u64| a ^ b),
-                    _ => op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32)),
+                let run: LaneFn = match lut {
+                    0xc0 => op3x(|a: u32, b: u32, _: u32, _: u64| a & b).is(Sem::And),
+                    0xfc => op3x(|a: u32, b: u32, _: u32, _: u64| a | b).is(Sem::Or),
+                    0x3c => op3x(|a: u32, b: u32, _: u32, _: u64| a ^ b).is(Sem::Xor),
+                    _ => op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32)).is(Sem::Lop3),
                 };
                 let result = self.dst(i, 0);
                 if pred == Pred::ALWAYS {
-                    self.emit(Inst { d: result, a, b, c, x: u64::from(lut), ..blank(run) });
+                    self.emit(Inst { d: result, a, b, c, x: u64::from(lut), ..lane(run) });
                     return Ok(true);
                 }
                 // A register of its own, for the predicate reads it again.
                 let d = self.temporary();
-                self.emit(Inst { d, a, b, c, x: u64::from(lut), ..blank(run) });
-                self.emit(Inst { d: result, a: d, ..blank(crate::interp::exec::per_lane::op1(|a: u32| a)) });
+                self.emit(Inst { d, a, b, c, x: u64::from(lut), ..lane(run) });
+                self.emit(Inst {
+                    d: result,
+                    a: d,
+                    ..lane(crate::interp::exec::per_lane::op1(|a: u32| a).is(Sem::Move))
+                });
                 let third = self.psrc(i.psrc[0]);
                 let y = u32::from(pand);
                 self.emit(Inst { d: Slot(pred.0), a: d, c: Slot(third.0), y, ..blank(predicates::not_zero) });
@@ -40,27 +44,31 @@ impl Translation<'_> {
                 let most = if ty.wide() { 64 } else { 32 };
                 let shift = self.temporary();
                 // Counts are taken modulo the width, or end at it.
-                let run: InstFn = if wrap {
-                    op2x(|a: u32, _: u32, x: u64| a & (x as u32 - 1))
+                let run: LaneFn = if wrap {
+                    op2x(|a: u32, _: u32, x: u64| a & (x as u32 - 1)).is(Sem::AndCount)
                 } else {
-                    op2x(|a: u32, _: u32, x: u64| a.min(x as u32))
+                    op2x(|a: u32, _: u32, x: u64| a.min(x as u32)).is(Sem::MinCount)
                 };
-                self.emit(Inst { d: shift, a: b, b, x: most, ..blank(run) });
+                self.emit(Inst { d: shift, a: b, b, x: most, ..lane(run) });
                 let value = self.joined(a, c);
-                let run: InstFn = match (right, ty.signed(), hi) {
-                    (true, true, true) => op2(|a: i64, b: u32| ((a >> b.min(63)) >> 32) as u32),
-                    (true, true, false) => op2(|a: i64, b: u32| (a >> b.min(63)) as u32),
-                    (true, false, true) => op2(|a: u64, b: u32| (a.checked_shr(b).unwrap_or(0) >> 32) as u32),
-                    (true, false, false) => op2(|a: u64, b: u32| a.checked_shr(b).unwrap_or(0) as u32),
-                    (false, _, true) => op2(|a: u64, b: u32| (a.checked_shl(b).unwrap_or(0) >> 32) as u32),
-                    (false, _, false) => op2(|a: u64, b: u32| a.checked_shl(b).unwrap_or(0) as u32),
+                let run: LaneFn = match (right, ty.signed(), hi) {
+                    (true, true, true) => op2(|a: i64, b: u32| ((a >> b.min(63)) >> 32) as u32).is(Sem::ShrHigh),
+                    (true, true, false) => op2(|a: i64, b: u32| (a >> b.min(63)) as u32).is(Sem::ShrLow),
+                    (true, false, true) => {
+                        op2(|a: u64, b: u32| (a.checked_shr(b).unwrap_or(0) >> 32) as u32).is(Sem::ShrHigh)
+                    }
+                    (true, false, false) => op2(|a: u64, b: u32| a.checked_shr(b).unwrap_or(0) as u32).is(Sem::ShrLow),
+                    (false, _, true) => {
+                        op2(|a: u64, b: u32| (a.checked_shl(b).unwrap_or(0) >> 32) as u32).is(Sem::ShlHigh)
+                    }
+                    (false, _, false) => op2(|a: u64, b: u32| a.checked_shl(b).unwrap_or(0) as u32).is(Sem::ShlLow),
                 };
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a: value, b: shift, ..blank(run) });
+                self.emit(Inst { d, a: value, b: shift, ..lane(run) });
             }
             Opcode::Prmt { mode } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
-                let run: InstFn = match mode {
+                let run: LaneFn = match mode {
                     0 => op3(|a: u32, s: u32, c: u32| prmt(a, c, s)),
                     1 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x3210, 0x4321, 0x5432, 0x6543][(s & 3) as usize])),
                     2 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x5670, 0x6701, 0x7012, 0x0123][(s & 3) as usize])),
@@ -70,10 +78,10 @@ impl Translation<'_> {
                     _ => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x1010, 0x3232, 0x1010, 0x3232][(s & 3) as usize])),
                 };
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a, b, c, ..blank(run) });
+                self.emit(Inst { d, a, b, c, ..lane(run) });
             }
             Opcode::Sgxt { signed, wrap } => {
-                let run: InstFn = match (signed, wrap) {
+                let run: LaneFn = match (signed, wrap) {
                     (true, true) => op2(|a: u32, b: u32| sign_extend(a, b & 31)),
                     (true, false) => op2(|a: u32, b: u32| sign_extend(a, b)),
                     (false, true) => op2(|a: u32, b: u32| a & ones(b & 31)),
@@ -82,7 +90,7 @@ impl Translation<'_> {
                 self.binary(i, run)?;
             }
             Opcode::Bmsk { wrap } => {
-                let run: InstFn = if wrap {
+                let run: LaneFn = if wrap {
                     op2(|a: u32, b: u32| ones(b & 31) << (a & 31))
                 } else {
                     op2(|a: u32, b: u32| ones(b).checked_shl(a).unwrap_or(0))
@@ -143,9 +151,9 @@ impl Translation<'_> {
     }
 
     /// Appends `dst = run(source 0, source 1)`.
-    pub(super) fn binary(&mut self, i: &MachineInst, run: InstFn) -> Result<()> {
+    pub(super) fn binary(&mut self, i: &MachineInst, run: LaneFn) -> Result<()> {
         let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
-        self.emit(Inst { d, a, b, ..blank(run) });
+        self.emit(Inst { d, a, b, ..lane(run) });
         Ok(())
     }
 }

@@ -23,6 +23,8 @@ mod special;
 mod tensor;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use kernels::arch::Generation;
 use kernels::sass::MachineInst;
@@ -104,6 +106,8 @@ impl Program {
             locations: Vec::new(),
             texts: Vec::new(),
             machine: None,
+            native: OnceLock::new(),
+            warps: AtomicU64::new(0),
         }
     }
 }

@@ -5,14 +5,15 @@
 //! filled when a launch begins; those of banks that never change are constants of the program;
 //! `__constant__` variables lie in device memory and are loaded.
 
+use kernels::arch::Generation;
 use kernels::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
 
 use super::{Result, Translation};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::exec::load_store::{GLOBAL, load};
-use crate::interp::exec::per_lane::{op1, op2};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2};
 use crate::interp::interface::CompileError;
-use crate::interp::program::{Inst, InstFn, LANES, LaunchWord, Pred, Row, Slot};
+use crate::interp::program::{Inst, InstFn, LANES, LaunchWord, Pred, Row, Sem, Slot};
 
 /// The row that takes dropped results.
 pub(crate) const SCRATCH: Slot = Slot(1);
@@ -139,6 +140,13 @@ impl Translation<'_> {
             return self.wrong(format!("c[{bank:#x}][{offset:#x}] is not aligned"));
         }
         if bank == 0 {
+            let begin = constant_window_at(self.generation);
+            if (begin..begin + 8).contains(&offset)
+                && let Some((start, _)) = self.constant_variables()
+            {
+                let word = start >> (8 * (offset - begin));
+                return Ok(self.constant(if bytes == 8 { word } else { word & 0xffff_ffff }));
+            }
             return Ok(self.launch_word(offset, bytes));
         }
         if bank == 3 {
@@ -192,13 +200,13 @@ impl Translation<'_> {
     /// An operand of 32 bits, negated or complemented as it says.
     pub(crate) fn src(&mut self, operand: &InstOperand) -> Result<Slot> {
         let a = self.raw_word(operand, 0)?;
-        let run: InstFn = match (operand.neg, operand.inv) {
-            (true, _) => op1(|a: u32| a.wrapping_neg()),
-            (_, true) => op1(|a: u32| !a),
+        let run: LaneFn = match (operand.neg, operand.inv) {
+            (true, _) => op1(|a: u32| a.wrapping_neg()).is(Sem::Neg),
+            (_, true) => op1(|a: u32| !a).is(Sem::Not),
             _ => return Ok(a),
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, ..blank(run) });
+        self.emit(Inst { d, a, ..lane(run) });
         Ok(d)
     }
 
@@ -228,7 +236,12 @@ impl Translation<'_> {
             return low;
         }
         let d = self.temporary();
-        self.emit(Inst { d, a: low, b: high, ..blank(op2(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32)) });
+        self.emit(Inst {
+            d,
+            a: low,
+            b: high,
+            ..lane(op2(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32).is(Sem::Join))
+        });
         d
     }
 
@@ -251,8 +264,8 @@ impl Translation<'_> {
 
     /// Puts the halves of a row of 64 bits into two rows.
     pub(crate) fn halved(&mut self, value: Slot, low: Slot, high: Slot) {
-        self.emit(Inst { d: low, a: value, ..blank(op1(|a: u64| a as u32)) });
-        self.emit(Inst { d: high, a: value, ..blank(op1(|a: u64| (a >> 32) as u32)) });
+        self.emit(Inst { d: low, a: value, ..lane(op1(|a: u64| a as u32).is(Sem::Move)) });
+        self.emit(Inst { d: high, a: value, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
     }
 
     /// The predicate of result `at`.
@@ -291,4 +304,10 @@ impl Translation<'_> {
         self.program.slots.extend(slots);
         first
     }
+}
+
+/// Where constant bank 0 holds the generic address of the `__constant__` variables: 8 bytes, read
+/// off code that nvcc made.
+const fn constant_window_at(generation: Generation) -> u32 {
+    if matches!(generation, Generation::Hopper) { 0xd0 } else { 0x50 }
 }

@@ -8,7 +8,7 @@ use crate::interp::exec::control::{Special, special};
 use crate::interp::exec::per_lane::op1;
 use crate::interp::exec_sass::predicates;
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
-use crate::interp::program::{Inst, Slot};
+use crate::interp::program::{Inst, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -17,7 +17,7 @@ impl Translation<'_> {
             Opcode::S2r { sr, wide } => self.special_register(i, sr, wide)?,
             Opcode::R2ur { or: false } => {
                 let a = self.source(i, 0)?;
-                self.unary(i, a, op1(|a: u32| a));
+                self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 if !i.pdst[0].is_true() {
                     let d = self.pdst(i, 0);
                     self.emit(Inst { d: Slot(d.0), a, ..blank(predicates::differs) });
@@ -60,7 +60,7 @@ impl Translation<'_> {
             SpecialReg::SHARED_WINDOW_HI | SpecialReg::LOCAL_WINDOW_HI => {
                 let window = if sr == SpecialReg::SHARED_WINDOW_HI { SHARED_WINDOW } else { LOCAL_WINDOW };
                 let a = self.constant(window >> 32);
-                self.unary(i, a, op1(|a: u32| a));
+                self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 return Ok(());
             }
             // The low words of the windows, and the rank in a cluster: of one block (`grid`).

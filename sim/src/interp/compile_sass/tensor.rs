@@ -3,12 +3,12 @@
 use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, SassRound};
 
 use super::{Result, Translation};
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
-use crate::interp::exec::per_lane::{op2x, op3};
+use crate::interp::exec::per_lane::{LaneFn, op2x, op3};
 use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, Slot};
 
 fn element(ty: MatrixTy) -> Option<Element> {
     Some(match ty {
@@ -34,7 +34,7 @@ impl Translation<'_> {
             }
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
-                let run: InstFn = match (four, a_signed, b_signed) {
+                let run: LaneFn = match (four, a_signed, b_signed) {
                     (true, true, true) => op3(dot_bytes::<true, true>),
                     (true, true, false) => op3(dot_bytes::<true, false>),
                     (true, false, true) => op3(dot_bytes::<false, true>),
@@ -46,23 +46,23 @@ impl Translation<'_> {
                 };
                 let b = if high {
                     let d = self.temporary();
-                    self.emit(Inst { d, a: b, ..blank(crate::interp::exec::per_lane::op1(|a: u32| a >> 16)) });
+                    self.emit(Inst { d, a: b, ..lane(crate::interp::exec::per_lane::op1(|a: u32| a >> 16)) });
                     d
                 } else {
                     b
                 };
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a, b, c, ..blank(run) });
+                self.emit(Inst { d, a, b, c, ..lane(run) });
             }
             Arithmetic::Vabsdiff { signed } => {
-                let run: InstFn = match signed {
+                let run: LaneFn = match signed {
                     true => op3(|a: i32, b: i32, c: u32| a.abs_diff(b).wrapping_add(c)),
                     false => op3(|a: u32, b: u32, c: u32| a.abs_diff(b).wrapping_add(c)),
                 };
                 self.of_three(i, run)?;
             }
             Arithmetic::Vabsdiff4 { signed, acc } => {
-                let run: InstFn = match (signed, acc) {
+                let run: LaneFn = match (signed, acc) {
                     (true, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<true>(a, b).1.wrapping_add(c)),
                     (false, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<false>(a, b).1.wrapping_add(c)),
                     // The third source would fill bytes that are left out, and none is.
@@ -76,10 +76,10 @@ impl Translation<'_> {
         Ok(true)
     }
 
-    fn of_three(&mut self, i: &MachineInst, run: InstFn) -> Result<()> {
+    fn of_three(&mut self, i: &MachineInst, run: LaneFn) -> Result<()> {
         let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
         let d = self.dst(i, 0);
-        self.emit(Inst { d, a, b, c, ..blank(run) });
+        self.emit(Inst { d, a, b, c, ..lane(run) });
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Translation<'_> {
                 value
             } else {
                 let d = self.temporary();
-                self.emit(Inst { d, a: value, b: value, x, ..blank(op2x(|a: u64, _: u64, x| a ^ x)) });
+                self.emit(Inst { d, a: value, b: value, x, ..lane(op2x(|a: u64, _: u64, x| a ^ x)) });
                 d
             });
         }

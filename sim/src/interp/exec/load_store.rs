@@ -9,7 +9,7 @@ use crate::interp::exec::per_lane::each;
 use crate::interp::exec::vector_access::{read_whole, write_whole};
 use crate::interp::interface::{AccessKind, Accesses, Extent, FaultKind};
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
+use crate::interp::program::{Inst, InstFn, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 /// State spaces as instructions carry them.
@@ -22,7 +22,11 @@ pub(crate) const PARAM: u32 = 4;
 /// Local memory at a constant offset in the running function's frame.
 pub(crate) const FRAME: u32 = 5;
 
-/// A value in memory.
+/// What `b` of a load and `d` of a store hold where the access is volatile.
+pub(crate) const VOLATILE: Slot = Slot(0x7fff_fffe);
+
+/// A value in memory. All loads acquire and all stores release, so that `ld.acquire` and
+/// `st.release` need no instruction of their own. On x86-64 plain accesses do that anyway.
 pub(crate) trait Cell: Copy {
     const SIZE: u32;
     /// # Safety
@@ -44,14 +48,14 @@ macro_rules! cell {
                 use std::sync::atomic::*;
                 // SAFETY: the caller's promise; other threads of the simulated device access it
                 // atomically too.
-                let bits = unsafe { (*(at as *const $atomic)).load(Ordering::Relaxed) };
+                let bits = unsafe { (*(at as *const $atomic)).load(Ordering::Acquire) };
                 bits as $ty as i64 as u64
             }
             #[inline(always)]
             unsafe fn write(at: u64, value: u64) {
                 use std::sync::atomic::*;
                 // SAFETY: as in `read`.
-                unsafe { (*(at as *const $atomic)).store(value as $unsigned, Ordering::Relaxed) }
+                unsafe { (*(at as *const $atomic)).store(value as $unsigned, Ordering::Release) }
             }
             #[inline(always)]
             fn extend(bits: u64) -> u64 {

@@ -1,17 +1,19 @@
 //! Combinators that turn a function of one lane's values into an instruction of a warp.
 
-use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
+use crate::interp::program::{Inst, InstFn, LANES, LaneOp, LaneTy, Next, Outcome, Pred, Sem};
 use crate::interp::warp::Warp;
 
 /// A type of values in a register.
 pub(crate) trait Lane: Copy {
+    const TY: LaneTy;
     fn get(bits: u64) -> Self;
     fn put(self) -> u64;
 }
 
 macro_rules! lane {
-    ($($ty:ty as $unsigned:ty),*) => {$(
+    ($($ty:ty as $unsigned:ty, $name:ident);*) => {$(
         impl Lane for $ty {
+            const TY: LaneTy = LaneTy::$name;
             #[inline(always)]
             fn get(bits: u64) -> Self {
                 bits as $ty
@@ -23,9 +25,11 @@ macro_rules! lane {
         }
     )*};
 }
-lane!(u8 as u8, u16 as u16, u32 as u32, u64 as u64, i8 as u8, i16 as u16, i32 as u32, i64 as u64);
+lane!(u8 as u8, U8; u16 as u16, U16; u32 as u32, U32; u64 as u64, U64;
+      i8 as u8, I8; i16 as u16, I16; i32 as u32, I32; i64 as u64, I64);
 
 impl Lane for f32 {
+    const TY: LaneTy = LaneTy::F32;
     #[inline(always)]
     fn get(bits: u64) -> Self {
         f32::from_bits(bits as u32)
@@ -37,6 +41,7 @@ impl Lane for f32 {
 }
 
 impl Lane for f64 {
+    const TY: LaneTy = LaneTy::F64;
     #[inline(always)]
     fn get(bits: u64) -> Self {
         f64::from_bits(bits)
@@ -44,6 +49,32 @@ impl Lane for f64 {
     #[inline(always)]
     fn put(self) -> u64 {
         self.to_bits()
+    }
+}
+
+/// A function of one lane's values, as an instruction of a warp and by itself.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneFn {
+    pub run: InstFn,
+    pub op: LaneOp,
+}
+
+impl LaneFn {
+    fn new(
+        run: InstFn,
+        call: extern "C" fn(u64, u64, u64, u64) -> u64,
+        operands: u8,
+        types: [LaneTy; 4],
+        outcome: Outcome,
+    ) -> LaneFn {
+        LaneFn { run, op: LaneOp { call, operands, types, outcome, sem: Sem::Call } }
+    }
+
+    /// The same, with what the function is: native code then has instructions for it. The types
+    /// are those of its operands.
+    pub(crate) fn is(mut self, sem: Sem) -> LaneFn {
+        self.op.sem = sem;
+        self
     }
 }
 
@@ -72,7 +103,7 @@ pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {
 }
 
 /// `d = f(a)`
-pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> InstFn {
+pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a) = (w.row_mut(i.d), w.row(i.a));
@@ -81,11 +112,15 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> InstFn {
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l])).put() });
         Next::Step
     }
-    run::<A, R, F>
+    extern "C" fn call<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(a: u64, _: u64, _: u64, _: u64) -> u64 {
+        only::<F>()(A::get(a)).put()
+    }
+    let types = [A::TY, LaneTy::U64, LaneTy::U64, R::TY];
+    LaneFn::new(run::<A, R, F>, call::<A, R, F>, 1, types, Outcome::Value)
 }
 
 /// `d = f(a, b)`
-pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> InstFn {
+pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a, b) = (w.row_mut(i.d), w.row(i.a), w.row(i.b));
@@ -93,11 +128,15 @@ pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> I
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l])).put() });
         Next::Step
     }
-    run::<A, B, R, F>
+    extern "C" fn call<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(a: u64, b: u64, _: u64, _: u64) -> u64 {
+        only::<F>()(A::get(a), B::get(b)).put()
+    }
+    let types = [A::TY, B::TY, LaneTy::U64, R::TY];
+    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, Outcome::Value)
 }
 
 /// `d = f(a, b, c)`
-pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(_: F) -> InstFn {
+pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(
         w: &mut Warp<'_>,
         i: &Inst,
@@ -111,11 +150,20 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
         });
         Next::Step
     }
-    run::<A, B, C, R, F>
+    extern "C" fn call<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(
+        a: u64,
+        b: u64,
+        c: u64,
+        _: u64,
+    ) -> u64 {
+        only::<F>()(A::get(a), B::get(b), C::get(c)).put()
+    }
+    let types = [A::TY, B::TY, C::TY, R::TY];
+    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, Outcome::Value)
 }
 
 /// `d = f(a, b, x)` with the instruction's constant.
-pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F) -> InstFn {
+pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a, b, x) = (w.row_mut(i.d), w.row(i.a), w.row(i.b), i.x);
@@ -123,11 +171,15 @@ pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l]), x).put() });
         Next::Step
     }
-    run::<A, B, R, F>
+    extern "C" fn call<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(a: u64, b: u64, _: u64, x: u64) -> u64 {
+        only::<F>()(A::get(a), B::get(b), x).put()
+    }
+    let types = [A::TY, B::TY, LaneTy::U64, R::TY];
+    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, Outcome::Value)
 }
 
 /// `d = f(a, b, c, x)` with the instruction's constant.
-pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(_: F) -> InstFn {
+pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(
         w: &mut Warp<'_>,
         i: &Inst,
@@ -141,7 +193,20 @@ pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R 
         });
         Next::Step
     }
-    run::<A, B, C, R, F>
+    extern "C" fn call<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(
+        a: u64,
+        b: u64,
+        c: u64,
+        x: u64,
+    ) -> u64 {
+        only::<F>()(A::get(a), B::get(b), C::get(c), x).put()
+    }
+    let types = [A::TY, B::TY, C::TY, R::TY];
+    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, Outcome::Value)
+}
+
+extern "C" fn holds<A: Lane, F: Fn(A, A) -> bool + Copy>(a: u64, b: u64, _: u64, _: u64) -> u64 {
+    u64::from(only::<F>()(A::get(a), A::get(b)))
 }
 
 /// How a comparison is combined with a third predicate.
@@ -174,7 +239,7 @@ fn combine(w: &Warp<'_>, i: &Inst, bits: u32) -> (u32, u32) {
 
 /// `setp`: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
 /// with `c`.
-pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
+pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let bits = compare::<A, F>(w, i, mask);
         let (p, q) = combine(w, i, bits);
@@ -182,11 +247,12 @@ pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
         w.set_pred(Pred(i.z), mask, q);
         Next::Step
     }
-    run::<A, F>
+    let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
+    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, Outcome::Predicate)
 }
 
 /// `set`: `d` gets `x` where the comparison (combined with `c`) holds, else zero.
-pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
+pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let bits = compare::<A, F>(w, i, mask);
         let (p, _) = combine(w, i, bits);
@@ -195,5 +261,6 @@ pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
         each(mask, |l| unsafe { (*d).0[l] = if p >> l & 1 != 0 { i.x } else { 0 } });
         Next::Step
     }
-    run::<A, F>
+    let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
+    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, Outcome::Choice)
 }

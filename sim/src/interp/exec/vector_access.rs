@@ -1,5 +1,6 @@
 //! Accesses to memory of several elements at once.
 
+use crate::arch::{read_pair, write_pair};
 use crate::interp::exec::load_store::Cell;
 
 /// Reads 2 to 32 bytes. What is aligned and not longer than 16 bytes is read as one, as devices do
@@ -42,55 +43,5 @@ pub(super) unsafe fn write_whole(at: u64, bytes: usize, words: &[u64; 4]) {
                 }
             }
         }
-    }
-}
-
-/// Reads 16 bytes at once: an aligned load of a vector register is not divided on any processor
-/// that has AVX.
-///
-/// # Safety
-/// The bytes stay mapped, and the address is a multiple of 16.
-#[cfg(target_arch = "x86_64")]
-unsafe fn read_pair(at: u64) -> [u64; 2] {
-    use std::arch::x86_64::__m128i;
-    let pair: __m128i;
-    // SAFETY: reads the 16 bytes that the caller vouches for. The compiler has no atomic access of
-    // this size.
-    unsafe {
-        std::arch::asm!("movdqa {pair}, xmmword ptr [{at}]", pair = out(xmm_reg) pair, at = in(reg) at,
-            options(nostack, preserves_flags, readonly));
-        std::mem::transmute::<__m128i, [u64; 2]>(pair)
-    }
-}
-
-/// # Safety
-/// As of [`read_pair`].
-#[cfg(target_arch = "x86_64")]
-unsafe fn write_pair(at: u64, pair: [u64; 2]) {
-    use std::arch::x86_64::__m128i;
-    // SAFETY: writes the 16 bytes that the caller vouches for.
-    unsafe {
-        let pair = std::mem::transmute::<[u64; 2], __m128i>(pair);
-        std::arch::asm!("movdqa xmmword ptr [{at}], {pair}", pair = in(xmm_reg) pair, at = in(reg) at,
-            options(nostack, preserves_flags));
-    }
-}
-
-/// # Safety
-/// The bytes stay mapped, and the address is a multiple of 16.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn read_pair(at: u64) -> [u64; 2] {
-    // SAFETY: the caller's promise.
-    unsafe { [u64::read(at), u64::read(at + 8)] }
-}
-
-/// # Safety
-/// As of [`read_pair`].
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn write_pair(at: u64, pair: [u64; 2]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        u64::write(at, pair[0]);
-        u64::write(at + 8, pair[1]);
     }
 }

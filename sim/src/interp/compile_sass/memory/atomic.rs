@@ -7,8 +7,8 @@
 use kernels::ptx::Type;
 use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, Opcode};
 
-use crate::interp::compile::blank;
 use crate::interp::compile::load_store::atomic_by_name;
+use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::operands::SCRATCH;
 use crate::interp::compile_sass::{Result, Translation};
 use crate::interp::exec::atomic::atom;
@@ -153,7 +153,7 @@ impl Translation<'_> {
         } else {
             // A step of a retry loop asks only whether the swap was done.
             let d = self.temporary();
-            self.emit(Inst { d, a: old, b, ..blank(op2(|a: u64, b: u64| u64::from(a == b))) });
+            self.emit(Inst { d, a: old, b, ..lane(op2(|a: u64, b: u64| u64::from(a == b))) });
             d
         };
         self.split(i, result);

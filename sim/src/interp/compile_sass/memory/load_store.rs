@@ -4,12 +4,12 @@ use kernels::sass::{
     AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, UReg, Value,
 };
 
-use crate::interp::compile::blank;
+use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::{Result, Translation};
 use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, load, store};
 use crate::interp::exec::per_lane::{op1, op2, op2x};
 use crate::interp::exec_sass::memory::load_bank;
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, InstFn, Sem, Slot};
 
 /// The number of a space as the functions of the core have it.
 fn space_number(space: AddressSpace) -> Option<u32> {
@@ -45,7 +45,7 @@ impl Translation<'_> {
             for word in 0..words {
                 let operand = InstOperand { regs: 1, ..i.src[0] };
                 let (a, d) = (self.raw_word(&operand, word)?, self.dst(i, word));
-                self.emit(Inst { d, a, ..blank(op1(|a: u32| a)) });
+                self.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
             }
             return Ok(());
         }
@@ -62,9 +62,9 @@ impl Translation<'_> {
             let (offset, address) = (self.temporary(), self.temporary());
             let x = constant.offset as i64 as u64;
             let run = op2x(|a: u32, _: u32, x: u64| a.wrapping_add(x as u32));
-            self.emit(Inst { d: offset, a: index, b: index, x, ..blank(run) });
+            self.emit(Inst { d: offset, a: index, b: index, x, ..lane(run) });
             let run = op2x(|a: u32, _: u32, x: u64| u64::from(a).wrapping_add(x));
-            self.emit(Inst { d: address, a: offset, b: offset, x: start, ..blank(run) });
+            self.emit(Inst { d: address, a: offset, b: offset, x: start, ..lane(run) });
             return self.load_from(i, ty, (address, 0, GLOBAL));
         }
         // All words at once into rows of their own: the index may be one of the results.
@@ -84,7 +84,7 @@ impl Translation<'_> {
         self.emit(Inst { d: first, a: index, c: Slot(32), x, y: u32::from(words), z, ..blank(run) });
         for word in 0..words {
             let d = self.dst(i, word);
-            self.emit(Inst { d, a: Slot(first.0 + u32::from(word)), ..blank(op1(|a: u32| a)) });
+            self.emit(Inst { d, a: Slot(first.0 + u32::from(word)), ..lane(op1(|a: u32| a).is(Sem::Move)) });
         }
         Ok(())
     }
@@ -104,13 +104,13 @@ impl Translation<'_> {
                     a: base,
                     b: base,
                     x,
-                    ..blank(op2x(|a: u32, _: u32, x: u64| a.wrapping_mul(x as u32)))
+                    ..lane(op2x(|a: u32, _: u32, x: u64| a.wrapping_mul(x as u32)))
                 });
                 base = d;
             }
             if let Some(uniform) = m.ubase.filter(|uniform| !uniform.is_zero()) {
                 let (d, b) = (self.temporary(), self.ureg(uniform));
-                self.emit(Inst { d, a: base, b, ..blank(op2(|a: u32, b: u32| a.wrapping_add(b))) });
+                self.emit(Inst { d, a: base, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
                 base = d;
             }
             return Ok((base, offset, space));
@@ -122,7 +122,7 @@ impl Translation<'_> {
             let high = self.ureg(UReg(uniform.0 + 1));
             let low = self.ureg(uniform);
             let (b, d) = (self.joined(low, high), self.temporary());
-            self.emit(Inst { d, a: base, b, ..blank(op2(|a: u64, b: u64| a.wrapping_add(b))) });
+            self.emit(Inst { d, a: base, b, ..lane(op2(|a: u64, b: u64| a.wrapping_add(b)).is(Sem::Add)) });
             base = d;
         }
         Ok((base, offset, space))
@@ -140,7 +140,7 @@ impl Translation<'_> {
             let a = self.constant(0);
             for word in 0..ty.regs() {
                 let d = self.dst(i, word);
-                self.emit(Inst { d, a, ..blank(op1(|a: u32| a)) });
+                self.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
             }
             self.guard = guard;
             self.under(&[wanted]);

@@ -1,0 +1,170 @@
+//! x86-64.
+
+use core::arch::{asm, naked_asm};
+
+/// Bits of the addresses that programs have: four levels of page tables.
+pub const ADDRESSES: u32 = 47;
+
+/// The body of a function that is told the address of an access. Five instructions for an address
+/// that does not lie between the pages that devices can reach, and while nothing is asked; thirteen
+/// for one that lies between two of them. (What lies there is an address that programs have: its
+/// word is in the table.) The address of the access is the return address (`caller`) or the second
+/// argument (`given`).
+macro_rules! tell_access {
+    ($gate:path, $touch:path, $what:expr, caller) => {
+        $crate::arch::tell_access!(@ $gate, $touch, $what, "mov rdx, qword ptr [rsp]")
+    };
+    ($gate:path, $touch:path, $what:expr, given) => {
+        $crate::arch::tell_access!(@ $gate, $touch, $what, "mov rdx, rsi")
+    };
+    (@ $gate:path, $touch:path, $what:expr, $pc:literal) => {
+        core::arch::naked_asm!(
+            "mov rax, rdi",
+            "sub rax, qword ptr [rip + {gate} + 8]",
+            "cmp rax, qword ptr [rip + {gate} + 16]",
+            "jb 4f",
+            "ret",
+            "4:",
+            "mov rax, qword ptr [rip + {gate}]",
+            "test rax, rax",
+            "je 2f",
+            "mov rcx, rdi",
+            "shr rcx, 17",
+            "mov ecx, dword ptr [rax + rcx * 4]",
+            "mov edx, edi",
+            "shr edx, 12",
+            "bt ecx, edx",
+            "jc 3f",
+            "2:",
+            "ret",
+            "3:",
+            $pc,
+            "mov esi, {what}",
+            "jmp qword ptr [rip + {touch}]",
+            gate = sym $gate,
+            touch = sym $touch,
+            what = const ($what) as i32,
+        )
+    };
+}
+
+/// The body of a function that is told a range: goes to `$range` with the address of the access and
+/// `$how`, while anything is asked.
+macro_rules! tell_range {
+    ($gate:path, $range:path, $how:expr, caller) => {
+        $crate::arch::tell_range!(@ $gate, $range, $how, "mov rdx, qword ptr [rsp]")
+    };
+    ($gate:path, $range:path, $how:expr, given) => {
+        $crate::arch::tell_range!(@ $gate, $range, $how, "nop")
+    };
+    (@ $gate:path, $range:path, $how:expr, $pc:literal) => {
+        core::arch::naked_asm!(
+            "cmp qword ptr [rip + {gate}], 0",
+            "jne 3f",
+            "ret",
+            "3:",
+            $pc,
+            "mov ecx, {how}",
+            "jmp {range}",
+            gate = sym $gate,
+            range = sym $range,
+            how = const $how as i32,
+        )
+    };
+}
+
+/// The body of a function that says nothing of interest.
+macro_rules! just_return {
+    () => {
+        core::arch::naked_asm!("ret")
+    };
+}
+
+/// The body of a wrapper of up to four arguments, that tells `$told` (while anything is asked) of
+/// the first three and of the return address, and goes to the real function.
+macro_rules! tell_then_jump {
+    ($gate:path, $real:path, $told:path) => {
+        core::arch::naked_asm!(
+            "cmp qword ptr [rip + {gate}], 0",
+            "jne 3f",
+            "jmp qword ptr [rip + {real}]",
+            "3:",
+            // The arguments are kept while the shim is told; the stack is aligned by that.
+            ".cfi_startproc",
+            "push rdi", ".cfi_adjust_cfa_offset 8",
+            "push rsi", ".cfi_adjust_cfa_offset 8",
+            "push rdx", ".cfi_adjust_cfa_offset 8",
+            "push rcx", ".cfi_adjust_cfa_offset 8",
+            "mov rcx, qword ptr [rsp + 32]",
+            "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
+            "call {told}",
+            "add rsp, 8", ".cfi_adjust_cfa_offset -8",
+            "pop rcx", ".cfi_adjust_cfa_offset -8",
+            "pop rdx", ".cfi_adjust_cfa_offset -8",
+            "pop rsi", ".cfi_adjust_cfa_offset -8",
+            "pop rdi", ".cfi_adjust_cfa_offset -8",
+            "jmp qword ptr [rip + {real}]",
+            ".cfi_endproc",
+            gate = sym $gate,
+            real = sym $real,
+            told = sym $told,
+        )
+    };
+}
+
+pub(crate) use {just_return, tell_access, tell_range, tell_then_jump};
+
+/// `memmove`, made of instructions that no compiler turns into a call of it.
+#[unsafe(naked)]
+pub unsafe extern "C" fn move_bytes() {
+    naked_asm!(
+        "mov rax, rdi",
+        "mov rcx, rdx",
+        "mov r8, rdi",
+        "sub r8, rsi",
+        "cmp r8, rdx",
+        "jb 2f",
+        "rep movsb",
+        "ret",
+        "2:",
+        "lea rdi, [rdi + rcx - 1]",
+        "lea rsi, [rsi + rcx - 1]",
+        "std",
+        "rep movsb",
+        "cld",
+        "ret",
+    )
+}
+
+/// As [`move_bytes`], for `memset`.
+#[unsafe(naked)]
+pub unsafe extern "C" fn set_bytes() {
+    naked_asm!("mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret")
+}
+
+/// Compares 16 bytes with `expected` and replaces them by `value` if they are equal; answers what
+/// was there.
+///
+/// # Safety
+/// The address is valid, may be written and is a multiple of 16.
+pub unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
+    let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
+    // SAFETY: the caller's promise; every processor that runs CUDA has the instruction. It wants a
+    // part of the value in rbx, which the compiler keeps for itself.
+    unsafe {
+        asm!(
+            "mov r8, rbx",
+            "mov rbx, rsi",
+            "lock cmpxchg16b xmmword ptr [rdi]",
+            "mov rbx, r8",
+            in("rdi") a,
+            in("rsi") value as u64,
+            in("rcx") (value >> 64) as u64,
+            inout("rax") low,
+            inout("rdx") high,
+            out("r8") _,
+            options(nostack),
+        );
+    }
+    u128::from(high) << 64 | u128::from(low)
+}

@@ -1,0 +1,48 @@
+//! What depends on the processor: accesses to 16 bytes as one.
+//!
+//! Owns one file for each architecture, with the same names in each. Nothing else in this crate
+//! asks for the architecture.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{read_pair, write_pair};
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{read_pair, write_pair};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::UnsafeCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[repr(align(16))]
+    struct Pair(UnsafeCell<[u64; 2]>);
+    // SAFETY: accessed by `read_pair` and `write_pair` alone.
+    unsafe impl Sync for Pair {}
+
+    #[test]
+    fn no_one_sees_half_of_a_pair() {
+        let (pair, done) = (Pair(UnsafeCell::new([0, !0])), AtomicBool::new(false));
+        let at = pair.0.get() as u64;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..100_000 {
+                    // SAFETY: 16 bytes, aligned.
+                    unsafe { write_pair(at, [n, !n]) };
+                }
+                done.store(true, Ordering::Release);
+            });
+            while !done.load(Ordering::Acquire) {
+                // SAFETY: as above.
+                let [low, high] = unsafe { read_pair(at) };
+                assert_eq!(low, !high);
+            }
+        });
+        // SAFETY: as above.
+        assert_eq!(unsafe { read_pair(at) }, [99_999, !99_999]);
+    }
+}

@@ -1,0 +1,198 @@
+//! What compiled code finds at its first argument, and the functions that it calls.
+
+use crate::interp::interface::AccessKind;
+use crate::interp::machine_module::SHARED_WINDOW;
+use crate::interp::program::{LANES, Next, Row};
+use crate::interp::warp::Warp;
+
+/// Where an instruction that accesses memory found it last.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Site {
+    /// First address.
+    pub start: u64,
+    /// Accesses of its size that fit.
+    pub count: u64,
+    /// Where the first address is in the host's memory.
+    pub host: u64,
+}
+
+/// What a region knows of the warp that it runs for.
+#[repr(C)]
+pub(crate) struct Context {
+    pub frame: *mut Row,
+    pub preds: *mut u32,
+    pub constants: *const Row,
+    pub params: *const u64,
+    pub shared: *mut u8,
+    /// Bytes of shared memory, divided by 1, 2, 4, 8, 16, 32.
+    pub shared_counts: [u64; 6],
+    pub local: *mut u8,
+    pub stride: u64,
+    pub local_counts: [u64; 6],
+    pub local_base: u64,
+    pub dynamic: u64,
+    /// Jumps back that each lane may make.
+    pub fuel: u64,
+    /// Set to 1 when a lane has made them all.
+    pub spent: u64,
+    /// `%ntid`, `%ctaid`, `%nctaid`, `%warpid`.
+    pub special: [u32; 10],
+    pub tid: *const [[u32; LANES]; 3],
+    pub warp: *mut Warp<'static>,
+    pub found: u64,
+    pub sites: *mut Site,
+    /// Where each lane is to go on.
+    pub exits: [u32; LANES],
+}
+
+impl Context {
+    /// A context that has not been filled.
+    pub(crate) fn new() -> Context {
+        Context {
+            frame: std::ptr::null_mut(),
+            preds: std::ptr::null_mut(),
+            constants: std::ptr::null(),
+            params: std::ptr::null(),
+            shared: std::ptr::null_mut(),
+            shared_counts: [0; 6],
+            local: std::ptr::null_mut(),
+            stride: 0,
+            local_counts: [0; 6],
+            local_base: 0,
+            dynamic: 0,
+            fuel: 0,
+            spent: 0,
+            special: [0; 10],
+            tid: std::ptr::null(),
+            warp: std::ptr::null_mut(),
+            found: 0,
+            sites: std::ptr::null_mut(),
+            exits: [0; LANES],
+        }
+    }
+
+    /// Fills in what stays as it is while a block runs.
+    pub(crate) fn fill(&mut self, w: &mut Warp<'_>) {
+        let env = w.env;
+        self.constants = env.constants.as_ptr();
+        self.params = env.params.as_ptr();
+        let (shared, size, index) = {
+            let block = w.block();
+            (block.shared(), u64::from(block.shared_size), block.index)
+        };
+        self.shared = shared;
+        self.shared_counts = std::array::from_fn(|shift| size >> shift);
+        self.stride = u64::from(env.lane_local);
+        self.local_counts = std::array::from_fn(|shift| self.stride >> shift);
+        self.dynamic = u64::from(env.dynamic_start());
+        let ([a, b, c], [d, e, f], [g, h, i]) = (env.launch.block, index, env.launch.grid);
+        self.special = [a, b, c, d, e, f, g, h, i, w.index];
+    }
+}
+
+macro_rules! at {
+    ($field:ident) => {
+        std::mem::offset_of!(crate::interp::native::context::Context, $field) as i32
+    };
+}
+pub(super) use at;
+
+/// An access as compiled code passes it: site, bytes (a power of two), kind, space.
+pub(super) fn pack(site: u32, shift: u32, kind: AccessKind, space: u32) -> u64 {
+    let kind = match kind {
+        AccessKind::Read => 0,
+        AccessKind::Write => 1,
+        _ => 2,
+    };
+    u64::from(site) | u64::from(shift) << 32 | kind << 40 | u64::from(space) << 48
+}
+
+/// No site: the answer is not kept.
+pub(super) const NO_SITE: u32 = u32::MAX;
+
+/// Finds the memory at an address, or the fault, and leaves it in `found` (0 for a fault).
+///
+/// # Safety
+/// The context is that of a region that runs.
+pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access: u64, lane: u64, pc: u64) {
+    // SAFETY: the caller's promise: compiled code holds no reference into the warp.
+    let (context, w) = unsafe { (&mut *context, &mut *(*context).warp) };
+    let (site, shift, space) = (access as u32, access >> 32 & 0xff, (access >> 48) as u32);
+    let kind = match access >> 40 & 0xff {
+        0 => AccessKind::Read,
+        1 => AccessKind::Write,
+        _ => AccessKind::Atomic,
+    };
+    let size = 1u64 << shift;
+    match w.resolve(space, address, size as u32, kind, lane as usize) {
+        Ok(host) => {
+            context.found = host;
+            if site == NO_SITE {
+                return;
+            }
+            let shared = u64::from(w.block().shared_size);
+            let base = w.shared_base();
+            let known = w.extents.iter().find(|e| e.start <= address && address < e.end).copied();
+            let place = if let Some(extent) = known {
+                (extent.start, extent.end - extent.start, w.env.device.host_address(extent.start))
+            } else if address.wrapping_sub(base) < shared {
+                (base, shared, base)
+            } else if address.wrapping_sub(SHARED_WINDOW) < shared {
+                (SHARED_WINDOW, shared, base)
+            } else {
+                return;
+            };
+            if place.0 % size == 0 {
+                // SAFETY: the warp has as many sites as its regions name.
+                unsafe {
+                    *context.sites.add(site as usize) = Site { start: place.0, count: place.1 >> shift, host: place.2 };
+                }
+            }
+        }
+        Err(kind) => {
+            w.pc = pc as u32;
+            let _ = w.fail(kind, 1 << lane);
+            context.found = 0;
+        }
+    }
+}
+
+/// Calls a function of a lane's values and leaves its result in `found`.
+///
+/// # Safety
+/// As of [`find`]; `function` is the address of one.
+pub(super) unsafe extern "C" fn call(context: *mut Context, function: u64, a: u64, b: u64, c: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let function =
+            std::mem::transmute::<*const (), extern "C" fn(u64, u64, u64, u64) -> u64>(function as *const ());
+        (*context).found = function(a, b, c, 0);
+    }
+}
+
+/// Executes one instruction for one lane as the interpreter does. Returns 0, or 1 for a fault.
+///
+/// # Safety
+/// As of [`find`]; the instruction is one of lanes alone, and its operands are in the frame.
+pub(super) unsafe extern "C" fn execute(context: *mut Context, pc: u64, lane: u64) -> u64 {
+    // SAFETY: the caller's promise.
+    let w = unsafe { &mut *(*context).warp };
+    let inst = &w.env.program.code[pc as usize];
+    w.pc = pc as u32;
+    match (inst.run)(w, inst, 1 << lane) {
+        Next::Fault => 1,
+        _ => 0,
+    }
+}
+
+/// Adds to a single in memory as one. Returns what it was.
+///
+/// # Safety
+/// `at` is aligned and points to memory that stays mapped.
+pub(super) unsafe extern "C" fn add_single(at: u64, value: u64) -> u64 {
+    use crate::interp::exec::atomic::Word;
+    let add = |old: u32| crate::interp::float::output(f32::from_bits(old) + f32::from_bits(value as u32), 0).to_bits();
+    // SAFETY: the caller's promise.
+    u64::from(unsafe { u32::update(at, add) })
+}

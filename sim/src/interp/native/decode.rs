@@ -1,0 +1,702 @@
+//! What native code knows of each instruction: what it computes, which registers it reads and
+//! writes, and where control goes. An instruction that is not known here stops native code, and the
+//! interpreter executes it: so nothing has to be known for results to be right.
+//!
+//! Knows all executions by their function, and how each uses the fields of [`Inst`].
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use kernels::ptx::Type;
+
+use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
+use crate::interp::compile::bits::with_carry;
+use crate::interp::compile::convert;
+use crate::interp::compile::load_store::atomic_by_name;
+use crate::interp::exec::{call, control, load_store, matrix, narrow_matrix, texture, warp_sync};
+use crate::interp::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
+use crate::interp::float16::{Brain, Half};
+use crate::interp::program::{ArgumentHome, Inst, InstFn, LaneOp, Outcome, Pred, Program, Sem, Slot};
+
+/// A register of a frame: a row by its number, or a predicate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Register {
+    Row(u32),
+    Pred(u32),
+}
+
+/// An atomic operation that native code has instructions for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtomKind {
+    Add,
+    Min { signed: bool },
+    Max { signed: bool },
+    And,
+    Or,
+    Xor,
+    Exchange,
+    Compare,
+    AddSingle,
+}
+
+/// What an instruction is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Nothing,
+    Lane(LaneOp),
+    Select,
+    Predicate,
+    Repack,
+    Special,
+    LoadParam {
+        size: u32,
+        signed: bool,
+    },
+    ParamAddress,
+    FrameAddress,
+    DynamicShared,
+    ConvertAddress,
+    Load {
+        size: u32,
+        signed: bool,
+    },
+    Store {
+        size: u32,
+    },
+    Atom {
+        kind: AtomKind,
+        size: u32,
+    },
+    Branch,
+    IntCompare,
+    Table,
+    NotZero,
+    Add3,
+    AddWide,
+    FloatCompare {
+        double: bool,
+    },
+    WithCarry,
+    /// Something of each lane alone: the interpreter executes it for one lane.
+    Foreign,
+    /// Control leaves native code in front of it.
+    Stop,
+}
+
+#[derive(Clone, Copy)]
+enum Tag {
+    Known(Kind),
+    /// Of each lane alone; its fields.
+    Foreign(Fields),
+    /// Of the warp; its fields.
+    Stop(Fields),
+}
+
+/// How an instruction uses its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fields {
+    /// Row `d`.
+    D,
+    /// Row `d` from row `a`, from `a` and `b`, from all three.
+    DA,
+    DAB,
+    DABC,
+    /// Row `d` is read and written; no other.
+    DD,
+    /// Row `a` only; all three.
+    A,
+    ABC,
+    None,
+    Shuffle,
+    Vote,
+    Elect,
+    Match,
+    Barrier,
+    /// Rows in the list.
+    Texture,
+    Multiply,
+    Narrow,
+    Rows,
+    Transfer,
+    Call,
+    Return,
+    /// Predicate `d` from rows `a` and `b`; from row `a`; and `z`, combined with predicate `c`.
+    PredAB,
+    PredA,
+    PredPairAB,
+    /// Row `d` from rows `a`, `b` and predicate `c`.
+    HalfSet,
+    ToRegister,
+    FromRegister,
+    LoadBank,
+    /// Row `a` and predicate `c`, for a jump.
+    JumpApart,
+    /// Everything.
+    All,
+}
+
+fn tags() -> &'static HashMap<usize, Tag> {
+    static TAGS: OnceLock<HashMap<usize, Tag>> = OnceLock::new();
+    TAGS.get_or_init(|| {
+        let mut map = HashMap::new();
+        let mut known = |run: InstFn, kind: Kind| {
+            map.insert(run as usize, Tag::Known(kind));
+        };
+        known(control::nothing, Kind::Nothing);
+        known(control::select, Kind::Select);
+        known(control::predicate, Kind::Predicate);
+        known(control::repack, Kind::Repack);
+        known(control::special, Kind::Special);
+        known(control::branch, Kind::Branch);
+        known(load_store::param_address, Kind::ParamAddress);
+        known(load_store::frame_address, Kind::FrameAddress);
+        known(load_store::dynamic_shared_address, Kind::DynamicShared);
+        known(load_store::convert_address, Kind::ConvertAddress);
+        known(predicates::compare, Kind::IntCompare);
+        known(predicates::logic, Kind::Table);
+        known(predicates::not_zero, Kind::NotZero);
+        known(integer::add3, Kind::Add3);
+        known(integer::add_wide, Kind::AddWide);
+        known(floats::compare, Kind::FloatCompare { double: false });
+        known(floats::compare_doubles, Kind::FloatCompare { double: true });
+        known(with_carry, Kind::WithCarry);
+        macro_rules! cells {
+            ($($ty:ty, $size:expr, $signed:expr);*) => {$(
+                known(load_store::load::<$ty>(), Kind::Load { size: $size, signed: $signed });
+                known(load_store::load_param::<$ty>(), Kind::LoadParam { size: $size, signed: $signed });
+            )*};
+        }
+        cells!(u8, 1, false; u16, 2, false; u32, 4, false; u64, 8, false; i8, 1, true; i16, 2, true; i32, 4, true);
+        known(load_store::store::<u8>(), Kind::Store { size: 1 });
+        known(load_store::store::<u16>(), Kind::Store { size: 2 });
+        known(load_store::store::<u32>(), Kind::Store { size: 4 });
+        known(load_store::store::<u64>(), Kind::Store { size: 8 });
+        let whole = [Type::U32, Type::S32, Type::U64, Type::S64];
+        let atoms = [
+            ("add", AtomKind::Add, &whole[..]),
+            ("and", AtomKind::And, &whole[..]),
+            ("or", AtomKind::Or, &whole[..]),
+            ("xor", AtomKind::Xor, &whole[..]),
+            ("exch", AtomKind::Exchange, &whole[..]),
+            ("cas", AtomKind::Compare, &whole[..]),
+            ("min", AtomKind::Min { signed: false }, &[Type::U32, Type::U64][..]),
+            ("max", AtomKind::Max { signed: false }, &[Type::U32, Type::U64][..]),
+            ("min", AtomKind::Min { signed: true }, &[Type::S32, Type::S64][..]),
+            ("max", AtomKind::Max { signed: true }, &[Type::S32, Type::S64][..]),
+            ("add", AtomKind::AddSingle, &[Type::F32][..]),
+        ];
+        for (name, kind, types) in atoms {
+            for &ty in types {
+                if let Some((run, _)) = atomic_by_name(name, ty) {
+                    known(run, Kind::Atom { kind, size: ty.size() });
+                }
+            }
+        }
+        let mut foreign = |run: InstFn, fields: Fields| {
+            map.insert(run as usize, Tag::Foreign(fields));
+        };
+        foreign(convert::float_to_float, Fields::DA);
+        foreign(convert::float_to_int, Fields::DA);
+        foreign(convert::int_to_float, Fields::DA);
+        foreign(convert::int_to_int, Fields::DA);
+        foreign(convert::pack_pair, Fields::DAB);
+        foreign(floats::check_quotient, Fields::PredAB);
+        foreign(floats::choose_double, Fields::PredPairAB);
+        foreign(halves::run::<Half, false>, Fields::DABC);
+        foreign(halves::run::<Half, true>, Fields::DABC);
+        foreign(halves::run::<Brain, false>, Fields::DABC);
+        foreign(halves::run::<Brain, true>, Fields::DABC);
+        foreign(halves::set::<Half>, Fields::HalfSet);
+        foreign(halves::set::<Brain>, Fields::HalfSet);
+        foreign(halves::set_preds::<Half>, Fields::PredPairAB);
+        foreign(halves::set_preds::<Brain>, Fields::PredPairAB);
+        foreign(halves::special, Fields::DA);
+        foreign(predicates::to_register, Fields::ToRegister);
+        foreign(predicates::from_register, Fields::FromRegister);
+        foreign(memory::is_in_space, Fields::PredA);
+        foreign(load_store::is_space, Fields::PredA);
+        macro_rules! banks {
+            ($($ty:ty),*) => {$( foreign(memory::load_bank::<$ty>(), Fields::LoadBank); )*};
+        }
+        banks!(u8, u16, u32, i8, i16);
+        foreign(texture::access, Fields::Texture);
+        foreign(load_store::copy_async, Fields::ABC);
+        let mut stop = |run: InstFn, fields: Fields| {
+            map.insert(run as usize, Tag::Stop(fields));
+        };
+        stop(control::exit, Fields::None);
+        stop(control::trap, Fields::None);
+        stop(control::fence, Fields::None);
+        stop(control::give_way, Fields::None);
+        stop(control::branch_table, Fields::A);
+        stop(warp_sync::warp_barrier, Fields::A);
+        stop(warp_sync::shuffle, Fields::Shuffle);
+        stop(warp_sync::vote, Fields::Vote);
+        stop(warp_sync::active_mask, Fields::D);
+        stop(warp_sync::elect, Fields::Elect);
+        stop(warp_sync::match_values, Fields::Match);
+        stop(warp_sync::reduce, Fields::DAB);
+        stop(warp_sync::barrier, Fields::Barrier);
+        stop(warp_sync::cluster_arrive, Fields::None);
+        stop(warp_sync::cluster_wait, Fields::None);
+        stop(matrix::multiply, Fields::Multiply);
+        stop(narrow_matrix::multiply_narrow, Fields::Narrow);
+        stop(matrix::rows, Fields::Rows);
+        stop(matrix::transfer, Fields::Transfer);
+        stop(matrix::transpose, Fields::DA);
+        stop(call::call, Fields::Call);
+        stop(call::ret, Fields::Return);
+        stop(convergence::begin, Fields::D);
+        stop(convergence::set, Fields::DA);
+        stop(convergence::meet, Fields::A);
+        stop(convergence::sleep, Fields::None);
+        stop(convergence::give_way, Fields::None);
+        stop(convergence::leave, Fields::DD);
+        stop(predicates::differs, Fields::PredA);
+        stop(jumps::branch_if_apart, Fields::JumpApart);
+        stop(jumps::jump_address, Fields::All);
+        stop(jumps::call_address, Fields::All);
+        map
+    })
+}
+
+/// What an instruction is.
+pub(super) fn kind(inst: &Inst) -> Kind {
+    if let Some(op) = inst.lane {
+        return Kind::Lane(op);
+    }
+    match tags().get(&(inst.run as usize)) {
+        Some(Tag::Known(Kind::Load { .. })) if is_volatile(inst) => Kind::Stop,
+        Some(Tag::Known(Kind::Store { .. })) if is_volatile(inst) => Kind::Stop,
+        Some(Tag::Known(kind)) => *kind,
+        Some(Tag::Foreign(_)) => Kind::Foreign,
+        Some(Tag::Stop(_)) | None => Kind::Stop,
+    }
+}
+
+/// Volatile accesses are executed by the warp as one: programs of old count on it.
+fn is_volatile(inst: &Inst) -> bool {
+    inst.b == load_store::VOLATILE || inst.d == load_store::VOLATILE
+}
+
+/// The registers that an instruction reads and writes.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Effects {
+    pub reads: Vec<Register>,
+    pub writes: Vec<Register>,
+    /// It may read every register.
+    pub all: bool,
+}
+
+impl Effects {
+    fn read(&mut self, slot: Slot) {
+        if slot != Slot::NONE && slot.0 & Slot::CONSTANT == 0 {
+            self.reads.push(Register::Row(slot.0));
+        }
+    }
+
+    fn write(&mut self, slot: Slot) {
+        if slot != Slot::NONE && slot.0 & Slot::CONSTANT == 0 {
+            self.writes.push(Register::Row(slot.0));
+        }
+    }
+
+    fn test(&mut self, pred: u32) {
+        if pred & !Pred::NEGATED != Pred::ALWAYS.0 {
+            self.reads.push(Register::Pred(pred & !Pred::NEGATED));
+        }
+    }
+
+    fn set(&mut self, pred: u32) {
+        if pred != Pred::ALWAYS.0 {
+            self.writes.push(Register::Pred(pred & !Pred::NEGATED));
+        }
+    }
+
+    fn home(&mut self, home: &ArgumentHome, write: bool) {
+        if let ArgumentHome::Row(slot) = home {
+            if write { self.write(*slot) } else { self.read(*slot) }
+        }
+    }
+}
+
+/// The predicates of [`integer::packed`].
+pub(super) fn unpacked(bits: u64) -> Pred {
+    let number = bits as u32 & 0x7fff;
+    let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
+    Pred(number | (bits as u32 >> 15 & 1) << 31)
+}
+
+/// What an instruction reads and writes, its guard included.
+pub(super) fn effects(program: &Program, inst: &Inst) -> Effects {
+    let mut e = Effects::default();
+    if inst.guard != Pred::ALWAYS {
+        e.test(inst.guard.0);
+    }
+    let i = inst;
+    let slots = |first: usize, count: usize| program.slots.get(first..first + count).unwrap_or(&[]);
+    match kind(inst) {
+        Kind::Lane(op) => {
+            let sources = [i.a, i.b, i.c];
+            let count = usize::from(op.operands);
+            sources[..count].iter().for_each(|&slot| e.read(slot));
+            match op.outcome {
+                Outcome::Value => e.write(i.d),
+                outcome => {
+                    if i.y != crate::interp::exec::per_lane::COMBINE_NONE {
+                        e.test(i.c.0);
+                    }
+                    if outcome == Outcome::Choice {
+                        e.write(i.d);
+                    } else {
+                        e.set(i.d.0);
+                        e.set(i.z);
+                    }
+                }
+            }
+        }
+        Kind::Nothing => {}
+        Kind::Branch => {}
+        Kind::Select => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(i.c.0);
+            e.write(i.d);
+        }
+        Kind::Predicate => {
+            e.test(i.a.0);
+            e.test(i.b.0);
+            e.set(i.d.0);
+        }
+        Kind::Repack => {
+            let (into, from) = (i.z as usize, i.x as usize);
+            slots(i.y as usize + into, from).iter().for_each(|&slot| e.read(slot));
+            slots(i.y as usize, into).iter().for_each(|&slot| e.write(slot));
+        }
+        Kind::Special | Kind::ParamAddress | Kind::FrameAddress | Kind::DynamicShared => e.write(i.d),
+        Kind::ConvertAddress => {
+            e.read(i.a);
+            e.write(i.d);
+        }
+        Kind::LoadParam { .. } | Kind::Load { .. } => {
+            if let Kind::Load { .. } = kind(inst) {
+                e.read(i.a);
+            }
+            match (i.z >> 4) as usize {
+                1 => e.write(i.d),
+                count => slots(i.y as usize, count).iter().for_each(|&slot| e.write(slot)),
+            }
+        }
+        Kind::Store { .. } => {
+            e.read(i.a);
+            match (i.z >> 4) as usize {
+                1 => e.read(i.b),
+                count => slots(i.y as usize, count).iter().for_each(|&slot| e.read(slot)),
+            }
+        }
+        Kind::Atom { .. } => {
+            [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot));
+            e.write(i.d);
+        }
+        Kind::IntCompare => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(i.c.0);
+            if i.y & predicates::EXTENDED != 0 {
+                e.test(i.x as u32);
+            }
+            e.set(i.d.0);
+            e.set(i.z);
+        }
+        Kind::FloatCompare { .. } => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(i.c.0);
+            e.set(i.d.0);
+            e.set(i.z);
+        }
+        Kind::Table => {
+            [i.a, i.b, i.c].iter().for_each(|pred| e.test(pred.0));
+            e.set(i.d.0);
+            e.set(i.z);
+        }
+        Kind::NotZero => {
+            e.read(i.a);
+            e.test(i.c.0);
+            e.set(i.d.0);
+        }
+        Kind::Add3 => {
+            [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot));
+            e.test(unpacked(i.x).0);
+            e.test(unpacked(i.x >> 16).0);
+            e.write(i.d);
+            e.set(unpacked(i.x >> 32).0);
+            e.set(unpacked(i.x >> 48).0);
+        }
+        Kind::AddWide => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(unpacked(i.x).0);
+            e.write(i.d);
+            e.set(unpacked(i.x >> 32).0);
+        }
+        Kind::WithCarry => {
+            e.read(i.a);
+            e.read(i.b);
+            if i.y >> 3 & 1 != 0 {
+                e.read(i.c);
+            }
+            let flag = Slot(i.x as u32);
+            if i.y & 1 != 0 {
+                e.read(flag);
+            }
+            e.write(i.d);
+            if i.y >> 1 & 1 != 0 {
+                e.write(flag);
+            }
+        }
+        Kind::Foreign | Kind::Stop => match tags().get(&(inst.run as usize)) {
+            Some(Tag::Foreign(fields) | Tag::Stop(fields)) => fields_used(&mut e, program, inst, *fields),
+            Some(Tag::Known(Kind::Load { .. })) => {
+                e.read(i.a);
+                match (i.z >> 4) as usize {
+                    1 => e.write(i.d),
+                    count => slots(i.y as usize, count).iter().for_each(|&slot| e.write(slot)),
+                }
+            }
+            Some(Tag::Known(Kind::Store { .. })) => {
+                e.read(i.a);
+                match (i.z >> 4) as usize {
+                    1 => e.read(i.b),
+                    count => slots(i.y as usize, count).iter().for_each(|&slot| e.read(slot)),
+                }
+            }
+            _ => e.all = true,
+        },
+    }
+    e
+}
+
+fn fields_used(e: &mut Effects, program: &Program, i: &Inst, fields: Fields) {
+    let slots = |first: usize, count: usize| program.slots.get(first..first + count).unwrap_or(&[]);
+    match fields {
+        Fields::None => {}
+        Fields::D => e.write(i.d),
+        Fields::DA => {
+            e.read(i.a);
+            e.write(i.d);
+        }
+        Fields::DAB => {
+            e.read(i.a);
+            e.read(i.b);
+            e.write(i.d);
+        }
+        Fields::DABC => {
+            [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot));
+            e.write(i.d);
+        }
+        Fields::DD => {
+            e.read(i.d);
+            e.write(i.d);
+        }
+        Fields::A => e.read(i.a),
+        Fields::ABC => [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot)),
+        Fields::Shuffle => {
+            [i.a, i.b, i.c, Slot(i.x as u32)].iter().for_each(|&slot| e.read(slot));
+            e.write(i.d);
+            e.set(i.z);
+        }
+        Fields::Vote => {
+            e.test(i.a.0);
+            e.read(i.b);
+            if i.y == 3 { e.write(i.d) } else { e.set(i.d.0) }
+        }
+        Fields::Elect => {
+            e.read(i.a);
+            e.write(i.d);
+            e.set(i.z);
+        }
+        Fields::Match => {
+            e.read(i.a);
+            e.read(i.b);
+            e.write(i.d);
+            if i.y == 1 {
+                e.set(i.z);
+            }
+        }
+        Fields::Barrier => {
+            e.read(i.a);
+            e.read(i.b);
+            if i.y >= BARRIER_POPC {
+                e.test(i.c.0);
+                if i.y == BARRIER_POPC { e.write(i.d) } else { e.set(i.d.0) }
+            }
+            debug_assert!(BARRIER_ARRIVE < BARRIER_POPC);
+        }
+        Fields::Texture => {
+            e.read(i.a);
+            let (results, coordinates) = ((i.z & 0xff) as usize, (i.z >> 8 & 0xff) as usize);
+            let values = (i.z >> 16) as usize;
+            let first = i.y as usize;
+            slots(first + results, coordinates + values).iter().for_each(|&slot| e.read(slot));
+            slots(first, results).iter().for_each(|&slot| e.write(slot));
+        }
+        Fields::Multiply => {
+            let counts = [0, 6, 12, 18].map(|at| (i.z >> at & 63) as usize);
+            let first = i.y as usize;
+            slots(first + counts[0], counts[1] + counts[2] + counts[3]).iter().for_each(|&slot| e.read(slot));
+            slots(first, counts[0]).iter().for_each(|&slot| e.write(slot));
+        }
+        Fields::Narrow => e.all = true,
+        Fields::Rows => {
+            e.read(i.a);
+            let list = slots(i.y as usize, (i.z >> 4 & 15) as usize);
+            list.iter().for_each(|&slot| if i.x == 1 { e.read(slot) } else { e.write(slot) });
+        }
+        Fields::Transfer => {
+            e.read(i.a);
+            e.read(i.b);
+            let (list, store) = (slots(i.y as usize, (i.z >> 8 & 63) as usize), i.z >> 30 & 1 != 0);
+            list.iter().for_each(|&slot| if store { e.read(slot) } else { e.write(slot) });
+        }
+        Fields::Call => match program.calls.get(i.x as usize) {
+            Some(site) => {
+                e.read(i.a);
+                site.arguments.iter().for_each(|home| e.home(home, false));
+                site.returns.iter().for_each(|home| e.home(home, true));
+            }
+            None => e.all = true,
+        },
+        Fields::Return => match program.functions.get(i.y as usize) {
+            Some(function) => {
+                e.read(Slot(0));
+                function.returns.iter().for_each(|home| e.home(home, false));
+            }
+            None => e.all = true,
+        },
+        Fields::PredAB => {
+            e.read(i.a);
+            e.read(i.b);
+            e.set(i.d.0);
+        }
+        Fields::PredA => {
+            e.read(i.a);
+            e.set(i.d.0);
+        }
+        Fields::PredPairAB => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(i.c.0);
+            e.set(i.d.0);
+            e.set(i.z);
+        }
+        Fields::HalfSet => {
+            e.read(i.a);
+            e.read(i.b);
+            e.test(i.c.0);
+            e.write(i.d);
+        }
+        Fields::ToRegister => {
+            e.read(i.a);
+            e.read(i.b);
+            (0..7).for_each(|n| e.test(i.z + n));
+            e.write(i.d);
+        }
+        Fields::FromRegister => {
+            e.read(i.a);
+            e.read(i.b);
+            // They keep what they have where the mask leaves them out.
+            (0..7).for_each(|n| e.test(i.z + n));
+            (0..7).for_each(|n| e.set(i.z + n));
+        }
+        Fields::LoadBank => {
+            e.read(i.a);
+            (0..i.y).for_each(|word| e.write(Slot(i.d.0 + word)));
+        }
+        Fields::JumpApart => {
+            e.read(i.a);
+            e.test(i.c.0);
+        }
+        Fields::All => e.all = true,
+    }
+}
+
+/// Where control goes behind an instruction that stops native code: the next instruction, or
+/// others. None: anywhere, or to an end.
+pub(super) fn continues(program: &Program, inst: &Inst, pc: u32) -> Vec<u32> {
+    let is = |run: InstFn| std::ptr::fn_addr_eq(inst.run, run);
+    let guarded = inst.guard != Pred::ALWAYS;
+    if is(control::exit) || is(control::trap) || is(call::ret) || is(jumps::jump_address) {
+        return if guarded { vec![pc + 1] } else { Vec::new() };
+    }
+    if is(control::branch_table) {
+        let mut targets = program.tables.get(inst.y as usize).cloned().unwrap_or_default();
+        targets.push(pc + 1);
+        return targets;
+    }
+    if is(jumps::branch_if_apart) {
+        return vec![inst.x as u32, pc + 1];
+    }
+    vec![pc + 1]
+}
+
+/// True for an instruction behind which its lanes have ended.
+pub(super) fn ends(inst: &Inst) -> bool {
+    let is = |run: InstFn| std::ptr::fn_addr_eq(inst.run, run);
+    is(control::exit) || is(control::trap)
+}
+
+/// True when a NaN that it results in is always the one that the hardware makes.
+pub(super) fn gives_hardware_nan(op: &LaneOp) -> bool {
+    matches!(
+        op.sem,
+        Sem::FloatAdd
+            | Sem::FloatSub
+            | Sem::FloatMul
+            | Sem::FloatFma
+            | Sem::FlagAdd
+            | Sem::FlagSub
+            | Sem::FlagMul
+            | Sem::FlagFma
+            | Sem::FlagNeg
+            | Sem::FlagAbs
+            | Sem::FlagMin
+            | Sem::FlagMax
+    )
+}
+
+/// Whether what it writes may have more than 32 bits.
+pub(super) fn may_be_wide(inst: &Inst) -> bool {
+    let is = |run: InstFn| std::ptr::fn_addr_eq(inst.run, run);
+    let narrow = is(warp_sync::vote)
+        || is(warp_sync::shuffle)
+        || is(warp_sync::active_mask)
+        || is(warp_sync::elect)
+        || is(warp_sync::match_values)
+        || is(warp_sync::reduce)
+        || is(warp_sync::barrier)
+        || is(matrix::rows)
+        || is(matrix::transpose)
+        || is(convert::pack_pair)
+        || is(halves::run::<Half, false>)
+        || is(halves::run::<Half, true>)
+        || is(halves::run::<Brain, false>)
+        || is(halves::run::<Brain, true>)
+        || is(halves::set::<Half>)
+        || is(halves::set::<Brain>)
+        || is(halves::special)
+        || is(convergence::begin)
+        || is(texture::access)
+        || is(convert::float_to_int) && inst.z <= 32
+        || is(convert::float_to_float) && inst.z != convert::FLOAT64
+        || is(convert::int_to_float) && inst.z != convert::FLOAT64
+        || is(convert::int_to_int) && inst.x >> 32 == 0
+        || is(matrix::multiply) && inst.x >> 12 & 7 != matrix::Element::F64 as u64;
+    !narrow
+}
+
+/// Whether a special register has 64 bits.
+pub(super) fn wide_special(inst: &Inst) -> bool {
+    use control::Special;
+    [Special::Clock64, Special::Timer, Special::Gridid].iter().any(|&kind| inst.y == kind as u32)
+}

@@ -1,0 +1,435 @@
+//! The values of registers while a region is compiled: the machine's variables that hold them, and
+//! the forms (integer, float) that a value is at hand in.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Variable};
+
+use super::context::{Context, at};
+use super::decode::Register;
+use super::flow::{Flow, Form, constant};
+use crate::interp::program::{Pred, Program, Slot};
+
+/// One value in the forms that it has been asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    pub word: Option<Value>,
+    pub long: Option<Value>,
+    pub single: Option<Value>,
+    pub double: Option<Value>,
+    /// A NaN in `single` may be any.
+    pub loose: bool,
+}
+
+impl Held {
+    pub(super) fn word(value: Value) -> Held {
+        Held { word: Some(value), ..Held::default() }
+    }
+    pub(super) fn long(value: Value) -> Held {
+        Held { long: Some(value), ..Held::default() }
+    }
+    pub(super) fn single(value: Value, loose: bool) -> Held {
+        Held { single: Some(value), loose, ..Held::default() }
+    }
+    pub(super) fn double(value: Value) -> Held {
+        Held { double: Some(value), ..Held::default() }
+    }
+}
+
+/// Memory that does not change while a region runs.
+pub(super) fn fixed() -> MemFlagsData {
+    MemFlagsData::new().with_notrap().with_readonly().with_can_move()
+}
+
+/// Memory that is there.
+pub(super) fn plain() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
+/// The values of one region.
+pub(super) struct Values<'p, 'b> {
+    pub program: &'p Program,
+    pub flow: &'p Flow,
+    pub b: FunctionBuilder<'b>,
+    variables: HashMap<usize, Variable>,
+    current: HashMap<u32, Held>,
+    pub context: Value,
+    /// The lane's number, and the address of its element of row 0.
+    pub lane: Value,
+    pub row: Value,
+    /// How functions of the host are called.
+    pub convention: CallConv,
+    /// Address of the function that calls one of a lane's values and keeps all registers.
+    caller: u64,
+    apart: Option<SigRef>,
+    /// The guard of the instruction that is being compiled, when it has one.
+    pub guard: Option<Value>,
+}
+
+impl<'p, 'b> Values<'p, 'b> {
+    pub(super) fn new(
+        program: &'p Program,
+        flow: &'p Flow,
+        b: FunctionBuilder<'b>,
+        context: Value,
+        convention: CallConv,
+        caller: u64,
+    ) -> Self {
+        Values {
+            program,
+            flow,
+            b,
+            variables: HashMap::new(),
+            current: HashMap::new(),
+            context,
+            lane: context,
+            row: context,
+            convention,
+            caller,
+            apart: None,
+            guard: None,
+        }
+    }
+
+    /// Which forms values are at hand in.
+    pub(super) fn at_hand(&self) -> HashMap<u32, Held> {
+        self.current.clone()
+    }
+
+    /// Goes back to what was at hand.
+    pub(super) fn restore(&mut self, known: HashMap<u32, Held>) {
+        self.current = known;
+    }
+
+    /// Calls a function of the host through one that keeps all registers: five numbers.
+    pub(super) fn call_apart(&mut self, arguments: &[Value]) {
+        let signature = match self.apart {
+            Some(known) => known,
+            None => {
+                let mut signature = Signature::new(CallConv::PreserveAll);
+                signature.params.extend([AbiParam::new(types::I64); 5]);
+                let new = self.b.import_signature(signature);
+                self.apart = Some(new);
+                new
+            }
+        };
+        let callee = self.int(types::I64, self.caller);
+        self.b.ins().call_indirect(signature, callee, arguments);
+    }
+
+    /// Forgets which forms values are at hand in: another block begins.
+    pub(super) fn forget(&mut self) {
+        self.current.clear();
+    }
+
+    fn ty(&self, register: Register) -> Type {
+        match register {
+            Register::Pred(_) => types::I8,
+            Register::Row(row) => match self.flow.form(row) {
+                Form::Word => types::I32,
+                Form::Double => types::I64,
+                Form::Single => types::F32,
+                Form::LongFloat => types::F64,
+            },
+        }
+    }
+
+    fn variable(&mut self, register: Register) -> Variable {
+        let (index, ty) = (self.flow.index(register), self.ty(register));
+        match self.variables.get(&index) {
+            Some(&known) => known,
+            None => {
+                let new = self.b.declare_var(ty);
+                self.variables.insert(index, new);
+                new
+            }
+        }
+    }
+
+    pub(super) fn int(&mut self, ty: Type, value: u64) -> Value {
+        let value = if ty == types::I64 { value as i64 } else { (value & ((1 << ty.bits()) - 1)) as i64 };
+        self.b.ins().iconst(ty, value)
+    }
+
+    /// A field of the context.
+    pub(super) fn field(&mut self, ty: Type, offset: usize) -> Value {
+        let context = self.context;
+        self.b.ins().load(ty, fixed(), context, offset as i32)
+    }
+
+    /// Takes a register's value from the frame.
+    pub(super) fn enter(&mut self, register: Register) {
+        let variable = self.variable(register);
+        let value = match register {
+            Register::Row(row) => {
+                let (ty, base) = (self.ty(register), self.row);
+                self.b.ins().load(ty, plain(), base, row as i32 * 256)
+            }
+            Register::Pred(pred) => self.mask_bit(pred),
+        };
+        self.b.def_var(variable, value);
+        if let Register::Row(row) = register {
+            self.current.remove(&row);
+        }
+    }
+
+    fn mask_bit(&mut self, pred: u32) -> Value {
+        let base = self.b.ins().load(types::I64, fixed(), self.context, at!(preds));
+        let word = self.b.ins().load(types::I32, plain(), base, pred as i32 * 4);
+        let lane = self.lane;
+        let shifted = self.b.ins().ushr(word, lane);
+        let bit = self.b.ins().band_imm_u(shifted, 1);
+        self.b.ins().ireduce(types::I8, bit)
+    }
+
+    /// Puts a register's value into the frame.
+    pub(super) fn leave(&mut self, register: Register) {
+        match register {
+            Register::Row(row) => {
+                let value = self.long(Slot(row));
+                let base = self.row;
+                self.b.ins().store(plain(), value, base, row as i32 * 256);
+            }
+            Register::Pred(pred) => {
+                let base = self.b.ins().load(types::I64, fixed(), self.context, at!(preds));
+                let word = self.b.ins().load(types::I32, plain(), base, pred as i32 * 4);
+                let one = self.int(types::I32, 1);
+                let lane = self.lane;
+                let bit = self.b.ins().ishl(one, lane);
+                let rest = self.b.ins().band_not(word, bit);
+                let variable = self.variable(register);
+                let value = self.b.use_var(variable);
+                let value = self.b.ins().uextend(types::I32, value);
+                let value = self.b.ins().ishl(value, lane);
+                let word = self.b.ins().bor(rest, value);
+                self.b.ins().store(plain(), word, base, pred as i32 * 4);
+            }
+        }
+    }
+
+    /// The value of an operand in the forms that are at hand.
+    pub(super) fn held(&mut self, slot: Slot) -> Held {
+        if slot.0 & Slot::CONSTANT != 0 {
+            return match constant(self.program, slot) {
+                Some(value) => {
+                    let word = self.int(types::I32, value);
+                    let long = self.int(types::I64, value);
+                    Held { word: Some(word), long: Some(long), ..Held::default() }
+                }
+                None => {
+                    let base = self.field(types::I64, std::mem::offset_of!(Context, constants));
+                    let offset = (slot.0 & !Slot::CONSTANT) as i32 * 256;
+                    Held::long(self.b.ins().load(types::I64, fixed(), base, offset))
+                }
+            };
+        }
+        if let Some(&known) = self.current.get(&slot.0) {
+            return known;
+        }
+        let register = Register::Row(slot.0);
+        let variable = self.variable(register);
+        let value = self.b.use_var(variable);
+        let held = match self.flow.form(slot.0) {
+            Form::Word => Held::word(value),
+            Form::Double => Held::long(value),
+            Form::Single => Held::single(value, self.flow.loose.has(slot.0 as usize)),
+            Form::LongFloat => Held::double(value),
+        };
+        self.current.insert(slot.0, held);
+        held
+    }
+
+    fn keep(&mut self, slot: Slot, held: Held) {
+        if slot.0 & Slot::CONSTANT == 0 {
+            self.current.insert(slot.0, held);
+        }
+    }
+
+    fn bits(&mut self, ty: Type, value: Value) -> Value {
+        self.b.ins().bitcast(ty, MemFlagsData::new(), value)
+    }
+
+    /// Makes a NaN the one of the hardware.
+    pub(super) fn strict(&mut self, value: Value) -> Value {
+        let nan = self.b.ins().f32const(f32::from_bits(0x7fff_ffff));
+        let is = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        self.b.ins().select(is, nan, value)
+    }
+
+    /// The low 32 bits of a value.
+    pub(super) fn word_of(&mut self, held: &mut Held) -> Value {
+        if let Some(value) = held.word {
+            return value;
+        }
+        let value = if let Some(long) = held.long {
+            self.b.ins().ireduce(types::I32, long)
+        } else if let Some(single) = held.single {
+            let single = if held.loose { self.strict(single) } else { single };
+            (held.single, held.loose) = (Some(single), false);
+            self.bits(types::I32, single)
+        } else {
+            let long = self.long_of(held);
+            self.b.ins().ireduce(types::I32, long)
+        };
+        held.word = Some(value);
+        value
+    }
+
+    /// All 64 bits of a value.
+    pub(super) fn long_of(&mut self, held: &mut Held) -> Value {
+        if let Some(value) = held.long {
+            return value;
+        }
+        let value = if let Some(double) = held.double {
+            self.bits(types::I64, double)
+        } else {
+            let word = self.word_of(held);
+            self.b.ins().uextend(types::I64, word)
+        };
+        held.long = Some(value);
+        value
+    }
+
+    /// The value as a single; its NaN may be any, if `loose`.
+    pub(super) fn single_of(&mut self, held: &mut Held, loose: bool) -> Value {
+        if let Some(value) = held.single {
+            if held.loose && !loose {
+                let value = self.strict(value);
+                (held.single, held.loose) = (Some(value), false);
+                return value;
+            }
+            return value;
+        }
+        let word = self.word_of(held);
+        let value = self.bits(types::F32, word);
+        held.single = Some(value);
+        value
+    }
+
+    pub(super) fn double_of(&mut self, held: &mut Held) -> Value {
+        if let Some(value) = held.double {
+            return value;
+        }
+        let long = self.long_of(held);
+        let value = self.bits(types::F64, long);
+        held.double = Some(value);
+        value
+    }
+
+    pub(super) fn word(&mut self, slot: Slot) -> Value {
+        let mut held = self.held(slot);
+        let value = self.word_of(&mut held);
+        self.keep(slot, held);
+        value
+    }
+
+    pub(super) fn long(&mut self, slot: Slot) -> Value {
+        let mut held = self.held(slot);
+        let value = self.long_of(&mut held);
+        self.keep(slot, held);
+        value
+    }
+
+    pub(super) fn single(&mut self, slot: Slot, loose: bool) -> Value {
+        if let Some(value) = constant(self.program, slot) {
+            return self.b.ins().f32const(f32::from_bits(value as u32));
+        }
+        let mut held = self.held(slot);
+        let value = self.single_of(&mut held, loose);
+        self.keep(slot, held);
+        value
+    }
+
+    pub(super) fn double(&mut self, slot: Slot) -> Value {
+        if let Some(value) = constant(self.program, slot) {
+            return self.b.ins().f64const(f64::from_bits(value));
+        }
+        let mut held = self.held(slot);
+        let value = self.double_of(&mut held);
+        self.keep(slot, held);
+        value
+    }
+
+    /// Gives a row a value, where the guard holds.
+    pub(super) fn define(&mut self, slot: Slot, value: Held) {
+        if slot == Slot::NONE || slot.0 & Slot::CONSTANT != 0 {
+            return;
+        }
+        let mut value = value;
+        if let Some(guard) = self.guard {
+            let mut old = self.held(slot);
+            let merged = if let Some(new) = value.single {
+                let before = self.single_of(&mut old, true);
+                let may = self.flow.loose.has(slot.0 as usize);
+                let loose = [(new, value.loose), (before, old.loose)];
+                self.either(guard, loose, may)
+            } else if let Some(new) = value.double {
+                let before = self.double_of(&mut old);
+                Held::double(self.b.ins().select(guard, new, before))
+            } else if let (Some(new), true) = (value.word, self.flow.form(slot.0) == Form::Word) {
+                let before = self.word_of(&mut old);
+                Held::word(self.b.ins().select(guard, new, before))
+            } else {
+                let new = self.long_of(&mut value);
+                let before = self.long_of(&mut old);
+                Held::long(self.b.ins().select(guard, new, before))
+            };
+            value = merged;
+        }
+        let variable = self.variable(Register::Row(slot.0));
+        let kept = match self.flow.form(slot.0) {
+            Form::Word => self.word_of(&mut value.clone()),
+            Form::Double => self.long_of(&mut value.clone()),
+            Form::Single => {
+                let loose = self.flow.loose.has(slot.0 as usize);
+                self.single_of(&mut value.clone(), loose)
+            }
+            Form::LongFloat => self.double_of(&mut value.clone()),
+        };
+        self.b.def_var(variable, kept);
+        self.current.insert(slot.0, value);
+    }
+
+    /// One of two singles, each with whether its NaN may be any; `may`: so may that of the result.
+    pub(super) fn either(&mut self, by: Value, [(a, any_a), (b, any_b)]: [(Value, bool); 2], may: bool) -> Held {
+        let loose = any_a && any_b || may && (any_a || any_b);
+        let a = if any_a && !loose { self.strict(a) } else { a };
+        let b = if any_b && !loose { self.strict(b) } else { b };
+        Held::single(self.b.ins().select(by, a, b), loose)
+    }
+
+    /// The truth (0 or 1) of a predicate, as instructions name it.
+    pub(super) fn truth(&mut self, pred: u32) -> Value {
+        let negated = pred & Pred::NEGATED != 0;
+        let number = pred & !Pred::NEGATED;
+        if number == Pred::ALWAYS.0 {
+            return self.int(types::I8, u64::from(!negated));
+        }
+        let variable = self.variable(Register::Pred(number));
+        let value = self.b.use_var(variable);
+        if negated { self.b.ins().bxor_imm_u(value, 1) } else { value }
+    }
+
+    /// Gives a predicate a truth, where the guard holds.
+    pub(super) fn set(&mut self, pred: u32, value: Value) {
+        if pred == Pred::ALWAYS.0 {
+            return;
+        }
+        let variable = self.variable(Register::Pred(pred));
+        let value = match self.guard {
+            Some(guard) => {
+                let old = self.b.use_var(variable);
+                self.b.ins().select(guard, value, old)
+            }
+            None => value,
+        };
+        self.b.def_var(variable, value);
+    }
+
+    pub(super) fn not(&mut self, truth: Value) -> Value {
+        self.b.ins().bxor_imm_u(truth, 1)
+    }
+}
