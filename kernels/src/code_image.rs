@@ -334,6 +334,9 @@ fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Lin
             }
         }
     }
+    if let Some(bank) = cubin.const_bank(kernel, 2).filter(|bank| bank.relocs.is_empty()) {
+        l.literals = bank.data.to_vec();
+    }
     l.bank3 = cubin
         .constants()
         .filter(|s| !s.name.starts_with("__cudart_"))

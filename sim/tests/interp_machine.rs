@@ -70,6 +70,7 @@ extern "C" __global__ void memory(ARGS, Large large) {
     int4 q = ((const int4*)in)[t]; PUT(q.x ^ q.w); PUT(((const unsigned char*)in)[t]); PUT(((const short*)in)[t]); PUT(((const signed char*)in)[t + 9]);
     ((uint4*)(o + 60))[0] = make_uint4(a, b, c, d); ((char*)(o + 59))[t & 7] = a; ((short*)(o + 58))[t & 3] = b; ((u64*)o)[57] = x;
     PUT(__isShared(g)); PUT(__isLocal(g)); PUT(__isGlobal(in));
+    const int* either = a & 2 ? table : (const int*)in; PUT(either[b & 31]);
     zeroed[t] = 1;
 }
 extern "C" __global__ void warps(ARGS) {

@@ -50,8 +50,18 @@ const OPERATORS: [&str; 24] = [
 
 /// One from each class of kernels, whose predictions are held against what they touch. (`cargo
 /// xtask oracle` has all.)
-const MEASURED: [&str; 8] =
-    ["add", "sum", "gather", "index_put", "cat", "cumsum", "softmax", "nn.functional.layer_norm"];
+const MEASURED: [&str; 10] = [
+    "add",
+    "sum",
+    "gather",
+    "index_put",
+    "cat",
+    "cumsum",
+    "softmax",
+    "nn.functional.layer_norm",
+    "nn.functional.unfold",
+    "nn.functional.avg_pool2d",
+];
 
 /// The programs that train, each with a twin that races.
 const TRAININGS: [&str; 2] = ["train_two_layers", "train_transformer"];

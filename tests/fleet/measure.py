@@ -4,8 +4,8 @@
 Owns the traces (links to eight that differ, of 100,000 ops each), the cluster (started and ended here) and the table. Prints the
 seconds of each round, their ratio, and the most memory that the driver had at the end of each quarter of its run.
 
-With --kill instead: a quarter of the traces are racy, one is none and one is torn, and three times in the run a worker is killed with
-SIGKILL in the middle of a task. Every row of the same work that is left alone must be there, once.
+With --kill instead: one of the traces is none, one is torn, 40 racy ones are added, and three times in the run a worker of Ray is
+killed with SIGKILL in the middle of a task. Every row of work that is left alone must be there, once.
 
   cargo build --release -p analyzer --bin streamsan --example long_trace
   $(target/debug/xtask fleet)/venv/bin/python tests/fleet/measure.py [--traces N] [--rounds N | --kill]
@@ -100,35 +100,46 @@ def killer(cluster, out, count):
 
 
 def rows(out):
-    """All rows of a dataset, without what differs from run to run."""
+    """All rows of a dataset by host, without what differs from run to run, and how many rows of traces there are by tries."""
     sys.path.insert(0, str(ROOT / "python"))
     from streamsan.fleet import report
 
     connection = report.opened(str(out))
     ask = lambda text: connection.execute(text).fetchall()
-    return (ask("SELECT trace, pid, fingerprint, occurrences FROM findings ORDER BY ALL"),
-            ask("SELECT trace, program, bytes, status, findings FROM traces ORDER BY ALL"),
-            ask("SELECT attempts, COUNT(*) FROM traces GROUP BY ALL ORDER BY ALL"))
+    found = {}
+    for host, *row in ask("SELECT machine, pid, fingerprint, occurrences FROM findings ORDER BY ALL"):
+        found.setdefault(host, []).append(row)
+    for host, *row in ask("SELECT machine, program, bytes, status, findings FROM traces ORDER BY ALL"):
+        found.setdefault(host, []).append(row)
+    return found, ask("SELECT attempts, COUNT(*) FROM traces GROUP BY ALL ORDER BY ALL")
 
 
-def survives(folder, given, cluster, on_cluster, environment):
-    source = traces(folder, given.traces, ("racy 300", "mixed", "train", "train"))
-    for number, bytes in ((17, b"no trace"), (given.traces // 2, None)):
+def survives(folder, count, cluster, on_cluster, environment):
+    """`count` generated traces, two of which are damaged, and 40 small ones with two findings each."""
+    source = traces(folder, count, ("train",))
+    like = {number: number % 8 for number in range(count)}
+    for number, data in ((17, b"no trace"), (count // 2, None)):
         file = source / f"job/host{number}/rank0.trace"
         whole = file.read_bytes()
         file.unlink()
-        file.write_bytes(bytes or whole[: len(whole) // 2])
-    for engine, where, kill in (("local", environment, None), ("ray", on_cluster, True)):
-        out = folder / f"out-{engine}"
-        meanwhile = killer(cluster, out, given.traces) if kill else lambda driver: None
-        seconds, quarters = run(engine, source, out, where, 66, meanwhile)
-        print(f"{engine}: {seconds:.1f} s, driver {quarters} MiB", flush=True)
-    calm, killed = rows(folder / "out-local"), rows(folder / "out-ray")
-    statuses = {status: sum(row[3] == status for row in killed[1]) for status in sorted({row[3] for row in killed[1]})}
-    print(f"{len(killed[1])} rows of traces {statuses}, {len(killed[0])} rows of findings; tries: {killed[2]}")
-    if calm[:2] != killed[:2] or len(killed[1]) != given.traces:
-        sys.exit("the rows are not those of the run that was left alone")
-    print("every row is there once")
+        file.write_bytes(data or whole[: len(whole) // 2])
+        like[number] = number
+    for number in range(count, count + 40):
+        to = source / f"job/host{number}"
+        to.mkdir()
+        shutil.copy(ROOT / "tests/recorded/triton_step.trace", to / "rank0.trace")
+        like[number] = count
+    # What is to be expected: one of each kind, left alone.
+    for number in set(like.values()):
+        shutil.copytree(source / f"job/host{number}", folder / f"calm/job/host{number}")
+    run("local", folder / "calm", folder / "out-local", environment, 66)
+    seconds, quarters = run("ray", source, folder / "out-ray", on_cluster, 66, killer(cluster, folder / "out-ray", len(like)))
+    print(f"ray: {seconds:.1f} s, driver {quarters} MiB", flush=True)
+    (calm, _), (killed, tries) = rows(folder / "out-local"), rows(folder / "out-ray")
+    wrong = [n for n, kind in like.items() if killed.get(f"host{n}") != calm[f"host{kind}"]]
+    if wrong or len(killed) != len(like):
+        sys.exit(f"the rows of {len(wrong)} hosts are not those of a run that was left alone, such as {wrong[:3]}")
+    print(f"every row of {len(killed)} traces is there once; tries: {tries}")
 
 
 def started(environment):
@@ -167,7 +178,7 @@ def main():
         cluster, address = started(environment)
         on_cluster = {**environment, "RAY_ADDRESS": address}
         if given.kill:
-            return survives(folder, given, cluster, on_cluster, environment)
+            return survives(folder, given.traces, cluster, on_cluster, environment)
         source = traces(folder, given.traces)
         ratios = []
         for number in range(given.rounds):

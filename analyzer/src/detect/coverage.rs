@@ -76,7 +76,7 @@ pub struct Coverage {
     /// end was kept.
     #[serde(default)]
     pub partial: Vec<String>,
-    /// Processes with missing segments: of them there are no hints and no causes, and nothing is
+    /// Processes with missing segments: of them there are no hints, no wait is tried, and nothing is
     /// compared between processes.
     #[serde(default)]
     pub gaps: u64,

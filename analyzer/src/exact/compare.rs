@@ -8,6 +8,7 @@ use crate::exact::byte_set;
 use crate::exact::byte_set::ByteSet;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim};
+use kernels::Reason;
 use trace::{ExactRun, ImageId, exact_kind};
 
 /// The verdict on a prediction, the worst first.
@@ -21,8 +22,8 @@ pub enum PredictionVerdict {
     NoCode,
     /// Some extent was unknown. The rest is right.
     Open,
-    /// Some index was data: the whole allocation behind the pointer is the bound. The rest is
-    /// right.
+    /// Some index was data ([`Reason::is_data`]): the whole allocation behind the pointer is the
+    /// bound. The rest is right.
     ByData,
     /// All bytes touched lie in the bounds, which include others too.
     Loose,
@@ -78,12 +79,16 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     let mut open: Vec<(AccessKind, Option<ByteSet>)> = Vec::new();
     let mut by_data = true;
     for effect in known.effects.iter().filter(|e| !is_unseen(e)) {
+        if is_settled(effect, known, memory) {
+            continue;
+        }
         match reach(effect, image, memory) {
             PredictedBytes::Nothing => {}
             PredictedBytes::ByteSet(set, exact) => predicted.push(Predicted { effect, set, exact }),
             PredictedBytes::Somewhere(within) => {
-                let pointer = matches!(effect.base, EffectBase::Param(..));
-                by_data &= pointer && within.is_some() && matches!(effect.bytes, EffectExtent::Scattered);
+                let pointer = matches!(effect.base, EffectBase::Param(..) | EffectBase::Maybe(..));
+                let data = matches!(effect.bytes, EffectExtent::Scattered) || effect.why.is_some_and(Reason::is_data);
+                by_data &= pointer && within.is_some() && data;
                 open.push((effect.kind, within));
             }
         }
@@ -137,6 +142,17 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     Comparison { verdict, missing, claimed, touched: all.len(), predicted: union.len() }
 }
 
+/// Whether an address out of memory is one that another effect of the same instruction stands for:
+/// a parameter plus a loaded number, of which either may be the pointer. The parameter is, because
+/// it points into an allocation.
+fn is_settled(effect: &Effect, known: &Evaluated, memory: &Allocations) -> bool {
+    let pointer = |other: &Effect| {
+        (other.at, other.kind) == (effect.at, effect.kind)
+            && matches!(other.base, EffectBase::Maybe(_, value) if memory.locate(value).is_some())
+    };
+    effect.base == EffectBase::Unknown && known.effects.iter().any(pointer)
+}
+
 fn touched(runs: &[ExactRun], k: AccessKind) -> ByteSet {
     let mut spans = Vec::new();
     for run in runs.iter().filter(|run| kind(run) == k) {
@@ -170,7 +186,9 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
         EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
         EffectBase::Global(name) => match memory.global(image, name) {
             Some((ptr, _)) if memory.has_address(image, name) => ptr,
-            // Its place is unknown.
+            // Its place is unknown, and so what it touches lies in no allocation. How far into the
+            // variable it reaches is known all the same.
+            _ if matches!(effect.bytes, EffectExtent::Bounded { .. }) => return PredictedBytes::Nothing,
             _ => return PredictedBytes::Somewhere(None),
         },
         _ => return PredictedBytes::Somewhere(None),

@@ -58,6 +58,14 @@ impl Reason {
         if name.contains("LaunchDevice") || name == "cudaGraphLaunch" { Reason::Launches } else { Reason::Call }
     }
 
+    /// Whether the value is data: it came out of memory, from another thread, or from a calculation
+    /// with floating-point numbers. Nothing about the launch would tell it.
+    #[must_use]
+    pub fn is_data(self) -> bool {
+        use Reason::{AtomicResult, CrossLane, Float, Loaded, Shared};
+        matches!(self, Loaded | Shared | AtomicResult | CrossLane | Float)
+    }
+
     /// A few words for users, fitting after "because of".
     #[must_use]
     pub fn words(self) -> &'static str {

@@ -43,6 +43,9 @@ pub struct Code<'a> {
 pub struct Links {
     /// Symbol whose 64-bit address is at an offset of constant bank 4.
     pub bank4: HashMap<u32, String>,
+    /// Contents of constant bank 2: numbers that the compiler put there. Empty where a loader fills
+    /// any of it in.
+    pub literals: Vec<u8>,
     /// `__constant__` variables: first and last (exclusive) offset in constant bank 3, and the
     /// name; in order.
     pub bank3: Vec<(u32, u32, String)>,
@@ -213,6 +216,11 @@ impl Lower<'_> {
         let (Bank::Number(bank), Index::None) = (c.bank, c.index) else { return None };
         let off = u32::try_from(c.offset).ok()?;
         match bank {
+            2 => {
+                let from = usize::try_from(off).ok()?;
+                let word = self.code.links.literals.get(from..from.checked_add(usize::from(bytes))?)?;
+                Some(Src::Imm(word.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))))
+            }
             0 => {
                 if off >= self.code.param_base {
                     let off = u16::try_from(off - self.code.param_base).ok()?;

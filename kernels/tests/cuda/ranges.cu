@@ -174,3 +174,19 @@ K k_dividers(float *a, unsigned n, unsigned m, unsigned s, unsigned d) {
   for (int u = 0; u < 4; u++, j += 128)
     if (j < n) { unsigned q = (__umulhi(j, m) + j) >> s, r = j - q * d; *(float *)((char *)a + (r * 40 + q * 4)) = 1; }
 }
+// PyTorch's im2col: rows and columns of 64 bits that begin before the image.
+K k_window64(float *a, const float *b, long long n, long long h) {
+  long long x = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (x >= n) return;
+  long long row = x / 16 - 1, col = x % 16 - 1;
+  a[x] = row >= 0 && col >= 0 && row < h && col < h ? b[row * h + col] : 0;
+}
+// PyTorch's pooling: counted in 64 bits, used in 32.
+K k_narrowed(float *a, int n) {
+  for (long long x = blockIdx.x * (long long)blockDim.x + threadIdx.x; x < n; x += (long long)blockDim.x * gridDim.x) {
+    int i = (int)x;
+    a[i] = 1;
+  }
+}
+// The word around an element of two bytes.
+K k_rounded(char *a, int n) { if (I < n) *(unsigned *)((u64)(a + 2 * (long long)I) & ~3ull) = 1; }

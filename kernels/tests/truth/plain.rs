@@ -2,8 +2,9 @@
 //! loops.
 
 use super::Arg::{I32, I64, Ptr};
-use super::Sharp::{Certain, Exact, Sound};
+use super::Sharp::{Bounded, Certain, Exact, Sound};
 use super::{Case, Thread, Truth, case};
+use kernels::AccessKind;
 
 pub fn cases() -> Vec<Case> {
     let mut all = indices();
@@ -32,6 +33,31 @@ fn copied_in_strides(t: &mut Truth, x: Thread, n: i64) {
 /// Straight from the thread.
 fn indices() -> Vec<Case> {
     vec![
+        case(
+            "k_window64",
+            Bounded,
+            |n| vec![Ptr(0), Ptr(1), I64(n), I64(13)],
+            |t, x, n| {
+                let i = x.i();
+                if i < n {
+                    t.w(0, i);
+                    let (row, col) = (i / 16 - 1, i % 16 - 1);
+                    if row >= 0 && col >= 0 && row < 13 && col < 13 {
+                        t.r(1, row * 13 + col);
+                    }
+                }
+            },
+        ),
+        case(
+            "k_rounded",
+            Bounded,
+            |n| vec![Ptr(0), I32(n)],
+            |t, x, n| {
+                if x.i() < n {
+                    t.put(0, AccessKind::Write, (2 * x.i()) & !3, 4);
+                }
+            },
+        ),
         case("k_guard", Certain, |n| vec![Ptr(0), Ptr(1), I32(n)], copied),
         case("k_early", Certain, |n| vec![Ptr(0), Ptr(1), I32(n)], copied),
         case("k_noguard", Certain, |_| vec![Ptr(0)], |t, x, _| t.w(0, x.i())),
@@ -126,6 +152,18 @@ fn loops() -> Vec<Case> {
     vec![
         case("k_gs32", Exact, |n| vec![Ptr(0), Ptr(1), I32(n)], copied_in_strides),
         case("k_gs64", Exact, |n| vec![Ptr(0), Ptr(1), I64(n)], copied_in_strides),
+        case(
+            "k_narrowed",
+            Bounded,
+            |n| vec![Ptr(0), I32(n)],
+            |t, x, n| {
+                let mut i = x.i();
+                while i < n {
+                    t.w(0, i);
+                    i += x.stride()
+                }
+            },
+        ),
         case(
             "k_gsdown",
             Exact,

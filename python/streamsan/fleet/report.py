@@ -151,5 +151,5 @@ def text(found):
         lines += ["", f"NOT READ WHOLE: {plain(row['trace'])} ({row['status']}): {plain(row['error'])}"]
     total, whole, part = (sum(row[name] for row in found["jobs"]) for name in ("traces", "read_whole", "in_part"))
     lines += ["", f"since {found['since']}: findings {counted(found['findings'])}; causes {counted(found['causes'])}; "
-              f"{whole} of {total} traces read whole" + (f", {part} are a part of their run" if part else "")]
+              f"{whole} of {total} traces read whole" + (f", {part} in part" if part else "")]
     return "\n".join(lines).lstrip("\n") + "\n"

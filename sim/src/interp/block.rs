@@ -9,6 +9,9 @@ use crate::interp::program::{LANES, Row};
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;
 
+/// Rounds in which warps only come to barriers that a block may have before another one runs.
+const ROUNDS: u32 = 256;
+
 /// The number of the block's part in the cluster's barrier, behind those that PTX can name.
 const CLUSTER: usize = 16;
 
@@ -224,8 +227,11 @@ impl<'b> Block<'b> {
     /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
     /// `jumps` jumps.
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
-        for _ in 0..turns {
+        let (mut turns, mut rounds) = (turns, ROUNDS);
+        while turns > 0 && rounds > 0 {
             let mut progress = false;
+            let mut paused = false;
+            rounds -= 1;
             let mut left = false;
             let running = self.done.iter().filter(|done| !**done).count();
             let mut blocked = 0;
@@ -246,6 +252,7 @@ impl<'b> Block<'b> {
                     Outcome::Paused => {
                         left = true;
                         progress = true;
+                        paused = true;
                     }
                     Outcome::Fault => return Progress::Fault(at),
                 }
@@ -261,6 +268,8 @@ impl<'b> Block<'b> {
                 }
                 return self.give_up(FaultKind::Deadlock);
             }
+            // From barrier to barrier it waits for no other block.
+            turns -= u32::from(paused);
         }
         Progress::Paused
     }

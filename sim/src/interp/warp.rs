@@ -13,7 +13,7 @@ use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY
 use super::grid::Env;
 use crate::interp::interface::{Extent, Fault, FaultKind};
 use crate::interp::native::context::{Context, Site};
-use crate::interp::native::{Native, Region};
+use crate::interp::native::{Left, Native, Region};
 use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
@@ -163,6 +163,9 @@ impl<'b> Warp<'b> {
         (self.oldest, self.unfair) = (false, 0);
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
+        if let Some(context) = &mut self.context {
+            context.warp = std::ptr::null_mut();
+        }
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
@@ -538,39 +541,49 @@ impl<'b> Warp<'b> {
             self.sites.resize(region.sites as usize, Site::default());
         }
         let local = if region.local { self.local() } else { std::ptr::null_mut() };
-        let mut context = self.context.take().unwrap_or_else(|| Box::new(Context::new()));
-        let sites = self.sites.as_mut_ptr();
-        context.fill(self, local, sites, fuel);
+        let mut context = match self.context.take() {
+            Some(context) => context,
+            None => Box::new(Context::new()),
+        };
+        if context.warp.is_null() {
+            context.fill(self);
+        }
         (context.frame, context.preds) = (self.frame, self.preds[self.pbase as usize..].as_mut_ptr());
+        (context.local, context.local_base) = (local, u64::from(self.lbase));
+        (context.fuel, context.spent) = (u64::from(fuel.max(1)), 0);
+        (context.tid, context.sites) = (&raw const self.tid, self.sites.as_mut_ptr());
+        context.warp = std::ptr::from_mut(self).cast();
         let mask = self.active;
         // SAFETY: the context was filled for this warp, whose frame is the function's.
-        let good = unsafe { region.run(&raw mut *context, mask) };
-        let exits = context.exits;
+        let left = unsafe { region.run(&raw mut *context, mask) };
         let spent = context.spent != 0;
+        match left {
+            Left::Fault => {}
+            Left::At(pc) => {
+                native.left_at(self.env.program, pc);
+                self.pc = pc;
+            }
+            Left::Apart => self.part(native, mask, &context.exits),
+        }
         self.context = Some(context);
-        if !good {
-            return None;
-        }
-        let first = exits[mask.trailing_zeros() as usize & (LANES - 1)];
-        let mut same = 0;
-        for (lane, &exit) in exits.iter().enumerate() {
-            same |= u32::from(exit == first) << lane;
-        }
-        native.left_at(self.env.program, first);
-        if same & mask == mask {
-            self.pc = first;
-            return Some(spent);
-        }
+        (left != Left::Fault).then_some(spent)
+    }
+
+    /// Makes groups of the lanes that have left a region at different instructions.
+    fn part(&mut self, native: &Native, mask: u32, exits: &[u32; LANES]) {
         let mut left = mask;
         while left != 0 {
             let pc = exits[left.trailing_zeros() as usize & (LANES - 1)];
-            let lanes = (0..LANES).filter(|&lane| exits[lane] == pc).fold(0, |lanes, lane| lanes | 1 << lane) & left;
+            let mut lanes = 0;
+            for (lane, &exit) in exits.iter().enumerate() {
+                lanes |= u32::from(exit == pc) << lane;
+            }
+            lanes &= left;
             native.left_at(self.env.program, pc);
             let group = self.here(pc);
             self.send(lanes, group);
             left &= !lanes;
         }
-        Some(spent)
     }
 
     /// Stops for now. The group that ran goes to the end of the queue.

@@ -272,7 +272,7 @@ pub fn errors(report: &Report) -> String {
         let processes = counted(c.gaps, "process", "processes");
         let _ = writeln!(
             out,
-            "streamsan: NOTE: {processes} with missing segments: no hints, no causes, nothing compared between processes"
+            "streamsan: NOTE: {processes} with missing segments: no hints, no wait tried, nothing compared between processes"
         );
     }
     for what in &c.assumed {

@@ -4,8 +4,8 @@
 //! `predicate_masks`.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::AffineForm;
-use crate::ranges::domain::atom::AtomKey;
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
@@ -47,9 +47,17 @@ impl Eval<'_> {
         if mask == full {
             return f.clone();
         }
-        let f = self.concrete(f);
         let low = mask.trailing_zeros();
         let top = 64 - mask.leading_zeros();
+        let pointer = |t: &(AtomId, Int)| t.1 == 1 && matches!(self.a(t.0).kind, AtomKind::Param(_));
+        if top == bits && mask >> low == low_mask(top - low) && f.terms.iter().any(pointer) {
+            // An address rounded down stays an address: `f - f mod 2^low`.
+            let number = self.concrete(f);
+            let unit = Int::pow2(low);
+            let rest = number.add(&self.floor_div(&number, unit, b), -unit);
+            return f.add(&rest, -1);
+        }
+        let f = self.concrete(f);
         if mask >> low == low_mask(top - low) {
             // Contiguous bits.
             let unit = Int::pow2(low);

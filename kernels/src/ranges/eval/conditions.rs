@@ -223,7 +223,46 @@ impl Eval<'_> {
         Cond::of(holds >> way & 1 == 1)
     }
 
+    /// A comparison with zero that only looks at the sign of bits that were joined, or of a high
+    /// word. (Compilers test that two numbers are not negative by the sign of `x | y`.)
+    fn sign_test(&mut self, c: Cmp, x: NodeId, y: NodeId, b: BlockId) -> Option<Cond> {
+        let Kind::Const(y) = self.g.node(y).kind else { return None };
+        let bits = self.g.node(x).width.bits();
+        let negative = match (c, y) {
+            (Cmp::Lt, 0) => true,
+            (Cmp::Ge, 0) => false,
+            (Cmp::Le, y) if y == u64::MAX >> (64 - bits) => true,
+            (Cmp::Gt, y) if y == u64::MAX >> (64 - bits) => false,
+            _ => return None,
+        };
+        if !matches!(self.g.node(x).kind, Kind::Lop3(..) | Kind::Hi(_)) {
+            return None;
+        }
+        let sign = self.is_negative(x, b, 4);
+        Some(if negative { sign } else { sign.negate() })
+    }
+
+    /// Is a number negative, taken as signed?
+    fn is_negative(&mut self, n: NodeId, b: BlockId, depth: u32) -> Cond {
+        match self.g.node(n).kind {
+            Kind::Lop3(lut, x, y, z) if depth > 0 => {
+                let signs = [x, y, z].map(|operand| self.is_negative(operand, b, depth - 1));
+                table(signs, lut)
+            }
+            Kind::Hi(whole) if depth > 0 => self.is_negative(whole, b, depth - 1),
+            _ => {
+                let bits = self.g.node(n).width.bits();
+                let f = self.ev(n);
+                let f = self.interp(&f, bits, true, b);
+                self.decide(Cond::Le(f.plus(1)), b)
+            }
+        }
+    }
+
     fn compare(&mut self, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {
+        if signed && let Some(sign) = self.sign_test(c, x, y, b) {
+            return sign;
+        }
         let bits = self.g.node(x).width.bits();
         let (fx, fy) = (self.ev(x), self.ev(y));
         if matches!(c, Cmp::Eq | Cmp::Ne) {

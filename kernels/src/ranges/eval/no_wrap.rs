@@ -7,7 +7,7 @@ use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::Eval;
+use crate::ranges::eval::{Eval, LoopState};
 use std::rc::Rc;
 
 impl Eval<'_> {
@@ -21,7 +21,14 @@ impl Eval<'_> {
         }
         if self.assumed.is_some() {
             let (lo, hi) = self.boxed(f, false);
-            if lo <= -INF || hi >= INF {
+            // What rests on a loop that was given up will not be proved.
+            let given_up = |x: AtomId| match self.a(x).kind {
+                AtomKind::Iteration(l) => {
+                    self.a(x).hi >= INF && self.a(x).cons.is_empty() && self.loops[l as usize] == LoopState::Done
+                }
+                _ => false,
+            };
+            if (lo <= -INF || hi >= INF) && !f.terms.iter().any(|t| given_up(t.0)) {
                 // Which of the numbers congruent to it is meant shows in the first iteration.
                 let mut first = f.clone();
                 for (x, _) in &f.terms {
@@ -49,6 +56,12 @@ impl Eval<'_> {
             if tlo <= lo + s && hi + s <= thi {
                 return f.plus(s);
             }
+        }
+        if bits == 32 && lo > -INF && hi < INF && self.why(f).is_none() && self.assumed.is_none() {
+            // `f mod m` is `f - m * floor(f / m)`, whatever f is. Products of two 64-bit numbers
+            // add the high word times m, which cancels the quotient.
+            let quotient = self.floor_div(&f.plus(-tlo), m, b);
+            return f.add(&quotient, -m);
         }
         let why = self.why(f).unwrap_or(Reason::MayWrap);
         AffineForm::atom(self.keyed(AtomKey::Interp(f.clone(), bits, signed), |e| {

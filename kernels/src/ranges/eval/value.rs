@@ -157,6 +157,11 @@ impl Eval<'_> {
                 let l = self.ev(*lo);
                 match h.as_const() {
                     Some(c) => self.interp(&l, 32, false, b).plus(c.wrapping_mul(Int::pow2(32))),
+                    // Words of different instructions: what one lacks of the whole is in the other.
+                    None if self.why(&l).or_else(|| self.why(&h)).is_none() => {
+                        let l = self.interp(&l, 32, false, b);
+                        l.add(&h, Int::pow2(32))
+                    }
                     None => {
                         let why = match self.why(&l).or_else(|| self.why(&h)) {
                             Some(r) if r != Reason::Pairing => r,

@@ -231,6 +231,9 @@ impl Eval<'_> {
             let reason = self.reason(f);
             return ByteSet::Unknown { reason };
         }
+        if hi - lo >= 1 << 31 && self.may_wrap(f) {
+            return ByteSet::Unknown { reason: Reason::MayWrap };
+        }
         if lo > hi || width == 0 {
             // Guards contradict each other: never executed.
             return dead();
@@ -241,6 +244,13 @@ impl Eval<'_> {
         }
         let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
         ByteSet::Bounded { lo, hi: hi + width, dims, width, exact }
+    }
+
+    /// Is what a 32-bit number loses when it wraps around part of a form? Such a form is bounded by
+    /// the type of the number only.
+    fn may_wrap(&self, f: &AffineForm) -> bool {
+        let word = Int::pow2(32);
+        f.terms.iter().any(|t| t.1.abs() >= word && self.a(t.0).floor.is_some())
     }
 
     fn reason(&self, f: &AffineForm) -> Reason {

@@ -17,6 +17,9 @@ use smallvec::SmallVec;
 /// Nesting of calls after which a value is given up as unknown.
 pub(crate) const MAX_DEPTH: u32 = 6000;
 
+/// Operations that are followed back to a choice by the same predicate.
+const TAKEN_DEPTH: u32 = 4;
+
 /// Nodes that were made already, by definition.
 #[derive(Default)]
 pub(crate) struct BuildMemo {
@@ -286,11 +289,47 @@ impl Builder<'_> {
                 let Def::Inst { b, i, .. } = d else { return None };
                 let p = self.pred_operand(&g, b, i);
                 let new = value(self, d.raw());
+                let new = self.taken(new, p, true, TAKEN_DEPTH);
                 let old = self.ssa.old(d);
                 let old = value(self, old);
+                let old = self.taken(old, p, false, TAKEN_DEPTH);
                 Some(self.add(Kind::Sel(p, new, old), w, b))
             }
         }
+    }
+
+    /// A value where a predicate is known: what was chosen by the same predicate on the way is one
+    /// of both. (Instructions that work together are often guarded alike.) The predicate is that of
+    /// one definition, so both choices are about the same iteration.
+    fn taken(&mut self, n: NodeId, p: NodeId, holds: bool, depth: u32) -> NodeId {
+        if depth == 0 {
+            return n;
+        }
+        let Node { kind, width, home } = self.g.node(n).clone();
+        match kind {
+            Kind::Sel(q, x, y) => match self.same_predicate(q, p) {
+                Some(same) => self.taken(if same == holds { x } else { y }, p, holds, depth - 1),
+                None => n,
+            },
+            Kind::Lin(terms, c) => {
+                let known: SmallVec<[(NodeId, i64); 3]> =
+                    terms.iter().map(|t| (self.taken(t.0, p, holds, depth - 1), t.1)).collect();
+                if known == terms { n } else { self.lin(&known, c, width, home.0) }
+            }
+            _ => n,
+        }
+    }
+
+    /// Whether two nodes are one predicate, or (`false`) one and its opposite.
+    fn same_predicate(&self, mut p: NodeId, mut q: NodeId) -> Option<bool> {
+        let mut same = true;
+        for n in [&mut p, &mut q] {
+            while let Kind::Not(x) = self.g.node(*n).kind {
+                *n = x;
+                same = !same;
+            }
+        }
+        (p == q && !matches!(self.g.node(p).kind, Kind::Building)).then_some(same)
     }
 
     /// 32-bit value of a definition.

@@ -224,6 +224,58 @@ impl Builder<'_> {
         Some(self.lin(&[(n, 1), (m, 1)], 0, Width::W64, hat.0))
     }
 
+    /// IADD3 / LEA.HI.X.SX32: the low word of the scaled index was made elsewhere. The sum is that
+    /// of the low words, and of the high words 2^32 times. Which high word goes with which low one
+    /// only decides how well it is understood.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn sum_with_scaled_sign(
+        &mut self,
+        l: &Inst,
+        lo: Def,
+        lat: (u32, u32),
+        h: &Inst,
+        hi: Def,
+        hat: (u32, u32),
+        shift: u8,
+    ) -> Option<NodeId> {
+        if self.carry_source(hi) != Some(whole(lo))
+            || h.srcs[0].prefix != Prefix::None
+            || h.srcs[1].prefix != Prefix::None
+        {
+            return None;
+        }
+        let mut lows: SmallVec<[Def; 3]> = SmallVec::new();
+        for o in &l.srcs {
+            let d = self.ssa.source(o.src, lat.0, lat.1);
+            if o.prefix != Prefix::None {
+                return None;
+            }
+            if d != Def::ZERO {
+                lows.push(d);
+            }
+        }
+        // Three numbers have two carries.
+        if lows.len() > 2 {
+            return None;
+        }
+        let top = self.ssa.source(h.srcs[1].src, hat.0, hat.1);
+        let mate = (0..lows.len()).max_by_key(|k| self.fit(lows[*k], top))?;
+        let mate = lows.remove(mate);
+        let mut terms: SmallVec<[(NodeId, i64); 4]> = SmallVec::new();
+        terms.push((self.node64(mate, top), 1));
+        for d in lows {
+            let n = self.node32(d);
+            terms.push((self.extend(false, n, hat.0), 1));
+        }
+        let index = self.ssa.source(h.srcs[0].src, hat.0, hat.1);
+        let index = self.node32(index);
+        let index = self.extend(true, index, hat.0);
+        let scaled = self.lin(&[(index, 1i64.wrapping_shl(u32::from(shift)))], 0, Width::W64, hat.0);
+        let word = self.high(scaled, hat.0);
+        terms.push((self.add(Kind::High(word), Width::W64, hat.0), 1));
+        Some(self.lin(&terms, 0, Width::W64, hat.0))
+    }
+
     /// LEA / LEA.HI: `(index << shift) + base`.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn scaled(

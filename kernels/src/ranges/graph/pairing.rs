@@ -176,7 +176,13 @@ impl<'a> Builder<'a> {
         }
         match (&l.op, &h.op) {
             (Op::Add, Op::AddX) => self.sum(lo, h, hi, (hb, hi_i)),
-            (Op::Add, Op::LeaHi { shift: 1, sx: true, .. }) => self.sum_with_sign(l, lo, (lb, li), h, hi, (hb, hi_i)),
+            (Op::Add, Op::LeaHi { shift, sx: true, x }) => {
+                let found = if *shift == 1 { self.sum_with_sign(l, lo, (lb, li), h, hi, (hb, hi_i)) } else { None };
+                if found.is_some() || !*x {
+                    return found;
+                }
+                self.sum_with_scaled_sign(l, lo, (lb, li), h, hi, (hb, hi_i), *shift)
+            }
             (Op::Lea { shift: a }, Op::LeaHi { shift: c, sx, x }) if a == c => {
                 if *x && self.carry_source(hi) != Some(whole(lo)) {
                     return None;

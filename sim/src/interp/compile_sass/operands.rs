@@ -5,6 +5,7 @@
 //! filled when a launch begins; those of banks that never change are constants of the program;
 //! `__constant__` variables lie in device memory and are loaded.
 
+use kernels::arch::Generation;
 use kernels::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
 
 use super::{Result, Translation};
@@ -139,6 +140,13 @@ impl Translation<'_> {
             return self.wrong(format!("c[{bank:#x}][{offset:#x}] is not aligned"));
         }
         if bank == 0 {
+            let begin = constant_window_at(self.generation);
+            if (begin..begin + 8).contains(&offset)
+                && let Some((start, _)) = self.constant_variables()
+            {
+                let word = start >> (8 * (offset - begin));
+                return Ok(self.constant(if bytes == 8 { word } else { word & 0xffff_ffff }));
+            }
             return Ok(self.launch_word(offset, bytes));
         }
         if bank == 3 {
@@ -296,4 +304,10 @@ impl Translation<'_> {
         self.program.slots.extend(slots);
         first
     }
+}
+
+/// Where constant bank 0 holds the generic address of the `__constant__` variables: 8 bytes, read
+/// off code that nvcc made.
+const fn constant_window_at(generation: Generation) -> u32 {
+    if matches!(generation, Generation::Hopper) { 0xd0 } else { 0x50 }
 }

@@ -72,8 +72,8 @@ impl Context {
         }
     }
 
-    /// Fills in what a region finds of a warp, but for its frame.
-    pub(crate) fn fill(&mut self, w: &mut Warp<'_>, local: *mut u8, sites: *mut Site, fuel: u32) {
+    /// Fills in what stays as it is while a block runs.
+    pub(crate) fn fill(&mut self, w: &mut Warp<'_>) {
         let env = w.env;
         self.constants = env.constants.as_ptr();
         self.params = env.params.as_ptr();
@@ -83,18 +83,11 @@ impl Context {
         };
         self.shared = shared;
         self.shared_counts = std::array::from_fn(|shift| size >> shift);
-        self.local = local;
         self.stride = u64::from(env.lane_local);
         self.local_counts = std::array::from_fn(|shift| self.stride >> shift);
-        self.local_base = u64::from(w.lbase);
         self.dynamic = u64::from(env.dynamic_start());
-        self.fuel = u64::from(fuel.max(1));
-        self.spent = 0;
         let ([a, b, c], [d, e, f], [g, h, i]) = (env.launch.block, index, env.launch.grid);
         self.special = [a, b, c, d, e, f, g, h, i, w.index];
-        self.tid = &raw const w.tid;
-        self.warp = std::ptr::from_mut(w).cast();
-        self.sites = sites;
     }
 }
 
@@ -150,7 +143,7 @@ pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access
             } else {
                 return;
             };
-            if place.0 % size == 0 {
+            if place.0.is_multiple_of(size) {
                 // SAFETY: the warp has as many sites as its regions name.
                 unsafe {
                     *context.sites.add(site as usize) = Site { start: place.0, count: place.1 >> shift, host: place.2 };

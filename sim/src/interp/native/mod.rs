@@ -49,7 +49,7 @@ const MOST_SITES: u32 = 1 << 16;
 
 /// A region that is compiled.
 pub(crate) struct Region {
-    code: unsafe extern "C" fn(*mut Context, u32) -> u32,
+    code: unsafe extern "C" fn(*mut Context, u32) -> u64,
     /// Sites that a warp needs for it.
     pub sites: u32,
     /// Whether it uses local memory.
@@ -57,14 +57,29 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Runs it for the lanes of a mask that is not empty. Returns false for a fault.
+    /// Runs it for the lanes of a mask that is not empty.
     ///
     /// # Safety
     /// The context is complete and of a warp whose frame is that of the region's function.
-    pub(crate) unsafe fn run(&self, context: *mut Context, mask: u32) -> bool {
+    pub(crate) unsafe fn run(&self, context: *mut Context, mask: u32) -> Left {
         // SAFETY: the caller's promise.
-        unsafe { (self.code)(context, mask) == 0 }
+        match unsafe { (self.code)(context, mask) } {
+            region::FAULT => Left::Fault,
+            region::APART => Left::Apart,
+            pc => Left::At(pc as u32),
+        }
     }
+}
+
+/// How lanes have left a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// All at this instruction.
+    At(u32),
+    /// Each as the context says.
+    Apart,
+    /// One is at fault.
+    Fault,
 }
 
 /// Marks an entry that is not compiled yet.
@@ -268,7 +283,7 @@ impl Compiler {
     fn compile_in(&mut self, program: &Program, flow: &Flow, pc: u32) -> Option<Region> {
         let mut signature = Signature::new(self.isa.default_call_conv());
         signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
-        signature.returns.push(AbiParam::new(types::I32));
+        signature.returns.push(AbiParam::new(types::I64));
         let mut function = Function::with_name_signature(UserFuncName::default(), signature);
         let convention = self.isa.default_call_conv();
         let place = region::Place { finder: self.finder, caller: self.caller, first_site: self.sites, convention };
@@ -277,14 +292,11 @@ impl Compiler {
         if self.sites + shape.sites > MOST_SITES {
             return None;
         }
-        if std::env::var_os("STREAMSAN_SIM_CLIF").is_some() {
-            eprintln!("{}", function.display());
-        }
         let address = self.emit(function)?;
         self.sites += shape.sites;
         // SAFETY: the code at this address was made for that signature.
         let code = unsafe {
-            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut Context, u32) -> u32>(address as *const ())
+            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut Context, u32) -> u64>(address as *const ())
         };
         Some(Region { code, sites: self.sites, local: shape.local })
     }

@@ -27,6 +27,11 @@ const MOST: usize = 6000;
 /// Jumps back that the lanes behind one which has used up all of them may make.
 const FEW: u64 = 64;
 
+/// What a region returns where its lanes have not all left at the same instruction.
+pub(super) const APART: u64 = 1 << 32;
+/// What it returns for a fault.
+pub(super) const FAULT: u64 = 2 << 32;
+
 /// What the caller has to know of a compiled region.
 pub(super) struct Shape {
     pub sites: u32,
@@ -163,10 +168,14 @@ pub(super) fn build(
     let (argument, mask) = (b.block_params(first)[0], b.block_params(first)[1]);
     let (loop_head, next_lane, fault) = (b.create_block(), b.create_block(), b.create_block());
     let left = b.append_block_param(loop_head, types::I32);
+    // Bits that all exits of the lanes so far have, and that some have.
+    let (every, some) = (b.append_block_param(loop_head, types::I32), b.append_block_param(loop_head, types::I32));
+    let exit = b.append_block_param(next_lane, types::I32);
     let fuel = b.declare_var(types::I64);
     let mut v = Values::new(program, flow, b, argument, convention, caller);
     let frame = v.field(types::I64, std::mem::offset_of!(Context, frame));
-    v.b.ins().jump(loop_head, &[mask.into()]);
+    let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
+    v.b.ins().jump(loop_head, &[mask.into(), ones.into(), none.into()]);
     v.b.switch_to_block(loop_head);
     let lane = v.b.ins().ctz(left);
     v.lane = v.b.ins().uextend(types::I64, lane);
@@ -194,14 +203,17 @@ pub(super) fn build(
     v.b.switch_to_block(next_lane);
     let less = v.b.ins().iadd_imm_s(left, -1);
     let left = v.b.ins().band(left, less);
+    let (every, some) = (v.b.ins().band(every, exit), v.b.ins().bor(some, exit));
     let end = v.b.create_block();
-    v.b.ins().brif(left, loop_head, &[left.into()], end, &[]);
+    v.b.ins().brif(left, loop_head, &[left.into(), every.into(), some.into()], end, &[]);
     v.b.switch_to_block(end);
-    let good = v.int(types::I32, 0);
-    v.b.ins().return_(&[good]);
+    let same = v.b.ins().icmp(IntCC::Equal, every, some);
+    let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
+    let result = v.b.ins().select(same, place, apart);
+    v.b.ins().return_(&[result]);
     v.b.switch_to_block(fault);
     v.b.set_cold_block(fault);
-    let bad = v.int(types::I32, 1);
+    let bad = v.int(types::I64, FAULT);
     v.b.ins().return_(&[bad]);
     v.b.seal_all_blocks();
     let shape = Shape { sites: builder.access.sites.len() as u32, local: builder.access.local };
@@ -362,7 +374,7 @@ impl Builder<'_, '_> {
             }
             let pc = self.v.int(types::I32, u64::from(pc));
             self.v.b.ins().store(plain(), pc, place, at!(exits));
-            self.v.b.ins().jump(self.next_lane, &[]);
+            self.v.b.ins().jump(self.next_lane, &[pc.into()]);
         }
     }
 
@@ -581,7 +593,8 @@ impl Values<'_, '_> {
                 let mask = self.int(types::I64, (1 << from_width) - 1);
                 self.b.ins().band(value, mask)
             };
-            let value = if bit % 64 == 0 { value } else { self.b.ins().ishl_imm_u(value, i64::from(bit % 64)) };
+            let value =
+                if bit.is_multiple_of(64) { value } else { self.b.ins().ishl_imm_u(value, i64::from(bit % 64)) };
             let word = &mut words[bit as usize / 64];
             *word = Some(match *word {
                 Some(word) => self.b.ins().bor(word, value),
@@ -595,7 +608,7 @@ impl Values<'_, '_> {
                 Some(word) => word,
                 None => self.int(types::I64, 0),
             };
-            let value = if bit % 64 == 0 { word } else { self.b.ins().ushr_imm_u(word, i64::from(bit % 64)) };
+            let value = if bit.is_multiple_of(64) { word } else { self.b.ins().ushr_imm_u(word, i64::from(bit % 64)) };
             results.push(match into_width {
                 64.. => Held::long(value),
                 32 => Held::word(self.b.ins().ireduce(types::I32, value)),

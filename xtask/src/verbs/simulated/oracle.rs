@@ -20,9 +20,9 @@ use crate::{command, workspace};
 /// Hold what is predicted of launches against what they touch on the simulated GPU.
 ///
 /// Runs the corpus, the samples, programs whose addresses are data, all as PTX and as machine code,
-/// and PyTorch's operators (`cargo xtask operators`), which are machine code for 8.0. A byte that
-/// was touched and ruled out, or claimed and not touched, is an error: each is shown with its
-/// launch. Prints how precise the predictions were, by class of kernel. PyTorch is installed into
+/// and PyTorch's operators (`cargo xtask operators`), training steps and serving steps, which are
+/// machine code for 8.0. A byte that was touched and ruled out, or claimed and not touched, is an
+/// error: each is shown with its launch. Prints how precise the predictions were, by class of kernel. PyTorch is installed into
 /// `.cache/torch-full` (5 GB, minutes). Builds, unless `STREAMSAN_BIN` names a folder of binaries
 /// with `sim` in it.
 #[derive(clap::Args)]
@@ -158,10 +158,35 @@ fn runs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
             });
         }
     }
+    if !args.no_torch {
+        found.extend(steps(args)?);
+    }
     if found.is_empty() {
         bail!("no program has such a name");
     }
     Ok(found)
+}
+
+/// Programs that train and serve.
+fn steps(args: &OracleArgs) -> Result<Vec<OracleRun>> {
+    let programs = [
+        ("training steps", "train_two_layers"),
+        ("training steps", "train_transformer"),
+        ("training steps", "train_resnet"),
+        ("serving steps", "serve_transformer"),
+    ];
+    let python = torch_sim::environment()?.join("bin/python").display().to_string();
+    let run = |(group, name): (&'static str, &str)| OracleRun {
+        group,
+        name: name.to_owned(),
+        simulator: String::new(),
+        command: vec![
+            python.clone(),
+            workspace::root().join(format!("tests/frameworks/{name}.py")).display().to_string(),
+        ],
+        must_end_well: true,
+    };
+    Ok(programs.into_iter().filter(|(_, name)| is_wanted(args, name)).map(run).collect())
 }
 
 fn is_wanted(args: &OracleArgs, name: &str) -> bool {
