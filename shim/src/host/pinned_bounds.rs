@@ -12,12 +12,29 @@ use super::watches::Watches;
 /// Where pinned memory lies, all of it.
 static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static HIGHEST: AtomicU64 = AtomicU64::new(0);
+/// Where those pieces of it lie that may be tables of pointers.
+static TABLES: [AtomicU64; 2] = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
 
 /// Pinned memory has come or gone.
 pub fn note(watches: &Watches) {
     let (start, end) = watches.bounds();
     LOWEST.store(start, Ordering::Relaxed);
     HIGHEST.store(end, Ordering::Relaxed);
+    let (start, end) = watches.table_bounds();
+    TABLES[0].store(start, Ordering::Relaxed);
+    TABLES[1].store(end, Ordering::Relaxed);
+}
+
+/// Whether a table of pointers may lie at an address.
+#[inline]
+pub fn may_hold_table(address: u64) -> bool {
+    (TABLES[0].load(Ordering::Relaxed)..TABLES[1].load(Ordering::Relaxed)).contains(&address)
+}
+
+/// Whether there may be any.
+#[inline]
+pub fn hold_tables() -> bool {
+    TABLES[1].load(Ordering::Relaxed) > 0
 }
 
 /// Whether a region may lie in pinned memory.

@@ -37,6 +37,15 @@ struct Pinned {
     ordinary: bool,
 }
 
+impl Pinned {
+    /// Whether it is small, and quick to read.
+    fn may_be_table(&self) -> bool {
+        /// Larger memory holds no tables of pointers that are worth the time.
+        const LARGEST: u64 = 4096;
+        self.end - self.start <= LARGEST && !self.write_combined
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Its first sums are being made.
@@ -151,10 +160,17 @@ impl Watches {
         self.pinned.get(at).copied().filter(|p| region.end() <= p.end && !region.is_empty())
     }
 
-    /// One past the last address of the pinned memory of an address, unless it is slow to read.
+    /// First address of pinned memory that may be tables of pointers, and one past the last; zeros:
+    /// there is none.
+    pub fn table_bounds(&self) -> (u64, u64) {
+        let end = self.pinned.iter().filter(|p| p.may_be_table()).map(|p| p.end).max().unwrap_or(0);
+        (self.pinned.iter().find(|p| p.may_be_table()).map_or(0, |p| p.start), end)
+    }
+
+    /// One past the last address of such memory around an address.
     pub fn end_of_table(&self, address: u64) -> Option<u64> {
         let at = self.pinned.partition_point(|p| p.start <= address).checked_sub(1)?;
-        self.pinned.get(at).filter(|p| address < p.end && !p.write_combined).map(|p| p.end)
+        self.pinned.get(at).filter(|p| address < p.end && p.may_be_table()).map(|p| p.end)
     }
 
     /// The range that a free of this address takes away.

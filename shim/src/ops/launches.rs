@@ -4,7 +4,7 @@
 //! touches is worked out by the analyzer.
 
 use cuda_sys::*;
-use trace::{EventMode, LaunchShape, Op, Region, launch_flags};
+use trace::{EventMode, LaunchShape, Op, launch_flags};
 
 use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
@@ -76,7 +76,7 @@ impl Cx<'_> {
                 None if kernel_params.is_null() => 0,
                 None => kernel.size(),
             };
-            if !pinned_bounds::are_empty() {
+            if pinned_bounds::hold_tables() {
                 // SAFETY: forwarded from the caller.
                 unsafe { self.reveal_tables(kernel, bytes, kernel_params) };
             }
@@ -158,7 +158,7 @@ impl Cx<'_> {
         let mut gathered = Vec::new();
         // SAFETY: forwarded from the caller.
         let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
-        let pinned = |word: &u64| word.is_multiple_of(8) && pinned_bounds::may_hold(&Region::linear(*word, 8));
+        let pinned = |word: &u64| word.is_multiple_of(8) && pinned_bounds::may_hold_table(*word);
         for word in words_of(bytes).filter(pinned).take(MOST) {
             let end = self.core().and_then(Core::lock).and_then(|shared| shared.watches.end_of_table(word));
             if let Some(end) = end.filter(|end| (8..=MAX_CONTENTS).contains(&(end - word))) {
