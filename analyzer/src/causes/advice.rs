@@ -69,10 +69,10 @@ impl End {
     }
 
     /// For the lines that mend it. `word`: `after` or `before`.
-    fn line(&self, word: &str, otherwise: &str) -> lines::End {
+    fn line(&self, word: &str, otherwise: &str) -> lines::WaitEnd {
         let node = if self.call.contains("GraphAdd") { self.place("node_of", "it") } else { String::new() };
         let node = node.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        lines::End { streams: self.streams.clone(), comment: self.place(word, otherwise), node }
+        lines::WaitEnd { streams: self.streams.clone(), comment: self.place(word, otherwise), node }
     }
 }
 

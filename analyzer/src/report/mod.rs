@@ -3,10 +3,9 @@
 //! Owns the wording. Finds nothing itself.
 //!
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
-//! `call_site`, `neighbourhood`, `mend/` and `fingerprint` as its parts. `model` is the report of a run,
-//! made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes
-//! names of the program harmless. `format/` prints, with
-//! `symbols::stack_text` for stacks.
+//! `call_site`, `neighbourhood`, `mend/` and `fingerprint` as its parts. `model` is the report of a
+//! run, made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape`
+//! makes names of the program harmless. `format/` prints, with `symbols::stack_text` for stacks.
 //!
 //! `elaborate` and `neighbourhood` know each other: the scene around a race is named with the same
 //! names of streams and calls as its two sides. `model` and the files of its parts know each other

@@ -9,8 +9,9 @@
 //!   none of CUDA's lies in that object file. The stack of a Python function that calls CUDA itself
 //!   begins with its source file, which counts as its module.
 //! - `sync`: by an op for which the host waits or may wait ([`super::waiting`]). With a range: by
-//!   each, while the thread is in it, or while it is open in the process (`nvtxRangeStart`). Without: when a call site is reached again. The first time of
-//!   each counts as setting up, or as the first step.
+//!   each, while the thread is in it, or while it is open in the process (`nvtxRangeStart`).
+//!   Without: when a call site is reached again. The first time of each counts as setting up, or as
+//!   the first step.
 //! - `unnamed-stream`: by work on a stream that the program has made and not named, at any time.
 //!   Told once for each place that makes streams.
 //!

@@ -17,16 +17,13 @@ pub const ATOMIC: u64 = 2;
 /// Bits to shift an address by to get the index of its page.
 pub const PAGE: u32 = 12;
 
-/// Bits to shift an address by to get the index of its granule.
-pub const GRANULE: u32 = 16;
-
 /// What the shim fills in. Machine code knows the offsets.
 #[repr(C, align(64))]
 pub struct Gate {
     /// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
     /// asked.
     pub pages: AtomicPtr<AtomicU32>,
-    /// One byte for each granule: not 0 where devices can reach any of it. Null: nothing is asked.
+    /// One byte for each 64 KiB: not 0 where devices can reach any of it. Null: nothing is asked.
     pub granules: AtomicPtr<u8>,
     /// Where a thread keeps the address of its runs, counted from its thread pointer.
     pub local: AtomicU64,

@@ -26,8 +26,8 @@ pub unsafe extern "C" fn streamsan_host_link(version: u32, gate: *mut Gate) -> b
     version == VERSION && unsafe { touches::link(gate) }
 }
 
-/// An instruction at `pc` touches an address on a page that devices can reach, and the latest run of
-/// it does not go on there. `what`: how many bytes and how, see [`Touched::what`].
+/// An instruction at `pc` touches an address on a page that devices can reach, and the latest run
+/// of it does not go on there. `what`: how many bytes and how, see [`Touched::what`].
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_touch(address: u64, what: u64, pc: u64) {
     let touched = Touched { address, what, pc };

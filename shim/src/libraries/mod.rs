@@ -3,9 +3,9 @@
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
 //! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`]
-//! (messages), [`annotations`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`] (NVTX's memory
-//! regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that
-//! says itself what it touches). Driver functions are in `crate::intercept`.
+//! (messages), [`annotations`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`] (NVTX's
+//! memory regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code
+//! that says itself what it touches). Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]

@@ -79,7 +79,7 @@ static DOMAINS: [OnceLock<CString>; 256] = [const { OnceLock::new() }; 256];
 
 /// The handle of a domain: the same for the same name.
 fn domain(name: &CStr) -> *mut c_void {
-    let place = DOMAINS.iter().position(|place| &**place.get_or_init(|| name.to_owned()) == name);
+    let place = DOMAINS.iter().position(|place| **place.get_or_init(|| name.to_owned()) == *name);
     std::ptr::without_provenance_mut(place.map_or(usize::MAX, |at| at + 1))
 }
 

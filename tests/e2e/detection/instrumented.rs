@@ -139,7 +139,7 @@ fn the_library_performs_what_it_stands_for() {
 fn compilers_of_c_and_fortran_announce_their_accesses() {
     let Ok(toolkit) = build::toolkit() else { return };
     let include = format!("-I{}", toolkit.join("include").display());
-    let folders = [product::bin(), product::root().join(".toolkit/lib")];
+    let folders = [product::bin().to_path_buf(), product::root().join(".toolkit/lib")];
     let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
     for (compiler, file, findings) in
         [("gcc", "announced.c", 3), ("clang", "announced.c", 3), ("gfortran", "announced.f90", 2)]

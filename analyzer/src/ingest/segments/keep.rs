@@ -56,7 +56,7 @@ impl KeptSegments {
     }
 
     /// Number of finished segments that are kept.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.list.len()
     }
 

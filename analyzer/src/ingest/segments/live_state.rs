@@ -67,7 +67,7 @@ pub struct LiveState {
     blocks: BTreeMap<u64, Range>,
     ghosts: VecDeque<Ghost>,
     others: FxHashMap<Key, Told>,
-    /// By executable graph, then by index; in front what the node is, behind it where it was captured.
+    /// By executable graph, then by index and tag: what the node is, then where it was captured.
     nodes: FxHashMap<u32, BTreeMap<(u32, u16), Told>>,
     ranges: FxHashMap<u32, Vec<Told>>,
     /// Definitions that the records since the last call of [`LiveState::needed`] refer to.

@@ -270,7 +270,7 @@ impl SegmentWriter {
         if self.limits.keep.is_none() || !self.shared.are_many() {
             return;
         }
-        let first = self.head.number - self.kept.len() as u64;
+        let first = self.head.number - self.kept.count() as u64;
         let stacks = self.processes.iter().enumerate().flat_map(|(process, recorded)| {
             recorded.state.stacks_since(first).map(move |bytes| (process as u32, bytes.to_vec()))
         });

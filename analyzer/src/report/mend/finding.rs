@@ -4,7 +4,7 @@
 //! Owns the sentences. The calls are [`super::lines`].
 
 use super::api::Api;
-use super::lines::{self, End};
+use super::lines::{self, WaitEnd};
 use crate::detect::confidence::is_staged_copy;
 use crate::detect::findings::RawFinding;
 use crate::replan::site::OpSite;
@@ -47,10 +47,10 @@ impl Elaborator<'_> {
             ));
             s.missing =
                 format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
-            let end = |stream: &StreamName, comment: &str| End {
+            let end = |stream: &StreamName, comment: &str| WaitEnd {
                 streams: vec![stream.clone()],
                 comment: comment.to_string(),
-                ..End::default()
+                ..WaitEnd::default()
             };
             let after = format!("after the previous access{}", place(&previous.stack));
             s.mend = self.lines(Join::KeepAlive, (previous, access), &end(p, &after), &end(a, "before it goes back"));
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
             s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
             let (first, then) = (OpSite::of_node(&race.previous), OpSite::of_node(&race.access));
             let (first, then) = (self.captured_on(&[first]), self.captured_on(&[then]));
-            let end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| End {
+            let end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| WaitEnd {
                 streams,
                 comment: format!("{comment}{}", place(&side.stack)),
                 node: if side.call.contains("GraphAdd") { format!("node_{node}") } else { String::new() },
@@ -165,14 +165,17 @@ impl Elaborator<'_> {
                 (Actor::Host, false) => "before the host writes there".to_string(),
                 _ => format!("before this access{second}"),
             };
-            let first = End { streams: vec![p.clone()], ..End::default() };
-            let then = End { comment: place, ..End::default() };
+            let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
+            let then = WaitEnd { comment: place, ..WaitEnd::default() };
             s.mend = self.lines(Join::Host, (previous, access), &first, &then);
             return s;
         }
         s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.name, p.name);
-        let end =
-            |stream: &StreamName, comment: String| End { streams: vec![stream.clone()], comment, ..End::default() };
+        let end = |stream: &StreamName, comment: String| WaitEnd {
+            streams: vec![stream.clone()],
+            comment,
+            ..WaitEnd::default()
+        };
         let (first, then) =
             (end(p, format!("after the previous access{first}")), end(a, format!("before this access{second}")));
         s.mend = self.lines(Join::Event, (previous, access), &first, &then);
@@ -185,7 +188,13 @@ impl Elaborator<'_> {
     }
 
     /// The lines in each interface that the two sides use, Python's first.
-    fn lines(&self, join: Join, (previous, access): (&Side, &Side), first: &End, then: &End) -> Vec<MendingLines> {
+    fn lines(
+        &self,
+        join: Join,
+        (previous, access): (&Side, &Side),
+        first: &WaitEnd,
+        then: &WaitEnd,
+    ) -> Vec<MendingLines> {
         let mut mend = Vec::new();
         if self.names.python {
             let frames = previous.stack.iter().chain(&access.stack);

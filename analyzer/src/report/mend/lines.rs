@@ -8,7 +8,7 @@ use crate::report::model::StreamName;
 
 /// One end of a wait.
 #[derive(Clone, Debug, Default)]
-pub struct End {
+pub struct WaitEnd {
     /// The streams that have run it: in a captured graph those that were captured.
     pub streams: Vec<StreamName>,
     /// Where the call goes: `after app.cu:22`, `before this access, app.cu:30`.
@@ -17,7 +17,7 @@ pub struct End {
     pub node: String,
 }
 
-impl End {
+impl WaitEnd {
     /// In a line of CUDA.
     fn stream(&self) -> String {
         if let [one] = &self.streams[..] { one.short.clone() } else { "stream".into() }
@@ -49,8 +49,8 @@ enum Joined {
     Edge,
 }
 
-fn joined(first: &End, then: &End) -> Joined {
-    let ids = |end: &End| end.streams.iter().map(|stream| stream.id).collect::<Vec<_>>();
+fn joined(first: &WaitEnd, then: &WaitEnd) -> Joined {
+    let ids = |end: &WaitEnd| end.streams.iter().map(|stream| stream.id).collect::<Vec<_>>();
     match (ids(first), ids(then)) {
         _ if !first.node.is_empty() || !then.node.is_empty() => Joined::Edge,
         (first, then) if first.is_empty() || then.is_empty() => Joined::Unnamed,
@@ -66,7 +66,7 @@ fn aligned(lines: &[(String, String)]) -> Vec<String> {
 }
 
 /// In CUDA. `recorded`: where the program records an event that serves already.
-pub fn cuda(api: Api, join: Join, first: &End, then: &End, recorded: Option<&str>) -> Vec<String> {
+pub fn cuda(api: Api, join: Join, first: &WaitEnd, then: &WaitEnd, recorded: Option<&str>) -> Vec<String> {
     let driver = api == Api::Driver;
     let name = |runtime: &str, of_driver: &str| if driver { of_driver.to_string() } else { runtime.to_string() };
     let (s, t) = (first.stream(), then.stream());
@@ -90,7 +90,7 @@ pub fn cuda(api: Api, join: Join, first: &End, then: &End, recorded: Option<&str
         Join::Capture => match joined(first, then) {
             Joined::Edge => {
                 let add = name("cudaGraphAddDependencies", "cuGraphAddDependencies");
-                let node = |end: &End, otherwise: &str| match end.node.is_empty() {
+                let node = |end: &WaitEnd, otherwise: &str| match end.node.is_empty() {
                     true => otherwise.to_string(),
                     false => end.node.clone(),
                 };
@@ -112,7 +112,7 @@ pub fn cuda(api: Api, join: Join, first: &End, then: &End, recorded: Option<&str
 }
 
 /// In Python.
-pub fn python(api: Api, join: Join, first: &End, then: &End) -> Vec<String> {
+pub fn python(api: Api, join: Join, first: &WaitEnd, then: &WaitEnd) -> Vec<String> {
     let (s, t) = (first.python_stream(api), then.python_stream(api));
     let (after, before) = (format!("# {}", first.comment), format!("# {}", then.comment));
     let many = first.streams.len() > 1;

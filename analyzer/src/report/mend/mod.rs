@@ -1,4 +1,5 @@
-//! What would mend a missing synchronisation: which interface the program uses, and the lines in it.
+//! What would mend a missing synchronisation: which interface the program uses, and the lines in
+//! it.
 //!
 //! Owns the wording of these lines, of findings and of causes alike. Does not decide what is
 //! missing between the places of a cause: that is [`crate::causes`].

@@ -26,7 +26,7 @@ macro_rules! tell_access {
             "add x9, x9, :lo12:{gate}",
             "ldr x10, [x9, #8]",
             "cbz x10, 2f",
-            "lsr x11, x0, #{granule}",
+            "lsr x11, x0, #16",
             "ldrb w10, [x10, x11]",
             "cbz w10, 2f",
             "ldar x9, [x9]",
@@ -47,7 +47,6 @@ macro_rules! tell_access {
             gate = sym $gate,
             touch = sym $touch,
             what = const ($what) as i32,
-            granule = const $crate::gate::GRANULE,
         )
     };
 }

@@ -4,15 +4,16 @@ use core::arch::{asm, naked_asm};
 
 /// Bits of the addresses that programs have: four levels of page tables.
 pub const ADDRESSES: u32 = 47;
-/// Bits to shift the low byte of the address of an instruction by to get its place in the table of a
-/// thread: sets of four runs of 64 bytes each.
+/// Bits to shift the low byte of the address of an instruction by to get its place in the table of
+/// a thread: sets of four runs of 64 bytes each.
 pub const SET_SHIFT: u32 = 8;
 /// Where what an instruction does lies in the key of its run, above its address.
 pub const KEY_SHIFT: u32 = 48;
 
-/// The body of a function that is told the address of an access. Four instructions while nothing is
-/// asked, eight where no device can reach the 64 KiB around it. Where one can, twenty-six if the run
-/// of this instruction goes on: it is moved on here, as `shim/src/host/touches/runs.rs` lays out.
+/// The body of a function that is told the address of an access. Four instructions while nothing
+/// is asked, eight where no device can reach the 64 KiB around it. Where one can, twenty-six if the
+/// run of this instruction goes on: it is moved on here, as `shim/src/host/touches/runs.rs` lays
+/// out.
 /// Anything else is the shim's to decide, if devices can reach the page. The address of the access
 /// is the return address (`caller`) or the second argument (`given`).
 macro_rules! tell_access {
@@ -28,7 +29,7 @@ macro_rules! tell_access {
             "test rcx, rcx",
             "je 2f",
             "mov rax, rdi",
-            "shr rax, {granule}",
+            "shr rax, 16",
             "cmp byte ptr [rcx + rax], 0",
             "jne 3f",
             "2:",
@@ -71,7 +72,6 @@ macro_rules! tell_access {
             "ret",
             gate = sym $gate,
             touch = sym $touch,
-            granule = const $crate::gate::GRANULE as i32,
             set = const $crate::arch::SET_SHIFT as i32,
             set_of_null = const (1 << ($crate::arch::SET_SHIFT + 8)) as i32,
             key = const (($what) as i64) << $crate::arch::KEY_SHIFT,

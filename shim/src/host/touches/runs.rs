@@ -64,8 +64,9 @@ impl Touched {
 #[unsafe(link_section = "streamsan_state")]
 static AGE: AtomicU32 = AtomicU32::new(1);
 
-/// What a run's own thread moves on without a lock. The first of each set is moved on by the machine
-/// code of `shim/instrumented/src/accesses.rs`, which knows the first four fields and the size.
+/// What a run's own thread moves on without a lock. The first of each set is moved on by the
+/// machine code of `shim/instrumented/src/arch/x86_64.rs`, which knows the first four fields and
+/// the size.
 #[repr(C, align(64))]
 struct Run {
     /// See [`Touched::key`].

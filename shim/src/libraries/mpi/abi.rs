@@ -157,19 +157,21 @@ pub fn is_marker(address: usize, marker: Marker) -> bool {
         [c"mpi_fortran_bottom_", c"mpi_fortran_bottom", c"mpi_fortran_bottom__", c"MPI_FORTRAN_BOTTOM"],
     ];
     const NOTES: [&CStr; 2] = [c"MPIR_F_MPI_IN_PLACE", c"MPIR_F_MPI_BOTTOM"];
-    static KNOWN: OnceLock<[(Vec<usize>, usize); 2]> = OnceLock::new();
+    static KNOWN: OnceLock<[(Vec<usize>, [usize; 2]); 2]> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
         std::array::from_fn(|which| {
             // SAFETY: a handle and a string that dlsym takes.
             let global = |name: &CStr| unsafe { driver::dlsym(libc::RTLD_DEFAULT, name) } as usize;
             let blocks = BLOCKS[which].into_iter().flat_map(|name| [global(name), find(name)]);
-            (blocks.filter(|address| *address != 0).collect(), find(NOTES[which]))
+            let notes = [global(NOTES[which]), find(NOTES[which])];
+            (blocks.filter(|address| *address != 0).collect(), notes)
         })
     });
-    let (blocks, note) = &known[marker as usize];
+    let (blocks, notes) = &known[marker as usize];
     // SAFETY: MPICH's variable of this name is a pointer, which its first call from Fortran sets.
-    let noted = *note != 0 && unsafe { (*note as *const usize).read_unaligned() } == address;
-    noted || blocks.contains(&address)
+    // The program may have a copy of it.
+    let noted = |note: usize| note != 0 && unsafe { (note as *const usize).read_unaligned() } == address;
+    notes.iter().any(|note| noted(*note)) || blocks.contains(&address)
 }
 
 /// The library's interface; `None`: none that is known.

@@ -143,7 +143,7 @@ pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access
             } else {
                 return;
             };
-            if place.0 % size == 0 {
+            if place.0.is_multiple_of(size) {
                 // SAFETY: the warp has as many sites as its regions name.
                 unsafe {
                     *context.sites.add(site as usize) = Site { start: place.0, count: place.1 >> shift, host: place.2 };

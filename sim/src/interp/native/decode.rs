@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use kernels::ptx::Type;
 
-use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
+use crate::interp::block::BARRIER_POPC;
 use crate::interp::compile::bits::with_carry;
 use crate::interp::compile::convert;
 use crate::interp::compile::load_store::atomic_by_name;
@@ -96,16 +96,16 @@ enum Tag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fields {
     /// Row `d`.
-    D,
+    Result,
     /// Row `d` from row `a`, from `a` and `b`, from all three.
-    DA,
-    DAB,
-    DABC,
+    FromOne,
+    FromTwo,
+    FromThree,
     /// Row `d` is read and written; no other.
-    DD,
+    Update,
     /// Row `a` only; all three.
-    A,
-    ABC,
+    Read,
+    ReadThree,
     None,
     Shuffle,
     Vote,
@@ -195,22 +195,22 @@ fn tags() -> &'static HashMap<usize, Tag> {
         let mut foreign = |run: InstFn, fields: Fields| {
             map.insert(run as usize, Tag::Foreign(fields));
         };
-        foreign(convert::float_to_float, Fields::DA);
-        foreign(convert::float_to_int, Fields::DA);
-        foreign(convert::int_to_float, Fields::DA);
-        foreign(convert::int_to_int, Fields::DA);
-        foreign(convert::pack_pair, Fields::DAB);
+        foreign(convert::float_to_float, Fields::FromOne);
+        foreign(convert::float_to_int, Fields::FromOne);
+        foreign(convert::int_to_float, Fields::FromOne);
+        foreign(convert::int_to_int, Fields::FromOne);
+        foreign(convert::pack_pair, Fields::FromTwo);
         foreign(floats::check_quotient, Fields::PredAB);
         foreign(floats::choose_double, Fields::PredPairAB);
-        foreign(halves::run::<Half, false>, Fields::DABC);
-        foreign(halves::run::<Half, true>, Fields::DABC);
-        foreign(halves::run::<Brain, false>, Fields::DABC);
-        foreign(halves::run::<Brain, true>, Fields::DABC);
+        foreign(halves::run::<Half, false>, Fields::FromThree);
+        foreign(halves::run::<Half, true>, Fields::FromThree);
+        foreign(halves::run::<Brain, false>, Fields::FromThree);
+        foreign(halves::run::<Brain, true>, Fields::FromThree);
         foreign(halves::set::<Half>, Fields::HalfSet);
         foreign(halves::set::<Brain>, Fields::HalfSet);
         foreign(halves::set_preds::<Half>, Fields::PredPairAB);
         foreign(halves::set_preds::<Brain>, Fields::PredPairAB);
-        foreign(halves::special, Fields::DA);
+        foreign(halves::special, Fields::FromOne);
         foreign(predicates::to_register, Fields::ToRegister);
         foreign(predicates::from_register, Fields::FromRegister);
         foreign(memory::is_in_space, Fields::PredA);
@@ -220,7 +220,7 @@ fn tags() -> &'static HashMap<usize, Tag> {
         }
         banks!(u8, u16, u32, i8, i16);
         foreign(texture::access, Fields::Texture);
-        foreign(load_store::copy_async, Fields::ABC);
+        foreign(load_store::copy_async, Fields::ReadThree);
         let mut stop = |run: InstFn, fields: Fields| {
             map.insert(run as usize, Tag::Stop(fields));
         };
@@ -228,14 +228,14 @@ fn tags() -> &'static HashMap<usize, Tag> {
         stop(control::trap, Fields::None);
         stop(control::fence, Fields::None);
         stop(control::give_way, Fields::None);
-        stop(control::branch_table, Fields::A);
-        stop(warp_sync::warp_barrier, Fields::A);
+        stop(control::branch_table, Fields::Read);
+        stop(warp_sync::warp_barrier, Fields::Read);
         stop(warp_sync::shuffle, Fields::Shuffle);
         stop(warp_sync::vote, Fields::Vote);
-        stop(warp_sync::active_mask, Fields::D);
+        stop(warp_sync::active_mask, Fields::Result);
         stop(warp_sync::elect, Fields::Elect);
         stop(warp_sync::match_values, Fields::Match);
-        stop(warp_sync::reduce, Fields::DAB);
+        stop(warp_sync::reduce, Fields::FromTwo);
         stop(warp_sync::barrier, Fields::Barrier);
         stop(warp_sync::cluster_arrive, Fields::None);
         stop(warp_sync::cluster_wait, Fields::None);
@@ -243,15 +243,15 @@ fn tags() -> &'static HashMap<usize, Tag> {
         stop(narrow_matrix::multiply_narrow, Fields::Narrow);
         stop(matrix::rows, Fields::Rows);
         stop(matrix::transfer, Fields::Transfer);
-        stop(matrix::transpose, Fields::DA);
+        stop(matrix::transpose, Fields::FromOne);
         stop(call::call, Fields::Call);
         stop(call::ret, Fields::Return);
-        stop(convergence::begin, Fields::D);
-        stop(convergence::set, Fields::DA);
-        stop(convergence::meet, Fields::A);
+        stop(convergence::begin, Fields::Result);
+        stop(convergence::set, Fields::FromOne);
+        stop(convergence::meet, Fields::Read);
         stop(convergence::sleep, Fields::None);
         stop(convergence::give_way, Fields::None);
-        stop(convergence::leave, Fields::DD);
+        stop(convergence::leave, Fields::Update);
         stop(predicates::differs, Fields::PredA);
         stop(jumps::branch_if_apart, Fields::JumpApart);
         stop(jumps::jump_address, Fields::All);
@@ -481,26 +481,26 @@ fn fields_used(e: &mut Effects, program: &Program, i: &Inst, fields: Fields) {
     let slots = |first: usize, count: usize| program.slots.get(first..first + count).unwrap_or(&[]);
     match fields {
         Fields::None => {}
-        Fields::D => e.write(i.d),
-        Fields::DA => {
+        Fields::Result => e.write(i.d),
+        Fields::FromOne => {
             e.read(i.a);
             e.write(i.d);
         }
-        Fields::DAB => {
+        Fields::FromTwo => {
             e.read(i.a);
             e.read(i.b);
             e.write(i.d);
         }
-        Fields::DABC => {
+        Fields::FromThree => {
             [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot));
             e.write(i.d);
         }
-        Fields::DD => {
+        Fields::Update => {
             e.read(i.d);
             e.write(i.d);
         }
-        Fields::A => e.read(i.a),
-        Fields::ABC => [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot)),
+        Fields::Read => e.read(i.a),
+        Fields::ReadThree => [i.a, i.b, i.c].iter().for_each(|&slot| e.read(slot)),
         Fields::Shuffle => {
             [i.a, i.b, i.c, Slot(i.x as u32)].iter().for_each(|&slot| e.read(slot));
             e.write(i.d);
@@ -531,7 +531,6 @@ fn fields_used(e: &mut Effects, program: &Program, i: &Inst, fields: Fields) {
                 e.test(i.c.0);
                 if i.y == BARRIER_POPC { e.write(i.d) } else { e.set(i.d.0) }
             }
-            debug_assert!(BARRIER_ARRIVE < BARRIER_POPC);
         }
         Fields::Texture => {
             e.read(i.a);

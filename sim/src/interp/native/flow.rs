@@ -424,8 +424,8 @@ impl Flow {
             })
             .collect();
         self.loose = Registers::new(self.bits());
-        for at in 0..rows {
-            if loose[at] && self.forms[at] == Form::Single && seen.contains(&(at as u32)) {
+        for (at, &form) in self.forms.iter().enumerate() {
+            if loose[at] && form == Form::Single && seen.contains(&(at as u32)) {
                 self.loose.add(at);
             }
         }

@@ -135,10 +135,8 @@ impl Values<'_, '_> {
     fn element(
         &mut self,
         flags: MemFlagsData,
-        from: Value,
-        offset: i32,
-        size: u32,
-        signed: bool,
+        (from, offset): (Value, i32),
+        (size, signed): (u32, bool),
         keep: u32,
         to: Slot,
     ) -> Held {
@@ -180,7 +178,8 @@ impl Values<'_, '_> {
     pub(super) fn load_param(&mut self, i: &Inst, size: u32, signed: bool) {
         let start = self.field(types::I64, std::mem::offset_of!(Context, params));
         for (at, slot) in self.elements(i, i.d).into_iter().enumerate() {
-            let value = self.element(fixed(), start, i.x as i32 + at as i32 * size as i32, size, signed, i.c.0, slot);
+            let value =
+                self.element(fixed(), (start, i.x as i32 + at as i32 * size as i32), (size, signed), i.c.0, slot);
             self.define(slot, value);
         }
     }
@@ -191,7 +190,7 @@ impl Values<'_, '_> {
         let total = size * slots.len() as u32;
         let from = self.address(access, i, pc, total.trailing_zeros(), AccessKind::Read);
         if slots.len() == 1 {
-            let value = self.element(plain(), from, 0, size, signed, i.c.0, slots[0]);
+            let value = self.element(plain(), (from, 0), (size, signed), i.c.0, slots[0]);
             self.define(slots[0], value);
             return;
         }

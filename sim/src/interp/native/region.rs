@@ -593,7 +593,8 @@ impl Values<'_, '_> {
                 let mask = self.int(types::I64, (1 << from_width) - 1);
                 self.b.ins().band(value, mask)
             };
-            let value = if bit % 64 == 0 { value } else { self.b.ins().ishl_imm_u(value, i64::from(bit % 64)) };
+            let value =
+                if bit.is_multiple_of(64) { value } else { self.b.ins().ishl_imm_u(value, i64::from(bit % 64)) };
             let word = &mut words[bit as usize / 64];
             *word = Some(match *word {
                 Some(word) => self.b.ins().bor(word, value),
@@ -607,7 +608,7 @@ impl Values<'_, '_> {
                 Some(word) => word,
                 None => self.int(types::I64, 0),
             };
-            let value = if bit % 64 == 0 { word } else { self.b.ins().ushr_imm_u(word, i64::from(bit % 64)) };
+            let value = if bit.is_multiple_of(64) { word } else { self.b.ins().ushr_imm_u(word, i64::from(bit % 64)) };
             results.push(match into_width {
                 64.. => Held::long(value),
                 32 => Held::word(self.b.ins().ireduce(types::I32, value)),
