@@ -15,7 +15,7 @@ use crate::version::Version;
 /// What the pieces of one runtime share. The code reaches the first two fields.
 #[repr(C)]
 pub struct Header {
-    /// [`arch::first_call`].
+    /// [`first_call`].
     resolver: usize,
     /// The simulator's function that refuses a call by its name.
     refuse: AtomicUsize,
@@ -51,7 +51,7 @@ impl Stubs {
         let code = memory.at;
         let data = code + code_len;
         let header = Header {
-            resolver: arch::first_call as *const () as usize,
+            resolver: first_call as *const () as usize,
             refuse: AtomicUsize::new(0),
             version,
             code,
@@ -105,8 +105,14 @@ impl Stubs {
     }
 }
 
+/// Where a piece goes at the first call.
+#[unsafe(naked)]
+unsafe extern "C" fn first_call() {
+    arch::find_then_jump!(find)
+}
+
 /// Where a function leads from now on.
-pub extern "C" fn find(header: &'static Header, index: usize) -> usize {
+extern "C" fn find(header: &'static Header, index: usize) -> usize {
     // SAFETY: the piece of code passes its own number, below the count; names end with a zero.
     let (slot, name) = unsafe {
         let start = *header.starts.add(index) as usize;

@@ -1,11 +1,11 @@
 //! AArch64.
 //!
-//! A load or store of two registers is one access to 16 aligned bytes from Armv8.4 on (`FEAT_LSE2`,
-//! which Linux shows as `uscat`): Grace, Vera, Thor and GB10 have it. Older processors, Orin's among
-//! them, promise that of stores by exclusive pairs only. There is no such load without a store, and
-//! kernels read memory that they may not write. So two loads in a row have to agree there: with
-//! whole stores, these differ from what was there at one moment only if the same value came back
-//! in between.
+//! A load or store of two registers is one access to 16 aligned bytes from Armv8.4 on
+//! (`FEAT_LSE2`, which Linux shows as `uscat`): Grace, Vera, Thor and GB10 have it. Older
+//! processors, Orin's among them, promise that of stores by exclusive pairs only. There is no such
+//! load without a store, and kernels read memory that they may not write. So two loads in a row
+//! have to agree there: with whole stores, these differ from what was there at one moment only if
+//! the same value came back in between.
 
 use std::arch::asm;
 use std::sync::atomic::{AtomicU8, Ordering};

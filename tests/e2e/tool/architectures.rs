@@ -1,8 +1,8 @@
 //! One architecture beside the other: guarded programs, and traces that are checked elsewhere.
 //!
-//! `cargo xtask test --target aarch64` runs these three times: for this machine (`STREAMSAN_TRACES_TO`
-//! names a folder), for aarch64 with what the first left behind (`STREAMSAN_TRACES_FROM`), and for
-//! this machine with what the second left behind.
+//! `cargo xtask test --target aarch64` runs the second three times: for this machine
+//! (`STREAMSAN_TRACES_TO` names a folder), for aarch64 with what the first left behind
+//! (`STREAMSAN_TRACES_FROM`), and for this machine with what the second left behind.
 
 use std::path::{Path, PathBuf};
 
@@ -41,8 +41,9 @@ fn line_of(source: &str, text: &str) -> String {
 
 #[test]
 fn stacks_of_programs_with_guarded_returns_and_jumps() {
-    // Landing pads for all indirect jumps, enforced where loader and processor do; on aarch64 return
-    // addresses are signed, too. In a library, because what C libraries add to a program has none.
+    // Landing pads for all indirect jumps, enforced where loader and processor do; on aarch64
+    // return addresses are signed, too. In a library, because what C libraries add to a program has
+    // none.
     let guard = if product::is_aarch64() { "-mbranch-protection=standard" } else { "-fcf-protection=full" };
     let mut guards = vec![guard, "-O2", "-fomit-frame-pointer", "-shared", "-nostartfiles", "-Dmain=guarded"];
     if product::is_aarch64() {

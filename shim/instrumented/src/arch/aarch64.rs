@@ -1,7 +1,7 @@
 //! AArch64.
 //!
 //! What programs call begins with `bti c`, a hint that older processors pass over. The pages of the
-//! [`GATE`](crate::gate::GATE) are read with acquire: what the shim had set before it showed them
+//! gate are read with acquire: what the shim had set before it showed them
 //! is then seen, too, as x86-64 sees it by itself.
 
 use core::arch::{asm, naked_asm};

@@ -3,7 +3,7 @@
 //! Code that is written goes through `x16` and `x17`, which procedure linkage tables may use too.
 //! Pages that are written lose `PROT_BTI`, so no landing pads are needed in them.
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::PieceTargets;
@@ -230,40 +230,43 @@ pub fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
     Some(bytes)
 }
 
-/// Where a piece goes at the first call: asks `find` for the function, and goes there with all
+/// The body of what a piece goes to at the first call: asks `$find` for the function, and goes
+/// there with all
 /// arguments as they were. `x16` is the header, `x17` the function's number.
-#[unsafe(naked)]
-pub unsafe extern "C" fn first_call() {
-    naked_asm!(
-        "stp x29, x30, [sp, #-224]!",
-        "mov x29, sp",
-        "stp x0, x1, [sp, #16]",
-        "stp x2, x3, [sp, #32]",
-        "stp x4, x5, [sp, #48]",
-        "stp x6, x7, [sp, #64]",
-        "str x8, [sp, #80]",
-        "stp q0, q1, [sp, #96]",
-        "stp q2, q3, [sp, #128]",
-        "stp q4, q5, [sp, #160]",
-        "stp q6, q7, [sp, #192]",
-        "mov x0, x16",
-        "mov x1, x17",
-        "bl {find}",
-        "mov x16, x0",
-        "ldp q6, q7, [sp, #192]",
-        "ldp q4, q5, [sp, #160]",
-        "ldp q2, q3, [sp, #128]",
-        "ldp q0, q1, [sp, #96]",
-        "ldr x8, [sp, #80]",
-        "ldp x6, x7, [sp, #64]",
-        "ldp x4, x5, [sp, #48]",
-        "ldp x2, x3, [sp, #32]",
-        "ldp x0, x1, [sp, #16]",
-        "ldp x29, x30, [sp], #224",
-        "br x16",
-        find = sym crate::stubs::find,
-    )
+macro_rules! find_then_jump {
+    ($find:path) => {
+        core::arch::naked_asm!(
+            "stp x29, x30, [sp, #-224]!",
+            "mov x29, sp",
+            "stp x0, x1, [sp, #16]",
+            "stp x2, x3, [sp, #32]",
+            "stp x4, x5, [sp, #48]",
+            "stp x6, x7, [sp, #64]",
+            "str x8, [sp, #80]",
+            "stp q0, q1, [sp, #96]",
+            "stp q2, q3, [sp, #128]",
+            "stp q4, q5, [sp, #160]",
+            "stp q6, q7, [sp, #192]",
+            "mov x0, x16",
+            "mov x1, x17",
+            "bl {find}",
+            "mov x16, x0",
+            "ldp q6, q7, [sp, #192]",
+            "ldp q4, q5, [sp, #160]",
+            "ldp q2, q3, [sp, #128]",
+            "ldp q0, q1, [sp, #96]",
+            "ldr x8, [sp, #80]",
+            "ldp x6, x7, [sp, #64]",
+            "ldp x4, x5, [sp, #48]",
+            "ldp x2, x3, [sp, #32]",
+            "ldp x0, x1, [sp, #16]",
+            "ldp x29, x30, [sp], #224",
+            "br x16",
+            find = sym $find,
+        )
+    };
 }
+pub(crate) use find_then_jump;
 
 /// Code that jumps to a function of this crate, for one that the linker shall see.
 #[cfg(freestanding)]

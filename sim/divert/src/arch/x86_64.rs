@@ -1,6 +1,6 @@
 //! x86-64.
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
 
 use super::PieceTargets;
 
@@ -143,28 +143,31 @@ pub fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
     Some(code)
 }
 
-/// Where a piece goes at the first call: asks `find` for the function, and goes there with all
+/// The body of what a piece goes to at the first call: asks `$find` for the function, and goes
+/// there with all
 /// arguments as they were. `%r11` is the header, the function's number lies on the stack.
-#[unsafe(naked)]
-pub unsafe extern "C" fn first_call() {
-    naked_asm!(
-        "push rax", "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
-        "sub rsp, 136",
-        "movups [rsp], xmm0", "movups [rsp + 16], xmm1", "movups [rsp + 32], xmm2", "movups [rsp + 48], xmm3",
-        "movups [rsp + 64], xmm4", "movups [rsp + 80], xmm5", "movups [rsp + 96], xmm6", "movups [rsp + 112], xmm7",
-        "mov rdi, r11",
-        "mov rsi, [rsp + 192]",
-        "call {find}",
-        "mov r11, rax",
-        "movups xmm0, [rsp]", "movups xmm1, [rsp + 16]", "movups xmm2, [rsp + 32]", "movups xmm3, [rsp + 48]",
-        "movups xmm4, [rsp + 64]", "movups xmm5, [rsp + 80]", "movups xmm6, [rsp + 96]", "movups xmm7, [rsp + 112]",
-        "add rsp, 136",
-        "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
-        "add rsp, 8",
-        "jmp r11",
-        find = sym crate::stubs::find,
-    )
+macro_rules! find_then_jump {
+    ($find:path) => {
+        core::arch::naked_asm!(
+            "push rax", "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
+            "sub rsp, 136",
+            "movups [rsp], xmm0", "movups [rsp + 16], xmm1", "movups [rsp + 32], xmm2", "movups [rsp + 48], xmm3",
+            "movups [rsp + 64], xmm4", "movups [rsp + 80], xmm5", "movups [rsp + 96], xmm6", "movups [rsp + 112], xmm7",
+            "mov rdi, r11",
+            "mov rsi, [rsp + 192]",
+            "call {find}",
+            "mov r11, rax",
+            "movups xmm0, [rsp]", "movups xmm1, [rsp + 16]", "movups xmm2, [rsp + 32]", "movups xmm3, [rsp + 48]",
+            "movups xmm4, [rsp + 64]", "movups xmm5, [rsp + 80]", "movups xmm6, [rsp + 96]", "movups xmm7, [rsp + 112]",
+            "add rsp, 136",
+            "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
+            "add rsp, 8",
+            "jmp r11",
+            find = sym $find,
+        )
+    };
 }
+pub(crate) use find_then_jump;
 
 /// Code that jumps to a function of this crate, for one that the linker shall see.
 #[cfg(freestanding)]

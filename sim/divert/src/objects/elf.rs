@@ -147,7 +147,7 @@ mod tests {
         let segment = elf.code(main.address).expect("it lies in code");
         assert!(elf.code_bytes(&segment, main.address, 16).is_some());
         assert!(elf.code_bytes(&segment, segment.start.wrapping_sub(1), 1).is_none());
-        assert_eq!(elf.code(0), None);
+        assert_eq!(elf.code(u64::MAX), None);
     }
 
     #[test]

@@ -74,7 +74,24 @@ pub fn unit_tests(tools: &Toolchain, packages: &[&str], rest: &[String]) -> Resu
 }
 
 /// End-to-end tests, by parts of their names.
-const END_TO_END: [&str; 2] = ["architectures::stacks", "interception::processes::"];
+const END_TO_END: [&str; 15] = [
+    "architectures::stacks",
+    "interception::processes::",
+    // Of these all but what runs this machine's Python.
+    "symbol_hooks::deep_bound",
+    "symbol_hooks::direct_link",
+    "symbol_hooks::dl",
+    "symbol_hooks::export_tables",
+    "symbol_hooks::foreign",
+    "symbol_hooks::get_proc_address",
+    "symbol_hooks::next_look_ups",
+    "symbol_hooks::per_thread_names",
+    "symbol_hooks::the_bare_work",
+    "symbol_hooks::unknown_names",
+    "tool::traces::a_block",
+    "tool::traces::pytorchs",
+    "tool::traces::they_are_whole",
+];
 /// The slice of these.
 const FAST: [&str; 1] = ["architectures::stacks"];
 /// The same of the lists of programs.
