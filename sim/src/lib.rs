@@ -10,10 +10,10 @@
 //! - `memory`: which bytes it reads and writes.
 //! - `interp`: the kernels.
 //!
-//! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what programs
-//! hold instead of objects), `status` and `access_log` (files that a run can leave behind),
-//! `touched` (which bytes kernels touch, for a tool that asks), and `arch` (what depends on the
-//! processor).
+//! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
+//! programs hold instead of objects), `status` and `access_log` (files that a run can leave
+//! behind), `touched` (which bytes kernels touch, for a tool that asks), and `arch` (what depends
+//! on the processor).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.

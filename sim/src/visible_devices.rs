@@ -22,8 +22,8 @@ impl Visible {
         Visible { count: present, system: [0, 1, 2, 3, 4, 5, 6, 7], present }
     }
 
-    /// Those that the variable names, by number or by the beginning of `GPU-` and UUID. What does not
-    /// name a device ends the list; a device that is named twice leaves none.
+    /// Those that the variable names, by number or by the beginning of `GPU-` and UUID. What does
+    /// not name a device ends the list; a device that is named twice leaves none.
     pub fn chosen(variable: &str, present: u32) -> Visible {
         let mut visible = Visible { count: 0, system: [0; MOST], present };
         for item in variable.split(',') {

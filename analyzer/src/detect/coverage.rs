@@ -76,8 +76,8 @@ pub struct Coverage {
     /// end was kept.
     #[serde(default)]
     pub partial: Vec<String>,
-    /// Processes with missing segments: of them there are no hints, no wait is tried, and nothing is
-    /// compared between processes.
+    /// Processes with missing segments: of them there are no hints, no wait is tried, and nothing
+    /// is compared between processes.
     #[serde(default)]
     pub gaps: u64,
 }

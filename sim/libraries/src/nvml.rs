@@ -1,5 +1,5 @@
-//! NVML (`libnvidia-ml.so.1`): what the system's devices are, asked without starting CUDA. XLA makes
-//! no device without it; PyTorch counts devices by it.
+//! NVML (`libnvidia-ml.so.1`): what the system's devices are, asked without starting CUDA. XLA
+//! makes no device without it; PyTorch counts devices by it.
 //!
 //! Devices are those of the system: `CUDA_VISIBLE_DEVICES` hides none. All other questions answer
 //! `NVML_ERROR_NOT_SUPPORTED`, as a device does that has no such sensor, counter or setting. They

@@ -1,7 +1,7 @@
 //! One block: its shared memory, its barriers, and the turns that its warps take.
 
 use super::cluster::Members;
-use super::grid::Env;
+use super::env::Env;
 use super::warp::{Outcome, Wait, Warp};
 use crate::interp::interface::FaultKind;
 use crate::interp::program::{LANES, Row};

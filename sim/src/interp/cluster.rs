@@ -6,7 +6,7 @@
 //! of a block is smaller than 16 MiB.)
 
 use super::block::{Block, BlockState, Progress};
-use super::grid::Env;
+use super::env::Env;
 use super::warp::Warp;
 use crate::interp::interface::FaultKind;
 

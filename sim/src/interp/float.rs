@@ -1,8 +1,11 @@
 //! Floating-point arithmetic where PTX defines it otherwise than the host: rounding modes, flushing
-//! of subnormals, saturation, minima and maxima. Formats of 16 bits are in `float16`.
+//! of subnormals, saturation, minima and maxima. `approximate` has the special functions. Formats
+//! of 16 bits are in `float16`.
 //!
 //! Directed rounding starts from the host's nearest result and compares it with the exact one,
 //! which is kept as a sum of doubles that do not overlap.
+
+pub(crate) mod approximate;
 
 /// `.rn`, `.rz`, `.rm`, `.rp`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,12 +16,12 @@
 //! `interface` is the boundary to the driver. `compile` turns PTX into a `program`, `compile_sass`
 //! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
 //! what the driver tells machine code, `device_work` what the threads of a grid keep that launch
-//! work themselves. A launch goes from `grid` to `cluster`, `block` and
-//! `warp`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
-//! `float`, `float16`, `approximate` and `printf` are arithmetic and text without state. `program`
-//! and `warp` know each other (an instruction is a function of a warp); so do `cluster`, `block`,
-//! `warp` and `grid`, which share the launch's environment. `exec` uses all of these and is used by
-//! `compile`, `compile_sass` and `exec_sass` only.
+//! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
+//! `env`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
+//! `native` compiles what is executed often; warps enter it through what `program` says of native
+//! code. `float`, `float16` and `printf` are arithmetic and text without state. `program` and
+//! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and is
+//! used by `compile`, `compile_sass`, `exec_sass` and `native` only.
 //!
 //! # Addresses
 //!
@@ -36,12 +36,12 @@
 //! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one
 //! thread, and so do the blocks of a cluster.
 
-mod approximate;
 mod block;
 mod cluster;
 mod compile;
 mod compile_sass;
 mod device_work;
+mod env;
 mod exec;
 mod exec_sass;
 mod float;

@@ -2,12 +2,37 @@
 //! them.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
 use crate::interp::interface::{CompileError, ParamInfo};
-use crate::interp::native::Native;
+
+/// Native code as a warp enters it.
+pub(crate) trait NativeCode: Send + Sync {
+    /// Runs the region that begins at the warp's instruction, compiling it first where it is due.
+    /// Its lanes are at the places where they left it then. `fuel` is how many jumps back each lane
+    /// may make.
+    fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered;
+}
+
+/// What came of entering native code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entered {
+    /// There is none yet, or never.
+    Nothing,
+    /// It ran; `spent`: a lane has used up its jumps.
+    Ran { spent: bool },
+    /// A lane is at fault.
+    Fault,
+}
+
+/// The native code of a program, and where it may be entered.
+pub(crate) struct NativeEntries {
+    /// For each instruction: null where no region begins. What else it points to is the code's own.
+    pub entries: Arc<[AtomicPtr<()>]>,
+    pub code: Box<dyn NativeCode>,
+}
 
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
@@ -77,7 +102,7 @@ pub(crate) enum LaneTy {
 
 /// What becomes of the result of a [`LaneOp`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ResultUse {
     /// It goes to row `d`.
     Value,
     /// It is combined with predicate `c` as `y` says and goes to predicates `d` and (its opposite)
@@ -186,7 +211,7 @@ pub(crate) struct LaneOp {
     pub operands: u8,
     /// Of the three operands and the result.
     pub types: [LaneTy; 4],
-    pub outcome: Outcome,
+    pub outcome: ResultUse,
     pub sem: Sem,
 }
 
@@ -410,7 +435,7 @@ pub struct Program {
     /// What only machine code has.
     pub(crate) machine: Option<Box<MachineTables>>,
     /// Its native code, once it is worth to have some.
-    pub(crate) native: OnceLock<Option<Native>>,
+    pub(crate) native: OnceLock<Option<NativeEntries>>,
     /// Warps that launches had so far.
     pub(crate) warps: AtomicU64,
 }

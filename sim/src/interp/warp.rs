@@ -9,12 +9,13 @@
 //! that keeps jumping, after one that yields (`nanosleep`), and after so many jumps and divergences
 //! of whichever groups had been preferred. So a lane may spin for another lane of its warp.
 
+use std::any::Any;
+use std::sync::atomic::Ordering;
+
 use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY};
-use super::grid::Env;
+use super::env::Env;
 use crate::interp::interface::{Extent, Fault, FaultKind};
-use crate::interp::native::context::{Context, Site};
-use crate::interp::native::{Left, Native, Region};
-use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
+use crate::interp::program::{Entered, Inst, LANES, NativeEntries, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
 const SLICE: u32 = 512;
@@ -105,9 +106,10 @@ pub(crate) struct Warp<'b> {
     pub yields: u32,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
-    /// What native code finds of this warp, and where its accesses found memory.
-    context: Option<Box<Context>>,
-    sites: Vec<Site>,
+    /// What native code keeps for this warp; it has not seen it since the warp was started if it is
+    /// not `known`.
+    pub native: Option<Box<dyn Any>>,
+    pub native_known: bool,
 }
 
 impl<'b> Warp<'b> {
@@ -145,8 +147,8 @@ impl<'b> Warp<'b> {
             unfair: 0,
             yields: 0,
             jumps: 0,
-            context: None,
-            sites: Vec::new(),
+            native: None,
+            native_known: false,
         };
         warp.frame = warp.rows.as_mut_ptr();
         warp
@@ -163,13 +165,16 @@ impl<'b> Warp<'b> {
         (self.oldest, self.unfair) = (false, 0);
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
-        if let Some(context) = &mut self.context {
-            context.warp = std::ptr::null_mut();
-        }
+        self.native_known = false;
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
         self.rows[0] = Row([u64::from(u32::MAX); LANES]);
+    }
+
+    /// The running function's rows, and its predicates.
+    pub(crate) fn frame_and_preds(&mut self) -> (*mut Row, *mut u32) {
+        (self.frame, self.preds[self.pbase as usize..].as_mut_ptr())
     }
 
     fn set_frame(&mut self) {
@@ -437,7 +442,7 @@ impl<'b> Warp<'b> {
     /// Runs the warp until it has ended, waits for others, or has made `budget` jumps.
     pub(crate) fn run(&mut self, budget: u32) -> Outcome {
         let code: &'b [Inst] = &self.env.program.code;
-        let native: Option<&'b Native> = self.env.native;
+        let native: Option<&'b NativeEntries> = self.env.native;
         let mut budget = budget;
         self.set_frame();
         loop {
@@ -467,23 +472,28 @@ impl<'b> Warp<'b> {
             let mut pc = self.pc;
             loop {
                 if let Some(native) = native
-                    && let Some(region) = native.region(self.env.program, pc)
+                    && !native.entries[pc as usize].load(Ordering::Acquire).is_null()
                 {
                     self.pc = pc;
                     let fuel = if others { SLICE.min(budget) } else { budget };
-                    let Some(spent) = self.run_region(native, region, fuel) else { return Outcome::Fault };
-                    self.jumps += 1;
-                    // A region has jumps of its own, which are not counted.
-                    self.unfair += if others { PATIENCE / 256 } else { 0 };
-                    budget -= 1;
-                    if budget == 0 || spent && !others {
-                        return self.pause();
+                    match native.code.enter(self, fuel) {
+                        Entered::Nothing => {}
+                        Entered::Fault => return Outcome::Fault,
+                        Entered::Ran { spent } => {
+                            self.jumps += 1;
+                            // A region has jumps of its own, which are not counted.
+                            self.unfair += if others { PATIENCE / 256 } else { 0 };
+                            budget -= 1;
+                            if budget == 0 || spent && !others {
+                                return self.pause();
+                            }
+                            self.oldest |= spent;
+                            if spent || !self.groups.is_empty() || self.active == 0 {
+                                break;
+                            }
+                            pc = self.pc;
+                        }
                     }
-                    self.oldest |= spent;
-                    if spent || !self.groups.is_empty() || self.active == 0 {
-                        break;
-                    }
-                    pc = self.pc;
                 }
                 let inst = &code[pc as usize];
                 let mask = self.active & self.pred(inst.guard);
@@ -531,58 +541,6 @@ impl<'b> Warp<'b> {
                     break;
                 }
             }
-        }
-    }
-
-    /// Runs native code for the running group. Its lanes are at the places where they left it then.
-    /// Returns whether a lane has used up its jumps; None for a fault.
-    fn run_region(&mut self, native: &'b Native, region: &'b Region, fuel: u32) -> Option<bool> {
-        if self.sites.len() < region.sites as usize {
-            self.sites.resize(region.sites as usize, Site::default());
-        }
-        let local = if region.local { self.local() } else { std::ptr::null_mut() };
-        let mut context = match self.context.take() {
-            Some(context) => context,
-            None => Box::new(Context::new()),
-        };
-        if context.warp.is_null() {
-            context.fill(self);
-        }
-        (context.frame, context.preds) = (self.frame, self.preds[self.pbase as usize..].as_mut_ptr());
-        (context.local, context.local_base) = (local, u64::from(self.lbase));
-        (context.fuel, context.spent) = (u64::from(fuel.max(1)), 0);
-        (context.tid, context.sites) = (&raw const self.tid, self.sites.as_mut_ptr());
-        context.warp = std::ptr::from_mut(self).cast();
-        let mask = self.active;
-        // SAFETY: the context was filled for this warp, whose frame is the function's.
-        let left = unsafe { region.run(&raw mut *context, mask) };
-        let spent = context.spent != 0;
-        match left {
-            Left::Fault => {}
-            Left::At(pc) => {
-                native.left_at(self.env.program, pc);
-                self.pc = pc;
-            }
-            Left::Apart => self.part(native, mask, &context.exits),
-        }
-        self.context = Some(context);
-        (left != Left::Fault).then_some(spent)
-    }
-
-    /// Makes groups of the lanes that have left a region at different instructions.
-    fn part(&mut self, native: &Native, mask: u32, exits: &[u32; LANES]) {
-        let mut left = mask;
-        while left != 0 {
-            let pc = exits[left.trailing_zeros() as usize & (LANES - 1)];
-            let mut lanes = 0;
-            for (lane, &exit) in exits.iter().enumerate() {
-                lanes |= u32::from(exit == pc) << lane;
-            }
-            lanes &= left;
-            native.left_at(self.env.program, pc);
-            let group = self.here(pc);
-            self.send(lanes, group);
-            left &= !lanes;
         }
     }
 

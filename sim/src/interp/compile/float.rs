@@ -3,9 +3,9 @@
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use crate::interp::approximate::{self, SpecialFunction, special};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x, set, setp};
+use crate::interp::float::approximate::{self, SpecialFunction, special};
 use crate::interp::float::*;
 use crate::interp::program::Sem;
 

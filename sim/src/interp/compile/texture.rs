@@ -6,10 +6,10 @@
 use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, blank, lane};
-use crate::interp::approximate::{self, SpecialFunction};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::op2;
 use crate::interp::exec::texture;
+use crate::interp::float::approximate::{self, SpecialFunction};
 use crate::interp::program::{Inst, Slot};
 
 impl<'m> Scope<'_, 'm> {

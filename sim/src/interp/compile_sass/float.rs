@@ -4,12 +4,12 @@
 use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound};
 
 use super::{Result, Translation};
-use crate::interp::approximate::{SpecialFunction, special, special_double};
 use crate::interp::compile::{blank, lane};
 use crate::interp::exec::control;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
 use crate::interp::exec_sass::floats::{self, BOP};
 use crate::interp::exec_sass::halves;
+use crate::interp::float::approximate::{SpecialFunction, special, special_double};
 use crate::interp::float::*;
 use crate::interp::program::{Inst, Pred, Sem, Slot};
 

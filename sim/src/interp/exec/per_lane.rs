@@ -1,6 +1,6 @@
 //! Combinators that turn a function of one lane's values into an instruction of a warp.
 
-use crate::interp::program::{Inst, InstFn, LANES, LaneOp, LaneTy, Next, Outcome, Pred, Sem};
+use crate::interp::program::{Inst, InstFn, LANES, LaneOp, LaneTy, Next, Pred, ResultUse, Sem};
 use crate::interp::warp::Warp;
 
 /// A type of values in a register.
@@ -65,7 +65,7 @@ impl LaneFn {
         call: extern "C" fn(u64, u64, u64, u64) -> u64,
         operands: u8,
         types: [LaneTy; 4],
-        outcome: Outcome,
+        outcome: ResultUse,
     ) -> LaneFn {
         LaneFn { run, op: LaneOp { call, operands, types, outcome, sem: Sem::Call } }
     }
@@ -116,7 +116,7 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> LaneFn {
         only::<F>()(A::get(a)).put()
     }
     let types = [A::TY, LaneTy::U64, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, R, F>, call::<A, R, F>, 1, types, Outcome::Value)
+    LaneFn::new(run::<A, R, F>, call::<A, R, F>, 1, types, ResultUse::Value)
 }
 
 /// `d = f(a, b)`
@@ -132,7 +132,7 @@ pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> L
         only::<F>()(A::get(a), B::get(b)).put()
     }
     let types = [A::TY, B::TY, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, Outcome::Value)
+    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, ResultUse::Value)
 }
 
 /// `d = f(a, b, c)`
@@ -159,7 +159,7 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
         only::<F>()(A::get(a), B::get(b), C::get(c)).put()
     }
     let types = [A::TY, B::TY, C::TY, R::TY];
-    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, Outcome::Value)
+    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, ResultUse::Value)
 }
 
 /// `d = f(a, b, x)` with the instruction's constant.
@@ -175,7 +175,7 @@ pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F
         only::<F>()(A::get(a), B::get(b), x).put()
     }
     let types = [A::TY, B::TY, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, Outcome::Value)
+    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, ResultUse::Value)
 }
 
 /// `d = f(a, b, c, x)` with the instruction's constant.
@@ -202,7 +202,7 @@ pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R 
         only::<F>()(A::get(a), B::get(b), C::get(c), x).put()
     }
     let types = [A::TY, B::TY, C::TY, R::TY];
-    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, Outcome::Value)
+    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, ResultUse::Value)
 }
 
 extern "C" fn holds<A: Lane, F: Fn(A, A) -> bool + Copy>(a: u64, b: u64, _: u64, _: u64) -> u64 {
@@ -248,7 +248,7 @@ pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
         Next::Step
     }
     let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
-    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, Outcome::Predicate)
+    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, ResultUse::Predicate)
 }
 
 /// `set`: `d` gets `x` where the comparison (combined with `c`) holds, else zero.
@@ -262,5 +262,5 @@ pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
         Next::Step
     }
     let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
-    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, Outcome::Choice)
+    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, ResultUse::Choice)
 }

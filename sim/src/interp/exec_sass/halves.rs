@@ -1,9 +1,9 @@
 //! Packed halves with the choice of halves, signs and result that machine code has.
 
-use crate::interp::approximate::{self, SpecialFunction};
 use crate::interp::compile::half::{ELEMENTS, arranged, flushed, is_binary16};
 use crate::interp::exec::per_lane::each;
 use crate::interp::exec_sass::floats::{combined, holds};
+use crate::interp::float::approximate::{self, SpecialFunction};
 use crate::interp::float::{FTZ, Rounding, output};
 use crate::interp::float16::{Half, Small};
 use crate::interp::program::{Inst, Next, Pred};

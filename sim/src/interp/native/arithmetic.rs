@@ -8,7 +8,7 @@ use super::flow::constant;
 use super::values::{Held, Values, plain};
 use crate::interp::exec::per_lane::{COMBINE_AND, COMBINE_NONE, COMBINE_OR};
 use crate::interp::float::{FTZ, SAT};
-use crate::interp::program::{Inst, LaneOp, LaneTy, Outcome, Sem, Slot};
+use crate::interp::program::{Inst, LaneOp, LaneTy, ResultUse, Sem, Slot};
 
 /// Whether the host has an instruction for a multiplication and addition rounded once.
 pub(super) fn has_fma() -> bool {
@@ -189,7 +189,7 @@ impl Values<'_, '_> {
 
     /// Compiles one operation.
     pub(super) fn operation(&mut self, i: &Inst, op: &LaneOp) {
-        if op.outcome == Outcome::Value {
+        if op.outcome == ResultUse::Value {
             let value = self.computed(i, op);
             self.define(i.d, value);
             return;
@@ -209,7 +209,7 @@ impl Values<'_, '_> {
             (Some(third), _) => values.b.ins().bxor(truth, third),
         };
         let first = combined(self, holds);
-        if op.outcome == Outcome::Choice {
+        if op.outcome == ResultUse::Choice {
             let (yes, no) = (self.int(types::I64, i.x), self.int(types::I64, 0));
             let value = self.b.ins().select(first, yes, no);
             self.define(i.d, Held::long(value));

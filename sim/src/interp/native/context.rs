@@ -19,7 +19,7 @@ pub(crate) struct Site {
 
 /// What a region knows of the warp that it runs for.
 #[repr(C)]
-pub(crate) struct Context {
+pub(crate) struct RegionContext {
     pub frame: *mut Row,
     pub preds: *mut u32,
     pub constants: *const Row,
@@ -46,10 +46,10 @@ pub(crate) struct Context {
     pub exits: [u32; LANES],
 }
 
-impl Context {
+impl RegionContext {
     /// A context that has not been filled.
-    pub(crate) fn new() -> Context {
-        Context {
+    pub(crate) fn new() -> RegionContext {
+        RegionContext {
             frame: std::ptr::null_mut(),
             preds: std::ptr::null_mut(),
             constants: std::ptr::null(),
@@ -93,7 +93,7 @@ impl Context {
 
 macro_rules! at {
     ($field:ident) => {
-        std::mem::offset_of!(crate::interp::native::context::Context, $field) as i32
+        std::mem::offset_of!(crate::interp::native::context::RegionContext, $field) as i32
     };
 }
 pub(super) use at;
@@ -115,7 +115,7 @@ pub(super) const NO_SITE: u32 = u32::MAX;
 ///
 /// # Safety
 /// The context is that of a region that runs.
-pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access: u64, lane: u64, pc: u64) {
+pub(super) unsafe extern "C" fn find(context: *mut RegionContext, address: u64, access: u64, lane: u64, pc: u64) {
     // SAFETY: the caller's promise: compiled code holds no reference into the warp.
     let (context, w) = unsafe { (&mut *context, &mut *(*context).warp) };
     let (site, shift, space) = (access as u32, access >> 32 & 0xff, (access >> 48) as u32);
@@ -162,7 +162,7 @@ pub(super) unsafe extern "C" fn find(context: *mut Context, address: u64, access
 ///
 /// # Safety
 /// As of [`find`]; `function` is the address of one.
-pub(super) unsafe extern "C" fn call(context: *mut Context, function: u64, a: u64, b: u64, c: u64) {
+pub(super) unsafe extern "C" fn call(context: *mut RegionContext, function: u64, a: u64, b: u64, c: u64) {
     // SAFETY: the caller's promise.
     unsafe {
         let function =
@@ -175,7 +175,7 @@ pub(super) unsafe extern "C" fn call(context: *mut Context, function: u64, a: u6
 ///
 /// # Safety
 /// As of [`find`]; the instruction is one of lanes alone, and its operands are in the frame.
-pub(super) unsafe extern "C" fn execute(context: *mut Context, pc: u64, lane: u64) -> u64 {
+pub(super) unsafe extern "C" fn execute(context: *mut RegionContext, pc: u64, lane: u64) -> u64 {
     // SAFETY: the caller's promise.
     let w = unsafe { &mut *(*context).warp };
     let inst = &w.env.program.code[pc as usize];

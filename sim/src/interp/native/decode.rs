@@ -16,7 +16,7 @@ use crate::interp::compile::load_store::atomic_by_name;
 use crate::interp::exec::{call, control, load_store, matrix, narrow_matrix, texture, warp_sync};
 use crate::interp::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::interp::float16::{Brain, Half};
-use crate::interp::program::{ArgumentHome, Inst, InstFn, LaneOp, Outcome, Pred, Program, Sem, Slot};
+use crate::interp::program::{ArgumentHome, Inst, InstFn, LaneOp, Pred, Program, ResultUse, Sem, Slot};
 
 /// A register of a frame: a row by its number, or a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -341,12 +341,12 @@ pub(super) fn effects(program: &Program, inst: &Inst) -> Effects {
             let count = usize::from(op.operands);
             sources[..count].iter().for_each(|&slot| e.read(slot));
             match op.outcome {
-                Outcome::Value => e.write(i.d),
+                ResultUse::Value => e.write(i.d),
                 outcome => {
                     if i.y != crate::interp::exec::per_lane::COMBINE_NONE {
                         e.test(i.c.0);
                     }
-                    if outcome == Outcome::Choice {
+                    if outcome == ResultUse::Choice {
                         e.write(i.d);
                     } else {
                         e.set(i.d.0);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::decode::{self, AtomKind, Kind, Register};
-use crate::interp::program::{ArgumentHome, Inst, LaneTy, Outcome, Pred, Program, Sem, Slot};
+use crate::interp::program::{ArgumentHome, Inst, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// Bits that the sets of live registers of one function may take.
 const MOST_BITS: usize = 1 << 28;
@@ -61,7 +61,7 @@ impl Registers {
 /// Instructions that are entered at the first and left behind the last. An instruction that stops
 /// native code is a block by itself.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub(super) struct BasicBlock {
     pub start: u32,
     pub end: u32,
     /// None: control may go anywhere.
@@ -71,7 +71,7 @@ pub(super) struct Block {
 
 /// How the values of a row are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     Word,
     Double,
     Single,
@@ -80,13 +80,13 @@ pub(super) enum Form {
 
 /// One function.
 pub(super) struct Flow {
-    pub blocks: Vec<Block>,
-    /// Block that begins at an instruction.
+    pub blocks: Vec<BasicBlock>,
+    /// BasicBlock that begins at an instruction.
     pub at: HashMap<u32, usize>,
     live_in: Vec<Registers>,
     pub rows: u32,
     preds: u32,
-    forms: Vec<Form>,
+    forms: Vec<ValueForm>,
     /// Rows that only ever hold results of arithmetic on singles: a NaN among them may be any NaN
     /// until somebody looks at its bits.
     pub loose: Registers,
@@ -176,11 +176,11 @@ impl Flow {
                 _ => vec![tail],
             };
             self.at.insert(head, self.blocks.len());
-            self.blocks.push(Block { start: head, end: tail, next, stop });
+            self.blocks.push(BasicBlock { start: head, end: tail, next, stop });
         }
     }
 
-    fn live_out(&self, program: &Program, block: &Block) -> Registers {
+    fn live_out(&self, program: &Program, block: &BasicBlock) -> Registers {
         let mut live = Registers::new(self.bits());
         for next in &block.next {
             match self.at.get(next) {
@@ -232,7 +232,7 @@ impl Flow {
         }
         let Some(live) = self.live_before(program, pc) else { return };
         let Some(block) = self.blocks.iter_mut().find(|block| (block.start..block.end).contains(&pc)) else { return };
-        let second = Block { start: pc, ..block.clone() };
+        let second = BasicBlock { start: pc, ..block.clone() };
         (block.end, block.next) = (pc, vec![pc]);
         self.at.insert(pc, self.blocks.len());
         self.blocks.push(second);
@@ -268,8 +268,8 @@ impl Flow {
     }
 
     /// How the values of a row are kept.
-    pub(super) fn form(&self, row: u32) -> Form {
-        self.forms.get(row as usize).copied().unwrap_or(Form::Double)
+    pub(super) fn form(&self, row: u32) -> ValueForm {
+        self.forms.get(row as usize).copied().unwrap_or(ValueForm::Double)
     }
 
     /// Decides how each row is kept: by what is ever written to it, and how it is used.
@@ -306,7 +306,7 @@ impl Flow {
                 seen.insert(row);
                 let (mut is_wide, mut is_loose, mut vote) = (true, false, 0);
                 match kind {
-                    Kind::Lane(op) if op.outcome == Outcome::Value => {
+                    Kind::Lane(op) if op.outcome == ResultUse::Value => {
                         is_wide = matches!(op.types[3], LaneTy::U64 | LaneTy::I64 | LaneTy::F64);
                         let float = matches!(op.types[3], LaneTy::F32 | LaneTy::F64);
                         vote = if float { 1 } else { -1 };
@@ -417,15 +417,15 @@ impl Flow {
         }
         self.forms = (0..rows)
             .map(|at| match (wide[at], votes[at] > 0) {
-                (true, false) => Form::Double,
-                (true, true) => Form::LongFloat,
-                (false, false) => Form::Word,
-                (false, true) => Form::Single,
+                (true, false) => ValueForm::Double,
+                (true, true) => ValueForm::LongFloat,
+                (false, false) => ValueForm::Word,
+                (false, true) => ValueForm::Single,
             })
             .collect();
         self.loose = Registers::new(self.bits());
         for (at, &form) in self.forms.iter().enumerate() {
-            if loose[at] && form == Form::Single && seen.contains(&(at as u32)) {
+            if loose[at] && form == ValueForm::Single && seen.contains(&(at as u32)) {
                 self.loose.add(at);
             }
         }

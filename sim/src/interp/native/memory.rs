@@ -4,9 +4,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, SigRef, Signature, Value, types};
 use cranelift_codegen::isa::CallConv;
 
-use super::context::{Context, NO_SITE, Site, add_single, at, pack};
+use super::context::{NO_SITE, RegionContext, Site, add_single, at, pack};
 use super::decode::AtomKind;
-use super::flow::Form;
+use super::flow::ValueForm;
 use super::values::{Held, Values, fixed, plain};
 use crate::interp::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::interp::interface::AccessKind;
@@ -70,23 +70,23 @@ impl Values<'_, '_> {
                 let near = self.b.ins().iadd(base, offset);
                 let mut address = self.b.ins().uextend(types::I64, near);
                 if space == FRAME {
-                    let frame = self.field(types::I64, std::mem::offset_of!(Context, local_base));
+                    let frame = self.field(types::I64, std::mem::offset_of!(RegionContext, local_base));
                     address = self.b.ins().iadd(address, frame);
                 }
                 let field = if space == SHARED {
-                    std::mem::offset_of!(Context, shared_counts)
+                    std::mem::offset_of!(RegionContext, shared_counts)
                 } else {
                     access.local = true;
-                    std::mem::offset_of!(Context, local_counts)
+                    std::mem::offset_of!(RegionContext, local_counts)
                 };
                 let count = self.field(types::I64, field + 8 * shift as usize);
                 let index = if shift == 0 { address } else { self.b.ins().rotr_imm_u(address, i64::from(shift)) };
                 let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, index, count);
                 let start = if space == SHARED {
-                    self.field(types::I64, std::mem::offset_of!(Context, shared))
+                    self.field(types::I64, std::mem::offset_of!(RegionContext, shared))
                 } else {
-                    let local = self.field(types::I64, std::mem::offset_of!(Context, local));
-                    let stride = self.field(types::I64, std::mem::offset_of!(Context, stride));
+                    let local = self.field(types::I64, std::mem::offset_of!(RegionContext, local));
+                    let stride = self.field(types::I64, std::mem::offset_of!(RegionContext, stride));
                     let lane = self.lane;
                     let mine = self.b.ins().imul(stride, lane);
                     self.b.ins().iadd(local, mine)
@@ -99,7 +99,7 @@ impl Values<'_, '_> {
                 let base = self.long(i.a);
                 let address = if i.x == 0 { base } else { self.b.ins().iadd_imm_s(base, i.x as i64) };
                 let site = access.site(i.a, shift, kind);
-                let sites = self.field(types::I64, std::mem::offset_of!(Context, sites));
+                let sites = self.field(types::I64, std::mem::offset_of!(RegionContext, sites));
                 let offset = site as i32 * size_of::<Site>() as i32;
                 let start = self.b.ins().load(types::I64, plain(), sites, offset);
                 let count = self.b.ins().load(types::I64, plain(), sites, offset + 8);
@@ -140,11 +140,11 @@ impl Values<'_, '_> {
         keep: u32,
         to: Slot,
     ) -> Held {
-        let form = if to.0 & Slot::CONSTANT == 0 { self.flow.form(to.0) } else { Form::Double };
+        let form = if to.0 & Slot::CONSTANT == 0 { self.flow.form(to.0) } else { ValueForm::Double };
         match (size, signed) {
-            (8, _) if form == Form::LongFloat => Held::double(self.b.ins().load(types::F64, flags, from, offset)),
+            (8, _) if form == ValueForm::LongFloat => Held::double(self.b.ins().load(types::F64, flags, from, offset)),
             (8, _) => Held::long(self.b.ins().load(types::I64, flags, from, offset)),
-            (4, false) if form == Form::Single => {
+            (4, false) if form == ValueForm::Single => {
                 Held::single(self.b.ins().load(types::F32, flags, from, offset), false)
             }
             (4, _) if keep > 32 && signed => Held::long(self.b.ins().sload32(flags, from, offset)),
@@ -176,7 +176,7 @@ impl Values<'_, '_> {
 
     /// `ld.param` of a kernel.
     pub(super) fn load_param(&mut self, i: &Inst, size: u32, signed: bool) {
-        let start = self.field(types::I64, std::mem::offset_of!(Context, params));
+        let start = self.field(types::I64, std::mem::offset_of!(RegionContext, params));
         for (at, slot) in self.elements(i, i.d).into_iter().enumerate() {
             let value =
                 self.element(fixed(), (start, i.x as i32 + at as i32 * size as i32), (size, signed), i.c.0, slot);

@@ -1,7 +1,7 @@
 //! Kernels as native code. What the interpreter executes often is compiled, a region at a time: the
 //! instructions from an entry on up to those that lanes execute together (barriers, shuffles,
-//! votes, matrix products, calls) or that are not known here. Those the interpreter executes as ever. So
-//! every kernel runs, and what is not compiled is only slower.
+//! votes, matrix products, calls) or that are not known here. Those the interpreter executes as
+//! ever. So every kernel runs, and what is not compiled is only slower.
 //!
 //! A region is a function that runs it for one lane after the other, with registers in the host's
 //! registers. Between regions registers are in the warp's rows and predicates: the interpreter and
@@ -16,7 +16,7 @@
 
 mod arithmetic;
 mod code_memory;
-pub(crate) mod context;
+mod context;
 mod decode;
 mod flow;
 mod memory;
@@ -24,8 +24,8 @@ mod region;
 mod values;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cranelift_codegen::Context as Compilation;
 use cranelift_codegen::control::ControlPlane;
@@ -35,11 +35,12 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use code_memory::CodeMemory;
-use context::Context;
+use context::{RegionContext, Site};
 use decode::Kind;
 use flow::Flow;
 
-use crate::interp::program::{Pred, Program};
+use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Pred, Program};
+use crate::interp::warp::Warp;
 
 /// Entries of a warp into a region before it is compiled.
 const OFTEN: u32 = 96;
@@ -48,8 +49,8 @@ const OFTEN: u32 = 96;
 const MOST_SITES: u32 = 1 << 16;
 
 /// A region that is compiled.
-pub(crate) struct Region {
-    code: unsafe extern "C" fn(*mut Context, u32) -> u64,
+struct Region {
+    code: unsafe extern "C" fn(*mut RegionContext, u32) -> u64,
     /// Sites that a warp needs for it.
     pub sites: u32,
     /// Whether it uses local memory.
@@ -61,7 +62,7 @@ impl Region {
     ///
     /// # Safety
     /// The context is complete and of a warp whose frame is that of the region's function.
-    pub(crate) unsafe fn run(&self, context: *mut Context, mask: u32) -> Left {
+    unsafe fn run(&self, context: *mut RegionContext, mask: u32) -> Left {
         // SAFETY: the caller's promise.
         match unsafe { (self.code)(context, mask) } {
             region::FAULT => Left::Fault,
@@ -73,7 +74,7 @@ impl Region {
 
 /// How lanes have left a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+enum Left {
     /// All at this instruction.
     At(u32),
     /// Each as the context says.
@@ -83,14 +84,14 @@ pub(crate) enum Left {
 }
 
 /// Marks an entry that is not compiled yet.
-fn candidate() -> *mut Region {
+fn candidate() -> *mut () {
     std::ptr::dangling_mut()
 }
 
 /// The native code of one program.
-pub(crate) struct Native {
+struct Native {
     /// For each instruction: null where no region begins, [`candidate`], or the region.
-    entries: Box<[AtomicPtr<Region>]>,
+    entries: Arc<[AtomicPtr<()>]>,
     counts: Box<[AtomicU32]>,
     often: u32,
     compiler: Mutex<Compiler>,
@@ -109,15 +110,81 @@ struct Compiler {
     memory: Vec<CodeMemory>,
 }
 
+/// What is kept for a warp.
+struct OfWarp {
+    context: RegionContext,
+    /// Where its accesses found memory.
+    sites: Vec<Site>,
+}
+
+/// Native code for a program; none is there yet. None where the host has none.
+pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
+    let native = Native::new(program, always)?;
+    Some(NativeEntries { entries: native.entries.clone(), code: Box::new(native) })
+}
+
+impl NativeCode for Native {
+    fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered {
+        let Some(region) = self.region(warp.env.program, warp.pc) else { return Entered::Nothing };
+        let kept = warp.native.take().and_then(|kept| kept.downcast::<OfWarp>().ok());
+        let fresh = kept.is_none();
+        let mut kept = kept.unwrap_or_else(|| Box::new(OfWarp { context: RegionContext::new(), sites: Vec::new() }));
+        let OfWarp { context, sites } = &mut *kept;
+        if sites.len() < region.sites as usize {
+            sites.resize(region.sites as usize, Site::default());
+        }
+        if fresh || !warp.native_known {
+            context.fill(warp);
+            warp.native_known = true;
+        }
+        let local = if region.local { warp.local() } else { std::ptr::null_mut() };
+        (context.frame, context.preds) = warp.frame_and_preds();
+        (context.local, context.local_base) = (local, u64::from(warp.lbase));
+        (context.fuel, context.spent) = (u64::from(fuel.max(1)), 0);
+        (context.tid, context.sites) = (&raw const warp.tid, sites.as_mut_ptr());
+        context.warp = std::ptr::from_mut(warp).cast();
+        let mask = warp.active;
+        // SAFETY: the context was filled for this warp, whose frame is the function's.
+        let left = unsafe { region.run(context, mask) };
+        let spent = context.spent != 0;
+        match left {
+            Left::Fault => {}
+            Left::At(pc) => {
+                self.left_at(warp.env.program, pc);
+                warp.pc = pc;
+            }
+            Left::Apart => self.part(warp, mask, &context.exits),
+        }
+        warp.native = Some(kept);
+        if left == Left::Fault { Entered::Fault } else { Entered::Ran { spent } }
+    }
+}
+
 impl Native {
-    /// Native code for a program; none is there yet. None where the host has none.
-    pub(crate) fn new(program: &Program, always: bool) -> Option<Native> {
+    /// Makes groups of the lanes that have left a region at different instructions.
+    fn part(&self, warp: &mut Warp<'_>, mask: u32, exits: &[u32; LANES]) {
+        let mut left = mask;
+        while left != 0 {
+            let pc = exits[left.trailing_zeros() as usize & (LANES - 1)];
+            let mut lanes = 0;
+            for (lane, &exit) in exits.iter().enumerate() {
+                lanes |= u32::from(exit == pc) << lane;
+            }
+            lanes &= left;
+            self.left_at(warp.env.program, pc);
+            let group = warp.here(pc);
+            warp.send(lanes, group);
+            left &= !lanes;
+        }
+    }
+
+    fn new(program: &Program, always: bool) -> Option<Native> {
         if !cfg!(target_arch = "x86_64") {
             return None;
         }
         let compiler = Compiler::new()?;
         let code = &program.code;
-        let entries: Box<[AtomicPtr<Region>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
+        let entries: Arc<[AtomicPtr<()>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
         let mark = |pc: u32| {
             if let Some(entry) = entries.get(pc as usize) {
                 entry.store(candidate(), Ordering::Relaxed);
@@ -151,7 +218,7 @@ impl Native {
     /// The region that begins at an instruction, if it is compiled; compiles it when it is entered
     /// often.
     #[inline]
-    pub(crate) fn region(&self, program: &Program, pc: u32) -> Option<&Region> {
+    fn region(&self, program: &Program, pc: u32) -> Option<&Region> {
         let entry = self.entries[pc as usize].load(Ordering::Acquire);
         if entry.is_null() {
             return None;
@@ -160,12 +227,12 @@ impl Native {
             return self.compile_if_due(program, pc);
         }
         // SAFETY: regions live as long as `self`.
-        Some(unsafe { &*entry })
+        Some(unsafe { &*entry.cast::<Region>() })
     }
 
     /// A place where lanes have left a region: the next one begins there.
     #[inline]
-    pub(crate) fn left_at(&self, program: &Program, pc: u32) {
+    fn left_at(&self, program: &Program, pc: u32) {
         let count = &self.counts[pc as usize];
         if count.load(Ordering::Relaxed) == 0 && count.fetch_add(1, Ordering::Relaxed) == 0 {
             let inst = program.code.get(pc as usize);
@@ -191,7 +258,7 @@ impl Native {
                 Some(region) => {
                     compiler.regions.push(Box::new(region));
                     match compiler.regions.last_mut() {
-                        Some(region) => &raw mut **region,
+                        Some(region) => (&raw mut **region).cast(),
                         None => std::ptr::null_mut(),
                     }
                 }
@@ -201,7 +268,7 @@ impl Native {
         }
         let now = entry.load(Ordering::Acquire);
         // SAFETY: as in `region`.
-        if now.is_null() || now == candidate() { None } else { Some(unsafe { &*now }) }
+        if now.is_null() || now == candidate() { None } else { Some(unsafe { &*now.cast::<Region>() }) }
     }
 }
 
@@ -296,7 +363,7 @@ impl Compiler {
         self.sites += shape.sites;
         // SAFETY: the code at this address was made for that signature.
         let code = unsafe {
-            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut Context, u32) -> u64>(address as *const ())
+            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut RegionContext, u32) -> u64>(address as *const ())
         };
         Some(Region { code, sites: self.sites, local: shape.local })
     }

@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::context::{Context, at, execute};
+use super::context::{RegionContext, at, execute};
 use super::decode::{self, Kind, Register};
 use super::flow::{Flow, Registers};
 use super::memory::Access;
@@ -33,7 +33,7 @@ pub(super) const APART: u64 = 1 << 32;
 pub(super) const FAULT: u64 = 2 << 32;
 
 /// What the caller has to know of a compiled region.
-pub(super) struct Shape {
+pub(super) struct Built {
     pub sites: u32,
     pub local: bool,
 }
@@ -154,7 +154,7 @@ pub(super) fn build(
     context: &mut cranelift_frontend::FunctionBuilderContext,
     place: Place,
     config: cranelift_codegen::isa::TargetFrontendConfig,
-) -> Option<Shape> {
+) -> Option<Built> {
     let Place { finder, caller, first_site, convention } = place;
     let entry = *flow.at.get(&pc)?;
     if flow.blocks[entry].stop {
@@ -173,7 +173,7 @@ pub(super) fn build(
     let exit = b.append_block_param(next_lane, types::I32);
     let fuel = b.declare_var(types::I64);
     let mut v = Values::new(program, flow, b, argument, convention, caller);
-    let frame = v.field(types::I64, std::mem::offset_of!(Context, frame));
+    let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
     let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
     v.b.ins().jump(loop_head, &[mask.into(), ones.into(), none.into()]);
     v.b.switch_to_block(loop_head);
@@ -216,7 +216,7 @@ pub(super) fn build(
     let bad = v.int(types::I64, FAULT);
     v.b.ins().return_(&[bad]);
     v.b.seal_all_blocks();
-    let shape = Shape { sites: builder.access.sites.len() as u32, local: builder.access.local };
+    let shape = Built { sites: builder.access.sites.len() as u32, local: builder.access.local };
     builder.v.b.finalize(config);
     Some(shape)
 }
@@ -425,27 +425,27 @@ impl Builder<'_, '_> {
             Kind::Special if simple_special(i.y) => v.special(i),
             Kind::LoadParam { size, signed } => v.load_param(i, size, signed),
             Kind::ParamAddress => {
-                let base = v.field(types::I64, std::mem::offset_of!(Context, params));
+                let base = v.field(types::I64, std::mem::offset_of!(RegionContext, params));
                 let value = v.b.ins().iadd_imm_s(base, i.x as i64);
                 v.define(i.d, Held::long(value));
             }
             Kind::FrameAddress => {
-                let base = v.field(types::I64, std::mem::offset_of!(Context, local_base));
+                let base = v.field(types::I64, std::mem::offset_of!(RegionContext, local_base));
                 let value = v.b.ins().iadd_imm_s(base, i.x as i64);
                 v.define(i.d, Held::long(value));
             }
             Kind::DynamicShared => {
-                let base = v.field(types::I64, std::mem::offset_of!(Context, dynamic));
+                let base = v.field(types::I64, std::mem::offset_of!(RegionContext, dynamic));
                 let value = v.b.ins().iadd_imm_s(base, i.x as i64);
                 v.define(i.d, Held::long(value));
             }
             Kind::ConvertAddress => {
                 let base = match i.z {
-                    SHARED => v.field(types::I64, std::mem::offset_of!(Context, shared)),
+                    SHARED => v.field(types::I64, std::mem::offset_of!(RegionContext, shared)),
                     crate::interp::exec::load_store::LOCAL => {
                         access.local = true;
-                        let local = v.field(types::I64, std::mem::offset_of!(Context, local));
-                        let stride = v.field(types::I64, std::mem::offset_of!(Context, stride));
+                        let local = v.field(types::I64, std::mem::offset_of!(RegionContext, local));
+                        let stride = v.field(types::I64, std::mem::offset_of!(RegionContext, stride));
                         let mine = v.b.ins().imul(stride, v.lane);
                         v.b.ins().iadd(local, mine)
                     }
@@ -516,15 +516,15 @@ impl Values<'_, '_> {
     fn special(&mut self, i: &Inst) {
         let y = i.y;
         let value = if y < Special::NtidX as u32 {
-            let base = self.field(types::I64, std::mem::offset_of!(Context, tid));
+            let base = self.field(types::I64, std::mem::offset_of!(RegionContext, tid));
             let offset = self.b.ins().ishl_imm_u(self.lane, 2);
             let at = self.b.ins().iadd(base, offset);
             self.b.ins().load(types::I32, fixed(), at, y as i32 * 128)
         } else if y <= Special::NctaidZ as u32 {
             let index = (y - Special::NtidX as u32) as usize;
-            self.field(types::I32, std::mem::offset_of!(Context, special) + 4 * index)
+            self.field(types::I32, std::mem::offset_of!(RegionContext, special) + 4 * index)
         } else if y == Special::Warpid as u32 {
-            self.field(types::I32, std::mem::offset_of!(Context, special) + 36)
+            self.field(types::I32, std::mem::offset_of!(RegionContext, special) + 36)
         } else if y == Special::Laneid as u32 {
             let lane = self.lane;
             self.b.ins().ireduce(types::I32, lane)
@@ -549,23 +549,23 @@ impl Values<'_, '_> {
 
     fn selected(&mut self, i: &Inst) {
         let by = self.truth(i.c.0);
-        let form = if i.d.0 & Slot::CONSTANT == 0 { self.flow.form(i.d.0) } else { super::flow::Form::Double };
-        use super::flow::Form;
+        let form = if i.d.0 & Slot::CONSTANT == 0 { self.flow.form(i.d.0) } else { super::flow::ValueForm::Double };
+        use super::flow::ValueForm;
         let value = match form {
-            Form::Word => {
+            ValueForm::Word => {
                 let (a, b) = (self.word(i.a), self.word(i.b));
                 Held::word(self.b.ins().select(by, a, b))
             }
-            Form::Single => {
+            ValueForm::Single => {
                 let (a, b) = (self.single(i.a, true), self.single(i.b, true));
                 let loose = [(a, self.is_loose(i.a)), (b, self.is_loose(i.b))];
                 self.either(by, loose, self.flow.loose.has(i.d.0 as usize))
             }
-            Form::LongFloat => {
+            ValueForm::LongFloat => {
                 let (a, b) = (self.double(i.a), self.double(i.b));
                 Held::double(self.b.ins().select(by, a, b))
             }
-            Form::Double => {
+            ValueForm::Double => {
                 let (a, b) = (self.long(i.a), self.long(i.b));
                 Held::long(self.b.ins().select(by, a, b))
             }

@@ -8,9 +8,9 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signatu
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::context::{Context, at};
+use super::context::{RegionContext, at};
 use super::decode::Register;
-use super::flow::{Flow, Form, constant};
+use super::flow::{Flow, ValueForm, constant};
 use crate::interp::program::{Pred, Program, Slot};
 
 /// One value in the forms that it has been asked for.
@@ -129,10 +129,10 @@ impl<'p, 'b> Values<'p, 'b> {
         match register {
             Register::Pred(_) => types::I8,
             Register::Row(row) => match self.flow.form(row) {
-                Form::Word => types::I32,
-                Form::Double => types::I64,
-                Form::Single => types::F32,
-                Form::LongFloat => types::F64,
+                ValueForm::Word => types::I32,
+                ValueForm::Double => types::I64,
+                ValueForm::Single => types::F32,
+                ValueForm::LongFloat => types::F64,
             },
         }
     }
@@ -220,7 +220,7 @@ impl<'p, 'b> Values<'p, 'b> {
                     Held { word: Some(word), long: Some(long), ..Held::default() }
                 }
                 None => {
-                    let base = self.field(types::I64, std::mem::offset_of!(Context, constants));
+                    let base = self.field(types::I64, std::mem::offset_of!(RegionContext, constants));
                     let offset = (slot.0 & !Slot::CONSTANT) as i32 * 256;
                     Held::long(self.b.ins().load(types::I64, fixed(), base, offset))
                 }
@@ -233,10 +233,10 @@ impl<'p, 'b> Values<'p, 'b> {
         let variable = self.variable(register);
         let value = self.b.use_var(variable);
         let held = match self.flow.form(slot.0) {
-            Form::Word => Held::word(value),
-            Form::Double => Held::long(value),
-            Form::Single => Held::single(value, self.flow.loose.has(slot.0 as usize)),
-            Form::LongFloat => Held::double(value),
+            ValueForm::Word => Held::word(value),
+            ValueForm::Double => Held::long(value),
+            ValueForm::Single => Held::single(value, self.flow.loose.has(slot.0 as usize)),
+            ValueForm::LongFloat => Held::double(value),
         };
         self.current.insert(slot.0, held);
         held
@@ -369,7 +369,7 @@ impl<'p, 'b> Values<'p, 'b> {
             } else if let Some(new) = value.double {
                 let before = self.double_of(&mut old);
                 Held::double(self.b.ins().select(guard, new, before))
-            } else if let (Some(new), true) = (value.word, self.flow.form(slot.0) == Form::Word) {
+            } else if let (Some(new), true) = (value.word, self.flow.form(slot.0) == ValueForm::Word) {
                 let before = self.word_of(&mut old);
                 Held::word(self.b.ins().select(guard, new, before))
             } else {
@@ -381,13 +381,13 @@ impl<'p, 'b> Values<'p, 'b> {
         }
         let variable = self.variable(Register::Row(slot.0));
         let kept = match self.flow.form(slot.0) {
-            Form::Word => self.word_of(&mut value.clone()),
-            Form::Double => self.long_of(&mut value.clone()),
-            Form::Single => {
+            ValueForm::Word => self.word_of(&mut value.clone()),
+            ValueForm::Double => self.long_of(&mut value.clone()),
+            ValueForm::Single => {
                 let loose = self.flow.loose.has(slot.0 as usize);
                 self.single_of(&mut value.clone(), loose)
             }
-            Form::LongFloat => self.double_of(&mut value.clone()),
+            ValueForm::LongFloat => self.double_of(&mut value.clone()),
         };
         self.b.def_var(variable, kept);
         self.current.insert(slot.0, value);

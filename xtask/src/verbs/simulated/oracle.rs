@@ -22,9 +22,9 @@ use crate::{command, workspace};
 /// Runs the corpus, the samples, programs whose addresses are data, all as PTX and as machine code,
 /// and PyTorch's operators (`cargo xtask operators`), training steps and serving steps, which are
 /// machine code for 8.0. A byte that was touched and ruled out, or claimed and not touched, is an
-/// error: each is shown with its launch. Prints how precise the predictions were, by class of kernel. PyTorch is installed into
-/// `.cache/torch-full` (5 GB, minutes). Builds, unless `STREAMSAN_BIN` names a folder of binaries
-/// with `sim` in it.
+/// error: each is shown with its launch. Prints how precise the predictions were, by class of
+/// kernel. PyTorch is installed into `.cache/torch-full` (5 GB, minutes). Builds, unless
+/// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
 #[derive(clap::Args)]
 pub struct OracleArgs {
     /// Without PyTorch.

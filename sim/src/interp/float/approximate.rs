@@ -5,7 +5,7 @@
 //! them are the scalings that the compiler adds for sm_80, so that PTX and machine code give the
 //! same bits. Subnormal singles are flushed, as the unit does.
 
-use super::float::{FTZ, Rounding, flush, input, mul32, output};
+use super::{FTZ, Rounding, flush, input, mul32, output};
 
 /// Functions of the unit, by their code in MUFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
