@@ -265,17 +265,25 @@ fn what_a_host_function_touches_is_ordered_as_the_function_is() {
 /// `cuLaunchHostFunc`: what it stores for the host is the program's own protocol, hence an option.
 #[test]
 fn a_host_function_may_count_as_a_message_to_the_host() {
+    // JAX 0.10: the host waits until a function behind an awaited event has woken it, and goes on
+    // before that function has returned.
     let mut options = Options::default();
     options.host_functions_signal = true;
     let mut w = World::with(options);
-    let [a] = w.streams();
+    let [a, b] = w.streams();
+    let awaited = w.launch(b);
+    w.record(1, b);
+    let not_awaited = w.launch(b);
     let before = w.launch(a);
+    w.wait(a, 1);
     let f = w.op(Op::HostFunc { stream: a, func: HostFuncId(1), address: 1 });
     let after = w.launch(a);
+    assert!(!w.host_after(before) && !w.host_after(awaited), "it does not run yet");
     w.op(Op::HostFuncRun { func: HostFuncId(1), done: false });
-    assert!(!w.host_after(before), "it has not sent it yet");
+    assert!(w.host_after(before) && w.host_after(awaited), "it may have sent it");
+    assert!(!w.host_after(f) && !w.host_after(after) && !w.host_after(not_awaited));
     w.op(Op::HostFuncRun { func: HostFuncId(1), done: true });
-    assert!(w.host_after(before) && w.host_after(f) && !w.host_after(after));
+    assert!(w.host_after(f) && !w.host_after(after) && !w.host_after(not_awaited));
 }
 
 /// `cuStreamDestroy`: returns at once, pending work goes on.

@@ -534,9 +534,9 @@ impl Run {
             Step::HostFuncRun(k, done) => {
                 let live = |f: &Func| {
                     let lane = self.m.lanes.iter().find(|l| l.id == f.lane)?;
-                    // The engine remembers a few changes only, which matters to the end of a
-                    // function that signals the host.
-                    (lane.history.iter().filter(|(t, _)| *t > f.time).count() <= 2).then_some(())
+                    // The engine remembers a few changes only, which matters to a function that
+                    // signals the host.
+                    (lane.history.iter().filter(|(t, _)| *t >= f.time).count() <= 2).then_some(())
                 };
                 let Some(at) = self.m.funcs.len().checked_sub(1).map(|last| k.min(last)) else { return Ok(()) };
                 let func = self.m.funcs[at].clone();
@@ -556,11 +556,12 @@ impl Run {
                         n
                     );
                 }
+                // It may wake the host while it runs.
+                if self.signal {
+                    self.m.host.extend(if done { &func.whole } else { &func.before });
+                }
                 if done {
                     self.m.funcs.remove(at);
-                    if self.signal {
-                        self.m.host.extend(&func.whole);
-                    }
                 }
             }
         }

@@ -177,9 +177,15 @@ impl Engine {
     pub(crate) fn host_func_run(&mut self, thread: ThreadId, func: HostFuncId, done: bool) -> Epoch {
         let found = if done { self.host_funcs.remove(&func.0) } else { self.host_funcs.get(&func.0).cloned() };
         let Some((epoch, clock)) = found else { return self.host_op() };
-        if done && self.options.host_functions_signal {
+        if self.options.host_functions_signal {
+            // It may send its message at any time while it runs, and what was before it in the
+            // stream has finished when it begins. XLA's callbacks wake the host so: `order/host`
+            // has the case that was seen.
             let slot = epoch.timeline.0;
-            let snapshot = self.streams.slots.get(slot as usize).map(|s| s.snapshot_at(slot, epoch.time));
+            let mut snapshot = self.streams.slots.get(slot as usize).map(|s| s.snapshot_at(slot, epoch.time));
+            if let Some(snapshot) = snapshot.as_mut().filter(|_| !done) {
+                snapshot.own.time = snapshot.own.time.saturating_sub(1);
+            }
             // How the driver's thread notifies the others is not followed: all of them know.
             self.acquire_for_all(
                 thread,
