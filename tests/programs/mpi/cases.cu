@@ -279,8 +279,13 @@ int main(int argc, char **argv) {
         MPI_Alltoallw(x, &count, &place, &type, y, &count, &place, &type, all);
         wait();
     } else if (is("scatter-inplace")) {
+        // The root's own block stays in place: alone it sends nothing.
+        int rank, size;
+        MPI_Comm_rank(all, &rank);
+        MPI_Comm_size(all, &size);
         run(y);
-        if (!fixed) MPI_Scatter(y, N, MPI_FLOAT, MPI_IN_PLACE, 0, MPI_FLOAT, 0, all);
+        void *to = rank == 0 ? MPI_IN_PLACE : (void *)plain;
+        if (!fixed) MPI_Scatter(y, N / size, MPI_FLOAT, to, N / size, MPI_FLOAT, 0, all);
         wait();
     } else if (is("put") || is("get") || is("accumulate") || is("rput") || is("flush")) {
         MPI_Win window;
