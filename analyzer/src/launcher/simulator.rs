@@ -20,8 +20,9 @@ const NAMES: [(&str, &str); 2] =
 /// All names that the folder may hold.
 const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
 
-/// Names of the stand-ins for CUDA's libraries: a file for CUDA 13, and one for CUDA 12.
-const STAND_INS: [&str; 2] = ["libcublas.so.13", "libcublas.so.12"];
+/// Names of the stand-ins for CUDA's libraries: a file for CUDA 13, and one for CUDA 12; and what
+/// says that the devices have files.
+const STAND_INS: [&str; 3] = ["libcublas.so.13", "libcublas.so.12", "libstreamsan_device_files.so"];
 
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]

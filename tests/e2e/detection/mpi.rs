@@ -154,7 +154,7 @@ const WRITE_AFTER_WRITE: &str = "write-after-write";
 const WRITE_AFTER_READ: &str = "write-after-read";
 
 /// Cases of `cases.cu`: their hazard, and the function of MPI in the finding.
-const CASES: [(&str, &str, &str); 39] = [
+const CASES: [(&str, &str, &str); 38] = [
     ("send", READ_AFTER_WRITE, "MPI_Send"),
     ("send-pinned", READ_AFTER_WRITE, "MPI_Send"),
     ("ssend", READ_AFTER_WRITE, "MPI_Ssend"),
