@@ -321,7 +321,12 @@ fn code_lies_beside_the_segments_once() {
 fn lines_beside(folder: &Path) -> BTreeSet<u32> {
     let mut lines = BTreeSet::new();
     for file in parts::parts(&folder.to_string_lossy()).expect("segments").symbols() {
-        trace::file::late(std::fs::File::open(file).expect("there"), |_, bytes| {
+        // The writer's thread may have deleted it since the folder was listed.
+        let opened = match std::fs::File::open(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            opened => opened.expect("readable"),
+        };
+        trace::file::late(opened, |_, bytes| {
             if let Ok(Record { op: Op::Source { line, .. }, .. }) = Record::decode(bytes) {
                 lines.insert(line);
             }
