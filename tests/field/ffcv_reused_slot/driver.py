@@ -52,9 +52,12 @@ loader = types.SimpleNamespace(
 )
 weight = torch.ones(n, device="cuda")
 torch.cuda.synchronize()
-for index, (batch,) in enumerate(EpochIterator(loader, range(count * n))):
+epoch = EpochIterator(loader, range(count * n))
+for index, (batch,) in enumerate(epoch):
     # What the model does first: the loader has begun the next batch but one.
     while loaded < min(index + 3, count):
         time.sleep(0.001)
     result = batch * weight
 torch.cuda.synchronize()
+# A thread in the middle of a call does not survive the end of the interpreter.
+epoch.join()
