@@ -28,5 +28,5 @@ pub use driver_functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
 pub use sim_measure::{LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage, launch_end};
-pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimDevice, SimTable};
+pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimDevice, SimTable, uuid_text};
 pub use types::*;

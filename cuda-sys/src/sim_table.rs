@@ -42,6 +42,19 @@ pub struct SimDevice {
     pub allocated: u64,
 }
 
+/// A device's UUID as NVML, `nvidia-smi` and `CUDA_VISIBLE_DEVICES` write it: `GPU-` and five groups
+/// of digits.
+pub fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = String::from("GPU");
+    for (at, byte) in uuid.into_iter().enumerate() {
+        if matches!(at, 0 | 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
 /// Functions of the simulated driver for the simulator's other libraries alone.
 #[repr(C)]
 pub struct SimTable {

@@ -4,6 +4,8 @@
 //! Owns the numbers and names of devices as the system has them. What a device is like, `config`
 //! says: all are alike.
 
+use cuda_sys::uuid_text;
+
 /// The most devices that there may be.
 pub const MOST: usize = 8;
 
@@ -51,7 +53,7 @@ impl Visible {
 fn named(item: &str, present: u32) -> Option<u8> {
     if item.starts_with("GPU-") {
         let mut found = (0..present)
-            .filter(|&device| uuid_text(device).starts_with(&item.to_ascii_lowercase().replace("gpu-", "GPU-")));
+            .filter(|&device| uuid_text(uuid(device)).starts_with(&item.to_ascii_lowercase().replace("gpu-", "GPU-")));
         // Two that begin so are none.
         return found.next().filter(|_| found.next().is_none()).map(|device| device as u8);
     }
@@ -64,18 +66,6 @@ pub fn uuid(device: u32) -> [u8; 16] {
     let mut bytes = *b"StreamSan sim  \0";
     bytes[15] = device as u8;
     bytes
-}
-
-/// The same as NVML and `nvidia-smi` write it.
-fn uuid_text(device: u32) -> String {
-    let mut text = String::from("GPU");
-    for (at, byte) in uuid(device).into_iter().enumerate() {
-        if matches!(at, 0 | 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 /// The bus in the PCI address `0000:BUS:00.0` of a device of the system.
@@ -106,8 +96,8 @@ mod tests {
 
     #[test]
     fn names_choose_by_how_they_begin() {
-        assert_eq!(of(&uuid_text(2)), [2]);
-        assert_eq!(of(&format!("{},0", uuid_text(3).to_uppercase())), [3, 0]);
+        assert_eq!(of(&uuid_text(uuid(2))), [2]);
+        assert_eq!(of(&format!("{},0", uuid_text(uuid(3)).to_uppercase())), [3, 0]);
         assert_eq!(of("GPU-53747265"), [0; 0], "all begin so");
         assert_eq!(Visible::chosen("GPU-53747265", 1).count(), 1);
     }

@@ -7,7 +7,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use cuda_sys::{CUresult, SimDevice};
+use cuda_sys::{CUresult, SimDevice, uuid_text};
 use sim_driver_link::private;
 
 const UNINITIALIZED: c_int = 1;
@@ -72,17 +72,6 @@ fn put_text(to: *mut c_char, room: c_uint, text: &str) -> Answer {
         to.add(text.len()).write(0);
     }
     Ok(())
-}
-
-fn uuid_text(uuid: [u8; 16]) -> String {
-    let mut text = String::from("GPU");
-    for (at, byte) in uuid.into_iter().enumerate() {
-        if matches!(at, 0 | 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 /// A PCI address as NVML writes it: CUDA writes four digits of the domain.
