@@ -42,8 +42,8 @@ pub struct SimDevice {
     pub allocated: u64,
 }
 
-/// A device's UUID as NVML, `nvidia-smi` and `CUDA_VISIBLE_DEVICES` write it: `GPU-` and five groups
-/// of digits.
+/// A device's UUID as NVML, `nvidia-smi` and `CUDA_VISIBLE_DEVICES` write it: `GPU-` and five
+/// groups of digits.
 pub fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = String::from("GPU");
     for (at, byte) in uuid.into_iter().enumerate() {
