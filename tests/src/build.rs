@@ -206,5 +206,10 @@ pub fn sanitized_program(file: &Path, extra: &[&str]) -> Result<PathBuf, String>
         link.join(" "),
     );
     let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
-    cached(&name, Path::new("sh"), &["-ec".into(), script], &[file])
+    cached(&name, Path::new("sh"), &["-ec".into(), script], &[file, &asked_inline()])
+}
+
+/// What the assembler reads so that instrumented code asks in line.
+pub fn asked_inline() -> PathBuf {
+    product::root().join("include/streamsan_inline.s")
 }

@@ -29,6 +29,11 @@ pub struct Gate {
     pub local: AtomicU64,
     /// Runs of another age are over.
     pub age: AtomicU32,
+    /// Room for the bytes of the granules, which instrumented code may know: see [`crate::inlined`].
+    /// Null: the shim makes room itself.
+    pub room: AtomicPtr<u8>,
+    /// Whether instrumented code knows that room.
+    pub is_asked_inline: AtomicU32,
 }
 
 /// What is asked now.
@@ -37,6 +42,8 @@ pub static GATE: Gate = Gate {
     granules: AtomicPtr::new(core::ptr::null_mut()),
     local: AtomicU64::new(0),
     age: AtomicU32::new(0),
+    room: AtomicPtr::new(core::ptr::null_mut()),
+    is_asked_inline: AtomicU32::new(0),
 };
 
 /// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid

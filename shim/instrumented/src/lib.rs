@@ -11,7 +11,8 @@
 //!
 //! The interface is the compilers', as their headers and documentation give it
 //! (`sanitizer/tsan_interface.h`, `sanitizer/tsan_interface_atomic.h`); its parts are in
-//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]. [`gate`] leads to the shim,
+//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]; [`inlined`] is what code knows
+//! that asks by itself. [`gate`] leads to the shim,
 //! [`modules`] knows which objects of the process are instrumented, [`thread_sanitizer`] whether
 //! the real runtime is there too. None of them knows this file.
 //!
@@ -27,6 +28,7 @@ mod annotations;
 mod arch;
 mod atomics;
 mod gate;
+mod inlined;
 mod memory_functions;
 mod modules;
 mod thread_sanitizer;
@@ -36,7 +38,7 @@ use core::sync::atomic::Ordering;
 use gate::{GATE, Gate, ORDER, TOUCH, global, say};
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 type Link = unsafe extern "C" fn(u32, *const Gate) -> bool;
 
@@ -49,6 +51,7 @@ pub extern "C" fn streamsan_host_announce() {
         return;
     }
     TOUCH.store(touch, Ordering::Release);
+    inlined::make_room();
     // SAFETY: the shim's function of this name has this type in every version.
     let link: Link = unsafe { core::mem::transmute(link) };
     // SAFETY: the gate lives as long as the process: the library is never unloaded.

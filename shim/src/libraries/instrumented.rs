@@ -13,7 +13,7 @@ use crate::observe::{Phase, observe};
 use crate::runtime::lifecycle;
 
 /// What the library and the shim have agreed on.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The library announces itself, with the place where it looks for the pages. Answers whether both
 /// speak the same version.

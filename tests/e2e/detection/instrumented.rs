@@ -12,8 +12,18 @@ const SANITIZED: &str = "-Xcompiler=-fsanitize=thread";
 /// The program of all cases, linked with the library itself. `None`: CUDA's compiler is missing,
 /// and that was said.
 fn linked() -> Option<PathBuf> {
+    linked_with(&[])
+}
+
+/// The same, with code that asks in line.
+fn linked_inline() -> Option<PathBuf> {
+    linked_with(&[&format!("-Xcompiler=-Xassembler,{}", build::asked_inline().display())])
+}
+
+fn linked_with(extra: &[&str]) -> Option<PathBuf> {
     let folder = format!("-L{}", product::bin().display());
-    compiled(&[SANITIZED, "-lstreamsan_host", &folder, "-Xlinker=--no-as-needed"])
+    let usual = [SANITIZED, "-lstreamsan_host", &folder, "-Xlinker=--no-as-needed"];
+    compiled(&[&usual[..], extra].concat())
 }
 
 fn compiled(extra: &[&str]) -> Option<PathBuf> {
@@ -49,15 +59,30 @@ fn options(case: &str) -> &'static [&'static str] {
 #[test]
 fn every_case_is_found_and_its_mended_form_is_silent() {
     let Some(program) = linked() else { return };
-    let cases = cases(&program);
+    judge_all(&program);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_case_ends_the_same_where_code_asks_in_line() {
+    let Some(program) = linked_inline() else { return };
+    // Not green by chance: no function is called for a plain load or store, and the bytes are asked.
+    let symbols = Command::new("nm").arg("-u").arg(&program).output().expect("nm");
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    assert!(symbols.contains("__streamsan_granules") && !symbols.contains("__tsan_func_entry"), "{symbols}");
+    judge_all(&program);
+}
+
+fn judge_all(program: &PathBuf) {
+    let cases = cases(program);
     assert!(cases.len() >= 29, "{cases:?}");
     for case in &cases {
-        let mended = run(&program, options(case), &[case]);
+        let mended = run(program, options(case), &[case]);
         assert_eq!(mended.code(), Some(0), "{case}: {}", mended.err);
         if case.starts_with("silent_") {
             continue;
         }
-        let racy = run(&program, options(case), &[case, "racy"]);
+        let racy = run(program, options(case), &[case, "racy"]);
         assert_eq!(racy.code(), Some(66), "{case}: {}", racy.err);
         assert!(racy.err.contains("(certain)") && racy.err.contains("1 finding "), "{case}: {}", racy.err);
     }
@@ -66,8 +91,19 @@ fn every_case_is_found_and_its_mended_form_is_silent() {
 #[test]
 fn a_report_names_both_lines_and_the_bytes() {
     let Some(program) = linked() else { return };
-    let json = build::scratch("instrumented").join("j");
-    let ended = run(&program, &["--json", json.to_str().expect("a path")], &["struct_member", "racy"]);
+    judge_report(&program, "called");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_report_of_code_that_asks_in_line_names_the_same() {
+    let Some(program) = linked_inline() else { return };
+    judge_report(&program, "inline");
+}
+
+fn judge_report(program: &PathBuf, name: &str) {
+    let json = build::scratch("instrumented").join(name);
+    let ended = run(program, &["--json", json.to_str().expect("a path")], &["struct_member", "racy"]);
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
     let report: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(json).expect("written")).expect("JSON");
@@ -112,15 +148,31 @@ fn the_real_runtime_inside_a_program_is_refused_in_one_line() {
 /// should: the program compares with what it computes by itself.
 #[test]
 fn the_library_performs_what_it_stands_for() {
+    perform("sanitized", &[]);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_library_performs_the_same_where_code_asks_in_line() {
+    let inline = build::asked_inline();
+    perform("sanitized_inline", &["-Xassembler", inline.to_str().expect("a path")]);
+    perform("sanitized_fixed", &["-fno-pie", "-Xassembler", inline.to_str().expect("a path")]);
+}
+
+fn perform(name: &str, extra: &[&str]) {
     let folder = product::bin().display().to_string();
-    let sanitized = build::scratch("sanitized").join("sanitized.o");
+    let sanitized = build::scratch(name).join("sanitized.o");
     let source = build::programs().join("sanitized.c");
     let mut compile = Command::new("gcc");
-    compile.args(["-O2", "-g", "-fsanitize=thread", "-mcx16", "-c", "-o"]).arg(&sanitized).arg(source);
+    compile.args(["-O2", "-g", "-fsanitize=thread", "-mcx16", "-c", "-o"]).arg(&sanitized).args(extra).arg(source);
     assert!(compile.status().expect("gcc").success());
     let program = sanitized.with_file_name("sanitized");
     let mut link = Command::new("gcc");
-    link.arg(&sanitized).arg("-o").arg(&program).args(["-L", &folder, "-lstreamsan_host", "-pthread"]);
+    link.arg(&sanitized)
+        .arg("-o")
+        .arg(&program)
+        .args(["-L", &folder, "-lstreamsan_host", "-pthread"])
+        .args(extra.first().filter(|first| **first == "-fno-pie").map(|_| "-no-pie"));
     assert!(link.status().expect("gcc").success());
     // Alone, without StreamSan and without CUDA.
     let alone = end(Command::new(&program).env("LD_LIBRARY_PATH", &folder));

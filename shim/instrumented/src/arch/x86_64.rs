@@ -105,6 +105,89 @@ macro_rules! tell_range {
     };
 }
 
+macro_rules! no_room {
+    () => {
+        "streamsan: no room for 2 GiB of addresses (ulimit -v?): compile without streamsan_inline.s, or give room"
+    };
+}
+
+/// The functions behind the symbols of code that asks in line. The first one makes the room, by
+/// system calls; where there is none, no such code can run: it says so and ends the process.
+macro_rules! inline_symbols {
+    ($gate:path, $room:path) => {
+        /// Answers with the bytes of the granules.
+        ///
+        /// # Safety
+        /// Called by the loader.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn __streamsan_granules() {
+            core::arch::naked_asm!(
+                ".type __streamsan_granules, @gnu_indirect_function",
+                "mov dword ptr [rip + {gate} + {asked}], 1",
+                "mov rax, qword ptr [rip + {gate} + {room}]",
+                "test rax, rax",
+                "jne 2f",
+                "xor edi, edi",
+                "mov esi, {size}",
+                "mov edx, {rights}",
+                "mov r10d, {flags}",
+                "mov r8, -1",
+                "xor r9d, r9d",
+                "mov eax, {mmap}",
+                "syscall",
+                "cmp rax, -4095",
+                "jae 3f",
+                "mov rcx, rax",
+                "xor eax, eax",
+                "lock cmpxchg qword ptr [rip + {gate} + {room}], rcx",
+                // Another thread was faster: its room is the answer. This one stays, never used.
+                "cmove rax, rcx",
+                "2:",
+                "ret",
+                "3:",
+                "mov edi, {stderr}",
+                "lea rsi, [rip + 4f]",
+                "mov edx, {length}",
+                "mov eax, {write}",
+                "syscall",
+                "mov edi, 126",
+                "mov eax, {exit}",
+                "syscall",
+                "ud2",
+                "4:",
+                concat!(".ascii \"", $crate::arch::no_room!(), "\\n\""),
+                gate = sym $gate,
+                asked = const core::mem::offset_of!($crate::gate::Gate, is_asked_inline),
+                room = const core::mem::offset_of!($crate::gate::Gate, room),
+                size = const $room as i64,
+                rights = const libc::PROT_READ | libc::PROT_WRITE,
+                flags = const libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                mmap = const libc::SYS_mmap as i32,
+                write = const libc::SYS_write as i32,
+                exit = const libc::SYS_exit_group as i32,
+                stderr = const libc::STDERR_FILENO,
+                length = const $crate::arch::no_room!().len() as i32 + 1,
+            )
+        }
+
+        /// Answers with the gate, as version 1 of `include/streamsan_inline.s` knows it.
+        ///
+        /// # Safety
+        /// Called by the loader.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn __streamsan_gate_1() {
+            core::arch::naked_asm!(
+                ".type __streamsan_gate_1, @gnu_indirect_function",
+                "lea rax, [rip + {gate}]",
+                "ret",
+                gate = sym $gate,
+            )
+        }
+    };
+}
+
 /// The body of a function that says nothing of interest.
 macro_rules! just_return {
     () => {
@@ -144,7 +227,7 @@ macro_rules! tell_then_jump {
     };
 }
 
-pub(crate) use {just_return, tell_access, tell_range, tell_then_jump};
+pub(crate) use {inline_symbols, just_return, no_room, tell_access, tell_range, tell_then_jump};
 
 /// `memmove`, made of instructions that no compiler turns into a call of it.
 #[unsafe(naked)]

@@ -39,6 +39,11 @@ pub struct Gate {
     local: AtomicU64,
     /// The age of runs that go on.
     age: AtomicU32,
+    /// Room for the bytes of the granules. Code that asks in line looks there whether the gate is
+    /// open or not. Null: the library made none.
+    room: AtomicPtr<AtomicU8>,
+    /// Whether there is such code.
+    is_asked_inline: AtomicU32,
 }
 
 static GATE: [AtomicPtr<Gate>; GATES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; GATES];
@@ -83,7 +88,14 @@ pub fn is_open() -> bool {
 /// # Safety
 /// `gate` is valid for the life of the process.
 pub unsafe fn link(gate: *mut Gate) -> bool {
-    if gate.is_null() || !pages::map() {
+    if gate.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let (room, is_asked) =
+        unsafe { ((*gate).room.load(Ordering::Acquire), (*gate).is_asked_inline.load(Ordering::Acquire) != 0) };
+    // A second library's code would look into a room of its own, where nothing is shown.
+    if !pages::map(room) || is_asked && pages::granules() != room {
         return false;
     }
     note_companion(gate as u64);

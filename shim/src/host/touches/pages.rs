@@ -27,34 +27,45 @@ pub fn table() -> *mut AtomicU32 {
     TABLE.load(Ordering::Acquire)
 }
 
-/// The bytes of the granules, behind the bits; null before [`map`].
+static GRANULE_BYTES: AtomicPtr<AtomicU8> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The bytes of the granules; null before [`map`].
 pub fn granules() -> *mut AtomicU8 {
-    let table = table();
-    // SAFETY: the mapping is that large.
-    if table.is_null() { std::ptr::null_mut() } else { unsafe { table.cast::<AtomicU8>().add(BYTES) } }
+    GRANULE_BYTES.load(Ordering::Acquire)
 }
 
-/// Makes room for the bits and the bytes, once. False: there is none.
-pub fn map() -> bool {
+/// Makes room for the bits and the bytes, once; the bytes are in `room`, if that is not null. False:
+/// there is none.
+pub fn map(room: *mut AtomicU8) -> bool {
     if !table().is_null() {
         return true;
     }
+    if room.is_null() {
+        keep(&GRANULE_BYTES, GRANULES);
+    } else {
+        let _ = GRANULE_BYTES.compare_exchange(std::ptr::null_mut(), room, Ordering::AcqRel, Ordering::Acquire);
+    }
+    // The bits last: who finds those finds the bytes.
+    !granules().is_null() && keep(&TABLE, BYTES)
+}
+
+/// Maps `size` zeros, unless another thread was faster. False: there is no room.
+fn keep<T>(place: &AtomicPtr<T>, size: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh mapping, zeros; errno is the thread's own.
+    // SAFETY: a fresh mapping, which nobody knows when it is given back; errno is the thread's own.
     unsafe {
         let errno = *libc::__errno_location();
-        let size = BYTES + GRANULES;
         let at = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
         if at != libc::MAP_FAILED {
             libc::madvise(at, size, libc::MADV_DONTDUMP);
-            let old = TABLE.compare_exchange(std::ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);
+            let old = place.compare_exchange(std::ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);
             if old.is_err() {
                 libc::munmap(at, size);
             }
         }
         *libc::__errno_location() = errno;
     }
-    !table().is_null()
+    !place.load(Ordering::Acquire).is_null()
 }
 
 /// Memory of the host that devices can reach: managed, pinned, mapped and registered.
@@ -180,7 +191,7 @@ mod tests {
     #[test]
     fn pages_are_marked_as_long_as_something_lies_on_them() {
         const BASE: u64 = 0x4200_0000_0000;
-        assert!(map() && map());
+        assert!(map(std::ptr::null_mut()) && map(std::ptr::null_mut()));
         let mut memory = HostMemory::default();
         comes(&mut memory, BASE + 100, 200);
         assert!(!has(BASE), "no library has asked yet");
@@ -202,7 +213,7 @@ mod tests {
     #[test]
     fn addresses_that_no_program_has_are_left_out() {
         let mut memory = HostMemory::default();
-        assert!(map());
+        assert!(map(std::ptr::null_mut()));
         memory.show();
         comes(&mut memory, u64::MAX - 100, 4096);
         comes(&mut memory, (1 << ADDRESSES) - 4096, 4096);
