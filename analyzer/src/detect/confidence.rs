@@ -124,7 +124,7 @@ impl Confidence {
         let scatters = previous.scattered && access.scattered && both_write;
         // A bound around pieces that data selected proves absence only.
         let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
-        let rim = reaches_rim(previous, access) || reaches_rim(access, previous);
+        let rim = at_rim(previous, access);
         let weak = scatters || loose(previous) || loose(access) || guessed || siblings || rim;
         Some(if weak { confidence.min(Self::Possible) } else { confidence })
     }
@@ -173,6 +173,11 @@ fn siblings(a: &Access, b: &Access) -> bool {
         && a.site.stack != StackId::NONE
         && a.site.stream != b.site.stream
         && (unknown(a) || unknown(b))
+}
+
+/// Whether two extents meet in no more than the rim of an upper bound.
+pub fn at_rim(a: &Extent, b: &Extent) -> bool {
+    reaches_rim(a, b) || reaches_rim(b, a)
 }
 
 /// Whether only the last eighth of an upper bound, or less, reaches into the other side, which

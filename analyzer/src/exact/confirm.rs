@@ -17,7 +17,7 @@
 //! bytes are selected by data, the first launches may have met there all the same. The count of
 //! withdrawn findings says that there were such.
 
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{self, Confidence};
 use crate::detect::race::Race;
 use crate::memory::{Access, Cause, Precision};
 use rustc_hash::FxHashSet;
@@ -33,15 +33,16 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// Notes a race. If it is worth showing or guessed, and not certain, its kernels are to be
-    /// measured.
+    /// Notes a race. If it is worth showing, guessed or at the rim of a bound, and not certain, its
+    /// kernels are to be measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
         if race.confidence == Confidence::Certain || race.latent || race.freed_early {
             return;
         }
-        // A guess is never shown for more than possible, and measuring settles it.
+        // A guess and a rim are never shown for more than possible, and measuring settles them.
         let guessed = race.previous.site.guessed || race.access.site.guessed;
-        if race.confidence < least && !guessed {
+        let rim = confidence::at_rim(&race.previous.extent, &race.access.extent);
+        if race.confidence < least && !guessed && !rim {
             return;
         }
         for site in [race.previous.site, race.access.site] {

@@ -71,8 +71,18 @@ fn nodes_of_graphs_are_measured_one_by_one() {
 
 #[test]
 fn a_trial_proves_or_withdraws_a_finding() {
-    let Some(program) = compiled("confirm_gather.cu") else { return };
-    for (way, code, withdrawn) in [("race", 66, 0), ("clean", 0, 1)] {
+    trial("confirm_gather.cu", 1);
+}
+
+/// Without a trial nobody would see such a finding. So none is withdrawn.
+#[test]
+fn the_rim_of_a_bound_is_put_on_trial() {
+    trial("confirm_rim.cu", 0);
+}
+
+fn trial(name: &str, withdrawn: u32) {
+    let Some(program) = compiled(name) else { return };
+    for (way, code, withdrawn) in [("race", 66, 0), ("clean", 0, withdrawn)] {
         let (ended, report) = simulated(&["--confirm"], "code=auto", &program, &[way]);
         assert_eq!(ended.code(), Some(code), "{way}: {}", ended.err);
         assert_eq!(report["summary"]["withdrawn"], withdrawn, "{way}: {}", ended.err);

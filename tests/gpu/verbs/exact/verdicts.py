@@ -131,7 +131,7 @@ def confirm(check):
     """Summaries first, measured on demand. A race of the clean way must be withdrawn, one of the
     racy way confirmed.
     """
-    flags = {"gather": [], "cub": [], "cublas": ["-lcublas"]}
+    flags = {"gather": [], "rim": [], "cub": [], "cublas": ["-lcublas"]}
     with check.session.jobs() as pool:
         paths = pool.map(lambda name: check.compile(PROGRAMS / f"confirm_{name}.cu", *flags[name]), flags)
         commands = {name: [path] for name, path in zip(flags, paths) if path}
