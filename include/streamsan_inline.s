@@ -2,16 +2,20 @@
 # and store of code that is compiled with -fsanitize=thread. For the GNU assembler on x86-64:
 #
 #   gcc -fsanitize=thread -Xassembler DIR/streamsan_inline.s -c a.c
-#   clang -fsanitize=thread -no-integrated-as -Xassembler DIR/streamsan_inline.s -c a.c
+#   clang -fsanitize=thread -no-integrated-as -Wa,--defsym,.Lcallq=1,DIR/streamsan_inline.s -c a.c
 #   nvcc -Xcompiler -fsanitize=thread -Xcompiler -Xassembler,DIR/streamsan_inline.s -c a.cu
 #
 # Link with -lstreamsan_host. The assembler reads this file in front of what the compiler wrote. It
-# redefines `call`: a call of one of the functions below becomes a look at one byte. Only where a
+# redefines `call` (`callq`, which clang writes): a call of one of the functions below becomes a look at one byte. Only where a
 # device can reach the 64 KiB around the address, the run of the instruction is moved on, as
 # shim/src/host/touches/runs.rs lays it out; anything else is the function's to do. Compilers hold
 # nothing in the registers that a function may change, so these are free here.
 #
 # Nothing is emitted for what is not asked: code without such calls stays as it is.
+
+	# Given twice, as link-time optimisation may, it counts once.
+	.ifndef .Lstreamsan_inline
+	.set .Lstreamsan_inline, 1
 
 	# Size and kind (bytes times 8, plus 1 for a store) are in the key of the run above the address.
 	.macro __streamsan_access name, what
@@ -54,7 +58,7 @@
 	.endm
 
 	# With @PLT in code that may lie anywhere, without it in code that may not.
-	.macro call target:vararg
+	.macro __streamsan_call real, target:vararg
 	.ifc "\target","__tsan_func_entry@PLT"
 	.else
 	.ifc "\target","__tsan_func_exit@PLT"
@@ -171,7 +175,7 @@
 	.ifc "\target","__tsan_unaligned_write16"
 	__streamsan_access __tsan_unaligned_write16, 129
 	.else
-	callq	\target
+	\real	\target
 	.endif
 	.endif
 	.endif
@@ -213,3 +217,15 @@
 	.endif
 	.endif
 	.endm
+
+	# The other spelling is left for the call itself.
+	.ifdef .Lcallq
+	.macro callq target:vararg
+	__streamsan_call call, \target
+	.endm
+	.else
+	.macro call target:vararg
+	__streamsan_call callq, \target
+	.endm
+	.endif
+	.endif

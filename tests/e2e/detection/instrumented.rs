@@ -193,9 +193,20 @@ fn compilers_of_c_and_fortran_announce_their_accesses() {
     let include = format!("-I{}", toolkit.join("include").display());
     let folders = [product::bin().to_path_buf(), product::root().join(".toolkit/lib")];
     let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
-    for (compiler, file, findings) in
-        [("gcc", "announced.c", 3), ("clang", "announced.c", 3), ("gfortran", "announced.f90", 2)]
-    {
+    let inline = build::asked_inline();
+    let inline = inline.display();
+    let (gnu, llvm) =
+        (format!("-Xassembler '{inline}'"), format!("-no-integrated-as -Wa,--defsym,.Lcallq=1,'{inline}'"));
+    let mut ways =
+        vec![("gcc", "announced.c", 3, ""), ("clang", "announced.c", 3, ""), ("gfortran", "announced.f90", 2, "")];
+    if cfg!(target_arch = "x86_64") {
+        ways.extend([
+            ("gcc", "announced.c", 3, &*gnu),
+            ("clang", "announced.c", 3, &llvm),
+            ("gfortran", "announced.f90", 2, &gnu),
+        ]);
+    }
+    for (compiler, file, findings, asked) in ways {
         if Command::new(compiler).arg("--version").output().is_err() {
             eprintln!("not run: {compiler} is not installed");
             continue;
@@ -204,17 +215,18 @@ fn compilers_of_c_and_fortran_announce_their_accesses() {
         // gcc moves small structures without a call, and does not announce that.
         let calls = if compiler == "gcc" { "-fno-builtin-memcpy" } else { "" };
         let script = format!(
-            "{compiler} -O1 -g -fsanitize=thread {calls} {include} -c '{}' -o '{{out}}'.o; \
+            "{compiler} -O1 -g -fsanitize=thread {asked} {calls} {include} -c '{}' -o '{{out}}'.o; \
              {compiler} '{{out}}'.o -o '{{out}}' {folders} -lstreamsan_host -lcudart",
             file.display(),
         );
-        let program = build::cached("announced", Path::new("sh"), &["-ec".into(), script], &[&file])
-            .unwrap_or_else(|error| panic!("{error}"));
+        let program =
+            build::cached("announced", Path::new("sh"), &["-ec".into(), script], &[&file, &build::asked_inline()])
+                .unwrap_or_else(|error| panic!("{error}"));
         let racy = run(&program, &[], &["racy"]);
-        assert_eq!(racy.code(), Some(66), "{compiler}: {}", racy.err);
+        assert_eq!(racy.code(), Some(66), "{compiler} {asked}: {}", racy.err);
         let count = format!("SUMMARY: {findings} findings ({findings} certain");
-        assert!(racy.err.contains(&count) && racy.out.starts_with("done"), "{compiler}: {}", racy.err);
+        assert!(racy.err.contains(&count) && racy.out.starts_with("done"), "{compiler} {asked}: {}", racy.err);
         let fixed = run(&program, &[], &["fixed"]);
-        assert_eq!(fixed.code(), Some(0), "{compiler}: {}", fixed.err);
+        assert_eq!(fixed.code(), Some(0), "{compiler} {asked}: {}", fixed.err);
     }
 }
