@@ -44,6 +44,11 @@ impl Analysis {
         self.replan.take().map(|plan| *plan)
     }
 
+    /// Whether the changes were too much work: then nothing more need be fed.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.replan.as_ref().is_some_and(|plan| plan.is_given_up())
+    }
+
     /// An analysis of the same process under a changed order. It takes what definitions have
     /// given, and the kernels; [`Analysis::take_back`] returns them.
     pub(crate) fn twin(&mut self, plan: Replan) -> Self {
@@ -88,11 +93,14 @@ impl Analysis {
             Op::Alloc { ptr, size, kind: MemoryKind::Block, stream, .. } => {
                 let (start, end) = (ptr, ptr.saturating_add(size));
                 let mut held = Vec::new();
+                // Looking at a block costs a small part of an op.
+                plan.added += plan.kept.len() as u64 / 16;
                 plan.kept.retain(|block| {
                     let apart = block.end <= start || end <= block.start;
                     held.extend((!apart).then_some(block.event));
                     apart
                 });
+                plan.added += held.len() as u64;
                 for event in held {
                     // A pool hands such a block out when it has seen the event complete.
                     match stream.is_none() {
@@ -132,6 +140,7 @@ impl Analysis {
                 plan.note_time(stream, recorded.time, epoch.time);
             }
             for index in plan.after.get(&site).cloned().unwrap_or_default() {
+                plan.added += 1;
                 let blocked = self.ordering.is_blocked(stream);
                 let new = match (plan.waits[index].join, record.op) {
                     (Join::Existing, Op::EventRecord { event, .. }) => Recorded { stream, event, epoch, blocked },
@@ -200,6 +209,7 @@ impl Analysis {
         applied.blocked += u64::from(taken.len() < before);
         applied.waits += u64::from(!taken.is_empty());
         applied.idle += u64::from(before == 0);
+        plan.added += 1 + taken.len() as u64;
         taken
     }
 
@@ -218,26 +228,38 @@ impl Analysis {
         }
     }
 
-    /// A block is freed: the pool is told of the streams that use it.
+    /// A block is freed: the pool is told of the streams that use it. What it holds back is the
+    /// block, so one event on each stream does for all waits of the place.
     fn keep_alive(&mut self, plan: &mut Replan, record: &Record<'_>, ptr: u64) {
         let site = OpSite { stack: record.origin.stack, kernel: trace::KernelId::NONE, class: OpClass::Free };
         let Some((info, _)) = self.memory.block(ptr) else { return };
+        let mut users: Vec<StreamId> = Vec::new();
         for index in plan.before.get(&site).cloned().unwrap_or_default() {
             if plan.waits[index].join != Join::KeepAlive {
                 continue;
             }
-            let mut users: Vec<StreamId> = plan.recorded[index].iter().map(|r| r.stream).collect();
-            users.retain(|stream| !self.ordering.is_blocked(*stream));
-            let applied = &mut plan.applied[index];
-            applied.waits += u64::from(!users.is_empty());
-            applied.idle += u64::from(users.is_empty());
-            for stream in users {
-                let event = plan.event();
-                let op = Op::EventRecord { event, stream, mode: EventMode::Plain };
-                let epoch = self.ordering.apply(&op, record.origin.thread);
-                self.submissions.early_free.covered(record.origin.thread, epoch);
-                plan.kept.push(KeptBlock { start: info.ptr, end: info.end(), event });
+            plan.added += 1;
+            let before = users.len();
+            let mut any = false;
+            for stream in plan.recorded[index].iter().map(|r| r.stream) {
+                if users[..before].contains(&stream) {
+                    any = true;
+                } else if !self.ordering.is_blocked(stream) {
+                    any = true;
+                    users.push(stream);
+                }
             }
+            let applied = &mut plan.applied[index];
+            applied.waits += u64::from(any);
+            applied.idle += u64::from(!any);
+        }
+        plan.added += users.len() as u64;
+        for stream in users {
+            let event = plan.event();
+            let op = Op::EventRecord { event, stream, mode: EventMode::Plain };
+            let epoch = self.ordering.apply(&op, record.origin.thread);
+            self.submissions.early_free.covered(record.origin.thread, epoch);
+            plan.kept.push(KeptBlock { start: info.ptr, end: info.end(), event });
         }
     }
 }

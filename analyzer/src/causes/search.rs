@@ -126,9 +126,10 @@ impl Search<'_> {
         self.left = self.left.checked_sub(self.ops.max(1))?;
         let sites = self.groups.keys().copied().collect();
         let all = self.given.iter().chain(waits).cloned().collect();
-        let plan = Replan::new(all).noting(Trial::of(sites));
+        let plan = Replan::new(all).noting(Trial::of(sites)).at_most(self.left);
         rerun(self.analysis, self.records, plan).map(|mut pass| {
             let pedantic = self.pedantic;
+            self.left = self.left.saturating_sub(pass.plan.added);
             pass.findings.retain(|raw| !raw.race.latent && is_worthy(raw, pedantic));
             pass
         })

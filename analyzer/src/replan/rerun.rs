@@ -17,17 +17,19 @@ pub struct Rerun {
 }
 
 /// Checks the records of the process that `first` has analysed again, with these changes. `None`:
-/// not all records can be had.
+/// not all records can be had, or the changes are too much work.
 pub fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
     let mut twin = first.twin(plan);
     let read = records.each(&mut |bytes| {
         // What could not be read in the first pass was counted there.
-        if let Ok(record) = trace::Record::decode(bytes) {
+        if !twin.has_given_up()
+            && let Ok(record) = trace::Record::decode(bytes)
+        {
             twin.feed(&record);
         }
     });
     let (findings, plan) = first.take_back(twin);
     let stands = findings.judged().filter(|(_, state)| *state == FindingState::Stands);
     let findings = stands.map(|(raw, _)| raw.clone()).collect();
-    read.then_some(Rerun { findings, plan })
+    (read && !plan.is_given_up()).then_some(Rerun { findings, plan })
 }

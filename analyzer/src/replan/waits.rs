@@ -96,6 +96,10 @@ pub struct Replan {
     pub(crate) kept: Vec<KeptBlock>,
     events: u32,
     syncs: u32,
+    /// Work that was added to the ops of the run, counted in ops.
+    pub(crate) added: u64,
+    /// How much may be added; nothing: as much as it takes.
+    allowed: Option<u64>,
     /// For each stream: from which time of the recording on its times are later by how much.
     moved: FxHashMap<StreamId, Vec<(u64, i64)>>,
 }
@@ -133,6 +137,16 @@ impl Replan {
     /// The same, with notes taken.
     pub fn noting(self, trial: Trial) -> Self {
         Self { trial: Some(trial), ..self }
+    }
+
+    /// The same, given up when more than this is added to the run's own ops.
+    pub fn at_most(self, added: u64) -> Self {
+        Self { allowed: Some(added), ..self }
+    }
+
+    /// Whether the pass has been given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.allowed.is_some_and(|allowed| self.added > allowed)
     }
 
     /// An event of its own.
@@ -184,6 +198,17 @@ impl Replan {
 mod tests {
     use super::*;
     use trace::Origin;
+
+    #[test]
+    fn a_pass_is_given_up_beyond_what_may_be_added() {
+        let mut plan = Replan::new(Vec::new()).at_most(2);
+        plan.added = 2;
+        assert!(!plan.is_given_up());
+        plan.added = 3;
+        assert!(plan.is_given_up());
+        // Waits that the user wrote down take what they take.
+        assert!(!Replan { added: u64::MAX, ..Replan::written(&[]) }.is_given_up());
+    }
 
     #[test]
     fn times_of_a_stream_move_with_what_is_added() {
