@@ -347,6 +347,23 @@ fn arrays_and_textures() {
     assert!(p.verdict().contains(&"read-after-write likely".to_string()), "{:?}", p.verdict());
 }
 
+/// NVIDIA's Warp destroys arrays whose upload is still pending: the driver waits for it.
+#[test]
+fn an_array_is_destroyed_when_its_upload_is_over_but_only_then() {
+    let mut p = Program::new();
+    let array = ArrayId(5);
+    p.does("cudaMallocArray", Op::ArrayCreate { array, handle: 9, size: N });
+    p.malloc(X, N);
+    let spaces = (Space::Array, Space::Device);
+    p.copy_region(A, Region { array, ..Region::linear(0, N) }, Region::linear(X, N), spaces, 0);
+    p.does("cudaFreeArray", Op::ArrayDestroy { array });
+    // The host has seen the copy end, so X may be written again.
+    p.go(B, X, &[writes(0, whole())]);
+    p.silent();
+    p.go(A, X, &[writes(0, whole())]);
+    p.finds("write-after-write certain");
+}
+
 #[test]
 fn an_object_of_an_array_reaches_all_of_it_and_no_more() {
     let mut p = Program::new();

@@ -85,7 +85,6 @@ pub const PARTLY_MODELLED: &[(&str, &str)] = &[
 
 /// Rows that have an op function and no effect that matters.
 pub const NO_EFFECT: &[&str] = &[
-    "cuMipmappedArrayDestroy",
     "cuTexRefCreate",
     "cuTexRefDestroy",
     "cuTensorMapEncodeTiled",

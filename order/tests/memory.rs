@@ -194,6 +194,17 @@ fn frees() {
     }
 }
 
+/// Measured: the host waits for blocking, other and legacy streams. CUDA does not promise it.
+#[test]
+fn destroying_an_array_drains_the_device() {
+    for (policy, expected) in [(Policy::Observed, (true, true)), (Policy::Documented, (false, false))] {
+        let mut c = case(policy);
+        c.w.op(Op::ArrayDestroy { array: trace::ArrayId(5) });
+        assert_eq!((c.w.host_after(c.kb), c.w.host_after(c.kf)), expected, "{policy:?}");
+        assert!(c.w.after(c.kb) && c.w.after(c.kf), "the array itself goes when they are over");
+    }
+}
+
 /// Measured for one device; another one has no part in it.
 #[test]
 fn a_free_drains_its_own_device_only() {

@@ -9,7 +9,7 @@ mod common;
 use common::{CTX, World};
 use trace::*;
 
-const TABLE: &str = include_str!("../../tests/gpu/programs/what_waits.h200.txt");
+const TABLE: &str = include_str!("../../tests/gpu/programs/what_waits.txt");
 
 const DEVICE: u64 = 0x1_0000;
 const OTHER: u64 = 0x2_0000;
@@ -67,6 +67,12 @@ impl Bench {
                 self.copy(legacy, DEVICE, OTHER, false);
             }
             "cudaFree" => drop(self.w.free(OTHER, FreeKind::Plain)),
+            "cudaFreeArray, 16 KiB" | "cudaFreeArray, 65536 KiB" => {
+                self.w.op(Op::ArrayDestroy { array: ArrayId(5) });
+            }
+            "cudaFreeMipmappedArray, 16 KiB" | "cudaFreeMipmappedArray, 65536 KiB" => {
+                self.w.op(Op::ArrayDestroy { array: ArrayId::NONE });
+            }
             "cudaFreeHost" => drop(self.w.free(PINNED, FreeKind::Host)),
             "cudaHostUnregister" => {
                 self.w.alloc(REGISTERED, 64, MemoryKind::RegisteredHost);
@@ -152,7 +158,7 @@ fn the_observed_policy_is_what_was_measured() {
         asked += 1;
     }
     assert!(wrong.is_empty(), "the policy says otherwise:\n{}", wrong.join("\n"));
-    assert_eq!(asked, 3 * (12 + 9) + 4, "rows are missing");
+    assert_eq!(asked, 3 * (12 + 13) + 4, "rows are missing");
 }
 
 /// Queries of a default stream: what an answer of "finished" says. (What "not ready" says is

@@ -57,10 +57,24 @@ impl Engine {
             let what = self.covered_by_contexts(|_, d| device.is_none() || d.is_none() || d == device);
             self.acquire(thread, &what, guarantee);
         }
+        let drains = rule.observed == HostWait::Device && matches!(kind, FreeKind::Plain | FreeKind::Imported);
+        self.freed(drains)
+    }
+
+    /// An array is destroyed. Its device is not known: all of them are drained.
+    pub(crate) fn free_array(&mut self, thread: ThreadId) -> Epoch {
+        let guarantee = self.guarantee(policy::free_array(), HostWait::Device);
+        if guarantee.by_policy || guarantee.documented {
+            let what = self.covered_by_contexts(|_, _| true);
+            self.acquire(thread, &what, guarantee);
+        }
+        self.freed(true)
+    }
+
+    /// The op of a free. Whatever the documents promise, the driver does not take pages away under
+    /// running work where it drains the device.
+    fn freed(&mut self, drained: bool) -> Epoch {
         let epoch = self.host_op();
-        // Whatever the documents promise, the driver does not take pages away under running
-        // work.
-        let drained = rule.observed == HostWait::Device && matches!(kind, FreeKind::Plain | FreeKind::Imported);
         if self.options.policy == Policy::Documented || self.options.latent {
             self.last = OpStart { drained, ..self.last };
         }

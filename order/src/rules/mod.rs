@@ -92,6 +92,7 @@ impl Engine {
             }
             Op::Alloc { ptr, size, kind, context, stream, .. } => self.alloc(ptr, size, kind, context, stream),
             Op::Free { ptr, kind, stream } => self.free(thread, ptr, kind, stream),
+            Op::ArrayDestroy { .. } => self.free_array(thread),
             Op::Alias { ptr, target, size } => {
                 self.allocations.alias(ptr, target, size);
                 self.host_op()

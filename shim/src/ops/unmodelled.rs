@@ -87,7 +87,6 @@ not_modelled! {
 }
 
 no_effect! {
-    fn cuMipmappedArrayDestroy(mipmapped_array: CUmipmappedArray);
     fn cuTexRefCreate(tex_ref: *mut CUtexref);
     fn cuTexRefDestroy(tex_ref: CUtexref);
     fn cuTensorMapEncodeTiled(tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank:

@@ -324,6 +324,15 @@ static void sync_memops(bool mended) {
     CHECK(cudaMemset(x, 0, BYTES));
     added(y, x, t);
 }
+static void array_freed(bool mended) {
+    cudaArray_t array;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    CHECK(cudaMallocArray(&array, &format, 64, 64));
+    filled(x, s);
+    if (mended) CHECK(cudaFreeArray(array));
+    added(y, x, t);
+    if (!mended) CHECK(cudaFreeArray(array));
+}
 static void stream_handle_reused(bool mended) {
     cudaStream_t old, young;
     CHECK(cudaStreamCreateWithFlags(&old, cudaStreamNonBlocking));
@@ -524,6 +533,7 @@ static struct Case {
     {"batch_overlaps", batch_overlaps},
     {"batch_source_order", batch_source_order},
     {"sync_memops", sync_memops},
+    {"array_freed", array_freed},
     {"stream_handle_reused", stream_handle_reused},
     {"event_handle_reused", event_handle_reused},
     {"two_mappings", two_mappings},

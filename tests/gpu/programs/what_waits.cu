@@ -164,6 +164,18 @@ int main() {
         void *imported;
         CHECK(cudaIpcOpenMemHandle(&imported, exporter.handles[&on - busy], cudaIpcMemLazyEnablePeerAccess));
         row(label("cudaIpcCloseMemHandle"), on.stream, [&] { CHECK(cudaIpcCloseMemHandle(imported)); });
+        for (size_t side : {64, 4096}) {
+            cudaArray_t array;
+            cudaMipmappedArray_t levels;
+            cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+            char what[64];
+            CHECK(cudaMallocArray(&array, &format, side, side));
+            CHECK(cudaMallocMipmappedArray(&levels, &format, cudaExtent{side, side, 0}, 2));
+            snprintf(what, sizeof what, "cudaFreeArray, %zu KiB", side * side * 4 / 1024);
+            row(label(what), on.stream, [&] { CHECK(cudaFreeArray(array)); });
+            snprintf(what, sizeof what, "cudaFreeMipmappedArray, %zu KiB", side * side * 4 / 1024);
+            row(label(what), on.stream, [&] { CHECK(cudaFreeMipmappedArray(levels)); });
+        }
         row(label("cudaStreamDestroy"), on.stream, [&] { cudaStream_t s; CHECK(cudaStreamCreate(&s)); CHECK(cudaStreamDestroy(s)); });
     }
     row("record on c after wait(0, completed event), b busy", b, [&] {

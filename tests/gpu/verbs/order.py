@@ -91,7 +91,7 @@ def compare_answers(session, table, program):
     def answers(text):
         return {re.sub(r" \([\d.]+ ms\)$", "", line) for line in text.splitlines()}
 
-    here, committed = answers(ran.text), answers((PROGRAMS / "what_waits.h200.txt").read_text())
+    here, committed = answers(ran.text), answers((PROGRAMS / "what_waits.txt").read_text())
     gone = sorted(committed - here)
     table.row(
         WRONG if ran.code else OK,

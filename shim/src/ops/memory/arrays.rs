@@ -68,6 +68,12 @@ pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {
     }
 }
 
+pub(crate) unsafe fn cuMipmappedArrayDestroy(cx: &mut Cx<'_>, mipmapped_array: CUmipmappedArray) {
+    let _ = mipmapped_array;
+    // The array is not known, but the host waits as it does for others.
+    cx.log(&Op::ArrayDestroy { array: trace::ArrayId::NONE });
+}
+
 impl Cx<'_> {
     fn object(&mut self, object: u64, description: &CUDA_RESOURCE_DESC, writable: bool) {
         // SAFETY: the resource type says which member is valid.
