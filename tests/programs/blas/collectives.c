@@ -19,6 +19,9 @@ int ncclReduce(const void *, void *, size_t, int, int, int, comm_t, stream_t);
 int ncclReduceScatter(const void *, void *, size_t, int, int, comm_t, stream_t);
 int ncclAllGather(const void *, void *, size_t, int, comm_t, stream_t);
 int ncclBroadcast(const void *, void *, size_t, int, int, comm_t, stream_t);
+int ncclGather(const void *, void *, size_t, int, int, comm_t, stream_t);
+int ncclScatter(const void *, void *, size_t, int, int, comm_t, stream_t);
+int ncclCommSplit(comm_t, int, int, comm_t *, void *);
 int ncclSend(const void *, size_t, int, int, comm_t, stream_t);
 int ncclRecv(void *, size_t, int, int, comm_t, stream_t);
 int ncclGroupStart(void);
@@ -63,6 +66,8 @@ static float greatest(int rank, int i) { (void)rank; return 200 + i; }
 static float gathered(int rank, int i) { (void)rank; return value(i / N, i % N); }
 static float scattered(int rank, int i) { return 300 + 3 * (rank * N + i); }
 static float ones(int rank, int i) { (void)rank; return value(1, i); }
+static float pieces(int rank, int i) { return value(2, rank * N + i); }
+static float turned(int rank, int i) { (void)rank; return value(i < N ? 2 : 0, i % N); }
 static float before(int rank, int i) { return value((rank + RANKS - 1) % RANKS, i); }
 
 #define ALL(call)                                                                                    \
@@ -101,6 +106,31 @@ static int run(void) {
         ALL(ncclRecv(r->to, N, FLOAT, (rank + RANKS - 1) % RANKS, r->comm, r->stream) ||
             ncclSend(r->from, N, FLOAT, (rank + 1) % RANKS, r->comm, r->stream));
         CHECK("ring", N, before);
+    }
+    ALL(ncclGather(r->from, r->to, N, FLOAT, 1, r->comm, r->stream));
+    for (int rank = first; rank < last; rank++) check(rank, "gather to one", rank == 1 ? RANKS * N : 0, gathered);
+    ALL(ncclScatter(r->from, r->to, N, FLOAT, 2, r->comm, r->stream));
+    CHECK("scatter from one", N, pieces);
+    for (int again = 0; again < 2; again++) {
+        /* The ranks 0 and 2, the other way round; rank 1 by itself, and then in none. */
+        comm_t parts[RANKS];
+        ncclGroupStart();
+        for (int rank = first; rank < last; rank++)
+            expect(!ncclCommSplit(ranks[rank].comm, rank == 1 ? 7 - 8 * again : 3, -rank, &parts[rank], NULL), "split", rank);
+        expect(!ncclGroupEnd(), "group of splits", 0);
+        for (int rank = first; rank < last; rank++) {
+            int count, own;
+            if (rank == 1 && again) {
+                expect(!parts[rank], "in none", rank);
+                continue;
+            }
+            expect(!ncclCommCount(parts[rank], &count) && count == (rank == 1 ? 1 : 2), "count of a part", rank);
+            expect(!ncclCommUserRank(parts[rank], &own) && own == (rank == 0), "rank in a part", rank);
+        }
+        ALL(rank == 1 ? 0 : ncclAllGather(r->from, r->to, N, FLOAT, parts[rank], r->stream));
+        for (int rank = first; rank < last; rank++) check(rank, "gather in a part", rank == 1 ? 0 : 2 * N, turned);
+        for (int rank = first; rank < last; rank++)
+            if (parts[rank]) ncclCommDestroy(parts[rank]);
     }
     for (int rank = first; rank < last; rank++) ncclCommDestroy(ranks[rank].comm);
     printf("%d comparisons, %d failed\n", checks, failures);

@@ -129,6 +129,11 @@ impl Communicator {
         Ok(Communicator { rank, ranks, device, shared, rings: Mutex::new(rings) })
     }
 
+    /// The file that its ranks share.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     fn message(&self, ring: usize, bytes: u64) -> Result<Message, i32> {
         if bytes > RING {
             refused("a message of NCCL of more than 2 GiB is not simulated");
@@ -233,6 +238,7 @@ impl Communicator {
 
 /// Opens a group.
 pub fn begin_group() {
+    super::split::begin_group();
     GROUP.with_borrow_mut(|(depth, _)| *depth += 1);
 }
 
@@ -245,6 +251,7 @@ pub fn end_group() -> Result<(), i32> {
         *depth -= 1;
         Ok((*depth == 0).then(|| std::mem::take(steps)))
     })?;
+    super::split::end_group()?;
     now.map_or(Ok(()), |steps| steps.enqueue())
 }
 

@@ -10,6 +10,7 @@ use super::communicator::{
     communicator, end_group,
 };
 use super::shared::UniqueId;
+use super::split::split;
 use super::transfer::{Combine, width};
 use sim_driver_link::refused;
 
@@ -90,6 +91,19 @@ collective! { ncclAlltoAll |comm, send: u64, receive: u64, count: usize, kind: c
     let bytes = size("ncclAlltoAll", count, kind)?;
     let (all, start, combine) = (bytes * comm.ranks as u64, bytes * comm.rank as u64, Combine::Concatenate);
     Ok(Collective { name: "", send, room: all, bytes: all, receive, combine, from: 0..comm.ranks, part: start..start + bytes })
+} }
+collective! { ncclGather |comm, send: u64, receive: u64, count: usize, kind: c_int, root: c_int| {
+    let bytes = size("ncclGather", count, kind)?;
+    let receive = if root as usize == comm.rank { receive } else { 0 };
+    let combine = Combine::Concatenate;
+    Ok(Collective { name: "", send, room: bytes, bytes, receive, combine, from: 0..comm.ranks, part: 0..bytes })
+} }
+collective! { ncclScatter |comm, send: u64, receive: u64, count: usize, kind: c_int, root: c_int| {
+    let bytes = size("ncclScatter", count, kind)?;
+    let root = usize::try_from(root).ok().filter(|&root| root < comm.ranks).ok_or(INVALID_ARGUMENT)?;
+    let (all, start, combine) = (bytes * comm.ranks as u64, bytes * comm.rank as u64, Combine::Concatenate);
+    let sent = if root == comm.rank { all } else { 0 };
+    Ok(Collective { name: "", send, room: all, bytes: sent, receive, combine, from: root..root + 1, part: start..start + bytes })
 } }
 collective! { ncclBroadcast |comm, send: u64, receive: u64, count: usize, kind: c_int, root: c_int| {
     broadcast("ncclBroadcast", &comm, send, receive, size("ncclBroadcast", count, kind)?, root)
@@ -199,6 +213,45 @@ extern "C" fn ncclCommInitRankConfig(
     _config: *const c_void,
 ) -> c_int {
     answer(current_device().and_then(|device| join(to, ranks, &id, rank, device)))
+}
+
+// Several ids are several roads to one communicator. The first will do.
+/// # Safety
+/// `ids` has at least one.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommInitRankScalable(
+    to: *mut CommHandle,
+    ranks: c_int,
+    rank: c_int,
+    count: c_int,
+    ids: *const UniqueId,
+    _config: *const c_void,
+) -> c_int {
+    if count < 1 || ids.is_null() {
+        return INVALID_ARGUMENT;
+    }
+    // SAFETY: the caller's promise.
+    let id = unsafe { *ids };
+    answer(current_device().and_then(|device| join(to, ranks, &id, rank, device)))
+}
+
+/// # Safety
+/// A communicator of the library's; `to` is writable until the call, or its group, ends.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommSplit(
+    comm: CommHandle,
+    colour: c_int,
+    key: c_int,
+    to: *mut CommHandle,
+    _config: *const c_void,
+) -> c_int {
+    if to.is_null() {
+        return INVALID_ARGUMENT;
+    }
+    // SAFETY: the caller's promise.
+    answer(unsafe { communicator(comm) }.and_then(|comm| unsafe { split(comm, colour, key, to) }))
 }
 
 /// # Safety

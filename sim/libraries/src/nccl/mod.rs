@@ -8,10 +8,12 @@
 //!
 //! - `shared`: the file
 //! - `communicator`: communicators, and what a call becomes
+//! - `split`: communicators out of others
 //! - `transfer`: the launches
 //! - `functions`: the functions of NCCL
 
 mod communicator;
 mod functions;
 mod shared;
+mod split;
 mod transfer;

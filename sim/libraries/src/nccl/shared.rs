@@ -49,6 +49,18 @@ impl UniqueId {
     }
 }
 
+impl UniqueId {
+    /// The id of a file that another rank has told of.
+    pub fn of(process: u32, file: i32, number: u64) -> UniqueId {
+        UniqueId { mark: MARK, process, file, number, rest: [0; 96] }
+    }
+
+    /// What another rank has to be told: process, descriptor and number.
+    pub fn parts(&self) -> (u32, i32, u64) {
+        (self.process, self.file, self.number)
+    }
+}
+
 /// The mapped file. It is never unmapped, for streams may still wait for its counters.
 #[derive(Clone, Copy)]
 pub struct Shared(u64);
@@ -88,6 +100,11 @@ impl Shared {
     /// How many of a ring's messages a rank has taken.
     pub fn taken(&self, ring: usize, rank: usize) -> &'static std::sync::atomic::AtomicU32 {
         self.word(512 + ring * RANKS + rank)
+    }
+
+    /// What a rank tells the others of a split.
+    pub fn split_word(&self, rank: usize, at: usize) -> &'static std::sync::atomic::AtomicU32 {
+        self.word(8192 + rank * super::split::WORDS + at)
     }
 
     /// Where a byte of a ring lies.
