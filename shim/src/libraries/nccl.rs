@@ -198,6 +198,12 @@ collectives! {
     /// `ncclAlltoAll`, since NCCL 2.28.
     ncclAlltoAll(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
         => [all(send, count, datatype, comm), all(recv, count, datatype, comm)];
+    /// `ncclGather`, since NCCL 2.28.
+    ncclGather(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream)
+        => [some(send, count, datatype), only(is_root(comm, root), all(recv, count, datatype, comm))];
+    /// `ncclScatter`, since NCCL 2.28.
+    ncclScatter(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream)
+        => [only(is_root(comm, root), all(send, count, datatype, comm)), some(recv, count, datatype)];
     /// `ncclSend`.
     ncclSend(send: *const c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
         => [some(send, count, datatype), NONE];

@@ -20,6 +20,8 @@ const LIBRARY_CALLS: &[&str] = &[
     "ncclReduceScatter",
     "ncclAllGather",
     "ncclAlltoAll",
+    "ncclGather",
+    "ncclScatter",
     "ncclSend",
     "ncclRecv",
     "host threads",
