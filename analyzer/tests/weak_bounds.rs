@@ -46,6 +46,39 @@ fn what_reaches_further_or_is_exact_is_reported() {
     assert_eq!(verdict(&Shape::Bound(0, 1056), &Shape::Exact(0, 1024), 0), likely);
 }
 
+/// From `by` bytes below the pointer to 16 bytes behind it.
+fn back(by: u64) -> Shape {
+    Shape::Bound(0_u64.wrapping_sub(by), 16)
+}
+
+#[test]
+fn a_bound_that_reaches_below_its_pointer_fails_no_run() {
+    // cuBLAS scales small matrices of one workspace, 16 bytes each, and rounds addresses down.
+    for at in [16, 64] {
+        for below in [Shape::Bound(0, 16), Shape::Exact(0, 16), Shape::Exact(0, 4)] {
+            assert_eq!(verdict(&below, &back(at), at), ["read-after-write possible"], "{at}");
+            let mut p = Program::new();
+            p.malloc(X, N);
+            p.line(10).go(A, X + at, &[reads(0, back(at))]);
+            p.line(20).go(B, X, &[writes(0, below.clone())]);
+            p.finds("write-after-read possible");
+            assert_eq!(p.report().failures().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_goes_on_behind_the_pointer_is_reported() {
+    let likely = ["read-after-write likely".to_owned()];
+    assert_eq!(verdict(&Shape::Bound(0, 32), &back(16), 16), likely);
+    assert_eq!(verdict(&Shape::Exact(0, 17), &back(16), 16), likely);
+    // The pointers are the same, whatever lies below.
+    assert_eq!(verdict(&back(16), &back(16), 0), likely);
+    // Exact bytes below a pointer are a halo.
+    let halo = Shape::Exact(0_u64.wrapping_sub(4), 16);
+    assert_eq!(verdict(&Shape::Exact(0, 16), &halo, 16), ["read-after-write certain"]);
+}
+
 #[test]
 fn launches_from_one_place_divide_what_is_not_known() {
     let mut p = Program::new();

@@ -11,6 +11,8 @@
 //!
 //! - one side is a kernel whose bytes are the threads of its grid times a whole number of bytes: no
 //!   thread is held back by a guard;
+//! - both touch one life of one allocation: where memory was given back and handed out again in
+//!   between, what the earlier op reached into is not there any more, and only a wait helps;
 //! - the other side begins behind the kernel's first byte, before its last, and ends no earlier;
 //! - what both touch is less than one block of the kernel's threads covers: without its last block
 //!   the kernel would not reach the other side's bytes.
@@ -37,6 +39,9 @@ pub struct Overrun {
 
 /// Whether one side of a race is such a kernel. `threads`: the grid of an op.
 pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<Overrun> {
+    if race.access.allocation != race.previous.allocation {
+        return None;
+    }
     let sides = [(&race.access, &race.previous, true), (&race.previous, &race.access, false)];
     sides.into_iter().find_map(|(kernel, other, later)| {
         if kernel.site.cause != Cause::Kernel || kernel.site.node > 0 {

@@ -387,7 +387,11 @@ impl<'a, 'v> Work<'a, 'v> {
                     extent = Extent::bound(extent.start, hi.wrapping_add(moved), extent.start);
                 }
                 extent = extent.clip(start, end);
-                extent.anchor = extent.start;
+                // Where the bound begins below the pointer that the program passed, that pointer is
+                // what the program meant.
+                let passed = base.wrapping_add(moved);
+                let inside = extent.start < passed && passed < extent.end;
+                extent.anchor = if inside { passed } else { extent.start };
                 if moved == 0 && extent.end > self.memory.root_end(&place) {
                     // A block over several mappings: each keeps the part in it.
                     self.spread(extent, kind, Outside::Counted, true);

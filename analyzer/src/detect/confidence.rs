@@ -24,14 +24,17 @@
 //! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
 //! themselves, and a bound around measured pieces, which proves absence only.
 //!
-//! Two more are, because programs are written so on purpose, and the bytes are not known well
-//! enough to tell (both were false alarms in NVIDIA's CUDASTF, `docs/measurements/hunt.md`):
+//! Three more are, because programs are written so on purpose, and the bytes are not known well
+//! enough to tell (all were false alarms in NVIDIA's libraries, `docs/measurements/hunt.md`):
 //!
 //! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
 //!   and of one launch it is not known how many bytes it touches. The launches divide the memory
 //!   among themselves.
 //! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
 //!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
+//! - *Behind the pointer's back.* An upper bound begins below the pointer that the program passed,
+//!   since the kernel rounds addresses down, and the other side ends before that pointer: another
+//!   piece of a workspace.
 //!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
@@ -175,9 +178,11 @@ fn siblings(a: &Access, b: &Access) -> bool {
         && (unknown(a) || unknown(b))
 }
 
-/// Whether two extents meet in no more than the rim of an upper bound.
+/// Whether two extents meet in no more than the rim of an upper bound: in its last eighth, or below
+/// the pointer that the program passed.
 pub fn at_rim(a: &Extent, b: &Extent) -> bool {
-    reaches_rim(a, b) || reaches_rim(b, a)
+    let rim = |bound, other| reaches_rim(bound, other) || only_below_pointer(bound, other);
+    rim(a, b) || rim(b, a)
 }
 
 /// Whether only the last eighth of an upper bound, or less, reaches into the other side, which
@@ -189,6 +194,15 @@ fn reaches_rim(bound: &Extent, other: &Extent) -> bool {
         && bound.start < other.start
         && bound.end < other.end
         && (bound.end.saturating_sub(other.start)).saturating_mul(8) <= bound.end - bound.start
+}
+
+/// Whether an upper bound meets the other side only below the pointer that the program passed. A
+/// kernel that rounds addresses down for wide loads and stores is bounded from there.
+fn only_below_pointer(bound: &Extent, other: &Extent) -> bool {
+    bound.precision == Precision::Bound
+        && other.precision != Precision::Unknown
+        && bound.start < bound.anchor
+        && other.end <= bound.anchor
 }
 
 #[cfg(test)]

@@ -82,15 +82,15 @@ impl KernelCode for TestKernel {
             let at = does.param as usize;
             let value = u64::from_le_bytes(launch.params[at..at + 8].try_into().unwrap());
             let known = |lo: u64, hi: u64, width, dims, exact| EffectExtent::Bounded {
-                lo: value + lo,
-                hi: value + hi,
+                lo: value.wrapping_add(lo),
+                hi: value.wrapping_add(hi),
                 width,
                 dims,
                 exact,
             };
             let bytes = match does.bytes {
-                Shape::Exact(lo, hi) => known(lo, hi, hi - lo, vec![], true),
-                Shape::Bound(lo, hi) => known(lo, hi, hi - lo, vec![], false),
+                Shape::Exact(lo, hi) => known(lo, hi, hi.wrapping_sub(lo), vec![], true),
+                Shape::Bound(lo, hi) => known(lo, hi, hi.wrapping_sub(lo), vec![], false),
                 Shape::Strided { lo, width, stride, count } => {
                     known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
                 }
