@@ -200,7 +200,7 @@ fn handed_out_again(next: u64) -> Outcome {
         flags: 0,
     };
     p.line(12).does("c10::cuda::CUDACachingAllocator", block(X + next, 8192));
-    p.line(20).go(B, X + next, &[reads(0, Shape::Exact(0, 8192))]);
+    p.line(20).copy(B, PINNED, X + next, 8192, D2H);
     let free = Op::Free { ptr: X + next, kind: FreeKind::Block, stream: StreamId(0) };
     p.line(22).does("c10::cuda::CUDACachingAllocator", free);
     p.line(25).does("c10::cuda::CUDACachingAllocator", block(X, 4096));

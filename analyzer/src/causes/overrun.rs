@@ -65,3 +65,51 @@ pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<O
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
+
+    use super::*;
+    use crate::memory::{AccessKind, AllocationId, Extent, Site};
+
+    fn access(stream: u32, kind: AccessKind, bytes: (u64, u64), allocation: u32, cause: Cause) -> Access {
+        Access {
+            epoch: Epoch { timeline: TimelineId(stream), time: 1 },
+            kind,
+            extent: Extent::exact(bytes.0, bytes.1),
+            allocation: AllocationId(allocation),
+            site: Site {
+                stack: StackId::NONE,
+                call: CallId::NONE,
+                cause,
+                thread: ThreadId(1),
+                stream: StreamId(stream),
+                kernel: KernelId::NONE,
+                batch: 0,
+                node: 0,
+                launched: StackId::NONE,
+                region: Default::default(),
+                param: None,
+                at: 0,
+                measured: false,
+                guessed: false,
+            },
+        }
+    }
+
+    /// A read of 8,192 bytes from 4,000 on, in an allocation, then a kernel of 4 blocks of 256
+    /// threads that writes the first 4,096 bytes in another one.
+    fn overrun(read_in: u32, written_in: u32) -> Option<Overrun> {
+        let previous = access(1, AccessKind::Read, (4000, 12192), read_in, Cause::Copy);
+        let kernel = access(2, AccessKind::Write, (0, 4096), written_in, Cause::Kernel);
+        of(&Race::judge(&previous, &kernel, false).expect("a race"), |_| Some((1024, 256)))
+    }
+
+    #[test]
+    fn a_neighbour_lies_in_the_same_life_of_the_same_allocation() {
+        assert_eq!(overrun(7, 7).map(|found| (found.bytes, found.each)), Some(((0, 4000, 4096), 4)));
+        // The memory was given back and handed out again, in other pieces.
+        assert_eq!(overrun(7, 8), None);
+    }
+}
