@@ -185,51 +185,6 @@ fn a_halo_and_a_whole_block_too_many_are_missing_waits() {
     }
 }
 
-/// A block that begins at `next` of a segment is read on stream B and given back. The next block,
-/// of 4,096 bytes at the segment's begin, is filled on stream A to its end by a kernel of 4 blocks.
-fn handed_out_again(next: u64) -> Outcome {
-    let mut p = Program::new();
-    p.line(11).malloc(X, 1 << 20);
-    let block = |ptr, size| Op::Alloc {
-        ptr,
-        size,
-        kind: MemoryKind::Block,
-        context: CONTEXT,
-        stream: A,
-        pool: PoolId(0),
-        flags: 0,
-    };
-    p.line(12).does("c10::cuda::CUDACachingAllocator", block(X + next, 8192));
-    p.line(20).copy(B, PINNED, X + next, 8192, D2H);
-    let free = Op::Free { ptr: X + next, kind: FreeKind::Block, stream: StreamId(0) };
-    p.line(22).does("c10::cuda::CUDACachingAllocator", free);
-    p.line(25).does("c10::cuda::CUDACachingAllocator", block(X, 4096));
-    let kernel = p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]);
-    let params = X.to_le_bytes();
-    let op = Op::Launch {
-        stream: A,
-        kernel,
-        grid: [4, 1, 1],
-        block: [256, 1, 1],
-        cluster: [0; 3],
-        shared: 0,
-        flags: 0,
-        params: &params,
-    };
-    p.line(30).does("cudaLaunchKernel", op);
-    p.outcome()
-}
-
-#[test]
-fn memory_that_was_handed_out_again_is_no_memory_of_a_neighbour() {
-    let outcome = handed_out_again(4000);
-    let kinds: Vec<&str> = outcome.causes.iter().map(|cause| cause.kind).collect();
-    assert!(!kinds.is_empty() && !kinds.contains(&"kernel-range"), "{kinds:?}");
-    // Behind the new block there is nothing to be ordered.
-    let outcome = handed_out_again(4096);
-    assert!(outcome.findings.iter().all(|found| found.access.kernel.is_none()), "{:#?}", causes(&outcome));
-}
-
 /// A graph of two kernels that write and read the same bytes, captured on these streams in lines 50
 /// and 51, with waits that the user wrote down.
 fn captured(edge: bool, streams: &[StreamId], with: &str) -> Program {
