@@ -1,5 +1,5 @@
-"""Three blocks whose weights are read from a file and copied to the GPU as they are called, and given
-back behind it."""
+"""Three blocks whose weights are read from a file and copied to the GPU as they are called, and
+given back behind it."""
 import tempfile
 
 import torch
