@@ -34,15 +34,25 @@ const FAST_UNIT_TESTS: [&str; 2] = ["shim", "trace"];
 /// expect x86-64's stacks.
 const INSIDE_ONLY: [&str; 3] = ["shim", "sim", "sim-divert"];
 /// End-to-end tests on the fake driver and the simulated GPU, by parts of their names.
-const END_TO_END: [&str; 10] = [
+const END_TO_END: [&str; 20] = [
     "architectures::stacks",
     "detection::host_order::",
-    "detection::in_place::",
+    "detection::instrumented::a_report_names",
+    "detection::instrumented::every_case",
+    "detection::instrumented::the_library_performs",
+    "detection::in_place::large_pages",
+    "detection::in_place::memory_in_place_can_be_left_out",
+    "detection::in_place::what_is_ordered",
+    "detection::in_place::what_the_host_touches",
     "detection::ipc::",
+    "interception::hardening::a_stack_overflow",
+    "interception::hardening::a_timer",
+    "interception::hardening::many_forks",
     "interception::processes::",
     "interception::symbol_hooks::",
-    "simulator::simulated::protected_pages",
-    "simulator::simulated::a_program_that_faults",
+    "simulated::a_program_that_faults",
+    "simulated::protected_pages",
+    "simulated::results_differ",
     "tool::offline::",
     "tool::traces::",
 ];
@@ -55,8 +65,20 @@ const FAST_END_TO_END: [&str; 6] = [
     "symbol_hooks::dlopen_and_dlsym",
     "symbol_hooks::direct_link",
 ];
-/// Programs of the corpus: pairs, racy and ordered, of each kind of order.
-const CASES: [&str; 1] = ["corpus::stream_pair"];
+/// Programs of the corpus, racy and ordered, of each kind of order; each runs as PTX and as machine
+/// code, and measured once more.
+const CASES: [&str; 10] = [
+    "corpus::atomic",
+    "corpus::chain_three_streams",
+    "corpus::event_re",
+    "corpus::graph_capture_fork_join",
+    "corpus::host_func",
+    "corpus::host_reads",
+    "corpus::legacy",
+    "corpus::pool_reuse_two_streams",
+    "corpus::ptds",
+    "corpus::stream_pair",
+];
 /// What is left out of the above, and why.
 const LEFT_OUT: [(&str, &str); 0] = [];
 /// What records and checks traces.
