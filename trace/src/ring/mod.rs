@@ -142,7 +142,8 @@ unsafe impl Sync for Ring {}
 
 impl Ring {
     /// Makes a new ring of `capacity` data bytes (rounded up to a power of two, at least
-    /// [`LARGEST_PAGE`]) and maps it. The descriptor is for the consumer; the producer can close it.
+    /// [`LARGEST_PAGE`]) and maps it. The descriptor is for the consumer; the producer can close
+    /// it.
     pub fn create(capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let capacity = capacity.max(LARGEST_PAGE).next_power_of_two();
         // By number: C libraries before 2.27 have no such function, and the shim must load there.

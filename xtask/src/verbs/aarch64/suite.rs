@@ -79,8 +79,6 @@ const CASES: [&str; 10] = [
     "corpus::ptds",
     "corpus::stream_pair",
 ];
-/// What is left out of the above, and why.
-const LEFT_OUT: [(&str, &str); 0] = [];
 /// What records and checks traces.
 const TRACES: &str = "architectures::traces";
 /// The wheel: packed, installed, and used by an interpreter for aarch64.
@@ -109,9 +107,6 @@ pub fn run(tools: &Toolchain, extent: Extent, built: Option<&Path>) -> Result<()
         tests.end_to_end(&mut tally, tools, None, &FAST_END_TO_END)?;
     }
     tally.step("the end");
-    for (name, why) in LEFT_OUT.iter().filter(|_| all) {
-        println!("left out: {name}: {why}");
-    }
     tally.end()
 }
 
@@ -198,8 +193,8 @@ impl Tests {
         Ok(())
     }
 
-    /// Runs the tests of traces on this machine's own product, which leaves traces, then on that for
-    /// aarch64 with these, then on this machine's with those of aarch64.
+    /// Runs the tests of traces on this machine's own product, which leaves traces, then on that
+    /// for aarch64 with these, then on this machine's with those of aarch64.
     fn traces(&self, tally: &mut Tally, tools: &Toolchain, extent: Extent) -> Result<()> {
         Self::look_for(&self.e2e, &[TRACES])?;
         let traces = workspace::target().join("e2e-aarch64/traces");
@@ -240,12 +235,7 @@ impl Tests {
     fn end_to_end(&self, tally: &mut Tally, tools: &Toolchain, python: Option<&Python>, names: &[&str]) -> Result<()> {
         Self::look_for(&self.e2e, names)?;
         for name in names {
-            let mut command = self.emulated(tools, python, &self.e2e);
-            command.arg(name);
-            LEFT_OUT.iter().for_each(|(left_out, _)| {
-                command.args(["--skip", left_out]);
-            });
-            tally.run(name, &mut command)?;
+            tally.run(name, self.emulated(tools, python, &self.e2e).arg(name))?;
         }
         Ok(())
     }
