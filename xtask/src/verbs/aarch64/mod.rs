@@ -53,7 +53,7 @@ pub struct TestArgs {
     #[arg(long, conflicts_with = "packages")]
     fast: bool,
     /// Test what `scripts/build` put into this folder, and build nothing but the tests.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "fast")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "packages")]
     built: Option<PathBuf>,
     /// Where emulation or Debian's packages are not to be had, say so and succeed.
     #[arg(long)]

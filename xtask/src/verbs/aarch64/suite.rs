@@ -28,8 +28,8 @@ const FAST_PRODUCT: [&str; 2] = ["analyzer", "shim"];
 /// Packages whose unit tests are worth their time under emulation: what depends on the processor,
 /// and what has to compute the same on both.
 const UNIT_TESTS: [&str; 8] = ["cuda-sys", "kernels", "options", "order", "shim", "sim", "sim-divert", "trace"];
-/// As above, of the slice.
-const FAST_UNIT_TESTS: [&str; 2] = ["shim", "trace"];
+/// As above, of the slice: of others the test binary would take as long as the product.
+const FAST_UNIT_TESTS: [&str; 1] = ["trace"];
 /// Of these only what they test inside: further tests compile programs with CUDA's compiler, or
 /// expect x86-64's stacks.
 const INSIDE_ONLY: [&str; 3] = ["shim", "sim", "sim-divert"];
@@ -92,7 +92,7 @@ pub fn run(tools: &Toolchain, extent: Extent, built: Option<&Path>) -> Result<()
     if built.is_none() {
         build(tools, extent)?;
     }
-    let tests = Tests::build(built.map_or_else(binaries, Path::to_path_buf))?;
+    let tests = Tests::build(built.map_or_else(binaries, Path::to_path_buf), extent)?;
     tally.step("unit tests");
     unit_tests(&mut tally, tools, extent, if all { &UNIT_TESTS } else { &FAST_UNIT_TESTS }, &[])?;
     tally.step("traces of one architecture on the other");
@@ -163,23 +163,27 @@ pub fn unit_tests(
 /// The test binaries of the crate `tests`: this machine's, whatever product they run.
 struct Tests {
     e2e: PathBuf,
-    cases: PathBuf,
+    /// Not of the slice.
+    cases: Option<PathBuf>,
     product: PathBuf,
 }
 
 impl Tests {
     /// Builds them, for the product in a folder: with the features of the whole workspace, as they
     /// are built elsewhere.
-    fn build(product: PathBuf) -> Result<Tests> {
-        let args = ["test", "-q", "--workspace", "--no-run", "--test", "e2e", "--test", "cases"];
-        let built = command::output(command::cargo(args).arg("--message-format=json"))?;
+    fn build(product: PathBuf, extent: Extent) -> Result<Tests> {
+        let all = extent == Extent::All;
+        let mut cargo = command::cargo(["test", "-q", "--workspace", "--no-run", "--test", "e2e"]);
+        cargo.args(if all { &["--test", "cases"][..] } else { &[] });
+        let built = command::output(cargo.arg("--message-format=json"))?;
         let find = |name: &str| {
             let messages = built.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
             let mut found = messages.filter(|message| message["target"]["name"] == name);
             let path = found.find_map(|message| message["executable"].as_str().map(PathBuf::from));
             path.with_context(|| format!("cargo names no test binary {name}"))
         };
-        Ok(Tests { e2e: find("e2e")?, cases: find("cases")?, product: std::fs::canonicalize(product)? })
+        let cases = all.then(|| find("cases")).transpose()?;
+        Ok(Tests { e2e: find("e2e")?, cases, product: std::fs::canonicalize(product)? })
     }
 
     /// Sees to it that each name is one of a test: others would pass.
@@ -241,8 +245,9 @@ impl Tests {
     }
 
     fn cases(&self, tally: &mut Tally, tools: &Toolchain, names: &[&str]) -> Result<()> {
-        Self::look_for(&self.cases, names)?;
-        names.iter().try_for_each(|name| tally.run(name, self.emulated(tools, None, &self.cases).arg(name)))
+        let cases = self.cases.as_ref().context("the slice has no lists of programs")?;
+        Self::look_for(cases, names)?;
+        names.iter().try_for_each(|name| tally.run(name, self.emulated(tools, None, cases).arg(name)))
     }
 }
 
