@@ -9,7 +9,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-const PAGE: u64 = 4096;
 const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// One of them.
@@ -81,10 +80,17 @@ fn map(at: u64, len: u64, flags: i32, fd: i32) -> Option<u64> {
     (got != libc::MAP_FAILED).then_some(got as u64)
 }
 
+/// The size of the kernel's pages: on aarch64 up to 64 KiB.
+fn page_size() -> u64 {
+    // SAFETY: asks for a number.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
 /// Makes a view of the whole pages of registered memory, if they are ordinary memory of the
 /// program.
 pub fn make(start: u64, end: u64) -> bool {
-    let (start, end) = (start.next_multiple_of(PAGE), end & !(PAGE - 1));
+    let page = page_size();
+    let (start, end) = (start.next_multiple_of(page), end & !(page - 1));
     // Anonymous and private: what is shared with others, or lies in a file, must stay there.
     let ordinary = |rights: &str, name: &str| rights == "rw-p" && (name.is_empty() || name == "[heap]");
     if start >= end || find(start).is_ok() || !all_mapped(start, end, ordinary) {
@@ -150,28 +156,29 @@ mod tests {
 
     #[test]
     fn bytes_survive_the_way_there_and_back_and_are_reached_past_the_protection() {
-        let len = 4 * PAGE;
+        let page = page_size();
+        let len = 4 * page;
         let at = map(0, len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1).expect("memory");
         let byte = |offset: u64| (at + offset) as *mut u8;
         // SAFETY: just mapped.
-        unsafe { byte(PAGE + 5).write(7) };
+        unsafe { byte(page + 5).write(7) };
         assert!(make(at + 1, at + len), "three whole pages");
-        let view = find(at + PAGE + 5).expect("a view");
-        assert_eq!((view.start, view.end), (at + PAGE, at + len));
-        assert_eq!(find(at + 5).err(), Some(at + PAGE), "the first page holds other things too");
+        let view = find(at + page + 5).expect("a view");
+        assert_eq!((view.start, view.end), (at + page, at + len));
+        assert_eq!(find(at + 5).err(), Some(at + page), "the first page holds other things too");
         // SAFETY: the program's pages are closed and opened again; the alias is open.
         unsafe {
-            assert_eq!(libc::mprotect((at + PAGE) as *mut _, PAGE as usize, libc::PROT_NONE), 0);
-            let alias = view.alias_of(at + PAGE + 5) as *mut u8;
+            assert_eq!(libc::mprotect((at + page) as *mut _, page as usize, libc::PROT_NONE), 0);
+            let alias = view.alias_of(at + page + 5) as *mut u8;
             assert_eq!(alias.read(), 7);
             alias.write(9);
-            assert_eq!(libc::mprotect((at + PAGE) as *mut _, PAGE as usize, RW), 0);
-            assert_eq!(byte(PAGE + 5).read(), 9);
+            assert_eq!(libc::mprotect((at + page) as *mut _, page as usize, RW), 0);
+            assert_eq!(byte(page + 5).read(), 9);
         }
         end(at + 1, at + len);
-        assert!(find(at + PAGE).is_err());
+        assert!(find(at + page).is_err());
         // SAFETY: mapped as before.
-        assert_eq!(unsafe { byte(PAGE + 5).read() }, 9);
+        assert_eq!(unsafe { byte(page + 5).read() }, 9);
         assert!(all_mapped(at, at + len, |rights, name| rights == "rw-p" && name.is_empty()));
         // SAFETY: the mapping of this test.
         unsafe { libc::munmap(at as *mut _, len as usize) };

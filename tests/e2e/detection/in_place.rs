@@ -126,6 +126,35 @@ fn too_many_pages_end_the_watch_of_a_real_driver() {
     assert!(ended.code() == Some(0) && ended.out == "done\n" && ended.err.contains(note), "{}", ended.err);
 }
 
+/// Pages of 16 and 64 KiB, as kernels for Arm may have. This machine's are smaller, but all that is
+/// protected and opened again goes by the size that the shim is told.
+#[test]
+fn large_pages_are_watched_as_a_whole() {
+    if !product::is_aarch64() {
+        return;
+    }
+    let Some(program) = program("in_place.cu") else { return };
+    let told = build::c_program("page_size.c", &["-shared"]);
+    let case = |size: &str, words: &[&str], racy: bool| {
+        let mut command = run::streamsan(["run", "--sim"]);
+        command.env("LD_PRELOAD", &told).env("PAGE_SIZE", size);
+        let ended = end(&mut command, &program, &["--host-accesses"], words);
+        assert!(ended.err.contains("page size: asked"), "{}", ended.err);
+        let right = ended.code() == Some(if racy { 66 } else { 0 }) && ended.out == "done\n";
+        (!right).then(|| format!("{size} {words:?}: {:?}\n{}\n{}", ended.code(), ended.out, ended.err))
+    };
+    let mut wrong = Vec::new();
+    for size in ["16384", "65536"] {
+        for name in ["host_reads", "middle", "beside_first", "pinned_copy"] {
+            wrong.extend(case(size, &[name], true));
+            wrong.extend(case(size, &[name, "fixed"], false));
+        }
+        // Other bytes of the same page; memory on the next one.
+        wrong.extend(["other_half", "another_allocation"].iter().filter_map(|name| case(size, &[name], false)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Copies alone are watched when the memory that kernels use in place is left out.
 #[test]
 fn memory_in_place_can_be_left_out() {

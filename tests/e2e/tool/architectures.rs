@@ -116,3 +116,29 @@ fn traces_of_the_other_architecture_are_checked_alike() {
     }
     assert!(count >= 5, "{count} traces in {}", from.display());
 }
+
+/// What stays the same of a report whatever its words become.
+fn gist(report: &Value) -> Vec<(String, Vec<String>, Vec<String>)> {
+    let findings = report["findings"].as_array().expect("findings");
+    let words = |f: &Value| ["hazard", "confidence", "fingerprint", "count"].map(|key| f[key].to_string()).join(" ");
+    findings.iter().map(|f| (words(f), lines(&f["access"]), lines(&f["previous"]))).collect()
+}
+
+/// Kept in `tests/recorded/aarch64`, with what aarch64 said of them, so that no emulation is
+/// needed.
+#[test]
+fn traces_kept_from_aarch64_are_checked_alike() {
+    let own = build::scratch("kept");
+    let kept = product::root().join("tests/recorded/aarch64");
+    for (name, code, last) in [
+        ("racy", 66, line_of("racy.c", "cuMemsetD8Async(x, 2")),
+        ("ctypes", 66, line_of("ctypes_race.py", "fill(second, 2)")),
+        ("ordered", 0, String::new()),
+    ] {
+        let there = std::fs::read_to_string(kept.join(format!("{name}.json"))).expect("what aarch64 said");
+        let there = gist(&serde_json::from_str(&there).expect("valid JSON"));
+        let (ended, here) = checked(&kept.join(format!("{name}.trace")), &own.join(format!("{name}.json")));
+        assert_eq!((ended, gist(&here)), (Some(code), there.clone()), "{name}");
+        assert_eq!(there.first().map(|finding| finding.1.contains(&last)), (code != 0).then_some(true), "{name}");
+    }
+}

@@ -8,9 +8,10 @@
 //!
 //! # Layout and protocol
 //!
-//! One page of header (in it also the back channel, [`MeasureRequests`] and [`SettledLaunches`]),
+//! [`HEADER`] bytes (in them also the back channel, [`MeasureRequests`] and [`SettledLaunches`]),
 //! then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so
-//! that a record that runs past the end is still contiguous. `head` counts bytes ever written,
+//! that a record that runs past the end is still contiguous. All that is mapped begins and ends at
+//! a multiple of the largest page that a kernel may have. `head` counts bytes ever written,
 //! `tail` bytes ever consumed; both only grow. A record is a `u32` length, then that many bytes,
 //! padded to [`ALIGN`]. A length of all ones ends the lap: while the consumer keeps up, the
 //! producer stays in the first megabyte (a warm launch took 116 ns instead of 133, a copy 117
@@ -43,8 +44,12 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"StrmSan\x02");
 /// Records begin at multiples of this.
 pub const ALIGN: usize = 8;
 
-/// Bytes before the data.
-pub const HEADER: usize = 4096;
+/// The largest page of a kernel: 64 KiB, on aarch64. The layout is the same on all kernels and
+/// processors; of the header only what is used is ever in memory.
+pub const LARGEST_PAGE: usize = 1 << 16;
+
+/// Bytes before the data, which are mapped on their own.
+pub const HEADER: usize = LARGEST_PAGE;
 
 /// The shared header. Every field that is written after start-up is atomic, and the two hot
 /// counters have a cache line each.
@@ -110,6 +115,19 @@ fn system(what: &'static str) -> RingError {
     RingError::System { what, error: io::Error::last_os_error() }
 }
 
+/// A piece of the file, and where it is mapped in the ring.
+struct Part {
+    at: usize,
+    len: usize,
+    offset: usize,
+}
+
+/// The header with the data, and the data once more.
+fn parts(capacity: usize) -> [Part; 2] {
+    let end = HEADER + capacity;
+    [Part { at: 0, len: end, offset: 0 }, Part { at: end, len: capacity, offset: HEADER }]
+}
+
 /// The mapping, whichever side it is.
 pub struct Ring {
     base: NonNull<u8>,
@@ -123,10 +141,11 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// Makes a new ring of `capacity` data bytes (rounded up to a power of two, at least one page)
-    /// and maps it. The descriptor is for the consumer; the producer can close it.
+    /// Makes a new ring of `capacity` data bytes (rounded up to a power of two, at least
+    /// [`LARGEST_PAGE`]) and maps it. The descriptor is for the consumer; the producer can close
+    /// it.
     pub fn create(capacity: usize) -> Result<(Self, OwnedFd), RingError> {
-        let capacity = capacity.max(4096).next_power_of_two();
+        let capacity = capacity.max(LARGEST_PAGE).next_power_of_two();
         // By number: C libraries before 2.27 have no such function, and the shim must load there.
         let (name, flags) = (c"streamsan-ring".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         // SAFETY: the name is a C string; the call has no other preconditions.
@@ -153,7 +172,7 @@ impl Ring {
     /// of it is allocated now: a file system that is full must say so here and not by SIGBUS when
     /// the program runs.
     pub fn create_on(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
-        let capacity = capacity.max(4096).next_power_of_two();
+        let capacity = capacity.max(LARGEST_PAGE).next_power_of_two();
         // SAFETY: fd is an open, writable file.
         let error = unsafe { libc::posix_fallocate(fd.as_raw_fd(), 0, (HEADER + capacity) as libc::off_t) };
         if error != 0 {
@@ -184,7 +203,7 @@ impl Ring {
             return Err(system("fstat"));
         }
         let size = usize::try_from(stat.st_size).unwrap_or(0);
-        let capacity = size.checked_sub(HEADER).filter(|c| c.is_power_of_two() && *c >= 4096);
+        let capacity = size.checked_sub(HEADER).filter(|c| c.is_power_of_two() && *c >= LARGEST_PAGE);
         let capacity = capacity.ok_or(RingError::Foreign)?;
         let ring = Self::map(&fd, capacity)?;
         let header = ring.header();
@@ -213,8 +232,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(system("mmap"));
         }
-        let parts = [(0, HEADER + capacity, 0), (HEADER + capacity, capacity, HEADER)];
-        for (at, len, offset) in parts {
+        for Part { at, len, offset } in parts(capacity) {
             // SAFETY: maps over address space reserved just above; the file is long enough for
             // offset + len.
             let part = unsafe {

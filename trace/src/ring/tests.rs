@@ -30,7 +30,7 @@ fn put(producer: &mut Producer, bytes: &[u8]) -> bool {
 
 #[test]
 fn records_arrive_whole_and_in_order_over_many_laps() {
-    let (mut producer, mut consumer) = pair(4096);
+    let (mut producer, mut consumer) = pair(LARGEST_PAGE);
     let mut next = 0_u32;
     let mut sent = 0_u32;
     while next < if cfg!(miri) { 100 } else { 5000 } {
@@ -56,7 +56,7 @@ fn records_arrive_whole_and_in_order_over_many_laps() {
 #[test]
 fn a_reader_on_another_thread_sees_whole_records_only() {
     let count = if cfg!(miri) { 200_u64 } else { 200_000 };
-    let (mut producer, mut consumer) = pair(4096);
+    let (mut producer, mut consumer) = pair(LARGEST_PAGE);
     let writer = std::thread::spawn(move || {
         for n in 0..count {
             let bytes: Vec<u8> = (0..8 + n % 300).map(|i| (n + i) as u8).collect();
@@ -87,9 +87,9 @@ fn a_ring_scribbled_over_anywhere_is_read_within_bounds() {
         (state >> 33) % below
     };
     for _ in 0..if cfg!(miri) { 20 } else { 3000 } {
-        let (mut producer, mut consumer) = pair(4096);
+        let (mut producer, mut consumer) = pair(LARGEST_PAGE);
         for _ in 0..random(60) {
-            put(&mut producer, &vec![1; random(200) as usize]);
+            put(&mut producer, &vec![1; random(2000) as usize]);
             if random(10) == 0 {
                 let _ = consumer.drain(|_| ());
             }
@@ -97,12 +97,12 @@ fn a_ring_scribbled_over_anywhere_is_read_within_bounds() {
         // The counters, or lengths and what lies around them.
         for _ in 0..1 + random(20) {
             let header = producer.ring.header();
-            let value = [0, u64::MAX, 1 << 63, random(1 << 20), random(4096) * 8][random(5) as usize];
+            let value = [0, u64::MAX, 1 << 63, random(1 << 20), random(1 << 14) * 8][random(5) as usize];
             match random(4) {
                 0 => header.counters.scribble(true, value),
                 1 => header.counters.scribble(false, value),
                 _ => {
-                    let at = producer.ring.data(random(4096 / 4) * 4).cast::<u32>();
+                    let at = producer.ring.data(random(LARGEST_PAGE as u64 / 4) * 4).cast::<u32>();
                     // SAFETY: inside the mapping; this plays the program that scribbles over the
                     // ring.
                     unsafe { at.write(value as u32) };
@@ -114,7 +114,7 @@ fn a_ring_scribbled_over_anywhere_is_read_within_bounds() {
             count += got.len();
             sum += got.iter().map(|byte| u64::from(*byte)).sum::<u64>();
         });
-        assert!(count <= 4096 && sum <= 255 * 4096, "{count} bytes");
+        assert!(count <= LARGEST_PAGE && sum <= 255 * LARGEST_PAGE as u64, "{count} bytes");
         // The writing end does not trust the other side either.
         put(&mut producer, &[2; 100]);
     }
@@ -149,14 +149,30 @@ fn the_beginning_of_the_ring_is_used_again_while_the_reader_keeps_up() {
     assert_eq!(take(&mut consumer), 600);
 }
 
+/// `mmap` refuses an address or an offset that is no multiple of the kernel's page.
+#[test]
+#[cfg_attr(miri, ignore = "needs shared memory")]
+fn a_ring_can_be_mapped_whatever_the_page_size() {
+    for page in [4 << 10, 16 << 10, 64 << 10] {
+        for asked in [0, 1, 4096, 5000, 1 << 16, 1 << 25] {
+            let capacity = asked.max(LARGEST_PAGE).next_power_of_two();
+            for Part { at, len, offset } in parts(capacity) {
+                assert!([at, len, offset].iter().all(|bytes| bytes % page == 0), "{at} {len} {offset} by {page}");
+            }
+        }
+    }
+    let (ring, fd) = Ring::create(1).expect("ring");
+    assert_eq!((ring.capacity(), Ring::open(fd.as_fd()).expect("open").capacity()), (LARGEST_PAGE, LARGEST_PAGE));
+}
+
 #[test]
 fn a_full_ring_refuses_instead_of_overwriting() {
-    let (mut producer, mut consumer) = pair(4096);
+    let (mut producer, mut consumer) = pair(LARGEST_PAGE);
     let mut count = 0;
     while put(&mut producer, &[1; 100]) {
         count += 1;
     }
-    assert_eq!(count, 4096 / 104);
+    assert_eq!(count, LARGEST_PAGE / 104);
     let mut seen = 0;
     consumer.drain(|_| seen += 1).expect("sound");
     assert_eq!(seen, count);
@@ -165,7 +181,7 @@ fn a_full_ring_refuses_instead_of_overwriting() {
 
 #[test]
 fn damage_is_named_not_followed() {
-    let (mut producer, mut consumer) = pair(4096);
+    let (mut producer, mut consumer) = pair(LARGEST_PAGE);
     assert!(put(&mut producer, &[1; 10]));
     let start = producer.ring.data(0).cast::<u32>();
     // SAFETY: inside the mapping; this plays the program that scribbles over the ring.
@@ -176,7 +192,7 @@ fn damage_is_named_not_followed() {
 #[test]
 #[cfg_attr(miri, ignore = "needs shared memory")]
 fn foreign_files_and_versions_are_refused() {
-    let (ring, fd) = Ring::create(4096).expect("ring");
+    let (ring, fd) = Ring::create(LARGEST_PAGE).expect("ring");
     let header = ring.base.as_ptr().cast::<Header>();
     // SAFETY: inside our own mapping.
     unsafe { (*header).version = FORMAT_VERSION + 1 };

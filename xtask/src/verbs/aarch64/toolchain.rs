@@ -1,26 +1,24 @@
 //! The cross toolchain for aarch64: Debian's packages, unpacked into `.cache/aarch64` and installed
 //! nowhere.
 //!
-//! Owns what is fetched and the programs in front of it. The package lists come through the
-//! machine's own sources, with the other architecture added in a state of their own. The emulator
-//! is that of the backports: the one of Debian 12 keeps a record of each page that a program
-//! reserves, which for the simulator's terabytes is more than a machine has.
+//! Owns what is fetched and the programs in front of it; how it is fetched is in `debian`. The
+//! emulator is that of the backports: the one of Debian 12 keeps a record of each page that a
+//! program reserves, which for the simulator's terabytes is more than a machine has.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use super::debian::{BACKPORTS, Debian};
 use crate::{command, environment, workspace};
 
 /// What is built for.
 pub const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 /// A name for what is fetched, changed whenever that changes.
 const VERSION: &str = "2";
-/// The release whose emulator is taken.
-const BACKPORTS: &str = "bookworm-backports";
 /// Rust's compiler and library for both architectures, a C compiler, and the libraries that a small
 /// installation lacks.
 const DEBIAN: [&str; 22] = [
@@ -94,12 +92,21 @@ impl Toolchain {
         self.folder.join("bin").join(name)
     }
 
+    /// The compilers, then all else.
+    fn path(&self) -> String {
+        let path = std::env::var("PATH").unwrap_or_default();
+        format!("{}:{path}", self.folder.join("bin").display())
+    }
+
+    /// A folder, then the compilers, then all else.
+    pub fn path_behind(&self, folder: &Path) -> String {
+        format!("{}:{}", folder.display(), self.path())
+    }
+
     /// Lets a command build for aarch64: compilers by their usual names, also for `nvcc` and for
     /// cargo with `--target`. What cargo builds for this machine keeps the machine's own.
     pub fn set(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let bin = self.folder.join("bin");
-        command.env("PATH", format!("{}:{path}", bin.display()));
+        command.env("PATH", self.path());
         command.env(
             "NVCC_PREPEND_FLAGS",
             format!("-ccbin {} -L{}", self.program("g++").display(), self.folder.join("cuda/lib").display()),
@@ -119,58 +126,20 @@ impl Toolchain {
 }
 
 fn make(folder: &Path) -> Result<()> {
-    let state = folder.join("apt");
-    for made in [
-        state.join("lists/partial"),
-        state.join("archives/partial"),
-        folder.join("debs"),
-        folder.join("bin"),
-        folder.join("layer/aarch64-linux-gnu"),
-        folder.join("root"),
-    ] {
-        fs::create_dir_all(&made).with_context(|| made.display().to_string())?;
+    for made in ["bin", "layer/aarch64-linux-gnu", "root"] {
+        fs::create_dir_all(folder.join(made))?;
     }
-    fs::write(state.join("status"), "")?;
-    let sources = fs::read_to_string("/etc/apt/sources.list").unwrap_or_default();
-    let backports = format!(
-        "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {BACKPORTS} main"
-    );
-    fs::write(state.join("sources.list"), format!("{sources}\n{backports}\n"))?;
-    let at = state.display();
-    let settings = format!(
-        "APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; \"arm64\"; }};\nDir::State \"{at}\";\n\
-         Dir::State::lists \"{at}/lists\";\nDir::State::status \"{at}/status\";\nDir::Cache \"{at}\";\n\
-         Dir::Etc::sourcelist \"{at}/sources.list\";\nAcquire::Languages \"none\";\nAPT::Sandbox::User \"\";\n"
-    );
-    fs::write(state.join("apt.conf"), settings)?;
-    let apt = |arguments: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.args(["-q", "-q"]).args(arguments).env("APT_CONFIG", state.join("apt.conf"));
-        apt.current_dir(folder.join("debs")).stdout(Stdio::null());
-        command::run(&mut apt)
-    };
-    apt(&["update"]).context("the list of Debian's packages: this needs Debian 12 with its sources")?;
-    let qemu = format!("qemu-user/{BACKPORTS}");
-    for package in DEBIAN.into_iter().chain([qemu.as_str()]) {
-        apt(&["download", package]).with_context(|| format!("Debian's package {package}: see `apt-cache policy`"))?;
+    let debian = Debian::read(folder)?;
+    debian.unpack(&DEBIAN, &folder.join("root"))?;
+    debian.unpack(&[&format!("qemu-user/{BACKPORTS}")], &folder.join("root"))?;
+    debian.forget()?;
+    if !folder.join("root/usr/lib/rustlib").join(TRIPLE).is_dir() {
+        bail!("Debian's package libstd-rust-web-dev:arm64 holds no library for {TRIPLE}");
     }
-    unpack(folder)?;
     runtime(folder)?;
     write_programs(folder)?;
     let linker = "aarch64-linux-gnu/ld-linux-aarch64.so.1";
     std::os::unix::fs::symlink(linker, folder.join("layer/ld-linux-aarch64.so.1"))?;
-    // Unpacked, they are of no more use.
-    fs::remove_dir_all(folder.join("debs"))?;
-    Ok(())
-}
-
-fn unpack(folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder.join("debs"))? {
-        command::run(Command::new("dpkg").arg("-x").arg(entry?.path()).arg(folder.join("root")))?;
-    }
-    if !folder.join("root/usr/lib/rustlib").join(TRIPLE).is_dir() {
-        bail!("Debian's package libstd-rust-web-dev:arm64 holds no library for {TRIPLE}");
-    }
     Ok(())
 }
 
