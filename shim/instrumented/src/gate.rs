@@ -29,7 +29,7 @@ pub struct Gate {
     pub local: AtomicU64,
     /// Runs of another age are over.
     pub age: AtomicU32,
-    /// Room for the bytes of the granules, which instrumented code may know: see [`crate::inlined`].
+    /// Room for the bytes of the granules, which code may know: see [`crate::inlined`].
     /// Null: the shim makes room itself.
     pub room: AtomicPtr<u8>,
     /// Whether instrumented code knows that room.

@@ -1,13 +1,13 @@
 //! What code that asks in line knows: the bytes of the granules and the gate.
 //!
-//! `include/streamsan_inline.s` puts the question into instrumented code, in place of the call. Owns
-//! the room for the bytes, which must be there before the first such code runs, with the shim or
-//! without it. What is in it is the shim's.
+//! `include/streamsan_inline.s` puts the question into instrumented code, in place of the call.
+//! Owns the room for the bytes, which must be there before the first such code runs, with the shim
+//! or without it. What is in it is the shim's.
 //!
 //! Code finds both by symbols of indirect functions: the loader calls the function once for each
 //! object, and what it answers is in the object's global offset table from then on. So the question
-//! needs one load to find the bytes. `STT_GNU_IFUNC`: System V ABI, x86-64 supplement, 4.4.1; such a
-//! function may run before its library is relocated, so both are machine code.
+//! needs one load to find the bytes. `STT_GNU_IFUNC`: System V ABI, x86-64 supplement, 4.4.1. Such
+//! a function may run before its library is relocated, so both are machine code.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;

@@ -11,10 +11,10 @@
 //!
 //! The interface is the compilers', as their headers and documentation give it
 //! (`sanitizer/tsan_interface.h`, `sanitizer/tsan_interface_atomic.h`); its parts are in
-//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]; [`inlined`] is what code knows
-//! that asks by itself. [`gate`] leads to the shim,
-//! [`modules`] knows which objects of the process are instrumented, [`thread_sanitizer`] whether
-//! the real runtime is there too. None of them knows this file.
+//! [`accesses`], [`atomics`], [`annotations`] and [`memory_functions`]. [`inlined`] is what code
+//! knows that asks by itself. [`gate`] leads to the shim, [`modules`] knows which objects of the
+//! process are instrumented, [`thread_sanitizer`] whether the real runtime is there too. None of
+//! them knows this file.
 //!
 //! # Rules
 //!

@@ -66,7 +66,7 @@ fn every_case_is_found_and_its_mended_form_is_silent() {
 #[cfg(target_arch = "x86_64")]
 fn every_case_ends_the_same_where_code_asks_in_line() {
     let Some(program) = linked_inline() else { return };
-    // Not green by chance: no function is called for a plain load or store, and the bytes are asked.
+    // Not green by chance: functions' entries are not told any more, and the bytes are asked.
     let symbols = Command::new("nm").arg("-u").arg(&program).output().expect("nm");
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
     assert!(symbols.contains("__streamsan_granules") && !symbols.contains("__tsan_func_entry"), "{symbols}");

@@ -34,8 +34,8 @@ pub fn granules() -> *mut AtomicU8 {
     GRANULE_BYTES.load(Ordering::Acquire)
 }
 
-/// Makes room for the bits and the bytes, once; the bytes are in `room`, if that is not null. False:
-/// there is none.
+/// Makes room for the bits and the bytes, once. The bytes are in `room`, if that is not null.
+/// False: there is no room.
 pub fn map(room: *mut AtomicU8) -> bool {
     if !table().is_null() {
         return true;
