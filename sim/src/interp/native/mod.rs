@@ -19,7 +19,9 @@ mod code_memory;
 mod context;
 mod decode;
 mod flow;
+mod instruction;
 mod memory;
+mod plan;
 mod region;
 mod values;
 

@@ -1,0 +1,283 @@
+//! Which values are the same in all lanes of a pack, or grow by the same step from lane to lane.
+//! Such a value is computed once for the pack.
+//!
+//! All lanes of a pack go the same way through a region, so a value that is made of such values is
+//! one, whatever the control around it. What is supposed of values at a region's entry is checked
+//! there.
+
+use super::WIDTH;
+use crate::interp::exec::control::Special;
+use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
+use crate::interp::native::decode::{self, Kind, Register};
+use crate::interp::native::flow::{Flow, ValueForm, constant};
+use crate::interp::native::instruction::simple_special;
+use crate::interp::program::{Inst, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
+
+/// How the values of a register differ between the lanes of a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::interp::native) enum Class {
+    /// No value is there yet.
+    #[default]
+    Unknown,
+    Uniform,
+    /// The first lane's value plus this for each lane behind it.
+    Affine(i64),
+    Varying,
+}
+
+impl Class {
+    pub(super) fn join(self, other: Class) -> Class {
+        match (self, other) {
+            (Class::Unknown, known) | (known, Class::Unknown) => known,
+            (a, b) if a == b => a,
+            _ => Class::Varying,
+        }
+    }
+}
+
+/// What is known of the values at one place.
+#[derive(Clone)]
+pub(super) struct Classes<'p> {
+    program: &'p Program,
+    flow: &'p Flow,
+    /// Of `%tid`.
+    tid: [Class; 3],
+    state: Vec<Class>,
+}
+
+/// An operand of 32 bits that grows from lane to lane and is extended: it must not wrap.
+pub(super) struct Extension {
+    pub slot: Slot,
+    pub signed: bool,
+    pub step: i64,
+}
+
+fn width(ty: LaneTy) -> u32 {
+    match ty {
+        LaneTy::U32 | LaneTy::I32 => 32,
+        LaneTy::U64 | LaneTy::I64 => 64,
+        _ => 0,
+    }
+}
+
+fn signed(ty: LaneTy) -> bool {
+    matches!(ty, LaneTy::I32 | LaneTy::I64)
+}
+
+impl<'p> Classes<'p> {
+    pub(super) fn new(program: &'p Program, flow: &'p Flow, tid: [Class; 3]) -> Self {
+        Classes { program, flow, tid, state: vec![Class::Unknown; flow.registers()] }
+    }
+
+    pub(super) fn of(&self, register: Register) -> Class {
+        self.state.get(self.flow.index(register)).copied().unwrap_or(Class::Varying)
+    }
+
+    pub(super) fn set(&mut self, register: Register, class: Class) {
+        let at = self.flow.index(register);
+        if let Some(known) = self.state.get_mut(at) {
+            *known = class;
+        }
+    }
+
+    /// Returns true when that changed it.
+    pub(super) fn join(&mut self, other: &Classes<'_>) -> bool {
+        let mut changed = false;
+        for (mine, &theirs) in self.state.iter_mut().zip(&other.state) {
+            let joined = mine.join(theirs);
+            changed |= joined != *mine;
+            *mine = joined;
+        }
+        changed
+    }
+
+    /// Of an operand.
+    pub(super) fn slot(&self, slot: Slot) -> Class {
+        if slot == Slot::NONE || slot.0 & Slot::CONSTANT != 0 {
+            return Class::Uniform;
+        }
+        self.of(Register::Row(slot.0))
+    }
+
+    /// Of a predicate as instructions name it.
+    pub(super) fn pred(&self, pred: u32) -> Class {
+        let number = pred & !Pred::NEGATED;
+        if number == Pred::ALWAYS.0 { Class::Uniform } else { self.of(Register::Pred(number)) }
+    }
+
+    /// What is supposed of a component of `%tid`.
+    pub(super) fn tid(&self, axis: u32) -> Class {
+        self.tid.get(axis as usize).copied().unwrap_or(Class::Varying)
+    }
+
+    /// Executes an instruction. Returns how: once for the pack, or for each lane. `masked`: for
+    /// some lanes only.
+    pub(super) fn step(&mut self, i: &Inst, masked: bool) -> Class {
+        let kind = decode::kind(i);
+        let effects = decode::effects(self.program, i);
+        let mut how = if masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
+        if i.guard != Pred::ALWAYS {
+            let differs = |&register: &Register| !matches!(self.of(register), Class::Unknown) && self.of(register) != how;
+            if self.pred(i.guard.0) != Class::Uniform || effects.writes.iter().any(differs) {
+                how = Class::Varying;
+            }
+        }
+        for &register in &effects.writes {
+            self.set(register, how);
+        }
+        how
+    }
+
+    fn unguarded(&self, i: &Inst, kind: Kind, effects: &decode::Effects) -> Class {
+        let guard = i.guard.0 & !Pred::NEGATED;
+        let same = |&register: &Register| {
+            register == Register::Pred(guard) && i.guard != Pred::ALWAYS || self.of(register) == Class::Uniform
+        };
+        let uniform = !effects.all && effects.reads.iter().all(same);
+        let or_varying = |is: bool| if is { Class::Uniform } else { Class::Varying };
+        let space = i.z & 15;
+        // Where each lane finds something else at the same address.
+        let own = matches!(space, LOCAL | FRAME) || space == GENERIC && self.program.machine.is_some();
+        match kind {
+            Kind::Nothing | Kind::Branch | Kind::Stop => Class::Uniform,
+            Kind::Atom { .. } => Class::Varying,
+            Kind::Load { .. } | Kind::Store { .. } => or_varying(uniform && !own),
+            Kind::Foreign => or_varying(uniform && decode::is_pure(i)),
+            Kind::Special => self.special(i),
+            Kind::ConvertAddress if i.z == LOCAL => Class::Varying,
+            Kind::ConvertAddress => match (self.slot(i.a), self.form(i.a), self.form(i.d)) {
+                (Class::Affine(step), ValueForm::Double, ValueForm::Double) => Class::Affine(step),
+                (class, ..) => or_varying(class == Class::Uniform),
+            },
+            _ if uniform => Class::Uniform,
+            Kind::Lane(op) => self.affine(i, &op).unwrap_or(Class::Varying),
+            _ => Class::Varying,
+        }
+    }
+
+    fn form(&self, slot: Slot) -> ValueForm {
+        if slot.0 & Slot::CONSTANT != 0 { ValueForm::Double } else { self.flow.form(slot.0) }
+    }
+
+    fn special(&self, i: &Inst) -> Class {
+        let class = match i.y {
+            axis if axis < Special::NtidX as u32 => self.tid(axis),
+            y if y == Special::Laneid as u32 => Class::Affine(1),
+            y if y <= Special::NctaidZ as u32 || y == Special::Warpid as u32 => Class::Uniform,
+            _ => Class::Varying,
+        };
+        let plain = simple_special(i.y) && (class == Class::Uniform || self.form(i.d) == ValueForm::Word);
+        if plain { class } else { Class::Varying }
+    }
+
+    /// By how much an operand of that type grows from lane to lane.
+    fn step_of(&self, slot: Slot, ty: LaneTy) -> Option<i64> {
+        match (self.slot(slot), width(ty)) {
+            (Class::Uniform, _) => Some(0),
+            (Class::Affine(step), 64) if self.form(slot) == ValueForm::Double => Some(step),
+            (Class::Affine(step), 32) => Some(i64::from(step as i32)),
+            _ => None,
+        }
+    }
+
+    /// The value of a constant operand.
+    fn factor(&self, slot: Slot, ty: LaneTy) -> Option<i64> {
+        let value = constant(self.program, slot)?;
+        match (width(ty), signed(ty)) {
+            (64, _) => Some(value as i64),
+            (32, true) => Some(i64::from(value as i32)),
+            (32, false) => Some(i64::from(value as u32)),
+            _ => None,
+        }
+    }
+
+    /// By how much a product grows from lane to lane.
+    fn product(&self, i: &Inst, op: &LaneOp) -> Option<i64> {
+        let [ta, tb, ..] = op.types;
+        match (self.step_of(i.a, ta)?, self.step_of(i.b, tb)?) {
+            (0, 0) => Some(0),
+            (step, 0) => Some(step.wrapping_mul(self.factor(i.b, tb)?)),
+            (0, step) => Some(step.wrapping_mul(self.factor(i.a, ta)?)),
+            _ => None,
+        }
+    }
+
+    fn affine(&self, i: &Inst, op: &LaneOp) -> Option<Class> {
+        if op.outcome != ResultUse::Value {
+            return None;
+        }
+        let [ta, tb, tc, tr] = op.types;
+        let form = self.form(i.d);
+        let narrow_mask = op.sem == Sem::MoveMasked && i.x == 0xffff_ffff;
+        let result = if narrow_mask { 32 } else { width(tr) };
+        match (result, form) {
+            (32, ValueForm::Word) | (64, ValueForm::Double) => {}
+            _ => return None,
+        }
+        let step = match op.sem {
+            Sem::Move => self.step_of(i.a, ta)?,
+            Sem::MoveMasked if narrow_mask || i.x == u64::MAX => self.step_of(i.a, ta)?,
+            Sem::Add => self.step_of(i.a, ta)?.wrapping_add(self.step_of(i.b, tb)?),
+            Sem::Sub => self.step_of(i.a, ta)?.wrapping_sub(self.step_of(i.b, tb)?),
+            Sem::Add3 => {
+                let first = self.step_of(i.a, ta)?.wrapping_add(self.step_of(i.b, tb)?);
+                first.wrapping_add(self.step_of(i.c, tc)?)
+            }
+            Sem::Mul | Sem::MulWide => self.product(i, op)?,
+            Sem::MulAdd | Sem::MulAddWide => self.product(i, op)?.wrapping_add(self.step_of(i.c, tc)?),
+            Sem::Shl if width(ta) == result => {
+                let count = constant(self.program, i.b)? & 0xffff_ffff;
+                let step = self.step_of(i.a, ta)?;
+                if count >= u64::from(result) { 0 } else { step.wrapping_shl(count as u32) }
+            }
+            _ => return None,
+        };
+        // Far from what wraps within a pack.
+        let fits = |extension: &Extension| extension.step.unsigned_abs() < 1 << 24;
+        if !self.extensions(i, op).iter().all(fits) {
+            return None;
+        }
+        let step = if result == 32 { i64::from(step as i32) } else { step };
+        Some(if step == 0 { Class::Uniform } else { Class::Affine(step) })
+    }
+
+    /// The operands of an instruction, executed once, that are extended.
+    pub(super) fn extensions(&self, i: &Inst, op: &LaneOp) -> Vec<Extension> {
+        let wide = match op.sem {
+            Sem::Move => width(op.types[3]) == 64,
+            Sem::MoveMasked => i.x == u64::MAX,
+            Sem::MulWide | Sem::MulAddWide => true,
+            _ => false,
+        };
+        let mut found = Vec::new();
+        for (slot, ty) in [i.a, i.b, i.c].into_iter().zip(op.types).take(usize::from(op.operands)) {
+            if let Class::Affine(step) = self.slot(slot)
+                && wide
+                && width(ty) == 32
+            {
+                found.push(Extension { slot, signed: signed(ty), step: i64::from(step as i32) });
+            }
+        }
+        found
+    }
+}
+
+/// How a register's values differ between the lanes of every pack of a mask.
+pub(in crate::interp::native) fn observed(mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
+    let mut class = Class::Unknown;
+    for first in (0..32).step_by(WIDTH) {
+        if (mask >> first) & super::FULL != super::FULL {
+            continue;
+        }
+        let step = value(first + 1).wrapping_sub(value(first)) as i64;
+        let grows = |lane: usize| value(first).wrapping_add(step.wrapping_mul(lane as i64) as u64);
+        let is = (1..WIDTH).all(|lane| value(first + lane) == grows(lane));
+        let integer = matches!(form, Some(ValueForm::Word | ValueForm::Double));
+        class = class.join(match (is, step) {
+            (true, 0) => Class::Uniform,
+            (true, step) if integer && step.unsigned_abs() < 1 << 24 => Class::Affine(step),
+            _ => Class::Varying,
+        });
+    }
+    if class == Class::Unknown { Class::Varying } else { class }
+}
