@@ -177,6 +177,8 @@ pub(crate) enum Sem {
     FlagSub,
     FlagMul,
     FlagFma,
+    FlagDiv,
+    FlagSqrt,
     FlagNeg,
     FlagAbs,
     /// The sign bit of a float turned over or cleared.

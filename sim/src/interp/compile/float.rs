@@ -42,7 +42,8 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
         .is(Sem::FlagFma),
         "div" if op.has("approx") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)),
         "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)),
-        "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+            .is(Sem::FlagDiv),
         "rcp" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::rcp(a, x)),
         // A quotient that is subnormal before it is rounded up is flushed as well.
         "rcp" if op.has("ftz") => op2x(|a: f32, _: f32, x| {
@@ -51,7 +52,7 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
         }),
         "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
         "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)),
-        "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),
+        "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)).is(Sem::FlagSqrt),
         "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)),
         "neg" => op2x(|a: f32, _: f32, x| output(-a, x)).is(Sem::FlagNeg),
         "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)).is(Sem::FlagAbs),

@@ -19,7 +19,7 @@ pub(super) fn has_fma() -> bool {
 }
 
 /// Bits of a type.
-fn bits(ty: LaneTy) -> u32 {
+pub(super) fn bits(ty: LaneTy) -> u32 {
     match ty {
         LaneTy::U8 | LaneTy::I8 => 8,
         LaneTy::U16 | LaneTy::I16 => 16,
@@ -28,12 +28,48 @@ fn bits(ty: LaneTy) -> u32 {
     }
 }
 
-fn signed(ty: LaneTy) -> bool {
+pub(super) fn signed(ty: LaneTy) -> bool {
     matches!(ty, LaneTy::I8 | LaneTy::I16 | LaneTy::I32 | LaneTy::I64)
 }
 
-fn float(ty: LaneTy) -> bool {
+pub(super) fn float(ty: LaneTy) -> bool {
     matches!(ty, LaneTy::F32 | LaneTy::F64)
+}
+
+/// How the host compares floats as an operation does.
+pub(super) fn comparison_of_floats(sem: Sem) -> Option<FloatCC> {
+    Some(match sem {
+        Sem::Eq => FloatCC::Equal,
+        Sem::Ne => FloatCC::NotEqual,
+        Sem::Lt => FloatCC::LessThan,
+        Sem::Le => FloatCC::LessThanOrEqual,
+        Sem::Gt => FloatCC::GreaterThan,
+        Sem::Ge => FloatCC::GreaterThanOrEqual,
+        Sem::EqUnordered => FloatCC::UnorderedOrEqual,
+        Sem::NeOrdered => FloatCC::OrderedNotEqual,
+        Sem::LtUnordered => FloatCC::UnorderedOrLessThan,
+        Sem::LeUnordered => FloatCC::UnorderedOrLessThanOrEqual,
+        Sem::GtUnordered => FloatCC::UnorderedOrGreaterThan,
+        Sem::GeUnordered => FloatCC::UnorderedOrGreaterThanOrEqual,
+        _ => return None,
+    })
+}
+
+/// How the host compares integers as an operation does.
+pub(super) fn comparison_of_integers(sem: Sem, ty: LaneTy) -> Option<IntCC> {
+    Some(match (sem, signed(ty)) {
+        (Sem::Eq, _) => IntCC::Equal,
+        (Sem::Ne, _) => IntCC::NotEqual,
+        (Sem::Lt, true) => IntCC::SignedLessThan,
+        (Sem::Le, true) => IntCC::SignedLessThanOrEqual,
+        (Sem::Gt, true) => IntCC::SignedGreaterThan,
+        (Sem::Ge, true) => IntCC::SignedGreaterThanOrEqual,
+        (Sem::Lt, false) => IntCC::UnsignedLessThan,
+        (Sem::Le, false) => IntCC::UnsignedLessThanOrEqual,
+        (Sem::Gt, false) => IntCC::UnsignedGreaterThan,
+        (Sem::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
+        _ => return None,
+    })
 }
 
 impl Values<'_, '_> {
@@ -224,37 +260,11 @@ impl Values<'_, '_> {
     fn compared(&mut self, i: &Inst, op: &LaneOp) -> Option<Value> {
         let ty = op.types[0];
         if float(ty) {
-            let code = match op.sem {
-                Sem::Eq => FloatCC::Equal,
-                Sem::Ne => FloatCC::NotEqual,
-                Sem::Lt => FloatCC::LessThan,
-                Sem::Le => FloatCC::LessThanOrEqual,
-                Sem::Gt => FloatCC::GreaterThan,
-                Sem::Ge => FloatCC::GreaterThanOrEqual,
-                Sem::EqUnordered => FloatCC::UnorderedOrEqual,
-                Sem::NeOrdered => FloatCC::OrderedNotEqual,
-                Sem::LtUnordered => FloatCC::UnorderedOrLessThan,
-                Sem::LeUnordered => FloatCC::UnorderedOrLessThanOrEqual,
-                Sem::GtUnordered => FloatCC::UnorderedOrGreaterThan,
-                Sem::GeUnordered => FloatCC::UnorderedOrGreaterThanOrEqual,
-                _ => return None,
-            };
+            let code = comparison_of_floats(op.sem)?;
             let (a, b) = (self.float_operand(i.a, ty), self.float_operand(i.b, ty));
             return Some(self.b.ins().fcmp(code, a, b));
         }
-        let code = match (op.sem, signed(ty)) {
-            (Sem::Eq, _) => IntCC::Equal,
-            (Sem::Ne, _) => IntCC::NotEqual,
-            (Sem::Lt, true) => IntCC::SignedLessThan,
-            (Sem::Le, true) => IntCC::SignedLessThanOrEqual,
-            (Sem::Gt, true) => IntCC::SignedGreaterThan,
-            (Sem::Ge, true) => IntCC::SignedGreaterThanOrEqual,
-            (Sem::Lt, false) => IntCC::UnsignedLessThan,
-            (Sem::Le, false) => IntCC::UnsignedLessThanOrEqual,
-            (Sem::Gt, false) => IntCC::UnsignedGreaterThan,
-            (Sem::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
-            _ => return None,
-        };
+        let code = comparison_of_integers(op.sem, ty)?;
         let (a, b) = (self.integer(i.a, ty), self.integer(i.b, ty));
         Some(self.b.ins().icmp(code, a, b))
     }
@@ -571,6 +581,18 @@ impl Values<'_, '_> {
                     self.flush_if(value, i.x)
                 });
                 let value = self.b.ins().fma(a, b, c);
+                self.finished(value, i.x)
+            }
+            Sem::FlagDiv if plain => {
+                let (a, b) = (self.single(i.a, true), self.single(i.b, true));
+                let (a, b) = (self.flush_if(a, i.x), self.flush_if(b, i.x));
+                let value = self.b.ins().fdiv(a, b);
+                self.finished(value, i.x)
+            }
+            Sem::FlagSqrt if plain => {
+                let a = self.single(i.a, true);
+                let a = self.flush_if(a, i.x);
+                let value = self.b.ins().sqrt(a);
                 self.finished(value, i.x)
             }
             Sem::FlagNeg => {

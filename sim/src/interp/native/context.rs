@@ -1,5 +1,6 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
+use super::pack::WIDTH;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
@@ -44,6 +45,13 @@ pub(crate) struct RegionContext {
     pub sites: *mut Site,
     /// Where each lane is to go on.
     pub exits: [u32; LANES],
+    /// The lane behind the first of a pack whose values are not what code supposes.
+    pub missed: u64,
+    /// What the lanes of a pack ask for, and where that is.
+    pub addresses: [u64; WIDTH],
+    pub pointers: [u64; WIDTH],
+    /// What lanes write that do not store.
+    pub nowhere: [u64; 4],
 }
 
 impl RegionContext {
@@ -69,6 +77,10 @@ impl RegionContext {
             found: 0,
             sites: std::ptr::null_mut(),
             exits: [0; LANES],
+            missed: 0,
+            addresses: [0; WIDTH],
+            pointers: [0; WIDTH],
+            nowhere: [0; 4],
         }
     }
 
@@ -158,6 +170,28 @@ pub(super) unsafe extern "C" fn find(context: *mut RegionContext, address: u64, 
     }
 }
 
+/// Finds the memory at the addresses of a pack's lanes, as [`find`]. `found` is 0 for a fault.
+///
+/// # Safety
+/// As of [`find`].
+pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64, access: u64, first: u64, pc: u64) {
+    for lane in 0..WIDTH {
+        // SAFETY: the caller's promise: the context is nobody else's.
+        unsafe {
+            (*context).pointers[lane] = (&raw mut (*context).nowhere) as u64;
+            if mask >> lane & 1 != 0 {
+                find(context, (*context).addresses[lane], access, first + lane as u64, pc);
+                if (*context).found == 0 {
+                    return;
+                }
+                (*context).pointers[lane] = (*context).found;
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { (*context).found = 1 };
+}
+
 /// Calls a function of a lane's values and leaves its result in `found`.
 ///
 /// # Safety
@@ -171,16 +205,16 @@ pub(super) unsafe extern "C" fn call(context: *mut RegionContext, function: u64,
     }
 }
 
-/// Executes one instruction for one lane as the interpreter does. Returns 0, or 1 for a fault.
+/// Executes one instruction for some lanes as the interpreter does. Returns 0, or 1 for a fault.
 ///
 /// # Safety
 /// As of [`find`]; the instruction is one of lanes alone, and its operands are in the frame.
-pub(super) unsafe extern "C" fn execute(context: *mut RegionContext, pc: u64, lane: u64) -> u64 {
+pub(super) unsafe extern "C" fn execute(context: *mut RegionContext, pc: u64, lanes: u64) -> u64 {
     // SAFETY: the caller's promise.
     let w = unsafe { &mut *(*context).warp };
     let inst = &w.env.program.code[pc as usize];
     w.pc = pc as u32;
-    match (inst.run)(w, inst, 1 << lane) {
+    match (inst.run)(w, inst, lanes as u32) {
         Next::Fault => 1,
         _ => 0,
     }

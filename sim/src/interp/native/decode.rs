@@ -274,6 +274,16 @@ pub(super) fn kind(inst: &Inst) -> Kind {
     }
 }
 
+/// Whether what comes of an instruction that the interpreter executes for a lane depends on its
+/// registers alone.
+pub(super) fn is_pure(inst: &Inst) -> bool {
+    let fields = match tags().get(&(inst.run as usize)) {
+        Some(Tag::Foreign(fields)) => fields,
+        _ => return false,
+    };
+    !matches!(fields, Fields::Texture | Fields::ReadThree | Fields::LoadBank | Fields::PredA)
+}
+
 /// Volatile accesses are executed by the warp as one: programs of old count on it.
 fn is_volatile(inst: &Inst) -> bool {
     inst.b == load_store::VOLATILE || inst.d == load_store::VOLATILE
@@ -657,6 +667,8 @@ pub(super) fn gives_hardware_nan(op: &LaneOp) -> bool {
             | Sem::FlagSub
             | Sem::FlagMul
             | Sem::FlagFma
+            | Sem::FlagDiv
+            | Sem::FlagSqrt
             | Sem::FlagNeg
             | Sem::FlagAbs
             | Sem::FlagMin

@@ -1,9 +1,9 @@
 //! Native code for one instruction of one lane, whatever its kind.
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::context::{RegionContext, at, execute};
+use super::context::{RegionContext, execute};
 use super::decode::{self, Kind, Register};
 use super::flow::Flow;
 use super::memory::Access;
@@ -48,7 +48,7 @@ impl Emitter<'_, '_> {
         self.v.forget();
     }
 
-    fn unguarded(&mut self, flow: &Flow, i: &Inst, pc: u32, kind: Kind) {
+    pub(super) fn unguarded(&mut self, flow: &Flow, i: &Inst, pc: u32, kind: Kind) {
         let (v, access) = (&mut self.v, &mut self.access);
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => {}
@@ -134,8 +134,9 @@ impl Emitter<'_, '_> {
             }
         }
         let v = &mut self.v;
-        let (place, context, lane) = (v.int(types::I64, u64::from(pc)), v.context, v.lane);
-        let bad = v.call(execute as *const () as usize, &[context, place, lane]);
+        let (place, context, one) = (v.int(types::I64, u64::from(pc)), v.context, v.int(types::I64, 1));
+        let lanes = v.b.ins().ishl(one, v.lane);
+        let bad = v.call(execute as *const () as usize, &[context, place, lanes]);
         let good = v.b.create_block();
         v.b.ins().brif(bad, self.access.fault, &[], good, &[]);
         v.b.switch_to_block(good);
@@ -152,6 +153,27 @@ pub(super) fn simple_special(y: u32) -> bool {
         || y == Special::Laneid as u32
         || y == Special::Warpid as u32
         || (Special::MaskEq as u32..=Special::MaskGe as u32).contains(&y)
+}
+
+/// The comparisons of floats that machine code has, from 1 on.
+pub(super) fn float_codes() -> [FloatCC; 14] {
+    use FloatCC::*;
+    [
+        LessThan,
+        Equal,
+        LessThanOrEqual,
+        GreaterThan,
+        OrderedNotEqual,
+        GreaterThanOrEqual,
+        Ordered,
+        Unordered,
+        UnorderedOrLessThan,
+        UnorderedOrEqual,
+        UnorderedOrLessThanOrEqual,
+        UnorderedOrGreaterThan,
+        NotEqual,
+        UnorderedOrGreaterThanOrEqual,
+    ]
 }
 
 impl Values<'_, '_> {
@@ -315,33 +337,16 @@ impl Values<'_, '_> {
     }
 
     fn compared_floats(&mut self, i: &Inst, double: bool) {
-        use cranelift_codegen::ir::condcodes::FloatCC::*;
         let (a, b) = if double {
             (self.double(i.a), self.double(i.b))
         } else {
             let (a, b) = (self.single(i.a, true), self.single(i.b, true));
             (self.flush_if(a, i.x), self.flush_if(b, i.x))
         };
-        let codes = [
-            LessThan,
-            Equal,
-            LessThanOrEqual,
-            GreaterThan,
-            OrderedNotEqual,
-            GreaterThanOrEqual,
-            Ordered,
-            Unordered,
-            UnorderedOrLessThan,
-            UnorderedOrEqual,
-            UnorderedOrLessThanOrEqual,
-            UnorderedOrGreaterThan,
-            NotEqual,
-            UnorderedOrGreaterThanOrEqual,
-        ];
         let holds = match i.y & 15 {
             0 => self.int(types::I8, 0),
             15 => self.int(types::I8, 1),
-            wanted => self.b.ins().fcmp(codes[wanted as usize - 1], a, b),
+            wanted => self.b.ins().fcmp(float_codes()[wanted as usize - 1], a, b),
         };
         let third = self.truth(i.c.0);
         let how = i.y >> BOP;

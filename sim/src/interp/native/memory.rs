@@ -18,6 +18,8 @@ pub(super) struct Access {
     pub fault: Block,
     /// Address of the function that finds memory, which keeps all registers.
     pub finder: u64,
+    /// The same for a pack.
+    pub pack_finder: u64,
     /// The sites of this region: row, bytes, kind.
     pub sites: Vec<(Slot, u32, u8)>,
     /// The number of its first site.
@@ -28,11 +30,11 @@ pub(super) struct Access {
 }
 
 impl Access {
-    pub(super) fn new(fault: Block, finder: u64, first_site: u32) -> Self {
-        Access { fault, finder, sites: Vec::new(), first_site, local: false, signature: None }
+    pub(super) fn new(fault: Block, finder: u64, pack_finder: u64, first_site: u32) -> Self {
+        Access { fault, finder, pack_finder, sites: Vec::new(), first_site, local: false, signature: None }
     }
 
-    fn site(&mut self, slot: Slot, shift: u32, kind: AccessKind) -> u32 {
+    pub(super) fn site(&mut self, slot: Slot, shift: u32, kind: AccessKind) -> u32 {
         let key = (slot, shift, kind as u8);
         let known = self.sites.iter().position(|known| *known == key);
         let at = known.unwrap_or_else(|| {
@@ -54,6 +56,13 @@ impl Values<'_, '_> {
         let new = self.b.import_signature(signature);
         access.signature = Some(new);
         new
+    }
+
+    /// Asks for the memory of a pack's lanes.
+    pub(super) fn call_finder_of_packs(&mut self, access: &mut Access, arguments: [Value; 5]) {
+        let signature = self.finder(access);
+        let callee = self.int(types::I64, access.pack_finder);
+        self.b.ins().call_indirect(signature, callee, &arguments);
     }
 
     /// The address in the host's memory of `1 << shift` bytes.
@@ -167,7 +176,7 @@ impl Values<'_, '_> {
     }
 
     /// The slots of the elements of an access.
-    fn elements(&self, i: &Inst, only: Slot) -> Vec<Slot> {
+    pub(super) fn elements(&self, i: &Inst, only: Slot) -> Vec<Slot> {
         match (i.z >> 4) as usize {
             1 => vec![only],
             count => self.program.slots[i.y as usize..][..count].to_vec(),

@@ -3,43 +3,45 @@
 //! votes, matrix products, calls) or that are not known here. Those the interpreter executes as
 //! ever. So every kernel runs, and what is not compiled is only slower.
 //!
-//! A region is a function that runs it for one lane after the other, with registers in the host's
-//! registers. Between regions registers are in the warp's rows and predicates: the interpreter and
-//! regions take over from each other at any instruction.
+//! A region is compiled twice, each when it is needed: for packs of lanes in the host's vectors, and
+//! for one lane after the other. Lanes whose pack is not complete, or that go other ways than the
+//! rest of their pack, run one by one. Between regions registers are in the warp's rows and
+//! predicates: the interpreter and regions take over from each other at any instruction.
 //!
-//! `decode` knows the instructions, `flow` the flow of control and the life of registers, `region`
-//! makes the code of one region with `values`, `arithmetic` and `memory`; `context` is what code
-//! finds when it runs, `code_memory` where it lies. This file decides what is compiled and when.
+//! `decode` knows the instructions, `flow` the flow of control and the life of registers, `plan`
+//! which blocks a region has. `region` makes the code for single lanes with `instruction`, `values`,
+//! `arithmetic` and `memory`; `pack` that for packs. `context` is what code finds when it runs,
+//! `code_memory` where it lies, `entry` what is compiled for a place, `compiler` makes it. This file
+//! decides what is compiled and when, and runs it.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
 
 mod arithmetic;
 mod code_memory;
+mod compiler;
 mod context;
 mod decode;
+mod entry;
 mod flow;
 mod instruction;
 mod memory;
+mod pack;
 mod plan;
 mod region;
 mod values;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use cranelift_codegen::Context as Compilation;
-use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, UserFuncName, types};
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
-use cranelift_codegen::settings::{self, Configurable};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-
-use code_memory::CodeMemory;
+use compiler::{Compiler, RegionFn};
 use context::{RegionContext, Site};
-use decode::Kind;
-use flow::Flow;
+use decode::{Kind, Register};
+use entry::Region;
+use flow::{Flow, ValueForm};
+use pack::class::{self, Class};
+use pack::{FULL, ONE_BY_ONE, Supposed, WIDTH};
 
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Pred, Program};
 use crate::interp::warp::Warp;
@@ -47,31 +49,25 @@ use crate::interp::warp::Warp;
 /// Entries of a warp into a region before it is compiled.
 const OFTEN: u32 = 96;
 
-/// Sites that a program may have.
-const MOST_SITES: u32 = 1 << 16;
+/// Packs that may find other values than was supposed before the region is compiled anew.
+const MISSES: u32 = 12;
 
-/// A region that is compiled.
-struct Region {
-    code: unsafe extern "C" fn(*mut RegionContext, u32) -> u64,
-    /// Sites that a warp needs for it.
-    pub sites: u32,
-    /// Whether it uses local memory.
-    pub local: bool,
+/// What is kept for a warp.
+struct OfWarp {
+    context: RegionContext,
+    /// Where its accesses found memory.
+    sites: Vec<Site>,
 }
 
-impl Region {
-    /// Runs it for the lanes of a mask that is not empty.
-    ///
-    /// # Safety
-    /// The context is complete and of a warp whose frame is that of the region's function.
-    unsafe fn run(&self, context: *mut RegionContext, mask: u32) -> Left {
-        // SAFETY: the caller's promise.
-        match unsafe { (self.code)(context, mask) } {
-            region::FAULT => Left::Fault,
-            region::APART => Left::Apart,
-            pc => Left::At(pc as u32),
-        }
-    }
+/// The native code of one program.
+struct Native {
+    /// For each instruction: null where no region begins, [`candidate`], or the region.
+    entries: Arc<[AtomicPtr<()>]>,
+    counts: Box<[AtomicU32]>,
+    often: u32,
+    compiler: Mutex<Compiler>,
+    #[allow(clippy::vec_box, reason = "entries point to them")]
+    regions: Mutex<Vec<Box<Region>>>,
 }
 
 /// How lanes have left a region.
@@ -90,35 +86,6 @@ fn candidate() -> *mut () {
     std::ptr::dangling_mut()
 }
 
-/// The native code of one program.
-struct Native {
-    /// For each instruction: null where no region begins, [`candidate`], or the region.
-    entries: Arc<[AtomicPtr<()>]>,
-    counts: Box<[AtomicU32]>,
-    often: u32,
-    compiler: Mutex<Compiler>,
-}
-
-struct Compiler {
-    isa: OwnedTargetIsa,
-    frontend: FunctionBuilderContext,
-    finder: u64,
-    caller: u64,
-    sites: u32,
-    /// By the first instruction of a function; None for what is too large.
-    flows: HashMap<u32, Option<Flow>>,
-    #[allow(clippy::vec_box, reason = "entries point to them")]
-    regions: Vec<Box<Region>>,
-    memory: Vec<CodeMemory>,
-}
-
-/// What is kept for a warp.
-struct OfWarp {
-    context: RegionContext,
-    /// Where its accesses found memory.
-    sites: Vec<Site>,
-}
-
 /// Native code for a program; none is there yet. None where the host has none.
 pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
     let native = Native::new(program, always)?;
@@ -127,59 +94,79 @@ pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
 
 impl NativeCode for Native {
     fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered {
-        let Some(region) = self.region(warp.env.program, warp.pc) else { return Entered::Nothing };
+        let program = warp.env.program;
+        let Some(region) = self.region(program, warp.pc) else { return Entered::Nothing };
+        let mask = warp.active;
+        let packs = full_packs(mask);
+        if !self.ready(region, warp, packs) {
+            return Entered::Nothing;
+        }
         let kept = warp.native.take().and_then(|kept| kept.downcast::<OfWarp>().ok());
         let fresh = kept.is_none();
         let mut kept = kept.unwrap_or_else(|| Box::new(OfWarp { context: RegionContext::new(), sites: Vec::new() }));
         let OfWarp { context, sites } = &mut *kept;
-        if sites.len() < region.sites as usize {
-            sites.resize(region.sites as usize, Site::default());
-        }
         if fresh || !warp.native_known {
             context.fill(warp);
             warp.native_known = true;
         }
-        let local = if region.local { warp.local() } else { std::ptr::null_mut() };
         (context.frame, context.preds) = warp.frame_and_preds();
-        (context.local, context.local_base) = (local, u64::from(warp.lbase));
-        (context.fuel, context.spent) = (u64::from(fuel.max(1)), 0);
-        (context.tid, context.sites) = (&raw const warp.tid, sites.as_mut_ptr());
+        context.local_base = u64::from(warp.lbase);
+        (context.spent, context.missed) = (0, 0);
+        context.tid = &raw const warp.tid;
         context.warp = std::ptr::from_mut(warp).cast();
-        let mask = warp.active;
-        // SAFETY: the context was filled for this warp, whose frame is the function's.
-        let left = unsafe { region.run(context, mask) };
+        let fuel = u64::from(fuel.max(1));
+        let left = self.run(region, warp, context, sites, (mask, packs), fuel);
         let spent = context.spent != 0;
         match left {
             Left::Fault => {}
             Left::At(pc) => {
-                self.left_at(warp.env.program, pc);
+                self.left_at(program, pc);
                 warp.pc = pc;
             }
             Left::Apart => self.part(warp, mask, &context.exits),
+        }
+        if context.missed != 0 {
+            self.missed(region, warp, context.missed as usize - 1);
         }
         warp.native = Some(kept);
         if left == Left::Fault { Entered::Fault } else { Entered::Ran { spent } }
     }
 }
 
-impl Native {
-    /// Makes groups of the lanes that have left a region at different instructions.
-    fn part(&self, warp: &mut Warp<'_>, mask: u32, exits: &[u32; LANES]) {
-        let mut left = mask;
-        while left != 0 {
-            let pc = exits[left.trailing_zeros() as usize & (LANES - 1)];
-            let mut lanes = 0;
-            for (lane, &exit) in exits.iter().enumerate() {
-                lanes |= u32::from(exit == pc) << lane;
-            }
-            lanes &= left;
-            self.left_at(warp.env.program, pc);
-            let group = warp.here(pc);
-            warp.send(lanes, group);
-            left &= !lanes;
+/// The lanes of a mask whose pack is complete.
+fn full_packs(mask: u32) -> u32 {
+    let mut packs = 0;
+    for first in (0..LANES).step_by(WIDTH) {
+        if mask >> first & FULL == FULL {
+            packs |= FULL << first;
         }
     }
+    packs
+}
 
+/// Runs compiled code for some lanes.
+fn run_code(
+    code: (RegionFn, u32, bool),
+    warp: &mut Warp<'_>,
+    context: &mut RegionContext,
+    sites: &mut Vec<Site>,
+    mask: u32,
+    fuel: u64,
+) -> u64 {
+    let (code, count, local) = code;
+    if sites.len() < count as usize {
+        sites.resize(count as usize, Site::default());
+    }
+    if local {
+        context.local = warp.local();
+    }
+    (context.fuel, context.sites) = (fuel, sites.as_mut_ptr());
+    // SAFETY: the context was filled for this warp, whose frame is that of the region's function,
+    // and the mask is not empty.
+    unsafe { code(context, mask) }
+}
+
+impl Native {
     fn new(program: &Program, always: bool) -> Option<Native> {
         if !cfg!(target_arch = "x86_64") {
             return None;
@@ -214,11 +201,110 @@ impl Native {
         }
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
         let counts = (0..=code.len()).map(|_| AtomicU32::new(0)).collect();
-        Some(Native { entries, counts, often: if always { 0 } else { OFTEN }, compiler: Mutex::new(compiler) })
+        let often = if always { 0 } else { OFTEN };
+        Some(Native { entries, counts, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
     }
 
-    /// The region that begins at an instruction, if it is compiled; compiles it when it is entered
-    /// often.
+    /// Runs a region for the lanes of a mask: complete packs as such, the others one by one.
+    fn run(
+        &self,
+        region: &Region,
+        warp: &mut Warp<'_>,
+        context: &mut RegionContext,
+        sites: &mut Vec<Site>,
+        (mask, packs): (u32, u32),
+        fuel: u64,
+    ) -> Left {
+        let code = if packs == 0 { None } else { region.packs.code() };
+        let Some(code) = code else {
+            let Some(code) = region.lanes.code() else { return Left::At(region.entry) };
+            return match run_code(code, warp, context, sites, mask, fuel) {
+                region::FAULT => Left::Fault,
+                region::APART => Left::Apart,
+                pc => Left::At(pc as u32),
+            };
+        };
+        region.entered.fetch_add(packs.count_ones() / WIDTH as u32, Ordering::Relaxed);
+        let result = run_code(code, warp, context, sites, packs, fuel);
+        if result == region::FAULT {
+            return Left::Fault;
+        }
+        let rest = mask & !packs;
+        if rest == 0 && result & u64::from(ONE_BY_ONE) == 0 && result != region::APART {
+            return Left::At(result as u32);
+        }
+        // What is gone on with one by one, and what was never in a pack.
+        for lane in 0..LANES {
+            if rest >> lane & 1 != 0 {
+                context.exits[lane] = region.entry | ONE_BY_ONE;
+            }
+        }
+        loop {
+            let waits = (0..LANES).find(|&lane| mask >> lane & 1 != 0 && context.exits[lane] & ONE_BY_ONE != 0);
+            let Some(first) = waits else { return Left::Apart };
+            let place = context.exits[first];
+            let mut lanes = 0;
+            for lane in 0..LANES {
+                lanes |= u32::from(context.exits[lane] == place) << lane;
+            }
+            let (lanes, pc) = (lanes & mask, place & !ONE_BY_ONE);
+            let program = warp.env.program;
+            match self.lanes_from(region, program, pc) {
+                Some(code) => {
+                    if run_code(code, warp, context, sites, lanes, fuel) == region::FAULT {
+                        return Left::Fault;
+                    }
+                }
+                None => (0..LANES).filter(|lane| lanes >> lane & 1 != 0).for_each(|lane| context.exits[lane] = pc),
+            }
+        }
+    }
+
+    /// The code that runs lanes one by one from an instruction on.
+    fn lanes_from(&self, region: &Region, program: &Program, pc: u32) -> Option<(RegionFn, u32, bool)> {
+        if pc == region.entry {
+            if !region.lanes.tried() {
+                self.compile_lanes(region, program)?;
+            }
+            return region.lanes.code();
+        }
+        let entry = self.entries[pc as usize].load(Ordering::Acquire);
+        let region = if entry.is_null() || entry == candidate() {
+            self.new_region(pc)?
+        } else {
+            // SAFETY: as in `region`.
+            unsafe { &*entry.cast::<Region>() }
+        };
+        if !region.lanes.tried() {
+            self.compile_lanes(region, program)?;
+        }
+        region.lanes.code()
+    }
+
+    /// Makes groups of the lanes that have left a region at different instructions.
+    fn part(&self, warp: &mut Warp<'_>, mask: u32, exits: &[u32; LANES]) {
+        let mut left = mask;
+        let mut parted = false;
+        while left != 0 {
+            let pc = exits[left.trailing_zeros() as usize & (LANES - 1)];
+            let mut lanes = 0;
+            for (lane, &exit) in exits.iter().enumerate() {
+                lanes |= u32::from(exit == pc) << lane;
+            }
+            lanes &= left;
+            self.left_at(warp.env.program, pc);
+            if lanes == mask && !parted {
+                warp.pc = pc;
+                return;
+            }
+            parted = true;
+            let group = warp.here(pc);
+            warp.send(lanes, group);
+            left &= !lanes;
+        }
+    }
+
+    /// The region that begins at an instruction, when it is entered often.
     #[inline]
     fn region(&self, program: &Program, pc: u32) -> Option<&Region> {
         let entry = self.entries[pc as usize].load(Ordering::Acquire);
@@ -226,7 +312,7 @@ impl Native {
             return None;
         }
         if entry == candidate() {
-            return self.compile_if_due(program, pc);
+            return self.region_if_due(program, pc);
         }
         // SAFETY: regions live as long as `self`.
         Some(unsafe { &*entry.cast::<Region>() })
@@ -246,127 +332,117 @@ impl Native {
     }
 
     #[cold]
-    fn compile_if_due(&self, program: &Program, pc: u32) -> Option<&Region> {
+    fn region_if_due(&self, program: &Program, pc: u32) -> Option<&Region> {
         let count = self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
-        if count < self.often {
+        if count < self.often || program.code.get(pc as usize).is_none() {
             return None;
         }
-        let mut compiler = if self.often == 0 { self.compiler.lock().ok()? } else { self.compiler.try_lock().ok()? };
+        self.new_region(pc)
+    }
+
+    /// The region that begins at an instruction; nothing of it is compiled yet.
+    #[cold]
+    fn new_region(&self, pc: u32) -> Option<&Region> {
+        let mut regions = self.regions.lock().ok()?;
         let entry = &self.entries[pc as usize];
-        if entry.load(Ordering::Acquire) == candidate() {
-            let region = compiler.compile(program, pc);
-            self.counts[pc as usize].store(1, Ordering::Relaxed);
-            let pointer = match region {
-                Some(region) => {
-                    compiler.regions.push(Box::new(region));
-                    match compiler.regions.last_mut() {
-                        Some(region) => (&raw mut **region).cast(),
-                        None => std::ptr::null_mut(),
-                    }
-                }
-                None => std::ptr::null_mut(),
-            };
-            entry.store(pointer, Ordering::Release);
+        let known = entry.load(Ordering::Acquire);
+        if known.is_null() || known == candidate() {
+            self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
+            regions.push(Box::new(Region::new(pc)));
+            let new: *const Region = &raw const **regions.last()?;
+            entry.store(new.cast_mut().cast(), Ordering::Release);
         }
-        let now = entry.load(Ordering::Acquire);
         // SAFETY: as in `region`.
-        if now.is_null() || now == candidate() { None } else { Some(unsafe { &*now.cast::<Region>() }) }
+        Some(unsafe { &*entry.load(Ordering::Acquire).cast::<Region>() })
+    }
+
+    /// Compiles what a warp needs of a region. Returns false when it cannot run it.
+    #[inline]
+    fn ready(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> bool {
+        if packs != 0 && !region.packs.tried() {
+            self.compile_packs(region, warp, packs);
+        }
+        if packs != 0 && region.packs.code().is_some() {
+            return true;
+        }
+        if !region.lanes.tried() {
+            self.compile_lanes(region, warp.env.program);
+        }
+        region.lanes.code().is_some()
+    }
+
+    fn compiler(&self) -> Option<MutexGuard<'_, Compiler>> {
+        if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
+    }
+
+    #[cold]
+    fn compile_lanes(&self, region: &Region, program: &Program) -> Option<()> {
+        let mut compiler = self.compiler()?;
+        if !region.lanes.tried() {
+            region.lanes.set(compiler.compile(program, region.entry, None));
+        }
+        Some(())
+    }
+
+    #[cold]
+    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> Option<()> {
+        let mut compiler = self.compiler()?;
+        let program = warp.env.program;
+        let flow = compiler.flow(program, region.entry)?;
+        let (mut supposed, varying) = (observed(warp, flow, packs), region.varying.lock().ok()?);
+        supposed.registers.retain(|index, _| !varying.contains(index));
+        region.packs.set(compiler.compile(program, region.entry, Some(&supposed)));
+        region.missed.store(0, Ordering::Relaxed);
+        region.entered.store(0, Ordering::Relaxed);
+        Some(())
+    }
+
+    /// A pack has found values that are not as supposed: often enough, and the region is compiled
+    /// without.
+    #[cold]
+    fn missed(&self, region: &Region, warp: &mut Warp<'_>, first: usize) {
+        let missed = region.missed.fetch_add(1, Ordering::Relaxed) + 1;
+        if missed < MISSES || missed < region.entered.load(Ordering::Relaxed) / 16 {
+            return;
+        }
+        let Some(mut compiler) = self.compiler() else { return };
+        let Some(flow) = compiler.flow(warp.env.program, region.entry) else { return };
+        // What the pack found is in the frame no more: nothing is supposed now of what differs
+        // between any of the warp's packs.
+        let registers = flow.registers();
+        let now = observed(warp, flow, FULL << first);
+        if let Ok(mut varying) = region.varying.lock() {
+            if region.renewed.fetch_add(1, Ordering::Relaxed) >= 2 {
+                varying.extend(0..registers);
+            } else {
+                varying.extend((0..registers).filter(|index| now.registers.get(index) == Some(&Class::Varying)));
+            }
+        }
+        drop(compiler);
+        region.packs.reset();
     }
 }
 
-impl Compiler {
-    fn new() -> Option<Compiler> {
-        let mut flags = settings::builder();
-        flags.set("opt_level", "speed").ok()?;
-        // Other threads write what is loaded.
-        flags.set("enable_alias_analysis", "false").ok()?;
-        flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }).ok()?;
-        let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
-        let mut compiler = Compiler {
-            isa,
-            frontend: FunctionBuilderContext::new(),
-            finder: 0,
-            caller: 0,
-            sites: 0,
-            flows: HashMap::new(),
-            regions: Vec::new(),
-            memory: Vec::new(),
-        };
-        compiler.finder = compiler.apart(context::find as *const () as u64)?;
-        compiler.caller = compiler.apart(context::call as *const () as u64)?;
-        Some(compiler)
-    }
-
-    /// A function that calls one of the host with five numbers and keeps all registers.
-    fn apart(&mut self, function_of_host: u64) -> Option<u64> {
-        let mut signature = Signature::new(CallConv::PreserveAll);
-        signature.params.extend([AbiParam::new(types::I64); 5]);
-        let mut function = Function::with_name_signature(UserFuncName::default(), signature.clone());
-        let mut b = FunctionBuilder::new(&mut function, &mut self.frontend);
-        let block = b.create_block();
-        b.append_block_params_for_function_params(block);
-        b.switch_to_block(block);
-        let arguments = b.block_params(block).to_vec();
-        signature.call_conv = self.isa.default_call_conv();
-        let signature = b.import_signature(signature);
-        let callee = b.ins().iconst(types::I64, function_of_host as i64);
-        b.ins().call_indirect(signature, callee, &arguments);
-        b.ins().return_(&[]);
-        b.seal_all_blocks();
-        b.finalize(self.isa.frontend_config());
-        self.emit(function)
-    }
-
-    /// Puts a function into memory. Returns its address.
-    fn emit(&mut self, function: Function) -> Option<u64> {
-        let mut compilation = Compilation::for_function(function);
-        let code = match compilation.compile(&*self.isa, &mut ControlPlane::default()) {
-            Ok(code) => code,
-            Err(error) => {
-                debug_assert!(false, "{error:?}");
-                return None;
+/// How the values that a warp has differ from lane to lane.
+fn observed(warp: &mut Warp<'_>, flow: &Flow, packs: u32) -> Supposed {
+    let (frame, preds) = warp.frame_and_preds();
+    let mut registers = HashMap::new();
+    for index in 0..flow.registers() {
+        let register = flow.register(index);
+        let class = match register {
+            Register::Row(row) => {
+                // SAFETY: the frame has the function's rows.
+                let row_values = unsafe { &(*frame.add(row as usize)).0 };
+                class::observed(packs, Some(flow.form(row)), |lane| row_values[lane])
+            }
+            Register::Pred(pred) => {
+                // SAFETY: and its predicates.
+                let word = unsafe { *preds.add(pred as usize) };
+                class::observed(packs, None, |lane| u64::from(word >> lane & 1))
             }
         };
-        if !code.buffer.relocs().is_empty() {
-            return None;
-        }
-        let memory = CodeMemory::new(code.code_buffer())?;
-        let address = memory.address();
-        self.memory.push(memory);
-        Some(address)
+        registers.insert(index, class);
     }
-
-    fn compile(&mut self, program: &Program, pc: u32) -> Option<Region> {
-        let entries = program.functions.iter().map(|function| function.entry).filter(|&entry| entry <= pc);
-        let start = if program.machine.is_some() { 0 } else { entries.max().unwrap_or(0) };
-        let known = self.flows.remove(&start);
-        let mut flow = known.unwrap_or_else(|| Flow::of(program, pc));
-        let region = flow.as_mut().and_then(|flow| {
-            flow.split(program, pc);
-            self.compile_in(program, flow, pc)
-        });
-        self.flows.insert(start, flow);
-        region
-    }
-
-    fn compile_in(&mut self, program: &Program, flow: &Flow, pc: u32) -> Option<Region> {
-        let mut signature = Signature::new(self.isa.default_call_conv());
-        signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
-        signature.returns.push(AbiParam::new(types::I64));
-        let mut function = Function::with_name_signature(UserFuncName::default(), signature);
-        let convention = self.isa.default_call_conv();
-        let place = region::Place { finder: self.finder, caller: self.caller, first_site: self.sites, convention };
-        let config = self.isa.frontend_config();
-        let shape = region::build(program, flow, pc, &mut function, &mut self.frontend, place, config)?;
-        if self.sites + shape.sites > MOST_SITES {
-            return None;
-        }
-        let address = self.emit(function)?;
-        self.sites += shape.sites;
-        // SAFETY: the code at this address was made for that signature.
-        let code = unsafe {
-            std::mem::transmute::<*const (), unsafe extern "C" fn(*mut RegionContext, u32) -> u64>(address as *const ())
-        };
-        Some(Region { code, sites: self.sites, local: shape.local })
-    }
+    let tid = warp.tid.map(|tid| class::observed(packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
+    Supposed { registers, tid }
 }

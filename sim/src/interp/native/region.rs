@@ -20,7 +20,7 @@ use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
 
 /// Jumps back that the lanes behind one which has used up all of them may make.
-const FEW: u64 = 64;
+pub(super) const FEW: u64 = 64;
 
 /// What a region returns where its lanes have not all left at the same instruction.
 pub(super) const APART: u64 = 1 << 32;
@@ -37,6 +37,8 @@ pub(super) struct Built {
 pub(super) struct Place {
     /// Address of the function that finds memory.
     pub finder: u64,
+    /// The same for a pack.
+    pub pack_finder: u64,
     /// Address of the function that calls one of a lane's values; both keep all registers.
     pub caller: u64,
     pub first_site: u32,
@@ -69,7 +71,7 @@ pub(super) fn build(
     place: Place,
     config: cranelift_codegen::isa::TargetFrontendConfig,
 ) -> Option<Built> {
-    let Place { finder, caller, first_site, convention } = place;
+    let Place { finder, pack_finder, caller, first_site, convention } = place;
     let entry = *flow.at.get(&pc)?;
     if flow.blocks[entry].stop {
         return None;
@@ -98,7 +100,7 @@ pub(super) fn build(
     let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
     v.b.def_var(fuel, full);
     let mut builder = Builder {
-        e: Emitter { v, access: Access::new(fault, finder, first_site) },
+        e: Emitter { v, access: Access::new(fault, finder, pack_finder, first_site) },
         plan,
         heads: HashMap::new(),
         exits: BTreeMap::new(),

@@ -185,6 +185,27 @@ impl<'p, 'b> Values<'p, 'b> {
         self.b.ins().ireduce(types::I8, bit)
     }
 
+    /// The value of a register's variable.
+    pub(super) fn get(&mut self, register: Register) -> Value {
+        let variable = self.variable(register);
+        self.b.use_var(variable)
+    }
+
+    /// Gives a register's variable a value.
+    pub(super) fn put(&mut self, register: Register, value: Value) {
+        let variable = self.variable(register);
+        self.b.def_var(variable, value);
+        if let Register::Row(row) = register {
+            self.current.remove(&row);
+        }
+    }
+
+    /// What a function of the host has left in the context.
+    pub(super) fn found(&mut self) -> Value {
+        let context = self.context;
+        self.b.ins().load(types::I64, plain(), context, at!(found))
+    }
+
     /// Puts a register's value into the frame.
     pub(super) fn leave(&mut self, register: Register) {
         match register {

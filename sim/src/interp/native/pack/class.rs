@@ -6,6 +6,7 @@
 //! there.
 
 use super::WIDTH;
+use super::masked::Way;
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
 use crate::interp::native::decode::{self, Kind, Register};
@@ -110,12 +111,17 @@ impl<'p> Classes<'p> {
         self.tid.get(axis as usize).copied().unwrap_or(Class::Varying)
     }
 
-    /// Executes an instruction. Returns how: once for the pack, or for each lane. `masked`: for
-    /// some lanes only.
-    pub(super) fn step(&mut self, i: &Inst, masked: bool) -> Class {
+    /// Executes an instruction. Returns how: once for the pack, or for each lane.
+    pub(super) fn step(&mut self, i: &Inst, way: Way) -> Class {
         let kind = decode::kind(i);
         let effects = decode::effects(self.program, i);
-        let mut how = if masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
+        let mut how = if way == Way::Masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
+        // Nobody could leave in front of it.
+        if let (Way::Aside, Kind::Lane(op)) = (way, kind)
+            && !self.extensions(i, &op).is_empty()
+        {
+            how = Class::Varying;
+        }
         if i.guard != Pred::ALWAYS {
             let differs = |&register: &Register| !matches!(self.of(register), Class::Unknown) && self.of(register) != how;
             if self.pred(i.guard.0) != Class::Uniform || effects.writes.iter().any(differs) {

@@ -170,6 +170,12 @@ impl<'p, 'b> Pack<'p, 'b> {
         }
     }
 
+    /// How much further than the first each lane of a part is.
+    pub(super) fn steps(&mut self, step: i32, part: usize) -> Value {
+        let steps = (0..4).flat_map(|lane| step.wrapping_mul(part as i32 * 4 + lane).to_le_bytes());
+        self.vector(types::I32X4, steps.collect())
+    }
+
     /// The low 32 bits of an operand.
     pub(super) fn words(&mut self, slot: Slot) -> Narrow {
         if let Some(value) = constant(self.e.v.program, slot) {
@@ -183,8 +189,7 @@ impl<'p, 'b> Pack<'p, 'b> {
                 if step == 0 {
                     return first;
                 }
-                let steps = (0..4).flat_map(|lane| ((step as i32).wrapping_mul(at as i32 * 4 + lane)).to_le_bytes());
-                let steps = self.vector(types::I32X4, steps.collect());
+                let steps = self.steps(step as i32, at);
                 self.e.v.b.ins().iadd(first, steps)
             });
         }

@@ -1,0 +1,150 @@
+//! Makes functions of the host of regions, and keeps them.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::Context as Compilation;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, UserFuncName, types};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+use super::code_memory::CodeMemory;
+use super::context::{self, RegionContext};
+use super::flow::Flow;
+use super::pack::{self, Supposed};
+use super::region::{self, Built};
+use crate::interp::program::Program;
+
+/// Sites that a program may have.
+const MOST_SITES: u32 = 1 << 16;
+
+/// A compiled region. Its arguments: the context, and the lanes.
+pub(super) type RegionFn = unsafe extern "C" fn(*mut RegionContext, u32) -> u64;
+
+/// A region that was compiled.
+pub(super) struct Compiled {
+    pub code: RegionFn,
+    /// Sites that a warp needs for it.
+    pub sites: u32,
+    /// Whether it uses local memory.
+    pub local: bool,
+}
+
+/// What makes code for one program.
+pub(super) struct Compiler {
+    isa: OwnedTargetIsa,
+    frontend: FunctionBuilderContext,
+    finder: u64,
+    pack_finder: u64,
+    caller: u64,
+    sites: u32,
+    /// By the first instruction of a function; None for what is too large.
+    flows: HashMap<u32, Option<Flow>>,
+    memory: Vec<CodeMemory>,
+}
+
+impl Compiler {
+    pub(super) fn new() -> Option<Compiler> {
+        let mut flags = settings::builder();
+        flags.set("opt_level", "speed").ok()?;
+        // Other threads write what is loaded.
+        flags.set("enable_alias_analysis", "false").ok()?;
+        flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }).ok()?;
+        let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
+        let mut compiler = Compiler {
+            isa,
+            frontend: FunctionBuilderContext::new(),
+            finder: 0,
+            pack_finder: 0,
+            caller: 0,
+            sites: 0,
+            flows: HashMap::new(),
+            memory: Vec::new(),
+        };
+        compiler.finder = compiler.apart(context::find as *const () as u64)?;
+        compiler.pack_finder = compiler.apart(context::find_pack as *const () as u64)?;
+        compiler.caller = compiler.apart(context::call as *const () as u64)?;
+        Some(compiler)
+    }
+
+    /// A function that calls one of the host with five numbers and keeps all registers.
+    fn apart(&mut self, function_of_host: u64) -> Option<u64> {
+        let mut signature = Signature::new(CallConv::PreserveAll);
+        signature.params.extend([AbiParam::new(types::I64); 5]);
+        let mut function = Function::with_name_signature(UserFuncName::default(), signature.clone());
+        let mut b = FunctionBuilder::new(&mut function, &mut self.frontend);
+        let block = b.create_block();
+        b.append_block_params_for_function_params(block);
+        b.switch_to_block(block);
+        let arguments = b.block_params(block).to_vec();
+        signature.call_conv = self.isa.default_call_conv();
+        let signature = b.import_signature(signature);
+        let callee = b.ins().iconst(types::I64, function_of_host as i64);
+        b.ins().call_indirect(signature, callee, &arguments);
+        b.ins().return_(&[]);
+        b.seal_all_blocks();
+        b.finalize(self.isa.frontend_config());
+        self.emit(function)
+    }
+
+    /// Puts a function into memory. Returns its address.
+    fn emit(&mut self, function: Function) -> Option<u64> {
+        let mut compilation = Compilation::for_function(function);
+        let code = match compilation.compile(&*self.isa, &mut ControlPlane::default()) {
+            Ok(code) => code,
+            Err(error) => {
+                debug_assert!(false, "{error:?}");
+                return None;
+            }
+        };
+        if !code.buffer.relocs().is_empty() {
+            return None;
+        }
+        let memory = CodeMemory::new(code.code_buffer())?;
+        let address = memory.address();
+        self.memory.push(memory);
+        Some(address)
+    }
+
+    /// What is known of the function that an instruction belongs to. None when it is too large.
+    pub(super) fn flow(&mut self, program: &Program, pc: u32) -> Option<&mut Flow> {
+        let entries = program.functions.iter().map(|function| function.entry).filter(|&entry| entry <= pc);
+        let start = if program.machine.is_some() { 0 } else { entries.max().unwrap_or(0) };
+        self.flows.entry(start).or_insert_with(|| Flow::of(program, pc)).as_mut()
+    }
+
+    /// Compiles the region that begins at an instruction; for packs of lanes where something is
+    /// supposed of what they find.
+    pub(super) fn compile(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<Compiled> {
+        let place = region::Place {
+            finder: self.finder,
+            pack_finder: self.pack_finder,
+            caller: self.caller,
+            first_site: self.sites,
+            convention: self.isa.default_call_conv(),
+        };
+        let mut signature = Signature::new(self.isa.default_call_conv());
+        signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
+        signature.returns.push(AbiParam::new(types::I64));
+        let mut function = Function::with_name_signature(UserFuncName::default(), signature);
+        let config = self.isa.frontend_config();
+        let mut frontend = std::mem::take(&mut self.frontend);
+        let flow = self.flow(program, pc)?;
+        flow.split(program, pc);
+        let built = match supposed {
+            Some(supposed) => pack::build(program, flow, pc, &mut function, &mut frontend, place, config, supposed),
+            None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
+        };
+        self.frontend = frontend;
+        let Built { sites, local } = built?;
+        if self.sites + sites > MOST_SITES {
+            return None;
+        }
+        let address = self.emit(function)?;
+        self.sites += sites;
+        // SAFETY: the code at this address was made for that signature.
+        let code = unsafe { std::mem::transmute::<*const (), RegionFn>(address as *const ()) };
+        Some(Compiled { code, sites: self.sites, local })
+    }
+}

@@ -1,0 +1,82 @@
+//! A place where native code may be entered, and what is compiled for it.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use super::compiler::{Compiled, RegionFn};
+
+/// One of the two kinds of code that a region has.
+#[derive(Default)]
+pub(super) struct Tier {
+    code: AtomicPtr<()>,
+    tried: AtomicBool,
+    sites: AtomicU32,
+    local: AtomicBool,
+}
+
+impl Tier {
+    /// Whether somebody has tried to compile it.
+    #[inline]
+    pub(super) fn tried(&self) -> bool {
+        self.tried.load(Ordering::Acquire)
+    }
+
+    /// The code, the sites that a warp needs for it, and whether it uses local memory.
+    #[inline]
+    pub(super) fn code(&self) -> Option<(RegionFn, u32, bool)> {
+        let code = self.code.load(Ordering::Acquire);
+        if code.is_null() {
+            return None;
+        }
+        // SAFETY: only `set` puts something there.
+        let code = unsafe { std::mem::transmute::<*mut (), RegionFn>(code) };
+        Some((code, self.sites.load(Ordering::Relaxed), self.local.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn set(&self, compiled: Option<Compiled>) {
+        if let Some(Compiled { code, sites, local }) = compiled {
+            // Those of code that still runs stay enough.
+            self.sites.fetch_max(sites, Ordering::Relaxed);
+            self.local.fetch_or(local, Ordering::Relaxed);
+            self.code.store(code as *mut (), Ordering::Release);
+        }
+        self.tried.store(true, Ordering::Release);
+    }
+
+    /// Forgets the code. Who runs it may go on.
+    pub(super) fn reset(&self) {
+        self.code.store(std::ptr::null_mut(), Ordering::Release);
+        self.tried.store(false, Ordering::Release);
+    }
+}
+
+/// What begins at one instruction.
+pub(super) struct Region {
+    pub entry: u32,
+    /// For lanes one by one, and for packs of them.
+    pub lanes: Tier,
+    pub packs: Tier,
+    /// Packs that entered it, and those that found other values than supposed, since it was
+    /// compiled.
+    pub entered: AtomicU32,
+    pub missed: AtomicU32,
+    /// How often it was compiled anew.
+    pub renewed: AtomicU32,
+    /// Registers of which nothing is supposed any more.
+    pub varying: Mutex<HashSet<usize>>,
+}
+
+impl Region {
+    pub(super) fn new(entry: u32) -> Region {
+        Region {
+            entry,
+            lanes: Tier::default(),
+            packs: Tier::default(),
+            entered: AtomicU32::new(0),
+            missed: AtomicU32::new(0),
+            renewed: AtomicU32::new(0),
+            varying: Mutex::default(),
+        }
+    }
+}

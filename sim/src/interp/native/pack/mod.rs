@@ -1,0 +1,467 @@
+//! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
+//! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
+//! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
+//! lane by lane.
+//!
+//! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
+//! `arithmetic` and `access` make code for them, `instruction` chooses. This file has the flow of
+//! control.
+
+mod access;
+mod arithmetic;
+pub(super) mod class;
+mod instruction;
+mod lanes;
+mod masked;
+
+use std::collections::{HashMap, HashSet};
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
+use cranelift_frontend::{FunctionBuilder, Variable};
+
+use class::{Class, Classes};
+use lanes::Pack;
+use masked::Short;
+
+use super::context::{RegionContext, at};
+use super::decode::{self, Kind, Register};
+use super::flow::{Flow, Registers};
+use super::instruction::Emitter;
+use super::memory::Access;
+use super::plan::{Plan, plan};
+use super::region::{APART, Built, FAULT, FEW, Place};
+use super::values::{Values, plain};
+use crate::interp::exec::control::Special;
+use crate::interp::program::{Pred, Program};
+
+/// Vectors of four lanes in a pack.
+pub(super) const PARTS: usize = 2;
+/// Lanes of a pack, and a bit for each.
+pub(super) const WIDTH: usize = 4 * PARTS;
+pub(super) const FULL: u32 = (1 << WIDTH) - 1;
+
+/// Marks where lanes have left to be gone on with one by one.
+pub(super) const ONE_BY_ONE: u32 = 1 << 31;
+
+/// What is supposed of the values that a region finds.
+pub(super) struct Supposed {
+    pub registers: HashMap<usize, Class>,
+    pub tid: [Class; 3],
+}
+
+/// What is known at the head of a block.
+#[derive(Clone)]
+struct Known<'p> {
+    classes: Classes<'p>,
+    /// What may have changed since the entry.
+    changed: Registers,
+}
+
+struct Builder<'p, 'b> {
+    p: Pack<'p, 'b>,
+    flow: &'p Flow,
+    plan: Plan,
+    known: HashMap<usize, Known<'p>>,
+    changed: Registers,
+    heads: HashMap<usize, Block>,
+    short: HashMap<usize, Short>,
+    fuel: Variable,
+    next_pack: Block,
+}
+
+/// Compiles the region that begins at `pc` into `function`, for packs.
+pub(super) fn build(
+    program: &Program,
+    flow: &Flow,
+    pc: u32,
+    function: &mut Function,
+    context: &mut cranelift_frontend::FunctionBuilderContext,
+    place: Place,
+    config: cranelift_codegen::isa::TargetFrontendConfig,
+    supposed: &Supposed,
+) -> Option<Built> {
+    let entry = *flow.at.get(&pc)?;
+    if flow.blocks[entry].stop {
+        return None;
+    }
+    let plan = plan(program, flow, entry);
+    let mut b = FunctionBuilder::new(function, context);
+    let first = b.create_block();
+    b.append_block_params_for_function_params(first);
+    b.switch_to_block(first);
+    let (argument, mask) = (b.block_params(first)[0], b.block_params(first)[1]);
+    let (loop_head, next_pack, fault) = (b.create_block(), b.create_block(), b.create_block());
+    let left = b.append_block_param(loop_head, types::I32);
+    // Bits that all exits of the packs so far have, and that some have.
+    let (every, some) = (b.append_block_param(loop_head, types::I32), b.append_block_param(loop_head, types::I32));
+    let exit = b.append_block_param(next_pack, types::I32);
+    let fuel = b.declare_var(types::I64);
+    let mut v = Values::new(program, flow, b, argument, place.convention, place.caller);
+    let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
+    let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
+    v.b.ins().jump(loop_head, &[mask.into(), ones.into(), none.into()]);
+    v.b.switch_to_block(loop_head);
+    let lane = v.b.ins().ctz(left);
+    v.lane = v.b.ins().uextend(types::I64, lane);
+    let offset = v.b.ins().ishl_imm_u(v.lane, 3);
+    v.row = v.b.ins().iadd(frame, offset);
+    let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
+    v.b.def_var(fuel, full);
+    let access = Access::new(fault, place.finder, place.pack_finder, place.first_site);
+    let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid));
+    let short = masked::candidates(program, flow, &plan);
+    let changed = flow.none();
+    let mut builder = Builder {
+        p: pack,
+        flow,
+        plan,
+        known: HashMap::new(),
+        changed,
+        heads: HashMap::new(),
+        short,
+        fuel,
+        next_pack,
+    };
+    builder.enter(program, entry, supposed);
+    for at in builder.plan.blocks.clone() {
+        builder.block(program, at);
+    }
+    // The next pack, or the end.
+    let v = &mut builder.p.e.v;
+    v.b.switch_to_block(next_pack);
+    let done = v.int(types::I32, u64::from(FULL));
+    let done = v.b.ins().ishl(done, lane);
+    let left = v.b.ins().band_not(left, done);
+    let (every, some) = (v.b.ins().band(every, exit), v.b.ins().bor(some, exit));
+    let end = v.b.create_block();
+    v.b.ins().brif(left, loop_head, &[left.into(), every.into(), some.into()], end, &[]);
+    v.b.switch_to_block(end);
+    let same = v.b.ins().icmp(IntCC::Equal, every, some);
+    let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
+    let result = v.b.ins().select(same, place, apart);
+    v.b.ins().return_(&[result]);
+    v.b.switch_to_block(fault);
+    v.b.set_cold_block(fault);
+    let bad = v.int(types::I64, FAULT);
+    v.b.ins().return_(&[bad]);
+    v.b.seal_all_blocks();
+    let access = &builder.p.e.access;
+    let shape = Built { sites: access.sites.len() as u32, local: access.local };
+    builder.p.e.v.b.finalize(config);
+    Some(shape)
+}
+
+impl<'p> Builder<'p, '_> {
+    /// Takes the values that the region uses from the frame, and checks what is supposed of them.
+    fn enter(&mut self, program: &'p Program, entry: usize, supposed: &Supposed) {
+        let (mut used, mut axes) = (HashSet::new(), HashSet::new());
+        for &at in &self.plan.blocks {
+            let block = &self.flow.blocks[at];
+            for pc in block.start..block.end {
+                let i = &program.code[pc as usize];
+                let effects = decode::effects(program, i);
+                used.extend(effects.reads.iter().chain(&effects.writes).map(|&register| self.flow.index(register)));
+                if matches!(decode::kind(i), Kind::Special) && i.y < Special::NtidX as u32 {
+                    axes.insert(i.y);
+                }
+            }
+        }
+        let start = self.flow.blocks[entry].start;
+        let live = self.flow.live_at(start).cloned().unwrap_or_else(|| self.flow.none());
+        let mut checked = Vec::new();
+        for index in live.iter().filter(|index| used.contains(index)) {
+            let register = self.flow.register(index);
+            match supposed.registers.get(&index).copied() {
+                Some(class @ (Class::Uniform | Class::Affine(_))) => {
+                    self.p.e.v.enter(register);
+                    self.p.classes.set(register, class);
+                    checked.push(register);
+                }
+                _ => self.p.enter(register),
+            }
+        }
+        let mut axes: Vec<u32> = axes.into_iter().collect();
+        axes.sort_unstable();
+        if let Some(bad) = self.p.differs(&checked, &axes) {
+            let (miss, good) = (self.block_now(), self.block_now());
+            let b = &mut self.p.e.v.b;
+            b.set_cold_block(miss);
+            b.ins().brif(bad, miss, &[], good, &[]);
+            b.switch_to_block(miss);
+            let (context, lane) = (self.p.e.v.context, self.p.e.v.lane);
+            let number = self.p.e.v.b.ins().iadd_imm_s(lane, 1);
+            self.p.e.v.b.ins().store(plain(), number, context, at!(missed));
+            let none = self.flow.none();
+            self.leave(program, start, &none, true, false);
+            self.p.e.v.b.switch_to_block(good);
+        }
+        let known = Known { classes: self.p.classes.clone(), changed: self.changed.clone() };
+        self.known.insert(entry, known);
+        self.analyse(program);
+        self.go(program, None, start);
+    }
+
+    fn block_now(&mut self) -> Block {
+        self.p.e.v.b.create_block()
+    }
+
+    /// Where an edge leads inside the region.
+    fn inside(&self, from: Option<usize>, to: u32) -> Option<usize> {
+        let at = self.flow.at.get(&to).copied().filter(|at| self.plan.inside.contains(at))?;
+        let leaves = from.is_some_and(|from| at == self.plan.entry && self.plan.no_return.contains(&from));
+        (!leaves).then_some(at)
+    }
+
+    /// Finds out what is known at the head of each block.
+    fn analyse(&mut self, program: &'p Program) {
+        let mut changing = true;
+        while changing {
+            changing = false;
+            for at in self.plan.blocks.clone() {
+                let Some(mut now) = self.known.get(&at).cloned() else { continue };
+                let block = &self.flow.blocks[at];
+                let mut next: Vec<(u32, Known<'p>)> = Vec::new();
+                let mut ended = false;
+                for pc in block.start..block.end {
+                    if self.plan.cuts.get(&at) == Some(&pc) {
+                        ended = true;
+                        break;
+                    }
+                    let i = &program.code[pc as usize];
+                    if matches!(decode::kind(i), Kind::Branch) {
+                        next.push((i.x as u32, now.clone()));
+                        if i.guard != Pred::ALWAYS {
+                            next.push((pc + 1, now.clone()));
+                            if let Some(short) = self.short.get(&at)
+                                && now.classes.pred(i.guard.0) == Class::Varying
+                            {
+                                let mut both = now.clone();
+                                short.run(program, self.flow, &mut both.classes, &mut both.changed);
+                                next.push((short.join, both));
+                            }
+                        }
+                        ended = true;
+                        break;
+                    }
+                    now.classes.step(i, masked::Way::Plain);
+                    mark(program, self.flow, pc, &mut now.changed);
+                }
+                if !ended {
+                    next.push((block.end, now));
+                }
+                for (to, state) in next {
+                    let Some(target) = self.inside(Some(at), to) else { continue };
+                    match self.known.get_mut(&target) {
+                        Some(known) => {
+                            changing |= known.classes.join(&state.classes);
+                            changing |= known.changed.join(&state.changed);
+                        }
+                        None => {
+                            self.known.insert(target, state);
+                            changing = true;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn head(&mut self, at: usize) -> Block {
+        match self.heads.get(&at) {
+            Some(&known) => known,
+            None => {
+                let new = self.block_now();
+                self.heads.insert(at, new);
+                new
+            }
+        }
+    }
+
+    /// Goes on at an instruction, from where code is made now.
+    fn go(&mut self, program: &'p Program, from: Option<usize>, to: u32) {
+        let Some(target) = self.inside(from, to) else {
+            let changed = self.changed.clone();
+            self.leave(program, to, &changed, false, false);
+            return;
+        };
+        let start = |at: usize| self.flow.blocks[at].start;
+        if let Some(from) = from
+            && start(target) <= start(from)
+        {
+            let (on, spent) = (self.block_now(), self.block_now());
+            let b = &mut self.p.e.v.b;
+            b.set_cold_block(spent);
+            let fuel = b.use_var(self.fuel);
+            let fuel = b.ins().iadd_imm_s(fuel, -1);
+            b.def_var(self.fuel, fuel);
+            b.ins().brif(fuel, on, &[], spent, &[]);
+            b.switch_to_block(spent);
+            let changed = self.changed.clone();
+            let kept = self.p.classes.clone();
+            self.leave(program, to, &changed, false, true);
+            self.p.classes = kept;
+            self.p.e.v.b.switch_to_block(on);
+        }
+        let wanted = &self.known[&target].classes;
+        let live = self.flow.live_at(to).cloned().unwrap_or_else(|| self.flow.none());
+        let differ: Vec<Register> = live
+            .iter()
+            .filter(|&index| index < self.flow.registers())
+            .map(|index| self.flow.register(index))
+            .filter(|&register| wanted.of(register) == Class::Varying)
+            .filter(|&register| self.p.classes.of(register) != Class::Varying)
+            .collect();
+        differ.into_iter().for_each(|register| self.p.vary(register));
+        let head = self.head(target);
+        self.p.e.v.b.ins().jump(head, &[]);
+    }
+
+    /// Leaves the region in front of an instruction: what has changed and is wanted goes to the
+    /// frame.
+    fn leave(&mut self, program: &Program, pc: u32, changed: &Registers, one_by_one: bool, spent: bool) {
+        let live = self.flow.live_before(program, pc);
+        for index in changed.iter().filter(|&index| live.as_ref().is_none_or(|live| live.has(index))) {
+            if index < self.flow.registers() {
+                self.p.leave(self.flow.register(index));
+            }
+        }
+        let v = &mut self.p.e.v;
+        let context = v.context;
+        if spent {
+            let one = v.int(types::I64, 1);
+            v.b.ins().store(plain(), one, context, at!(spent));
+            // The next lanes may wait for something as well: they find out sooner.
+            let few = v.int(types::I64, FEW);
+            v.b.ins().store(plain(), few, context, at!(fuel));
+        }
+        let place = v.b.ins().ishl_imm_u(v.lane, 2);
+        let place = v.b.ins().iadd(context, place);
+        let exit = v.int(types::I32, u64::from(if one_by_one { pc | ONE_BY_ONE } else { pc }));
+        let all = v.b.ins().splat(types::I32X4, exit);
+        for part in 0..PARTS as i32 {
+            v.b.ins().store(plain(), all, place, at!(exits) + 16 * part);
+        }
+        v.b.ins().jump(self.next_pack, &[exit.into()]);
+    }
+
+    fn block(&mut self, program: &'p Program, at: usize) {
+        let Some(known) = self.known.get(&at).cloned() else { return };
+        let head = self.head(at);
+        self.p.e.v.b.switch_to_block(head);
+        self.p.e.v.forget();
+        self.p.classes = known.classes;
+        self.changed = known.changed;
+        let block = &self.flow.blocks[at];
+        let (start, end) = (block.start, block.end);
+        for pc in start..end {
+            if self.plan.cuts.get(&at) == Some(&pc) {
+                self.go_out(program, pc);
+                return;
+            }
+            let i = &program.code[pc as usize];
+            if matches!(decode::kind(i), Kind::Branch) {
+                self.branch(program, at, pc);
+                return;
+            }
+            self.checked(program, pc);
+            self.p.instruction(i, pc, masked::Way::Plain);
+            mark(program, self.flow, pc, &mut self.changed);
+        }
+        self.go(program, Some(at), end);
+    }
+
+    fn go_out(&mut self, program: &Program, pc: u32) {
+        let changed = self.changed.clone();
+        self.leave(program, pc, &changed, false, false);
+    }
+
+    /// Leaves in front of an instruction that is executed once for all lanes, if an operand would
+    /// wrap among them.
+    fn checked(&mut self, program: &Program, pc: u32) {
+        let Some(bad) = self.p.wraps(&program.code[pc as usize]) else { return };
+        let (out, on) = (self.block_now(), self.block_now());
+        let b = &mut self.p.e.v.b;
+        b.set_cold_block(out);
+        b.ins().brif(bad, out, &[], on, &[]);
+        b.switch_to_block(out);
+        let known = self.p.e.v.at_hand();
+        let changed = self.changed.clone();
+        self.leave(program, pc, &changed, true, false);
+        self.p.e.v.restore(known);
+        self.p.e.v.b.switch_to_block(on);
+    }
+
+    /// One way of a branch: a block that goes on at an instruction.
+    fn way(&mut self, program: &'p Program, at: usize, block: Block, to: u32) {
+        let kept = (self.p.classes.clone(), self.changed.clone(), self.p.e.v.at_hand());
+        self.p.e.v.b.switch_to_block(block);
+        self.go(program, Some(at), to);
+        (self.p.classes, self.changed) = (kept.0, kept.1);
+        self.p.e.v.restore(kept.2);
+    }
+
+    fn branch(&mut self, program: &'p Program, at: usize, pc: u32) {
+        let i = &program.code[pc as usize];
+        let target = i.x as u32;
+        if i.guard == Pred::ALWAYS {
+            self.go(program, Some(at), target);
+            return;
+        }
+        let (taken, other) = (self.block_now(), self.block_now());
+        if self.p.classes.pred(i.guard.0) != Class::Varying {
+            let truth = self.p.e.v.truth(i.guard.0);
+            self.p.e.v.b.ins().brif(truth, taken, &[], other, &[]);
+            self.way(program, at, taken, target);
+            self.way(program, at, other, pc + 1);
+            return;
+        }
+        let masks = self.p.masks(i.guard.0);
+        let bits = self.p.bits(masks);
+        let (not_all, mixed) = (self.block_now(), self.block_now());
+        let b = &mut self.p.e.v.b;
+        let all = b.ins().icmp_imm_u(IntCC::Equal, bits, i64::from(FULL));
+        b.ins().brif(all, taken, &[], not_all, &[]);
+        b.switch_to_block(not_all);
+        b.ins().brif(bits, mixed, &[], other, &[]);
+        self.way(program, at, taken, target);
+        self.way(program, at, other, pc + 1);
+        self.p.e.v.b.switch_to_block(mixed);
+        match self.short.get(&at).cloned() {
+            Some(short) => {
+                self.masked(program, &short, masks);
+                self.go(program, Some(at), short.join);
+            }
+            None => {
+                let changed = self.changed.clone();
+                self.p.e.v.b.set_cold_block(mixed);
+                self.leave(program, pc, &changed, true, false);
+            }
+        }
+    }
+
+    /// Executes short code for the lanes that take a branch, and for those that do not.
+    fn masked(&mut self, program: &'p Program, short: &Short, taken: [Value; PARTS]) {
+        for (side, mask) in [(&short.untaken, false), (&short.taken, true)] {
+            let Some((start, end)) = *side else { continue };
+            let mask = if mask { taken } else { taken.map(|part| self.p.e.v.b.ins().bnot(part)) };
+            for pc in start..end {
+                let i = &program.code[pc as usize];
+                if matches!(decode::kind(i), Kind::Branch) {
+                    continue;
+                }
+                let way = short.way(program, self.flow, i);
+                self.p.mask = (way == masked::Way::Masked).then_some(mask);
+                self.p.instruction(i, pc, way);
+                self.p.mask = None;
+                mark(program, self.flow, pc, &mut self.changed);
+            }
+        }
+    }
+}
+
+/// Notes what an instruction may change.
+fn mark(program: &Program, flow: &Flow, pc: u32, changed: &mut Registers) {
+    let effects = decode::effects(program, &program.code[pc as usize]);
+    effects.writes.iter().for_each(|&register| changed.add(flow.index(register)));
+}
