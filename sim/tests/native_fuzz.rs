@@ -283,6 +283,48 @@ const TEMPLATES: &[&str] = &[
     "red.shared.xor.b32 [%own+I4], r",
     "atom.global.add.u64 L, [%mine+I8], l",
     "atom.add.f64 D, [%mine+I8], d",
+    // What is the same in all lanes, or grows with the lane.
+    "mov.u32 R, %tid.x",
+    "mov.u32 R, %tid.y",
+    "mov.u32 R, %ctaid.x",
+    "mul.wide.s32 L, r, 12",
+    "mul.wide.u32 L, r, 4",
+    "mad.wide.s32 L, r, 8, l",
+    "add.s32 R, r, i",
+    "add.s32 R, r, -3",
+    "mad.lo.s32 R, r, 5, r",
+    "shl.b32 R, r, 2",
+    "sub.s32 R, r, i",
+    "ld.global.u32 R, [%first+I4]",
+    "ld.global.f32 F, [%first+I4]",
+    "ld.global.v2.u32 {R, R}, [%first+I8]",
+    // Side by side with those of other threads.
+    "st.global.u32 [%thin+A640], r",
+    "ld.global.u32 R, [%thin+A640]",
+    "ld.global.f32 F, [%thin+A640]",
+    "st.global.f32 [%thin+A640], f",
+    "st.global.f64 [%wide+A1280], d",
+    "ld.global.u64 L, [%wide+A1280]",
+    "ld.global.v2.f32 {F, F}, [%wide+A1280]",
+    "st.global.v2.u32 [%wide+A1280], {r, r}",
+    "st.global.v4.f32 [%fat+A2560], {f, f, f, f}",
+    "ld.global.v4.f32 {F, F, F, F}, [%fat+A2560]",
+    "ld.global.v2.f64 {D, D}, [%fat+A2560]",
+    "st.global.v2.u64 [%fat+A2560], {l, l}",
+    "ld.global.s16 R, [%tiny+A320]",
+    "ld.global.u16 H, [%tiny+A320]",
+    "st.global.u16 [%tiny+A320], r",
+    "st.shared.u32 [%slim+A512], r",
+    "ld.shared.f32 F, [%slim+A512]",
+    "ld.shared.u32 R, [%slim+A512]",
+    // Wherever a register says.
+    "and.b32 %t, r, 63; mul.wide.u32 %a, %t, 4; add.u64 %a, %first, %a; ld.global.u32 R, [%a]",
+    "and.b32 %t, r, 31; mul.wide.u32 %a, %t, 8; add.u64 %a, %first, %a; ld.global.v2.f32 {F, F}, [%a]",
+    "and.b32 %t, r, 252; add.u32 %t, %t, %lookup; ld.shared.u32 R, [%t]",
+    "and.b32 %t, r, 240; add.u32 %t, %t, %lookup; ld.shared.v4.f32 {F, F, F, F}, [%t]",
+    "and.b32 %t, r, 28; add.u32 %t, %t, %own; ld.shared.u32 R, [%t]",
+    "and.b32 %t, r, 28; add.u32 %t, %t, %own; st.shared.u32 [%t], r",
+    "and.b32 %t, r, 28; cvt.u64.u32 %a, %t; add.u64 %a, %a, %mine; st.global.u32 [%a], r",
 ];
 
 /// Instructions of a whole warp; only where its lanes are together. Not `activemask`: which lanes
@@ -330,6 +372,9 @@ impl Writer {
                 ("h" | "H", "") => write!(out, "%h{}", self.below(SHORTS)),
                 ("p" | "P" | "q", "") => write!(out, "%p{}", self.below(PREDS)),
                 ("i", "") => write!(out, "{}", self.below(36)),
+                ("A", step) if step.parse::<u64>().is_ok() => {
+                    write!(out, "{}", self.below(4) * step.parse::<u64>().unwrap())
+                }
                 ("I", step @ ("4" | "8" | "16")) => {
                     let step: u64 = step.parse().unwrap();
                     write!(out, "{}", self.below(32 / step) * step)
@@ -439,13 +484,27 @@ fn kernel(seed: u64) -> String {
     w.statements(length, 3, true);
     let mut head = String::from(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to) {\n\
-         .local .align 16 .b8 stack[64];\n.shared .align 16 .b8 tile[4096];\n",
+         .local .align 16 .b8 stack[64];\n.shared .align 16 .b8 tile[4096];\n\
+         .shared .align 16 .b8 line[2048];\n.shared .align 16 .b8 table[512];\n",
     );
-    writeln!(head, ".reg .b32 %r<{WORDS}>, %n<{}>, %own, %t, %u;", w.labels + 1).unwrap();
-    writeln!(head, ".reg .b64 %l<{LONGS}>, %from, %to, %mine, %a;\n.reg .f32 %f<{SINGLES}>;").unwrap();
+    writeln!(head, ".reg .b32 %r<{WORDS}>, %n<{}>, %own, %t, %u, %slim, %lookup;", w.labels + 1).unwrap();
+    writeln!(head, ".reg .b64 %l<{LONGS}>, %from, %to, %mine, %a, %first, %thin, %wide, %fat, %tiny;\n.reg .f32 %f<{SINGLES}>;").unwrap();
     writeln!(head, ".reg .f64 %d<{DOUBLES}>;\n.reg .b16 %h<{SHORTS}>;\n.reg .pred %p<{PREDS}>, %again;").unwrap();
-    writeln!(head, "mov.u32 %t, %tid.x; mov.u32 %u, %ctaid.x; mad.lo.u32 %u, %u, {THREADS}, %t;").unwrap();
-    writeln!(head, "ld.param.u64 %from, [from]; ld.param.u64 %to, [to];").unwrap();
+    writeln!(head, "mov.u32 %t, %tid.z; mov.u32 %u, %ntid.y; mul.lo.u32 %t, %t, %u; mov.u32 %u, %tid.y;").unwrap();
+    writeln!(head, "add.u32 %t, %t, %u; mov.u32 %u, %ntid.x; mul.lo.u32 %t, %t, %u; mov.u32 %u, %tid.x;").unwrap();
+    writeln!(head, "add.u32 %t, %t, %u; mov.u32 %u, %ctaid.x; mad.lo.u32 %u, %u, {THREADS}, %t;").unwrap();
+    writeln!(head, "ld.param.u64 %from, [from]; ld.param.u64 %to, [to]; mov.b64 %first, %from;").unwrap();
+    let mut behind = OUTPUT * THREADS * BLOCKS * 4;
+    for (name, bytes) in [("fat", 16), ("wide", 8), ("thin", 4), ("tiny", 2)] {
+        writeln!(head, "mul.wide.u32 %a, %u, {bytes}; add.u64 %a, %a, %to; add.u64 %{name}, %a, {behind};").unwrap();
+        behind += bytes * THREADS * BLOCKS * 4;
+    }
+    writeln!(head, "mov.u32 %slim, line; mad.lo.u32 %slim, %t, 4, %slim; mov.u32 %lookup, table;").unwrap();
+    writeln!(head, "mad.lo.u32 %own, %t, 4, %lookup; st.shared.u32 [%own], %u;").unwrap();
+    for plane in 0..4 {
+        writeln!(head, "st.shared.u32 [%slim+{}], %u;", plane * 512).unwrap();
+    }
+    writeln!(head, "bar.sync 0;").unwrap();
     writeln!(head, "mul.wide.u32 %a, %u, {}; add.u64 %from, %from, %a;", INPUT * 4).unwrap();
     writeln!(head, "mul.wide.u32 %a, %u, {}; add.u64 %mine, %to, %a;", OUTPUT * 4).unwrap();
     writeln!(head, "mov.u32 %own, tile; mad.lo.u32 %own, %t, 32, %own;").unwrap();
@@ -463,7 +522,37 @@ fn kernel(seed: u64) -> String {
     (0..WORDS).for_each(|n| load(&mut head, format!("%r{n}"), "u32", 4));
     (0..SINGLES).for_each(|n| load(&mut head, format!("%f{n}"), "f32", 4));
     (0..SHORTS).for_each(|n| load(&mut head, format!("%h{n}"), "u16", 2));
-    (0..PREDS).for_each(|n| writeln!(head, "setp.lt.s32 %p{n}, %r{n}, %r{};", n + 1).unwrap());
+    // Some are the same in all lanes, or grow with the lane.
+    for n in 0..WORDS {
+        match w.below(10) {
+            0 => writeln!(head, "mov.u32 %r{n}, %ctaid.x;").unwrap(),
+            1 => writeln!(head, "mov.u32 %r{n}, %t;").unwrap(),
+            2 => writeln!(head, "mov.u32 %r{n}, %tid.x;").unwrap(),
+            3 => writeln!(head, "mad.lo.s32 %r{n}, %t, {}, -8;", n + 1).unwrap(),
+            4 => writeln!(head, "mov.u32 %r{n}, {};", n * 7).unwrap(),
+            _ => {}
+        }
+    }
+    for n in 0..LONGS {
+        match w.below(6) {
+            0 => writeln!(head, "mul.wide.u32 %l{n}, %t, {};", 4 * n + 1).unwrap(),
+            1 => writeln!(head, "mov.b64 %l{n}, {n};").unwrap(),
+            _ => {}
+        }
+    }
+    for n in 0..SINGLES {
+        if w.below(4) == 0 {
+            writeln!(head, "mov.f32 %f{n}, 0f40490fdb;").unwrap();
+        }
+    }
+    for n in 0..PREDS {
+        match w.below(4) {
+            0 => writeln!(head, "setp.lt.u32 %p{n}, %t, {};", 8 * n + 4).unwrap(),
+            1 => writeln!(head, "mov.u32 %own, %ctaid.x; setp.eq.u32 %p{n}, %own, 0;").unwrap(),
+            _ => writeln!(head, "setp.lt.s32 %p{n}, %r{n}, %r{};", n + 1).unwrap(),
+        }
+    }
+    writeln!(head, "mov.u32 %own, tile; mad.lo.u32 %own, %t, 32, %own;").unwrap();
     let mut tail = String::new();
     let mut at = 32;
     let mut store = |tail: &mut String, register: String, ty: &str, size: u32| {
@@ -532,11 +621,13 @@ fn random_kernels_do_the_same_as_native_code() {
             std::env::var("NATIVE_FUZZ_FILE").map_or_else(|_| kernel(seed), |f| std::fs::read_to_string(f).unwrap());
         let mut random = Random(seed | 1 << 40);
         let data = input(&mut random);
+        let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
         let outputs = [Compile::Off, Compile::Always].map(|compile| {
             let gpu = Gpu::from_ptx(&text);
-            let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>((OUTPUT * THREADS * BLOCKS) as usize));
+            let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
+            let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
             let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
-            let launch = Launch { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], params, compile, ..Launch::default() };
+            let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
             let kernel = gpu.program.kernel("k").unwrap();
             run(&gpu.program, kernel, &launch, &gpu.device, 1).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
             to.read::<u32>()
@@ -544,6 +635,7 @@ fn random_kernels_do_the_same_as_native_code() {
         let [interpreted, native] = outputs;
         if let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) {
             differ += 1;
+            // Behind all threads' own output it is the place.
             let (thread, word) = (at as u32 / OUTPUT, at as u32 % OUTPUT);
             eprintln!(
                 "seed {seed}: thread {thread}, output {word}: {:#x} interpreted, {:#x} native",

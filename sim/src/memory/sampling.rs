@@ -117,15 +117,19 @@ impl TextureObject {
             return self.texel(texel_at(whole));
         }
         let mut sum = [0f32; 4];
+        let (mut lows, mut parts) = ([0i64; 3], [0f32; 3]);
+        for ((low, part), at) in lows.iter_mut().zip(&mut parts).zip(at) {
+            let centre = at - 0.5;
+            let floor = centre.floor();
+            // Devices keep eight bits of the fraction.
+            (*low, *part) = (floor as i64, ((centre - floor) * 256.0).round() / 256.0);
+        }
         for corner in 0..1usize << at.len() {
             let mut weight = 1f32;
-            for (axis, at) in at.iter().enumerate() {
-                let centre = at - 0.5;
-                let (low, high) = (centre.floor(), corner >> axis & 1 == 1);
-                // Devices keep eight bits of the fraction.
-                let part = ((centre - low) * 256.0).round() / 256.0;
-                weight *= if high { part } else { 1.0 - part };
-                whole[axis] = low as i64 + i64::from(high);
+            for axis in 0..at.len() {
+                let high = corner >> axis & 1 == 1;
+                weight *= if high { parts[axis] } else { 1.0 - parts[axis] };
+                whole[axis] = lows[axis] + i64::from(high);
             }
             if weight != 0.0 {
                 let texel = self.texel(texel_at(whole))?;

@@ -185,13 +185,16 @@ impl TextureObject {
     pub(super) fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
         let Some(at) = at else { return Ok(self.texture.borderColor.map(|c| u64::from(c.to_bits()))) };
         let mut out = [0u64; 4];
-        let channel = channel_bytes(self.view.format).unwrap_or(1);
-        for n in 0..self.view.channels {
+        let channel = channel_bytes(self.view.format).unwrap_or(1) as usize;
+        let channels = (self.view.channels as usize).min(out.len());
+        let mut whole = [0u8; 32];
+        let from = self.address_of(at);
+        let into = &mut whole[..channel * channels];
+        memory::get().space.read(from, into).map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
+        for (out, own) in out.iter_mut().zip(into.chunks_exact(channel)) {
             let mut bytes = [0u8; 8];
-            let from = self.address_of(at) + n * channel;
-            let into = &mut bytes[..channel as usize];
-            memory::get().space.read(from, into).map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
-            out[n as usize] = self.decode(u64::from_le_bytes(bytes));
+            bytes[..channel].copy_from_slice(own);
+            *out = self.decode(u64::from_le_bytes(bytes));
         }
         Ok(out)
     }

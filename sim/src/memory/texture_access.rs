@@ -58,12 +58,18 @@ impl Geometry {
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
     let object = TEXTURE_OBJECTS.find(request.object as usize).or_else(|| RETIRED.find(request.object));
     let object = object.ok_or("not a texture or surface object")?;
-    let parts: Vec<&str> = request.opcode.split('.').collect();
-    let done = match (Geometry::of(&parts), parts[0]) {
-        (Some(geometry), "tex") => read(&object, geometry, &parts, request),
-        (Some(geometry), "tld4") => gather(&object, geometry, &parts, request),
-        (Some(geometry), "suld" | "sust" | "sured") if !geometry.cube => surface(&object, geometry, &parts, request),
-        (_, "txq" | "suq") => Ok(property(&object, &parts)),
+    let mut names = [""; 12];
+    let mut count = 0;
+    for (name, part) in names.iter_mut().zip(request.opcode.split('.')) {
+        *name = part;
+        count += 1;
+    }
+    let parts = &names[..count];
+    let done = match (Geometry::of(parts), parts[0]) {
+        (Some(geometry), "tex") => read(&object, geometry, parts, request),
+        (Some(geometry), "tld4") => gather(&object, geometry, parts, request),
+        (Some(geometry), "suld" | "sust" | "sured") if !geometry.cube => surface(&object, geometry, parts, request),
+        (_, "txq" | "suq") => Ok(property(&object, parts)),
         _ => Ok(None),
     };
     done?.ok_or_else(|| {

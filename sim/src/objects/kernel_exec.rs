@@ -1,7 +1,7 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cuda_sys::{CUlimit, CUresult};
 use kernels::ptx::{self, Space};
@@ -313,6 +313,13 @@ fn moved(
     Ok(VecDeque::new())
 }
 
+/// Threads that a grid's blocks are spread over. To ask the system means to read files: once is
+/// enough.
+fn workers() -> usize {
+    static WORKERS: OnceLock<usize> = OnceLock::new();
+    *WORKERS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(8))
+}
+
 /// Runs one grid. Returns what it launched.
 fn one_grid(
     function: &Function,
@@ -350,8 +357,7 @@ fn one_grid(
     {
         return native_kernel::run(native, &function.name, &launch.params, &device).map(|()| VecDeque::new());
     }
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let ran = interp::run(program, kernel, &launch, &device, workers);
+    let ran = interp::run(program, kernel, &launch, &device, workers());
     let observing = device.observing();
     if let Some(addresses) = device.addresses {
         let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };

@@ -167,6 +167,7 @@ pub(super) fn dot(op: Op<'_>, two: bool) -> LaneFn {
 }
 
 /// Add, subtract and multiply-add with the carry in slot `x`; what exactly in `y`.
+#[inline(never)]
 pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let flag = Slot(i.x as u32);
     let is = |bit: u32| i.y >> bit & 1 != 0;

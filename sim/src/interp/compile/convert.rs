@@ -124,6 +124,7 @@ fn format(ty: Type) -> u32 {
 }
 
 /// Float to float: formats in `y` (from) and `z` (to).
+#[inline(never)]
 pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let mut value = read_float(w.get(i.a, l), i.y, i.x);
@@ -136,6 +137,7 @@ pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Two singles to a packed pair: `a` goes to the upper half, `b` to the lower; format in `z`.
+#[inline(never)]
 pub(crate) fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let high = write_float(read_float(w.get(i.a, l), FLOAT32, i.x), i.z, i.x);
@@ -146,6 +148,7 @@ pub(crate) fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Float to integer: format in `y`, bits in `z`, and `b` is 1 for signed ones.
+#[inline(never)]
 pub(crate) fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (width, signed) = (i.z, i.b.0 == 1);
     let ones = u64::MAX >> (64 - width);
@@ -163,6 +166,7 @@ pub(crate) fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to float: bits in `y`, format in `z`, and `b` is 1 for signed ones.
+#[inline(never)]
 pub(crate) fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (width, signed) = (i.y, i.b.0 == 1);
     each(mask, |l| {
@@ -183,6 +187,7 @@ pub(crate) fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to integer, saturated: bits in `y` (from) and `z` (to), signs in `b` and `c`.
+#[inline(never)]
 pub(crate) fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (low, high) = match i.c.0 {
         1 => (-(1i128 << (i.z - 1)), (1i128 << (i.z - 1)) - 1),

@@ -120,6 +120,7 @@ fn apply<S: Small>(f: HalfElement, a: u16, b: u16, c: u16, x: u64) -> u16 {
 }
 
 /// Executes operation `y` on the one or two elements of registers.
+#[inline(never)]
 fn run<S: Small, const PACKED: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let f = ELEMENTS[i.y as usize];
     each(mask, |l| {

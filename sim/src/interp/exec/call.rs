@@ -45,6 +45,7 @@ fn source_value(w: &mut Warp<'_>, slot: Slot, base: u32, lane: usize) -> u64 {
 }
 
 /// `call`: site number `x`, the function's address in `a` when the site knows none.
+#[inline(never)]
 pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let site = &program.calls[i.x as usize];
@@ -103,6 +104,7 @@ pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `ret`: from function `y`.
+#[inline(never)]
 pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let stay = w.active & !mask;

@@ -44,6 +44,7 @@ pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
 
 /// `mapa`: what is at `a` (`y` = 1: in the window of shared memory, else generic) in the block of
 /// rank `b` of the cluster.
+#[inline(never)]
 pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut outside = 0u32;
     each(mask, |l| {
@@ -69,6 +70,7 @@ pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `getctarank`: the rank of the block of the cluster that holds address `a`, as in
 /// [`map_to_block`].
+#[inline(never)]
 pub(crate) fn rank_of(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let address = w.get(i.a, l);

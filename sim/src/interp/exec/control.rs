@@ -6,6 +6,7 @@ use crate::interp::program::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// `bra`: to `x`.
+#[inline(never)]
 pub(crate) fn branch(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if mask == w.active {
         w.pc = i.x as u32;
@@ -19,6 +20,7 @@ pub(crate) fn branch(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `brx.idx`: to entry `a` of table `y`.
+#[inline(never)]
 pub(crate) fn branch_table(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let stay = w.active & !mask;
     let group = w.here(w.pc + 1);
@@ -40,6 +42,7 @@ pub(crate) fn branch_table(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `exit`, and the end of a kernel.
+#[inline(never)]
 pub(crate) fn exit(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.exit(mask);
     w.pc += 1;
@@ -47,16 +50,19 @@ pub(crate) fn exit(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
 }
 
 /// `trap`
+#[inline(never)]
 pub(crate) fn trap(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.fail(FaultKind::Trap, mask)
 }
 
 /// An instruction without effect here.
+#[inline(never)]
 pub(crate) fn nothing(_: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     Next::Step
 }
 
 /// `nanosleep`, `yield`: let others run.
+#[inline(never)]
 pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     w.pc += 1;
     std::thread::yield_now();
@@ -64,12 +70,14 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
 }
 
 /// `membar`, `fence`
+#[inline(never)]
 pub(crate) fn fence(_: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     Next::Step
 }
 
 /// `selp`: `d = c ? a : b`.
+#[inline(never)]
 pub(crate) fn select(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let p = w.pred(Pred(i.c.0));
     let (d, a, b) = (w.row_mut(i.d), w.row(i.a), w.row(i.b));
@@ -79,6 +87,7 @@ pub(crate) fn select(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Operations on predicates: `d = a op b`, the operation in `y`.
+#[inline(never)]
 pub(crate) fn predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (a, b) = (w.pred(Pred(i.a.0)), w.pred(Pred(i.b.0)));
     let bits = match i.y {
@@ -93,6 +102,7 @@ pub(crate) fn predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// Moves between vectors and scalars: `y` is the first of `z` destination slots, followed by `x`
 /// source slots. Bits of the sources, each `a` wide, are spread over destinations, each `b` wide.
+#[inline(never)]
 pub(crate) fn repack(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (first, into, from) = (i.y as usize, i.z as usize, i.x as usize);
     let (from_width, into_width) = (i.a.0, i.b.0);
@@ -218,6 +228,7 @@ pub(crate) fn special_by_name(name: &str) -> Option<Special> {
 }
 
 /// `mov d, %special`: which one in `y`.
+#[inline(never)]
 pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let y = i.y;
     let launch = w.env.launch;

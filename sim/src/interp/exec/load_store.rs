@@ -308,6 +308,7 @@ impl<'b> Warp<'b> {
 /// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from
 /// `y` on. Values are cut to `c` bits.
 pub(crate) fn load<T: Cell>() -> InstFn {
+    #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let mut at = [0; LANES];
@@ -338,6 +339,7 @@ pub(crate) fn load<T: Cell>() -> InstFn {
 
 /// `st`: as `load`, the value in `b` or the slots from `y` on.
 pub(crate) fn store<T: Cell>() -> InstFn {
+    #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let mut at = [0; LANES];
@@ -369,6 +371,7 @@ pub(crate) fn store<T: Cell>() -> InstFn {
 
 /// `ld.param` of a kernel at a constant offset: `x` in the parameter block, elements as in `load`.
 pub(crate) fn load_param<T: Cell>() -> InstFn {
+    #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let cut = u64::MAX >> (64 - i.c.0);
@@ -388,6 +391,7 @@ pub(crate) fn load_param<T: Cell>() -> InstFn {
 }
 
 /// The address of a kernel parameter: `x` from the start of the parameter block.
+#[inline(never)]
 pub(crate) fn param_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let value = w.env.params.as_ptr() as u64 + i.x;
     each(mask, |l| w.set(i.d, l, value));
@@ -396,6 +400,7 @@ pub(crate) fn param_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// The address of a variable of the running function in local memory: `x` from the start of its
 /// frame.
+#[inline(never)]
 pub(crate) fn frame_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let value = u64::from(w.lbase) + i.x;
     each(mask, |l| w.set(i.d, l, value));
@@ -403,6 +408,7 @@ pub(crate) fn frame_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Dynamic shared memory begins where the static ends: `x` from there.
+#[inline(never)]
 pub(crate) fn dynamic_shared_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let value = u64::from(w.env.dynamic_start()) + i.x;
     each(mask, |l| w.set(i.d, l, value));
@@ -410,6 +416,7 @@ pub(crate) fn dynamic_shared_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> N
 }
 
 /// `cvta`: from the space in `z` to generic, or (`y` = 1) back.
+#[inline(never)]
 pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let back = i.y == 1;
     if i.z == SHARED && w.block().members.count() > 1 {
@@ -435,6 +442,7 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `isspacep`: predicate `d` says whether generic address `a` lies in the space in `z`; with `y` =
 /// 1 in shared memory of any block of the cluster.
+#[inline(never)]
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let shared = (w.shared_base(), u64::from(w.block().shared_limit).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
@@ -458,6 +466,7 @@ pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `cp.async`: copies `y` bytes from global address `b` to shared address `a` at once (what waits
 /// for it finds it done), and fills what is beyond the `c` bytes to read with zeros.
+#[inline(never)]
 pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let size = i.y;
     let (mut to, mut from) = ([0; LANES], [0; LANES]);

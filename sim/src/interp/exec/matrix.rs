@@ -1,6 +1,9 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
@@ -45,6 +48,7 @@ impl Element {
         if self == Element::F64 { 1 } else { 4 / self.size() as usize }
     }
 
+    #[inline(always)]
     fn read(self, bits: u64) -> f64 {
         match self {
             Element::F16 => f64::from(Half::widen(bits as u16)),
@@ -69,20 +73,6 @@ impl Element {
             Element::S32 if saturate => u64::from(value as i32 as u32),
             _ => u64::from(value as i64 as u32),
         }
-    }
-}
-
-/// How the elements of a lane lie in its registers.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    element: Element,
-}
-
-impl Layout {
-    fn get(self, w: &Warp<'_>, slots: &[Slot], lane: usize, at: usize) -> f64 {
-        let packed = self.element.packed();
-        let bits = w.get(slots[at / packed], lane) >> (at % packed * 8 * self.element.size() as usize);
-        self.element.read(bits)
     }
 }
 
@@ -154,6 +144,7 @@ fn of_fragment(row: usize, column: usize, columns: usize, total: usize) -> (usiz
 
 /// `mma.sync` and (bit 31 of `z` set) `wmma.mma`: slots of d, c, a, b from `y` on, their numbers in
 /// `z` (6 bits each).
+#[inline(never)]
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let form = Form::unpack(i.x);
     let opaque = i.z >> 31 != 0;
@@ -166,52 +157,113 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     }
     let [to, c, a, b] = slots;
     let Form { m, n, k, .. } = form;
-    let (la, lb, lc) = (Layout { element: form.a }, Layout { element: form.b }, Layout { element: form.c });
-    let mut factor_a = vec![0.0; m * k];
-    let mut factor_b = vec![0.0; k * n];
-    for row in 0..m {
-        for column in 0..k {
-            let place = if opaque { of_fragment(row, column, k, m * k) } else { of_a(row, column, form.a.packed()) };
-            factor_a[row * k + column] = la.get(w, a, place.0, place.1);
-        }
-    }
-    for row in 0..k {
-        for column in 0..n {
-            let place = if opaque { of_fragment(row, column, n, k * n) } else { of_b(row, column, form.b.packed()) };
-            factor_b[row * n + column] = lb.get(w, b, place.0, place.1);
-        }
-    }
-    let mut sums = vec![0.0; m * n];
-    let sum_place = |row, column| if opaque { of_fragment(row, column, n, m * n) } else { of_c(row, column) };
-    for row in 0..m {
-        for column in 0..n {
-            let (lane, at) = sum_place(row, column);
-            let mut sum = lc.get(w, c, lane, at);
-            for inner in 0..k {
-                sum += factor_a[row * k + inner] * factor_b[inner * n + column];
-            }
-            sums[row * n + column] = sum;
-        }
-    }
+    let places = places(form, opaque);
+    let factor_a = entries(w, form.a, a, &places.a);
+    let factor_b = entries(w, form.b, b, &places.b);
+    let mut sums = entries(w, form.c, c, &places.sum);
+    add_product([m, n, k], &factor_a, &factor_b, &mut sums);
     each(mask, |l| to.iter().for_each(|&slot| w.set(slot, l, 0)));
     let packed = form.d.packed();
-    for row in 0..m {
-        for column in 0..n {
-            let (lane, at) = sum_place(row, column);
-            let bits = form.d.write(sums[row * n + column], form.saturate);
-            let slot = to[at / packed];
-            let shift = at % packed * 8 * form.d.size() as usize;
-            let old = w.get(slot, lane);
-            w.set(slot, lane, old | bits << shift);
-        }
+    for (&(lane, at), &sum) in places.sum.iter().zip(&sums) {
+        let (lane, at) = (usize::from(lane), usize::from(at));
+        let bits = form.d.write(sum, form.saturate);
+        let slot = to[at / packed];
+        let shift = at % packed * 8 * form.d.size() as usize;
+        let old = w.get(slot, lane);
+        w.set(slot, lane, old | bits << shift);
     }
     Next::Step
+}
+
+/// Lane and element of each entry of the factors and the sum, row by row.
+struct Places {
+    a: Vec<(u8, u8)>,
+    b: Vec<(u8, u8)>,
+    sum: Vec<(u8, u8)>,
+}
+
+/// Where the entries of a product are. What was worked out once is kept.
+fn places(form: Form, opaque: bool) -> Rc<Places> {
+    thread_local! {
+        static KNOWN: RefCell<Vec<(u64, bool, Rc<Places>)>> = const { RefCell::new(Vec::new()) };
+    }
+    let key = form.pack();
+    KNOWN.with_borrow_mut(|known| {
+        if let Some((.., places)) = known.iter().find(|(form, kind, _)| *form == key && *kind == opaque) {
+            return places.clone();
+        }
+        let Form { m, n, k, .. } = form;
+        let list = |rows: usize, columns: usize, place: &dyn Fn(usize, usize) -> (usize, usize)| {
+            let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+            all.map(|(row, column)| place(row, column)).map(|(lane, at)| (lane as u8, at as u8)).collect::<Vec<_>>()
+        };
+        let places = Rc::new(if opaque {
+            Places {
+                a: list(m, k, &|row, column| of_fragment(row, column, k, m * k)),
+                b: list(k, n, &|row, column| of_fragment(row, column, n, k * n)),
+                sum: list(m, n, &|row, column| of_fragment(row, column, n, m * n)),
+            }
+        } else {
+            Places {
+                a: list(m, k, &|row, column| of_a(row, column, form.a.packed())),
+                b: list(k, n, &|row, column| of_b(row, column, form.b.packed())),
+                sum: list(m, n, &of_c),
+            }
+        });
+        known.push((key, opaque, places.clone()));
+        places
+    })
+}
+
+/// A matrix that a warp has in its registers.
+fn entries(w: &Warp<'_>, element: Element, slots: &[Slot], places: &[(u8, u8)]) -> Vec<f64> {
+    let (packed, bits) = (element.packed(), 8 * element.size() as usize);
+    let raw = |&(lane, at): &(u8, u8)| {
+        let (lane, at) = (usize::from(lane), usize::from(at));
+        w.get(slots[at / packed], lane) >> (at % packed * bits)
+    };
+    macro_rules! of {
+        ($($kind:ident),*) => {
+            match element {
+                $(Element::$kind => places.iter().map(|place| Element::$kind.read(raw(place))).collect(),)*
+            }
+        };
+    }
+    of!(F16, Bf16, Tf32, F32, F64, S8, U8, S32)
+}
+
+/// Adds a product to sums. Each sum grows in the order of the inner index.
+fn add_product(sizes: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "avx2")]
+        fn wide(sizes: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
+            add_rows(sizes, a, b, sums);
+        }
+        // SAFETY: the processor has them.
+        unsafe { wide(sizes, a, b, sums) };
+        return;
+    }
+    add_rows(sizes, a, b, sums);
+}
+
+#[inline(always)]
+fn add_rows([m, n, k]: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
+    for (row, sums) in sums.chunks_exact_mut(n).enumerate().take(m) {
+        for (inner, b) in b.chunks_exact(n).enumerate().take(k) {
+            let factor = a[row * k + inner];
+            for (sum, b) in sums.iter_mut().zip(b) {
+                *sum += factor * b;
+            }
+        }
+    }
 }
 
 /// `wmma.load` and `wmma.store`: fragment slots from `y` on, `z` of them (bits 8 and up; bit 30 set
 /// for a store) at address `a` with the stride `b` (elements) in the space of the low bits of `z`.
 /// `x` is a [`Form`]: element `a`, rows `m`, columns `n`, and `k` is 1 for columns one after the
 /// other.
+#[inline(never)]
 pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let form = Form::unpack(i.x);
     let (space, count, store) = (i.z & 15, (i.z >> 8 & 63) as usize, i.z >> 30 & 1 != 0);
@@ -276,6 +328,7 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits,
 /// their rows at the addresses of lanes; slots from `y` on. Bit 30 of `z`: transposed.
+#[inline(never)]
 pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let count = (i.z >> 4 & 15) as usize;
     let (transposed, store) = (i.z >> 30 & 1 != 0, i.x == 1);
@@ -315,6 +368,7 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `movmatrix`: `d` = the tile of 8 by 8 halves that the warp has in `a`, transposed.
+#[inline(never)]
 pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
     // A lane has two neighbours of one row.

@@ -48,6 +48,7 @@ pub(crate) const EXPECT: u32 = 4;
 pub(crate) const COMPLETE: u32 = 5;
 
 /// Operations that change the object at `a`, with the number `b`; the state before goes to `d`.
+#[inline(never)]
 pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut at = [0; LANES];
     if let Err(next) = w.addresses(i, mask, 8, AccessKind::Write, &mut at) {
@@ -87,6 +88,7 @@ fn pack_open(state: State) -> u64 {
 
 /// `test_wait` and `try_wait`: predicate `d` says whether the phase of state `b` (with `y` = 1: of
 /// parity `b`) is over.
+#[inline(never)]
 pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut at = [0; LANES];
     if let Err(next) = w.addresses(i, mask, 8, AccessKind::Read, &mut at) {
@@ -109,6 +111,7 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `pending_count`
+#[inline(never)]
 pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let state = State::unpack(w.get(i.a, l));
@@ -126,6 +129,7 @@ pub(crate) const ACROSS: u32 = 2;
 /// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier
 /// in slot `x` gets them. With a mask in `d` they go to the same place of every block of the
 /// cluster in it, and each has its own barrier there.
+#[inline(never)]
 pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (to_space, from_space) = match i.y {
         INWARD => (SHARED, GLOBAL),

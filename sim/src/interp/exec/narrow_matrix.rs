@@ -43,6 +43,7 @@ impl NarrowForm {
 }
 
 /// `mma` of four bits and of one: slots of d, c, a, b from `y` on.
+#[inline(never)]
 pub(crate) fn multiply_narrow(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let form = NarrowForm::unpack(i.x);
     let NarrowForm { m, k, bits, .. } = form;

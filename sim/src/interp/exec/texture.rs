@@ -6,6 +6,7 @@ use crate::interp::warp::Warp;
 
 /// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose
 /// slots begin at `y`.
+#[inline(never)]
 pub(crate) fn access(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let (results, coordinates, values) = ((i.z & 0xff) as usize, (i.z >> 8 & 0xff) as usize, (i.z >> 16) as usize);

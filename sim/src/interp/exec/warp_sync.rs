@@ -12,6 +12,11 @@ fn assemble(w: &mut Warp<'_>, mask: u32, members: Slot) -> u32 {
         return mask;
     }
     let alive = w.alive;
+    if let Some(wanted) = everywhere(w, members)
+        && wanted & alive & !mask == 0
+    {
+        return mask;
+    }
     let (mut blocked, mut need) = (0, 0);
     each(mask, |l| {
         let wanted = w.get(members, l) as u32 & alive;
@@ -25,6 +30,11 @@ fn assemble(w: &mut Warp<'_>, mask: u32, members: Slot) -> u32 {
         w.send(blocked, group);
     }
     mask & !blocked
+}
+
+/// The value of a constant operand, which is the same in all lanes.
+fn everywhere(w: &Warp<'_>, slot: Slot) -> Option<u32> {
+    (slot != Slot::NONE && slot.0 & Slot::CONSTANT != 0).then(|| w.get(slot, 0) as u32)
 }
 
 fn finish(w: &mut Warp<'_>, ready: u32, mask: u32) -> Next {
@@ -41,12 +51,16 @@ fn team(w: &Warp<'_>, left: u32, members: Slot) -> (u32, u32) {
         return (left, left);
     }
     let wanted = w.get(members, left.trailing_zeros() as usize) as u32;
+    if members.0 & Slot::CONSTANT != 0 {
+        return (left, wanted);
+    }
     let mut team = 0;
     each(left, |l| team |= u32::from(w.get(members, l) as u32 == wanted) << l);
     (team, wanted)
 }
 
 /// `bar.warp.sync`: members in `a`.
+#[inline(never)]
 pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.a);
     finish(w, ready, mask)
@@ -54,14 +68,17 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
 /// `x`; `y` is the mode.
+#[inline(never)]
 pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, Slot(i.x as u32));
     // SAFETY: a live row, copied before anything is written.
     let source: Row = unsafe { (*w.row(i.a)).clone() };
     let mut inside = 0;
+    let known = everywhere(w, i.b).zip(everywhere(w, i.c));
     each(ready, |l| {
         let lane = l as u32;
-        let (b, c) = (w.get(i.b, l) as u32 & 31, w.get(i.c, l) as u32);
+        let (b, c) = known.unwrap_or_else(|| (w.get(i.b, l) as u32, w.get(i.c, l) as u32));
+        let b = b & 31;
         let (segment, clamp) = (c >> 8 & 31, c & 31);
         let highest = (lane & segment) | (clamp & !segment);
         let (from, ok) = match i.y {
@@ -83,6 +100,7 @@ pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `vote.sync`: predicate `a`, members `b`; `y`: 0 all, 1 any, 2 uni (to predicate `d`), 3 ballot
 /// (to row `d`).
+#[inline(never)]
 pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.b);
     let truth = w.pred(Pred(i.a.0));
@@ -106,12 +124,14 @@ pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `activemask`
+#[inline(never)]
 pub(crate) fn active_mask(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| w.set(i.d, l, u64::from(mask)));
     Next::Step
 }
 
 /// `elect.sync`: row `d` gets the leader, predicate `z` is true there; members in `a`.
+#[inline(never)]
 pub(crate) fn elect(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.a);
     let mut left = ready;
@@ -127,6 +147,7 @@ pub(crate) fn elect(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `match.sync`: values `a`, members `b`; `y`: 0 any (to row `d`), 1 all (to row `d` and predicate
 /// `z`).
+#[inline(never)]
 pub(crate) fn match_values(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.b);
     // SAFETY: a live row, copied before anything is written.
@@ -153,6 +174,7 @@ pub(crate) fn match_values(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `redux.sync`: values `a`, members `b`; `y` is the operation.
+#[inline(never)]
 pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.b);
     // SAFETY: a live row, copied before anything is written.
@@ -198,6 +220,7 @@ fn reduce_two(op: u32, a: u32, b: u32) -> u32 {
 
 /// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`,
 /// result `d`.
+#[inline(never)]
 pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let first = mask.trailing_zeros() as usize;
     let number = w.get(i.a, first) as u8 & 15;
@@ -215,6 +238,7 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// `barrier.cluster.arrive`
+#[inline(never)]
 pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     let index = w.index as usize;
     w.block().arrive_in_cluster(index, mask);
@@ -223,6 +247,7 @@ pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
 
 /// `barrier.cluster.wait`: until all threads of the cluster have arrived for the phase that these
 /// lanes arrived for.
+#[inline(never)]
 pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     let index = w.index as usize;
     let phase = w.block().cluster_phase(index, mask);

@@ -10,12 +10,14 @@ use crate::interp::program::{Inst, Next};
 use crate::interp::warp::{Group, Wait, Warp};
 
 /// BSSY: barrier row `d` becomes the lanes that execute this together.
+#[inline(never)]
 pub(crate) fn begin(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| w.set(i.d, l, u64::from(mask)));
     Next::Step
 }
 
 /// BMOV: barrier row `d` from register `a`.
+#[inline(never)]
 pub(crate) fn set(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let value = w.get(i.a, l);
@@ -25,6 +27,7 @@ pub(crate) fn set(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// BMOV: register `d` from barrier row `a`, which is cleared where `y` is 1.
+#[inline(never)]
 pub(crate) fn get(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let value = w.get(i.a, l);
@@ -43,6 +46,7 @@ fn waits_here(w: &Warp<'_>, group: &Group, i: &Inst) -> bool {
 }
 
 /// BSYNC: waits for the lanes in barrier row `a`.
+#[inline(never)]
 pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut here = mask;
     for at in 0..w.groups.len() {
@@ -84,6 +88,7 @@ pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// NANOSLEEP: lets others run. Lanes that sleep in a loop wait for something, so it counts as
 /// many YIELDs.
+#[inline(never)]
 pub(crate) fn sleep(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     w.yields += SLEEP;
     crate::interp::exec::control::give_way(w, i, mask)
@@ -97,6 +102,7 @@ const PATIENCE: u32 = 256;
 /// YIELD: compilers put it into loops that may wait for lanes which are ahead. Those may stand at a
 /// BSYNC and wait for the lanes in the loop. So that all get on, they are let go after a while, and
 /// the others do not wait for them any more.
+#[inline(never)]
 pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     if !w.groups.iter().any(|group| matches!(group.wait, Wait::Lanes(_))) {
         return Next::Step;
@@ -136,6 +142,7 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
 }
 
 /// BREAK: takes lanes out of barrier row `d` of all lanes that they were to meet.
+#[inline(never)]
 pub(crate) fn leave(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut others = 0;
     each(mask, |l| others |= w.get(i.d, l) as u32);

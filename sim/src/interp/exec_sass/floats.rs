@@ -41,6 +41,7 @@ fn finish(w: &mut Warp<'_>, i: &Inst, mask: u32, bits: u32) -> Next {
 
 /// FSETP: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
 /// with predicate `c`. `x` has the flag for subnormals.
+#[inline(never)]
 pub(crate) fn compare(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut bits = 0;
     each(mask, |l| {
@@ -51,6 +52,7 @@ pub(crate) fn compare(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// DSETP, as [`compare`].
+#[inline(never)]
 pub(crate) fn compare_doubles(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut bits = 0;
     each(mask, |l| {
@@ -62,6 +64,7 @@ pub(crate) fn compare_doubles(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// DSETP.MIN and DSETP.MAX (15 in the low bits of `y`): predicate `d` where `a` is the result, `z`
 /// where both are NaN.
+#[inline(never)]
 pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let max = i.y & 15 == 15;
     let (mut first, mut neither) = (0, 0);
@@ -87,6 +90,7 @@ pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// FCHK: predicate `d` where the quotient `a` / `b` needs the long way: where an operand, the
 /// quotient, or a remainder on the way may leave the normal numbers. The long way gives the same
 /// result for all others.
+#[inline(never)]
 pub(crate) fn check_quotient(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut bits = 0;
     each(mask, |l| {

@@ -28,6 +28,7 @@ fn read<S: Small>(bits: u64, i: &Inst, at: u32, high: bool) -> f64 {
 }
 
 /// `d` = operation `y` of the halves of `a`, `b`, `c`; `SINGLE`: of the low lane, as a single.
+#[inline(never)]
 pub(crate) fn run<S: Small, const SINGLE: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let f = ELEMENTS[(i.y & 15) as usize];
     each(mask, |l| {
@@ -65,6 +66,7 @@ fn outcomes<S: Small>(w: &Warp<'_>, i: &Inst, mask: u32) -> [u32; 2] {
 
 /// HSET2: halves of `d` are all ones, or 1.0 (bit 2 of `z`), where the comparison, combined with
 /// predicate `c` (low bits of `z`), holds.
+#[inline(never)]
 pub(crate) fn set<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let third = w.pred(Pred(i.c.0));
     let [low, high] = outcomes::<S>(w, i, mask).map(|bits| combined(i.z, bits, third));
@@ -82,6 +84,7 @@ pub(crate) fn set<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// HSETP2: predicate `d` of the low halves and `z` of the high ones; bit 34 of `x`: that both hold,
 /// and the opposite. Bits 32 and up: how predicate `c` is combined.
+#[inline(never)]
 pub(crate) fn set_preds<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let third = w.pred(Pred(i.c.0));
     let [low, high] = outcomes::<S>(w, i, mask);
@@ -94,6 +97,7 @@ pub(crate) fn set_preds<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next
 
 /// MUFU of a half: `z` says which half of `a` (bit 0), negated (1), absolute (2); `y` is EX2 (2) or
 /// TANH.
+#[inline(never)]
 pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let function = if i.y == 2 { SpecialFunction::Ex2 } else { SpecialFunction::Tanh };
     each(mask, |l| {

@@ -37,6 +37,7 @@ fn term(value: u64, flags: u32, negate: u32, invert: u32) -> u64 {
 
 /// IADD3: `d` = `a` + `b` + `c` and carries in; `y` says what is negated. `x` holds four packed
 /// predicates: carries in (two), carries out (two: at least one, at least two).
+#[inline(never)]
 pub(crate) fn add3(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let carries = [unpacked(i.x), unpacked(i.x >> 16)].map(|pred| w.pred(pred));
     let (mut one, mut two) = (0, 0);
@@ -56,6 +57,7 @@ pub(crate) fn add3(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// Sum of 64 bits for products: `d` = `a` + `b` + carry in (packed in `x`), the carry out goes to
 /// the predicate packed in bits 32 and up of `x`.
+#[inline(never)]
 pub(crate) fn add_wide(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let carry = w.pred(unpacked(i.x));
     let mut out = 0;

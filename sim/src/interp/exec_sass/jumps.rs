@@ -32,6 +32,7 @@ fn same_address(w: &Warp<'_>, i: &Inst, left: u32) -> (u32, u64) {
 }
 
 /// BRX, JMX, RET: to the address in `a` plus `x`.
+#[inline(never)]
 pub(crate) fn jump_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (same, address) = same_address(w, i, mask);
     if same == w.active {
@@ -63,6 +64,7 @@ pub(crate) fn jump_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// CALL: the same, or a function of the device runtime, behind which execution goes on here. Its
 /// arguments are in the registers from row `d` on.
+#[inline(never)]
 pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let mut left = mask;
@@ -90,6 +92,7 @@ pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// BRA.DIV (`y` = 0) and BRA.CONV (1): all lanes go to `x` by whether lanes of mask `a` are
 /// elsewhere, or do not fulfil predicate `c`.
+#[inline(never)]
 pub(crate) fn branch_if_apart(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let wanted = w.get(i.a, mask.trailing_zeros() as usize) as u32 & w.alive;
     let apart = wanted & !(mask & w.pred(Pred(i.c.0))) != 0;

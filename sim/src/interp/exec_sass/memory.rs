@@ -9,6 +9,7 @@ use crate::interp::warp::Warp;
 /// LDC: from bank `z` at offset `a` + `x`; `y` words to the rows from `d` on, or one cut to `c`
 /// bits. What lies behind the bank reads as zero.
 pub(crate) fn load_bank<T: Cell>() -> InstFn {
+    #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let (start, size) = if i.z == 0 {
             (w.env.bank0.as_ptr() as u64, w.env.bank0.len() as u64 * 8)
@@ -38,6 +39,7 @@ pub(crate) fn load_bank<T: Cell>() -> InstFn {
 
 /// QSPC: predicate `d` says whether generic address `a` + `x` lies in the space `y`: 0 global, 1
 /// local, 2 shared.
+#[inline(never)]
 pub(crate) fn is_in_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut bits = 0;
     each(mask, |l| {

@@ -18,6 +18,7 @@ pub(crate) const COMBINE: u32 = 8;
 
 /// ISETP: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
 /// with predicate `c`.
+#[inline(never)]
 pub(crate) fn compare(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let flip = if i.y & SIGNED != 0 { 0x8000_0000u32 } else { 0 };
     let low = if i.y & EXTENDED != 0 { w.pred(Pred(i.x as u32)) } else { 0 };
@@ -56,6 +57,7 @@ pub(crate) fn table(lut: u32, a: u32, b: u32, c: u32) -> u32 {
 }
 
 /// PLOP3: predicates `d` and `z` from predicates `a`, `b`, `c` by the two tables in `y`.
+#[inline(never)]
 pub(crate) fn logic(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let [a, b, c] = [i.a, i.b, i.c].map(|slot| w.pred(Pred(slot.0)));
     w.set_pred(Pred(i.d.0), mask, table(i.y & 0xff, a, b, c));
@@ -64,6 +66,7 @@ pub(crate) fn logic(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Predicate `d` = (row `a` is not zero) or (`y` = 1: and) predicate `c`.
+#[inline(never)]
 pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut bits = 0;
     each(mask, |l| bits |= u32::from(w.get(i.a, l) as u32 != 0) << l);
@@ -74,6 +77,7 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform
 /// register takes. (Measured.)
+#[inline(never)]
 pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let first = w.get(i.a, mask.trailing_zeros() as usize);
     let mut bits = 0;
@@ -84,6 +88,7 @@ pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from
 /// `z` on.
+#[inline(never)]
 pub(crate) fn to_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let preds: [u32; 7] = std::array::from_fn(|n| w.pred(Pred(i.z + n as u32)));
     each(mask, |l| {
@@ -96,6 +101,7 @@ pub(crate) fn to_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// R2P: of the seven predicates from `z` on, those in mask `b` are set from byte `y` of `a`.
+#[inline(never)]
 pub(crate) fn from_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (mut wanted, mut values) = ([0u32; 7], [0u32; 7]);
     each(mask, |l| {

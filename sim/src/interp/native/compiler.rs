@@ -103,6 +103,9 @@ impl Compiler {
         }
         let memory = CodeMemory::new(code.code_buffer())?;
         let address = memory.address();
+        if std::env::var_os("NATIVE_DUMP").is_some() {
+            let _ = std::fs::write(format!("/tmp/nat/jit-{address:x}.bin"), code.code_buffer());
+        }
         self.memory.push(memory);
         Some(address)
     }
@@ -136,6 +139,13 @@ impl Compiler {
             Some(supposed) => pack::build(program, flow, pc, &mut function, &mut frontend, place, config, supposed),
             None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
         };
+        if std::env::var_os("NATIVE_DUMP").is_some() {
+            let flow = self.flow(program, pc)?;
+            let plan = super::plan::plan(program, flow, *flow.at.get(&pc)?);
+            let blocks: Vec<_> = plan.blocks.iter().map(|&at| (flow.blocks[at].start, flow.blocks[at].end)).collect();
+            eprintln!("compile {pc} packs {} built {} blocks {blocks:?} cuts {:?}", supposed.is_some(), built.is_some(), plan.cuts);
+            if let Some(s) = supposed { eprintln!("  tid {:?}", s.tid); }
+        }
         self.frontend = frontend;
         let Built { sites, local } = built?;
         if self.sites + sites > MOST_SITES {

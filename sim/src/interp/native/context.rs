@@ -47,6 +47,8 @@ pub(crate) struct RegionContext {
     pub exits: [u32; LANES],
     /// The lane behind the first of a pack whose values are not what code supposes.
     pub missed: u64,
+    /// Packs that have entered regions since one of them missed.
+    pub entered: u32,
     /// What the lanes of a pack ask for, and where that is.
     pub addresses: [u64; WIDTH],
     pub pointers: [u64; WIDTH],
@@ -78,6 +80,7 @@ impl RegionContext {
             sites: std::ptr::null_mut(),
             exits: [0; LANES],
             missed: 0,
+            entered: 0,
             addresses: [0; WIDTH],
             pointers: [0; WIDTH],
             nowhere: [0; 4],

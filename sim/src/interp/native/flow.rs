@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::decode::{self, AtomKind, Kind, Register};
+use super::decode::{self, AtomKind, Kind};
+use super::effects::{self, Register};
 use crate::interp::program::{ArgumentHome, Inst, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// Bits that the sets of live registers of one function may take.
@@ -198,7 +199,7 @@ impl Flow {
     }
 
     fn before(&self, program: &Program, inst: &Inst, live: &mut Registers) {
-        let effects = decode::effects(program, inst);
+        let effects = effects::effects(program, inst);
         if effects.all {
             *live = Registers::full(self.bits());
             return;
@@ -296,7 +297,7 @@ impl Flow {
         for pc in start..end {
             let inst = &program.code[pc as usize];
             let kind = decode::kind(inst);
-            let effects = decode::effects(program, inst);
+            let effects = effects::effects(program, inst);
             for register in &effects.writes {
                 let Register::Row(row) = *register else { continue };
                 let at = row as usize;

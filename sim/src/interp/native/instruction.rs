@@ -4,7 +4,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::context::{RegionContext, execute};
-use super::decode::{self, Kind, Register};
+use super::decode::{self, Kind};
+use super::effects::{self, Register};
 use super::flow::Flow;
 use super::memory::Access;
 use super::values::{Held, Values, fixed};
@@ -126,7 +127,7 @@ impl Emitter<'_, '_> {
 
     /// An instruction that the interpreter executes for the lane.
     fn foreign(&mut self, flow: &Flow, i: &Inst, pc: u32) {
-        let effects = decode::effects(self.v.program, i);
+        let effects = effects::effects(self.v.program, i);
         let guard = i.guard.0 & !Pred::NEGATED;
         for &register in &effects.reads {
             if register != Register::Pred(guard) || i.guard == Pred::ALWAYS {
@@ -372,7 +373,7 @@ impl Values<'_, '_> {
         let c = self.term(i.c, i.y, integer::NEGATE_C, integer::INVERT_C);
         let mut sum = self.b.ins().iadd(a, b);
         sum = self.b.ins().iadd(sum, c);
-        for carry in [decode::unpacked(i.x), decode::unpacked(i.x >> 16)] {
+        for carry in [effects::unpacked(i.x), effects::unpacked(i.x >> 16)] {
             if carry != Pred::NEVER {
                 let truth = self.truth(carry.0);
                 let truth = self.b.ins().uextend(types::I64, truth);
@@ -382,7 +383,7 @@ impl Values<'_, '_> {
         let low = self.b.ins().ireduce(types::I32, sum);
         let high = self.b.ins().ushr_imm_u(sum, 32);
         self.define(i.d, Held::word(low));
-        for (pred, least) in [(decode::unpacked(i.x >> 32), 1), (decode::unpacked(i.x >> 48), 2)] {
+        for (pred, least) in [(effects::unpacked(i.x >> 32), 1), (effects::unpacked(i.x >> 48), 2)] {
             if pred != Pred::ALWAYS {
                 let is = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, high, least);
                 self.set(pred.0, is);
@@ -392,7 +393,7 @@ impl Values<'_, '_> {
 
     fn added_wide(&mut self, i: &Inst) {
         let (a, b) = (self.long(i.a), self.long(i.b));
-        let carry = self.truth(decode::unpacked(i.x).0);
+        let carry = self.truth(effects::unpacked(i.x).0);
         let carry = self.b.ins().uextend(types::I64, carry);
         let first = self.b.ins().iadd(a, b);
         let over = self.b.ins().icmp(IntCC::UnsignedLessThan, first, a);
@@ -400,7 +401,7 @@ impl Values<'_, '_> {
         let again = self.b.ins().icmp(IntCC::UnsignedLessThan, sum, first);
         let out = self.b.ins().bor(over, again);
         self.define(i.d, Held::long(sum));
-        self.set(decode::unpacked(i.x >> 32).0, out);
+        self.set(effects::unpacked(i.x >> 32).0, out);
     }
 
     /// Additions with the carry in a row.

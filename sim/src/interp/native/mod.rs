@@ -8,9 +8,9 @@
 //! rest of their pack, run one by one. Between regions registers are in the warp's rows and
 //! predicates: the interpreter and regions take over from each other at any instruction.
 //!
-//! `decode` knows the instructions, `flow` the flow of control and the life of registers, `plan`
+//! `decode` and `effects` know the instructions, `flow` the flow of control and the life of registers, `plan`
 //! which blocks a region has. `region` makes the code for single lanes with `instruction`, `values`,
-//! `arithmetic` and `memory`; `pack` that for packs. `context` is what code finds when it runs,
+//! `arithmetic`, `floats` and `memory`; `pack` that for packs. `context` is what code finds when it runs,
 //! `code_memory` where it lies, `entry` what is compiled for a place, `compiler` makes it. This file
 //! decides what is compiled and when, and runs it.
 //!
@@ -22,7 +22,9 @@ mod code_memory;
 mod compiler;
 mod context;
 mod decode;
+mod effects;
 mod entry;
+mod floats;
 mod flow;
 mod instruction;
 mod memory;
@@ -37,7 +39,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use compiler::{Compiler, RegionFn};
 use context::{RegionContext, Site};
-use decode::{Kind, Register};
+use decode::Kind;
+use effects::Register;
 use entry::Region;
 use flow::{Flow, ValueForm};
 use pack::class::{self, Class};
@@ -126,6 +129,7 @@ impl NativeCode for Native {
             Left::Apart => self.part(warp, mask, &context.exits),
         }
         if context.missed != 0 {
+            region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
             self.missed(region, warp, context.missed as usize - 1);
         }
         warp.native = Some(kept);
@@ -224,7 +228,7 @@ impl Native {
                 pc => Left::At(pc as u32),
             };
         };
-        region.entered.fetch_add(packs.count_ones() / WIDTH as u32, Ordering::Relaxed);
+        context.entered += packs.count_ones() / WIDTH as u32;
         let result = run_code(code, warp, context, sites, packs, fuel);
         if result == region::FAULT {
             return Left::Fault;
@@ -402,6 +406,9 @@ impl Native {
     #[cold]
     fn missed(&self, region: &Region, warp: &mut Warp<'_>, first: usize) {
         let missed = region.missed.fetch_add(1, Ordering::Relaxed) + 1;
+        if std::env::var_os("NATIVE_DUMP").is_some() {
+            eprintln!("missed at {} lane {first}: {missed}", region.entry);
+        }
         if missed < MISSES || missed < region.entered.load(Ordering::Relaxed) / 16 {
             return;
         }

@@ -12,6 +12,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::context::{RegionContext, at};
 use super::decode::{self, Kind};
+use super::effects;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
@@ -143,7 +144,7 @@ impl Builder<'_, '_> {
         for &at in &self.plan.blocks {
             let block = &flow.blocks[at];
             for pc in block.start..block.end {
-                let effects = decode::effects(self.e.v.program, &self.e.v.program.code[pc as usize]);
+                let effects = effects::effects(self.e.v.program, &self.e.v.program.code[pc as usize]);
                 used.extend(effects.reads.iter().chain(&effects.writes).map(|&register| flow.index(register)));
             }
         }
@@ -205,7 +206,7 @@ impl Builder<'_, '_> {
                 let mut now = before.get(&at).cloned().unwrap_or_else(none);
                 let block = &flow.blocks[at];
                 for pc in block.start..block.end {
-                    let effects = decode::effects(program, &program.code[pc as usize]);
+                    let effects = effects::effects(program, &program.code[pc as usize]);
                     effects.writes.iter().for_each(|&register| now.add(flow.index(register)));
                 }
                 for next in block.next.iter().filter_map(|next| flow.at.get(next)) {
@@ -246,7 +247,7 @@ impl Builder<'_, '_> {
                 return;
             }
             self.e.instruction(flow, inst, pc);
-            let effects = decode::effects(program, inst);
+            let effects = effects::effects(program, inst);
             effects.writes.iter().for_each(|&register| now.add(flow.index(register)));
         }
         let next = self.edge(flow, at, block.end, now);

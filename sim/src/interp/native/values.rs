@@ -9,7 +9,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::context::{RegionContext, at};
-use super::decode::Register;
+use super::effects::Register;
 use super::flow::{Flow, ValueForm, constant};
 use crate::interp::program::{Pred, Program, Slot};
 

@@ -9,7 +9,8 @@ use super::WIDTH;
 use super::masked::Way;
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
-use crate::interp::native::decode::{self, Kind, Register};
+use crate::interp::native::decode::{self, Kind};
+use crate::interp::native::effects::{self, Register};
 use crate::interp::native::flow::{Flow, ValueForm, constant};
 use crate::interp::native::instruction::simple_special;
 use crate::interp::program::{Inst, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
@@ -114,7 +115,7 @@ impl<'p> Classes<'p> {
     /// Executes an instruction. Returns how: once for the pack, or for each lane.
     pub(super) fn step(&mut self, i: &Inst, way: Way) -> Class {
         let kind = decode::kind(i);
-        let effects = decode::effects(self.program, i);
+        let effects = effects::effects(self.program, i);
         let mut how = if way == Way::Masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
         // Nobody could leave in front of it.
         if let (Way::Aside, Kind::Lane(op)) = (way, kind)
@@ -134,7 +135,7 @@ impl<'p> Classes<'p> {
         how
     }
 
-    fn unguarded(&self, i: &Inst, kind: Kind, effects: &decode::Effects) -> Class {
+    fn unguarded(&self, i: &Inst, kind: Kind, effects: &effects::Effects) -> Class {
         let guard = i.guard.0 & !Pred::NEGATED;
         let same = |&register: &Register| {
             register == Register::Pred(guard) && i.guard != Pred::ALWAYS || self.of(register) == Class::Uniform

@@ -10,7 +10,8 @@ use super::masked::Way;
 use super::{FULL, PARTS, WIDTH};
 use crate::interp::exec::control::Special;
 use crate::interp::native::context::{RegionContext, execute};
-use crate::interp::native::decode::{self, Kind, Register};
+use crate::interp::native::decode::{self, Kind};
+use crate::interp::native::effects::{self, Register};
 use crate::interp::native::instruction::simple_special;
 use crate::interp::native::values::{fixed, plain};
 use crate::interp::program::{Inst, Pred, Sem, Slot};
@@ -149,7 +150,7 @@ impl Pack<'_, '_> {
 
     /// An instruction that the interpreter executes for the lanes.
     fn foreign(&mut self, i: &Inst, pc: u32) {
-        let effects = decode::effects(self.e.v.program, i);
+        let effects = effects::effects(self.e.v.program, i);
         let guard = i.guard.0 & !Pred::NEGATED;
         for &register in &effects.reads {
             if register != Register::Pred(guard) || i.guard == Pred::ALWAYS {
@@ -186,7 +187,7 @@ impl Pack<'_, '_> {
 
     /// An instruction that is executed for one lane after the other.
     fn one_by_one(&mut self, i: &Inst, pc: u32, kind: Kind) {
-        let effects = decode::effects(self.e.v.program, i);
+        let effects = effects::effects(self.e.v.program, i);
         let mask = self.mask.take();
         let mut registers: Vec<Register> = effects.reads.iter().chain(&effects.writes).copied().collect();
         registers.sort_unstable();

@@ -9,7 +9,7 @@ use cranelift_frontend::Variable;
 use super::class::{Class, Classes};
 use super::{PARTS, WIDTH};
 use crate::interp::native::context::at;
-use crate::interp::native::decode::Register;
+use crate::interp::native::effects::Register;
 use crate::interp::native::flow::{ValueForm, constant};
 use crate::interp::native::instruction::Emitter;
 use crate::interp::native::values::{fixed, plain};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::class::Classes;
 use crate::interp::native::decode::{self, Kind};
+use crate::interp::native::effects;
 use crate::interp::native::flow::{Flow, Registers};
 use crate::interp::native::instruction::simple_special;
 use crate::interp::native::plan::Plan;
@@ -41,7 +42,7 @@ impl Short {
             Kind::Special => simple_special(i.y),
             _ => true,
         };
-        let effects = decode::effects(program, i);
+        let effects = effects::effects(program, i);
         let places = [Some(self.join), self.untaken.map(|side| side.0), self.taken.map(|side| side.0)];
         let wanted = effects.writes.iter().any(|&register| {
             let index = flow.index(register);

@@ -4,15 +4,17 @@
 //! lane by lane.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
-//! `arithmetic` and `access` make code for them, `instruction` chooses. This file has the flow of
-//! control.
+//! `arithmetic`, `floats`, `predicates` and `access` make code for them, `instruction` chooses,
+//! `masked` knows the short code. This file has the flow of control.
 
 mod access;
 mod arithmetic;
 pub(super) mod class;
+mod floats;
 mod instruction;
 mod lanes;
 mod masked;
+mod predicates;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +27,8 @@ use lanes::Pack;
 use masked::Short;
 
 use super::context::{RegionContext, at};
-use super::decode::{self, Kind, Register};
+use super::decode::{self, Kind};
+use super::effects::{self, Register};
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
@@ -40,6 +43,9 @@ pub(super) const PARTS: usize = 2;
 /// Lanes of a pack, and a bit for each.
 pub(super) const WIDTH: usize = 4 * PARTS;
 pub(super) const FULL: u32 = (1 << WIDTH) - 1;
+
+/// Instructions that a region may have to be compiled for packs.
+const MOST: usize = 2000;
 
 /// Marks where lanes have left to be gone on with one by one.
 pub(super) const ONE_BY_ONE: u32 = 1 << 31;
@@ -86,6 +92,10 @@ pub(super) fn build(
         return None;
     }
     let plan = plan(program, flow, entry);
+    let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
+    if plan.blocks.iter().map(length).sum::<usize>() > MOST {
+        return None;
+    }
     let mut b = FunctionBuilder::new(function, context);
     let first = b.create_block();
     b.append_block_params_for_function_params(first);
@@ -160,7 +170,7 @@ impl<'p> Builder<'p, '_> {
             let block = &self.flow.blocks[at];
             for pc in block.start..block.end {
                 let i = &program.code[pc as usize];
-                let effects = decode::effects(program, i);
+                let effects = effects::effects(program, i);
                 used.extend(effects.reads.iter().chain(&effects.writes).map(|&register| self.flow.index(register)));
                 if matches!(decode::kind(i), Kind::Special) && i.y < Special::NtidX as u32 {
                     axes.insert(i.y);
@@ -462,6 +472,6 @@ impl<'p> Builder<'p, '_> {
 
 /// Notes what an instruction may change.
 fn mark(program: &Program, flow: &Flow, pc: u32, changed: &mut Registers) {
-    let effects = decode::effects(program, &program.code[pc as usize]);
+    let effects = effects::effects(program, &program.code[pc as usize]);
     effects.writes.iter().for_each(|&register| changed.add(flow.index(register)));
 }
