@@ -124,7 +124,7 @@ impl Default for Config {
             workers: 8,
             hold_ms: 150,
             code: CodeChoice::Auto,
-            compile: Compile::Off,
+            compile: Compile::On,
             skip_sass: false,
         }
     }

@@ -394,7 +394,7 @@ impl Writer {
         let warp = together && self.below(12) == 0;
         let list = if warp { TOGETHER } else { TEMPLATES };
         let template = list[self.below(list.len() as u64) as usize];
-        let guard = if !warp && !template.contains(".cc") && self.below(5) == 0 {
+        let guard = if !warp && ![".cc", "%t,"].iter().any(|own| template.contains(own)) && self.below(5) == 0 {
             format!("@{}%p{} ", if self.below(2) == 0 { "!" } else { "" }, self.below(PREDS))
         } else {
             String::new()

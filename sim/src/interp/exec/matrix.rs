@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::interp::exec::load_store::{Cell, SHARED};
+use crate::interp::exec::load_store::{Cell, GENERIC, GLOBAL, SHARED};
 use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
 use crate::interp::float16::{Brain, Half, Small};
@@ -275,6 +275,7 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         each(mask, |l| slots.iter().for_each(|&slot| w.set(slot, l, 0)));
     }
     let each_lane = (rows * columns / LANES).max(1);
+    let whole = if mask == u32::MAX && !w.env.observing { whole_matrix(w, i, form, kind) } else { None };
     for row in 0..rows {
         for column in 0..columns {
             let (lane, at) = of_fragment(row, column, columns, rows * columns);
@@ -286,9 +287,12 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             let index = (major as u64).wrapping_mul(stride).wrapping_add(minor as u64);
             let address =
                 w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())).wrapping_add(index * u64::from(size));
-            let host = match w.resolve(space, address, size, kind, lane) {
-                Ok(host) => host,
-                Err(kind) => return w.fail(kind, 1 << lane),
+            let host = match whole {
+                Some((first, host)) => host + (address - first),
+                None => match w.resolve(space, address, size, kind, lane) {
+                    Ok(host) => host,
+                    Err(kind) => return w.fail(kind, 1 << lane),
+                },
             };
             if w.env.observing && space != SHARED && w.env.device.allocation(address).is_some() {
                 w.observe(i, 1 << lane, size, kind, &[address; LANES]);
@@ -324,6 +328,25 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         }
     }
     Next::Step
+}
+
+/// The first address of a fragment, and where it is in the host's memory, if all lanes name the same
+/// matrix and one check answers for all of it.
+fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<(u64, u64)> {
+    let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
+    let same = (1..LANES).all(|lane| w.get(i.a, lane) == base && w.get(i.b, lane) == stride);
+    let size = form.a.size();
+    let (majors, minors) = if form.k == 1 { (form.n, form.m) } else { (form.m, form.n) };
+    let far = (majors as u64 - 1).checked_mul(stride)?.checked_add(minors as u64 - 1)?;
+    let (first, space) = (base.wrapping_add(u64::from(i.line_offset())), i.z & 15);
+    let last = first.checked_add(far.checked_mul(u64::from(size))?)?;
+    if !same || !matches!(space, SHARED | GLOBAL | GENERIC) {
+        return None;
+    }
+    let from = w.resolve(space, first, size, kind, 0).ok()?;
+    let to = w.resolve(space, last, size, kind, 0).ok()?;
+    let together = space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
+    (together && to.wrapping_sub(from) == last - first).then_some((first, from))
 }
 
 /// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits,

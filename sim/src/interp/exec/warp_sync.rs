@@ -2,7 +2,7 @@
 
 use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
 use crate::interp::exec::per_lane::each;
-use crate::interp::program::{Inst, Next, Pred, Row, Slot};
+use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 use crate::interp::warp::{Group, Wait, Warp};
 
 /// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait. In
@@ -66,6 +66,39 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, ready, mask)
 }
 
+/// Which lane a lane shuffles from, and whether that one is inside its segment.
+#[inline(always)]
+fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let (segment, clamp) = (c >> 8 & 31, c & 31);
+    let highest = (lane & segment) | (clamp & !segment);
+    let (from, ok) = match mode {
+        0 => (lane.wrapping_sub(b), lane as i32 - b as i32 >= highest as i32),
+        1 => (lane + b, lane + b <= highest),
+        2 => (lane ^ b, lane ^ b <= highest),
+        _ => {
+            let from = (lane & segment) | (b & !segment);
+            (from, from <= highest)
+        }
+    };
+    (if ok { from } else { lane }, ok)
+}
+
+/// The same for all lanes.
+fn sources(mode: u32, (b, c): (u32, u32)) -> [(u32, bool); LANES] {
+    macro_rules! all {
+        ($mode:expr) => {
+            std::array::from_fn(|lane| source_of($mode, lane as u32, b & 31, c))
+        };
+    }
+    // With the mode known the loop has no branches.
+    match mode {
+        0 => all!(0),
+        1 => all!(1),
+        2 => all!(2),
+        _ => all!(3),
+    }
+}
+
 /// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
 /// `x`; `y` is the mode.
 #[inline(never)]
@@ -75,22 +108,18 @@ pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let source: Row = unsafe { (*w.row(i.a)).clone() };
     let mut inside = 0;
     let known = everywhere(w, i.b).zip(everywhere(w, i.c));
+    if let (u32::MAX, Some(known)) = (ready, known) {
+        let sources = sources(i.y, known);
+        for (l, &(from, ok)) in sources.iter().enumerate() {
+            inside |= u32::from(ok) << l;
+            w.set(i.d, l, source.0[from as usize & 31]);
+        }
+        w.set_pred(Pred(i.z), ready, inside);
+        return finish(w, ready, mask);
+    }
     each(ready, |l| {
-        let lane = l as u32;
         let (b, c) = known.unwrap_or_else(|| (w.get(i.b, l) as u32, w.get(i.c, l) as u32));
-        let b = b & 31;
-        let (segment, clamp) = (c >> 8 & 31, c & 31);
-        let highest = (lane & segment) | (clamp & !segment);
-        let (from, ok) = match i.y {
-            0 => (lane.wrapping_sub(b), lane as i32 - b as i32 >= highest as i32),
-            1 => (lane + b, lane + b <= highest),
-            2 => (lane ^ b, lane ^ b <= highest),
-            _ => {
-                let from = (lane & segment) | (b & !segment);
-                (from, from <= highest)
-            }
-        };
-        let from = if ok { from } else { lane };
+        let (from, ok) = source_of(i.y, l as u32, b & 31, c);
         inside |= u32::from(ok) << l;
         w.set(i.d, l, source.0[from as usize & 31]);
     });

@@ -1,6 +1,7 @@
 //! Makes functions of the host of regions, and keeps them.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::Context as Compilation;
 use cranelift_codegen::control::ControlPlane;
@@ -103,9 +104,6 @@ impl Compiler {
         }
         let memory = CodeMemory::new(code.code_buffer())?;
         let address = memory.address();
-        if std::env::var_os("NATIVE_DUMP").is_some() {
-            let _ = std::fs::write(format!("/tmp/nat/jit-{address:x}.bin"), code.code_buffer());
-        }
         self.memory.push(memory);
         Some(address)
     }
@@ -119,7 +117,15 @@ impl Compiler {
 
     /// Compiles the region that begins at an instruction; for packs of lanes where something is
     /// supposed of what they find.
+    ///
+    /// None when that is not possible. A code generator that panics is not the program's trouble.
     pub(super) fn compile(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<Compiled> {
+        let compiled = catch_unwind(AssertUnwindSafe(|| self.compiled(program, pc, supposed)));
+        debug_assert!(compiled.is_ok(), "no native code from instruction {pc} on");
+        compiled.ok().flatten()
+    }
+
+    fn compiled(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<Compiled> {
         let place = region::Place {
             finder: self.finder,
             pack_finder: self.pack_finder,
@@ -139,13 +145,6 @@ impl Compiler {
             Some(supposed) => pack::build(program, flow, pc, &mut function, &mut frontend, place, config, supposed),
             None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
         };
-        if std::env::var_os("NATIVE_DUMP").is_some() {
-            let flow = self.flow(program, pc)?;
-            let plan = super::plan::plan(program, flow, *flow.at.get(&pc)?);
-            let blocks: Vec<_> = plan.blocks.iter().map(|&at| (flow.blocks[at].start, flow.blocks[at].end)).collect();
-            eprintln!("compile {pc} packs {} built {} blocks {blocks:?} cuts {:?}", supposed.is_some(), built.is_some(), plan.cuts);
-            if let Some(s) = supposed { eprintln!("  tid {:?}", s.tid); }
-        }
         self.frontend = frontend;
         let Built { sites, local } = built?;
         if self.sites + sites > MOST_SITES {

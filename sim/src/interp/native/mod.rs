@@ -406,9 +406,6 @@ impl Native {
     #[cold]
     fn missed(&self, region: &Region, warp: &mut Warp<'_>, first: usize) {
         let missed = region.missed.fetch_add(1, Ordering::Relaxed) + 1;
-        if std::env::var_os("NATIVE_DUMP").is_some() {
-            eprintln!("missed at {} lane {first}: {missed}", region.entry);
-        }
         if missed < MISSES || missed < region.entered.load(Ordering::Relaxed) / 16 {
             return;
         }

@@ -136,6 +136,9 @@ impl Pack<'_, '_> {
             Kind::Table => self.table_of_masks(i),
             Kind::IntCompare => self.compared_words(i),
             Kind::FloatCompare { double } => self.compared_floats(i, double),
+            Kind::Add3 => self.added(i),
+            Kind::AddWide => self.added_wide(i),
+            Kind::NotZero => self.not_zero(i),
             Kind::Special if i.y < Special::NtidX as u32 => {
                 let words = self.tids(i.y);
                 self.define(i.d, Lanes::Words(words));

@@ -4,11 +4,12 @@
 //! lane by lane.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
-//! `arithmetic`, `floats`, `predicates` and `access` make code for them, `instruction` chooses,
-//! `masked` knows the short code. This file has the flow of control.
+//! `arithmetic`, `carries`, `floats`, `predicates` and `access` make code for them, `instruction`
+//! chooses, `masked` knows the short code. This file has the flow of control.
 
 mod access;
 mod arithmetic;
+mod carries;
 pub(super) mod class;
 mod floats;
 mod instruction;
