@@ -12,7 +12,7 @@
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `code` | `auto` | which code runs where there is PTX and machine code, see below |
-//! | `compile` | `off` | `on`: what runs often becomes native code; `always`: all |
+//! | `compile` | `on` | `on`: what runs often becomes native code; `always`: all; `off`: nothing |
 //! | `sass` | `run` | `skip`: kernels of machine code without PTX do nothing |
 //!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do

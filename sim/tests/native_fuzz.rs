@@ -1,14 +1,16 @@
 //! Random kernels, interpreted and as native code: all that they leave in memory must be the same,
 //! bit by bit. `NATIVE_FUZZ` is how many kernels are tried (default: a few), `NATIVE_FUZZ_SEED` the
 //! first seed. Kernels that differ are left in the folder for temporary files; `NATIVE_FUZZ_FILE`
-//! tries such a file with the seed's input.
+//! tries such a file with the seed's input. `INTERP_CODE=sass` tries the machine code that the
+//! assembler makes of the kernels.
 
 mod interp_support;
 
 use std::fmt::Write;
+use std::process::Command;
 
-use interp_support::Gpu;
 use interp_support::both::Random;
+use interp_support::{Gpu, arch, toolkit};
 use streamsan_sim::interp::{Compile, Launch, run};
 
 /// Threads of a block: one warp is not full.
@@ -488,7 +490,11 @@ fn kernel(seed: u64) -> String {
          .shared .align 16 .b8 line[2048];\n.shared .align 16 .b8 table[512];\n",
     );
     writeln!(head, ".reg .b32 %r<{WORDS}>, %n<{}>, %own, %t, %u, %slim, %lookup;", w.labels + 1).unwrap();
-    writeln!(head, ".reg .b64 %l<{LONGS}>, %from, %to, %mine, %a, %first, %thin, %wide, %fat, %tiny;\n.reg .f32 %f<{SINGLES}>;").unwrap();
+    writeln!(
+        head,
+        ".reg .b64 %l<{LONGS}>, %from, %to, %mine, %a, %first, %thin, %wide, %fat, %tiny;\n.reg .f32 %f<{SINGLES}>;"
+    )
+    .unwrap();
     writeln!(head, ".reg .f64 %d<{DOUBLES}>;\n.reg .b16 %h<{SHORTS}>;\n.reg .pred %p<{PREDS}>, %again;").unwrap();
     writeln!(head, "mov.u32 %t, %tid.z; mov.u32 %u, %ntid.y; mul.lo.u32 %t, %t, %u; mov.u32 %u, %tid.y;").unwrap();
     writeln!(head, "add.u32 %t, %t, %u; mov.u32 %u, %ntid.x; mul.lo.u32 %t, %t, %u; mov.u32 %u, %tid.x;").unwrap();
@@ -610,10 +616,24 @@ fn input(random: &mut Random) -> Vec<u32> {
         .collect()
 }
 
+/// Machine code of a kernel.
+fn assembled(text: &str) -> Vec<u8> {
+    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}.{name}", std::process::id()));
+    let (from, to) = (place("ptx"), place("cubin"));
+    std::fs::write(&from, text).unwrap();
+    let ptxas = toolkit().join("bin/ptxas");
+    let done = Command::new(ptxas).arg(format!("-arch={}", arch())).arg("-o").args([&to, &from]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let made = std::fs::read(&to).unwrap();
+    let _ = (std::fs::remove_file(from), std::fs::remove_file(to));
+    made
+}
+
 #[test]
 fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
     let (count, first) = (number("NATIVE_FUZZ", 32), number("NATIVE_FUZZ_SEED", 1));
+    let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass");
     let mut differ = 0;
     for seed in first..first + count {
         // A kernel that was written down, to make it smaller.
@@ -623,13 +643,14 @@ fn random_kernels_do_the_same_as_native_code() {
         let data = input(&mut random);
         let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
         let outputs = [Compile::Off, Compile::Always].map(|compile| {
-            let gpu = Gpu::from_ptx(&text);
+            let gpu = if machine { Gpu::from_cubin(assembled(&text)) } else { Gpu::from_ptx(&text) };
             let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
             let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
             let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
             let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
-            let kernel = gpu.program.kernel("k").unwrap();
-            run(&gpu.program, kernel, &launch, &gpu.device, 1).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+            let kernels = gpu.kernels();
+            let (program, kernel) = kernels[0];
+            run(program, kernel, &launch, &gpu.device, 1).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
             to.read::<u32>()
         });
         let [interpreted, native] = outputs;

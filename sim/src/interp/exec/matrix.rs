@@ -330,8 +330,8 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// The first address of a fragment, and where it is in the host's memory, if all lanes name the same
-/// matrix and one check answers for all of it.
+/// The first address of a fragment, and where it is in the host's memory, if all lanes name the
+/// same matrix and one check answers for all of it.
 fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<(u64, u64)> {
     let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
     let same = (1..LANES).all(|lane| w.get(i.a, lane) == base && w.get(i.b, lane) == stride);

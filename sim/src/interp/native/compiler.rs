@@ -24,7 +24,7 @@ const MOST_SITES: u32 = 1 << 16;
 pub(super) type RegionFn = unsafe extern "C" fn(*mut RegionContext, u32) -> u64;
 
 /// A region that was compiled.
-pub(super) struct Compiled {
+pub(super) struct RegionCode {
     pub code: RegionFn,
     /// Sites that a warp needs for it.
     pub sites: u32,
@@ -33,7 +33,7 @@ pub(super) struct Compiled {
 }
 
 /// What makes code for one program.
-pub(super) struct Compiler {
+pub(super) struct RegionCompiler {
     isa: OwnedTargetIsa,
     frontend: FunctionBuilderContext,
     finder: u64,
@@ -45,15 +45,15 @@ pub(super) struct Compiler {
     memory: Vec<CodeMemory>,
 }
 
-impl Compiler {
-    pub(super) fn new() -> Option<Compiler> {
+impl RegionCompiler {
+    pub(super) fn new() -> Option<RegionCompiler> {
         let mut flags = settings::builder();
         flags.set("opt_level", "speed").ok()?;
         // Other threads write what is loaded.
         flags.set("enable_alias_analysis", "false").ok()?;
         flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }).ok()?;
         let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
-        let mut compiler = Compiler {
+        let mut compiler = RegionCompiler {
             isa,
             frontend: FunctionBuilderContext::new(),
             finder: 0,
@@ -119,13 +119,13 @@ impl Compiler {
     /// supposed of what they find.
     ///
     /// None when that is not possible. A code generator that panics is not the program's trouble.
-    pub(super) fn compile(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<Compiled> {
+    pub(super) fn compile(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<RegionCode> {
         let compiled = catch_unwind(AssertUnwindSafe(|| self.compiled(program, pc, supposed)));
         debug_assert!(compiled.is_ok(), "no native code from instruction {pc} on");
         compiled.ok().flatten()
     }
 
-    fn compiled(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<Compiled> {
+    fn compiled(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<RegionCode> {
         let place = region::Place {
             finder: self.finder,
             pack_finder: self.pack_finder,
@@ -154,6 +154,6 @@ impl Compiler {
         self.sites += sites;
         // SAFETY: the code at this address was made for that signature.
         let code = unsafe { std::mem::transmute::<*const (), RegionFn>(address as *const ()) };
-        Some(Compiled { code, sites: self.sites, local })
+        Some(RegionCode { code, sites: self.sites, local })
     }
 }

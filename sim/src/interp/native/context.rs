@@ -1,6 +1,6 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
-use super::pack::WIDTH;
+use super::pack::width::WIDTH;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};

@@ -1,11 +1,9 @@
 //! What native code knows of each instruction: what it computes, and where control goes. Which
-//! registers it reads and writes is in `effects`. An instruction that is not known here stops native
-//! code, and the interpreter executes it: so nothing has to be known for results to be right.
+//! registers it reads and writes is in `effects`. An instruction that is not known here stops
+//! native code, and the interpreter executes it. So nothing has to be known for right results.
 //!
-//! An instruction is known by the function that executes it. Such functions are never inlined, so
-//! that each has one address.
-//!
-//! Knows all executions by their function, and how each uses the fields of [`Inst`].
+//! Knows all executions by their function, and how each uses the fields of [`Inst`]. Such functions
+//! are never inlined, so that each has one address.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

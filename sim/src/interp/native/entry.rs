@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use super::compiler::{Compiled, RegionFn};
+use super::compiler::{RegionCode, RegionFn};
 
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
@@ -34,8 +34,8 @@ impl Tier {
         Some((code, self.sites.load(Ordering::Relaxed), self.local.load(Ordering::Relaxed)))
     }
 
-    pub(super) fn set(&self, compiled: Option<Compiled>) {
-        if let Some(Compiled { code, sites, local }) = compiled {
+    pub(super) fn set(&self, compiled: Option<RegionCode>) {
+        if let Some(RegionCode { code, sites, local }) = compiled {
             // Those of code that still runs stay enough.
             self.sites.fetch_max(sites, Ordering::Relaxed);
             self.local.fetch_or(local, Ordering::Relaxed);

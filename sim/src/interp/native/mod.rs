@@ -1,18 +1,18 @@
-//! Kernels as native code. What the interpreter executes often is compiled, a region at a time: the
-//! instructions from an entry on up to those that lanes execute together (barriers, shuffles,
+//! Kernels as native code. What the interpreter executes often is compiled, a region at a time:
+//! the instructions from an entry on up to those that lanes execute together (barriers, shuffles,
 //! votes, matrix products, calls) or that are not known here. Those the interpreter executes as
 //! ever. So every kernel runs, and what is not compiled is only slower.
 //!
-//! A region is compiled twice, each when it is needed: for packs of lanes in the host's vectors, and
-//! for one lane after the other. Lanes whose pack is not complete, or that go other ways than the
-//! rest of their pack, run one by one. Between regions registers are in the warp's rows and
+//! A region is compiled twice, each when it is needed: for packs of lanes in the host's vectors,
+//! and for one lane after the other. Lanes whose pack is not complete, or that go other ways than
+//! the rest of their pack, run one by one. Between regions registers are in the warp's rows and
 //! predicates: the interpreter and regions take over from each other at any instruction.
 //!
-//! `decode` and `effects` know the instructions, `flow` the flow of control and the life of registers, `plan`
-//! which blocks a region has. `region` makes the code for single lanes with `instruction`, `values`,
-//! `arithmetic`, `floats` and `memory`; `pack` that for packs. `context` is what code finds when it runs,
-//! `code_memory` where it lies, `entry` what is compiled for a place, `compiler` makes it. This file
-//! decides what is compiled and when, and runs it.
+//! `decode` and `effects` know the instructions, `flow` the flow of control and the life of
+//! registers, `plan` which blocks a region has. `region` makes the code for single lanes with
+//! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
+//! is what code finds when it runs, `code_memory` where it lies, `entry` what is compiled for a
+//! place, `compiler` makes it. This file decides what is compiled and when, and runs it.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
@@ -37,20 +37,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use compiler::{Compiler, RegionFn};
+use compiler::{RegionCompiler, RegionFn};
 use context::{RegionContext, Site};
 use decode::Kind;
 use effects::Register;
 use entry::Region;
 use flow::{Flow, ValueForm};
 use pack::class::{self, Class};
-use pack::{FULL, ONE_BY_ONE, Supposed, WIDTH};
+use pack::width::{FULL, WIDTH};
+use pack::{ONE_BY_ONE, Supposed};
 
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Pred, Program};
 use crate::interp::warp::Warp;
 
-/// Entries of a warp into a region before it is compiled.
-const OFTEN: u32 = 96;
+/// Entries of warps into a region before it is compiled. To compile an instruction takes about as
+/// long as to interpret it for so many warps, so at worst a launch takes twice as long.
+const OFTEN: u32 = 2000;
 
 /// Packs that may find other values than was supposed before the region is compiled anew.
 const MISSES: u32 = 12;
@@ -68,7 +70,7 @@ struct Native {
     entries: Arc<[AtomicPtr<()>]>,
     counts: Box<[AtomicU32]>,
     often: u32,
-    compiler: Mutex<Compiler>,
+    compiler: Mutex<RegionCompiler>,
     #[allow(clippy::vec_box, reason = "entries point to them")]
     regions: Mutex<Vec<Box<Region>>>,
 }
@@ -175,7 +177,7 @@ impl Native {
         if !cfg!(target_arch = "x86_64") {
             return None;
         }
-        let compiler = Compiler::new()?;
+        let compiler = RegionCompiler::new()?;
         let code = &program.code;
         let entries: Arc<[AtomicPtr<()>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
         let mark = |pc: u32| {
@@ -375,7 +377,7 @@ impl Native {
         region.lanes.code().is_some()
     }
 
-    fn compiler(&self) -> Option<MutexGuard<'_, Compiler>> {
+    fn compiler(&self) -> Option<MutexGuard<'_, RegionCompiler>> {
         if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
     }
 

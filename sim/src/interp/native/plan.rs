@@ -12,7 +12,7 @@ const MOST: usize = 6000;
 
 /// The blocks of a region in the order of the code, and the instructions in front of which it ends
 /// although native code could go on.
-pub(super) struct Plan {
+pub(super) struct RegionPlan {
     pub blocks: Vec<usize>,
     pub inside: HashSet<usize>,
     /// Of each block: an instruction that is not executed any more.
@@ -32,7 +32,7 @@ fn loads_shared(inst: &Inst, kind: Kind) -> bool {
     matches!(kind, Kind::Load { .. }) && inst.z & 15 == SHARED
 }
 
-pub(super) fn plan(program: &Program, flow: &Flow, entry: usize) -> Plan {
+pub(super) fn plan(program: &Program, flow: &Flow, entry: usize) -> RegionPlan {
     let mut inside = HashSet::new();
     let mut todo = std::collections::VecDeque::from([entry]);
     let mut size = 0;
@@ -87,5 +87,5 @@ pub(super) fn plan(program: &Program, flow: &Flow, entry: usize) -> Plan {
             dirty.values_mut().for_each(|dirty| *dirty = false);
         }
     }
-    Plan { blocks, inside, cuts, no_return: if waits { stored_behind } else { HashSet::new() }, entry }
+    RegionPlan { blocks, inside, cuts, no_return: if waits { stored_behind } else { HashSet::new() }, entry }
 }

@@ -16,7 +16,7 @@ use super::effects;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
-use super::plan::{Plan, plan};
+use super::plan::{RegionPlan, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
 
@@ -49,7 +49,7 @@ pub(super) struct Place {
 
 struct Builder<'p, 'b> {
     e: Emitter<'p, 'b>,
-    plan: Plan,
+    plan: RegionPlan,
     /// The machine's blocks of the region's blocks.
     heads: HashMap<usize, Block>,
     /// Where lanes leave: the block, and which registers may have changed.

@@ -1,7 +1,7 @@
 //! Native code for sums with carries in predicates, for all lanes of a pack at once.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
 
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::exec_sass::integer;

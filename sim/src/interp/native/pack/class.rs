@@ -5,8 +5,7 @@
 //! one, whatever the control around it. What is supposed of values at a region's entry is checked
 //! there.
 
-use super::WIDTH;
-use super::masked::Way;
+use super::width::{FULL, WIDTH};
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
 use crate::interp::native::decode::{self, Kind};
@@ -35,6 +34,17 @@ impl Class {
             _ => Class::Varying,
         }
     }
+}
+
+/// How an instruction is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By all lanes.
+    Plain,
+    /// By all lanes although only some need what comes of it.
+    Aside,
+    /// By some lanes.
+    Masked,
 }
 
 /// What is known of the values at one place.
@@ -124,7 +134,8 @@ impl<'p> Classes<'p> {
             how = Class::Varying;
         }
         if i.guard != Pred::ALWAYS {
-            let differs = |&register: &Register| !matches!(self.of(register), Class::Unknown) && self.of(register) != how;
+            let differs =
+                |&register: &Register| !matches!(self.of(register), Class::Unknown) && self.of(register) != how;
             if self.pred(i.guard.0) != Class::Uniform || effects.writes.iter().any(differs) {
                 how = Class::Varying;
             }
@@ -273,7 +284,7 @@ impl<'p> Classes<'p> {
 pub(in crate::interp::native) fn observed(mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
     let mut class = Class::Unknown;
     for first in (0..32).step_by(WIDTH) {
-        if (mask >> first) & super::FULL != super::FULL {
+        if (mask >> first) & FULL != FULL {
             continue;
         }
         let step = value(first + 1).wrapping_sub(value(first)) as i64;

@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::PARTS;
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
+use super::width::PARTS;
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::native::floats::has_fma;
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};

@@ -4,10 +4,9 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::class::Class;
+use super::class::{Class, Way};
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::masked::Way;
-use super::{FULL, PARTS, WIDTH};
+use super::width::{FULL, PARTS, WIDTH};
 use crate::interp::exec::control::Special;
 use crate::interp::native::context::{RegionContext, execute};
 use crate::interp::native::decode::{self, Kind};

@@ -2,27 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::class::Classes;
+use super::class::{Classes, Way};
 use crate::interp::native::decode::{self, Kind};
 use crate::interp::native::effects;
 use crate::interp::native::flow::{Flow, Registers};
 use crate::interp::native::instruction::simple_special;
-use crate::interp::native::plan::Plan;
+use crate::interp::native::plan::RegionPlan;
 use crate::interp::program::{Inst, Pred, Program};
 
 /// Instructions that one side of a branch may have.
 const MOST: u32 = 48;
-
-/// How an instruction is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// By all lanes.
-    Plain,
-    /// By all lanes although only some need what comes of it.
-    Aside,
-    /// By some lanes.
-    Masked,
-}
 
 /// The two sides of a branch that meet again soon.
 #[derive(Debug, Clone)]
@@ -58,7 +47,7 @@ impl Short {
                 let i = &program.code[pc as usize];
                 if !matches!(decode::kind(i), Kind::Branch) {
                     classes.step(i, self.way(program, flow, i));
-                    super::mark(program, flow, pc, changed);
+                    mark(program, flow, pc, changed);
                 }
             }
         }
@@ -66,7 +55,7 @@ impl Short {
 }
 
 /// The branches of a region behind which code is short, by their blocks.
-pub(super) fn candidates(program: &Program, flow: &Flow, plan: &Plan) -> HashMap<usize, Short> {
+pub(super) fn candidates(program: &Program, flow: &Flow, plan: &RegionPlan) -> HashMap<usize, Short> {
     let mut before: HashMap<u32, u32> = HashMap::new();
     for &at in &plan.blocks {
         flow.blocks[at].next.iter().for_each(|&next| *before.entry(next).or_default() += 1);
@@ -99,9 +88,7 @@ pub(super) fn candidates(program: &Program, flow: &Flow, plan: &Plan) -> HashMap
             continue;
         }
         let short = match (side(fall), side(target)) {
-            (Some((end, next)), _) if next == target => {
-                Short { untaken: Some((fall, end)), taken: None, join: target }
-            }
+            (Some((end, next)), _) if next == target => Short { untaken: Some((fall, end)), taken: None, join: target },
             (Some((end, next)), Some((other_end, other_next))) if next == other_next => {
                 Short { untaken: Some((fall, end)), taken: Some((target, other_end)), join: next }
             }
@@ -112,4 +99,10 @@ pub(super) fn candidates(program: &Program, flow: &Flow, plan: &Plan) -> HashMap
         }
     }
     found
+}
+
+/// Notes what an instruction may change.
+pub(super) fn mark(program: &Program, flow: &Flow, pc: u32, changed: &mut Registers) {
+    let effects = effects::effects(program, &program.code[pc as usize]);
+    effects.writes.iter().for_each(|&register| changed.add(flow.index(register)));
 }

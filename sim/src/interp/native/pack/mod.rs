@@ -12,10 +12,13 @@ mod arithmetic;
 mod carries;
 pub(super) mod class;
 mod floats;
+mod frame;
 mod instruction;
 mod lanes;
 mod masked;
 mod predicates;
+mod reach;
+pub(super) mod width;
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,9 +26,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use class::{Class, Classes};
+use class::{Class, Classes, Way};
 use lanes::Pack;
-use masked::Short;
+use masked::{Short, mark};
+use width::{FULL, PARTS};
 
 use super::context::{RegionContext, at};
 use super::decode::{self, Kind};
@@ -33,17 +37,11 @@ use super::effects::{self, Register};
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
-use super::plan::{Plan, plan};
+use super::plan::{RegionPlan, plan};
 use super::region::{APART, Built, FAULT, FEW, Place};
 use super::values::{Values, plain};
 use crate::interp::exec::control::Special;
 use crate::interp::program::{Pred, Program};
-
-/// Vectors of four lanes in a pack.
-pub(super) const PARTS: usize = 2;
-/// Lanes of a pack, and a bit for each.
-pub(super) const WIDTH: usize = 4 * PARTS;
-pub(super) const FULL: u32 = (1 << WIDTH) - 1;
 
 /// Instructions that a region may have to be compiled for packs.
 const MOST: usize = 2000;
@@ -68,7 +66,7 @@ struct Known<'p> {
 struct Builder<'p, 'b> {
     p: Pack<'p, 'b>,
     flow: &'p Flow,
-    plan: Plan,
+    plan: RegionPlan,
     known: HashMap<usize, Known<'p>>,
     changed: Registers,
     heads: HashMap<usize, Block>,
@@ -123,17 +121,8 @@ pub(super) fn build(
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid));
     let short = masked::candidates(program, flow, &plan);
     let changed = flow.none();
-    let mut builder = Builder {
-        p: pack,
-        flow,
-        plan,
-        known: HashMap::new(),
-        changed,
-        heads: HashMap::new(),
-        short,
-        fuel,
-        next_pack,
-    };
+    let mut builder =
+        Builder { p: pack, flow, plan, known: HashMap::new(), changed, heads: HashMap::new(), short, fuel, next_pack };
     builder.enter(program, entry, supposed);
     for at in builder.plan.blocks.clone() {
         builder.block(program, at);
@@ -255,7 +244,7 @@ impl<'p> Builder<'p, '_> {
                         ended = true;
                         break;
                     }
-                    now.classes.step(i, masked::Way::Plain);
+                    now.classes.step(i, Way::Plain);
                     mark(program, self.flow, pc, &mut now.changed);
                 }
                 if !ended {
@@ -376,7 +365,7 @@ impl<'p> Builder<'p, '_> {
                 return;
             }
             self.checked(program, pc);
-            self.p.instruction(i, pc, masked::Way::Plain);
+            self.p.instruction(i, pc, Way::Plain);
             mark(program, self.flow, pc, &mut self.changed);
         }
         self.go(program, Some(at), end);
@@ -462,17 +451,11 @@ impl<'p> Builder<'p, '_> {
                     continue;
                 }
                 let way = short.way(program, self.flow, i);
-                self.p.mask = (way == masked::Way::Masked).then_some(mask);
+                self.p.mask = (way == Way::Masked).then_some(mask);
                 self.p.instruction(i, pc, way);
                 self.p.mask = None;
                 mark(program, self.flow, pc, &mut self.changed);
             }
         }
     }
-}
-
-/// Notes what an instruction may change.
-fn mark(program: &Program, flow: &Flow, pc: u32, changed: &mut Registers) {
-    let effects = effects::effects(program, &program.code[pc as usize]);
-    effects.writes.iter().for_each(|&register| changed.add(flow.index(register)));
 }

@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, types};
 
-use super::PARTS;
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
+use super::width::PARTS;
 use crate::interp::exec_sass::floats::BOP;
 use crate::interp::exec_sass::predicates;
 use crate::interp::native::flow::ValueForm;
