@@ -11,7 +11,7 @@ use std::process::Command;
 
 use interp_support::both::Random;
 use interp_support::{Gpu, arch, toolkit};
-use streamsan_sim::interp::{Compile, Launch, run};
+use streamsan_sim::interp::{Compile, FaultKind, Launch, run};
 
 /// Threads of a block: one warp is not full.
 const THREADS: u32 = 80;
@@ -634,7 +634,7 @@ fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
     let (count, first) = (number("NATIVE_FUZZ", 32), number("NATIVE_FUZZ_SEED", 1));
     let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass");
-    let mut differ = 0;
+    let (mut differ, mut refused) = (0, 0);
     for seed in first..first + count {
         // A kernel that was written down, to make it smaller.
         let text =
@@ -650,10 +650,17 @@ fn random_kernels_do_the_same_as_native_code() {
             let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
             let kernels = gpu.kernels();
             let (program, kernel) = kernels[0];
-            run(program, kernel, &launch, &gpu.device, 1).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
-            to.read::<u32>()
+            match run(program, kernel, &launch, &gpu.device, 1) {
+                Ok(()) => Some(to.read::<u32>()),
+                // The assembler uses instructions that are not executed.
+                Err(fault) if machine && matches!(fault.kind, FaultKind::Unsupported(_)) => None,
+                Err(fault) => panic!("seed {seed}: {fault}"),
+            }
         });
-        let [interpreted, native] = outputs;
+        let [Some(interpreted), Some(native)] = outputs else {
+            refused += 1;
+            continue;
+        };
         if let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) {
             differ += 1;
             // Behind all threads' own output it is the place.
@@ -666,4 +673,5 @@ fn random_kernels_do_the_same_as_native_code() {
         }
     }
     assert_eq!(differ, 0, "of {count} kernels");
+    assert!(refused * 2 <= count, "{refused} of {count} kernels were refused");
 }
