@@ -253,6 +253,9 @@ impl ThreadLanes<'_> {
         }
         out.bits.iter_mut().for_each(|o| *o &= mask);
         let tag = |lane: usize| {
+            if terms.iter().all(|t| self.operand(t.0).tags.at(lane) == NUMBER) {
+                return NUMBER;
+            }
             // What is part of the sum and may be a pointer, and how often.
             let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
             let mut work: SmallVec<[(NodeId, i64); 8]> = terms.iter().copied().collect();
