@@ -18,6 +18,9 @@ pub struct JudgedKernel {
     pub name: String,
     /// Launches.
     pub counts: BTreeMap<String, u64>,
+    /// Launches that were not predicted to the byte, by verdict, by whether data decide about an
+    /// access, and by what the accesses lost.
+    pub reasons: BTreeMap<(String, bool, String), u64>,
     /// What is wrong, as text: the launch, what was predicted, what was touched.
     pub wrong: Vec<String>,
 }
@@ -32,11 +35,19 @@ pub fn read(file: &Path) -> Result<Vec<JudgedKernel>, String> {
     let kernels = all["kernels"].as_array().ok_or_else(|| format!("{}: no kernels", file.display()))?;
     let judged = |kernel: &Value| {
         let counts = kernel["counts"].as_object().into_iter().flatten();
+        let reasons = kernel["reasons"].as_array().into_iter().flatten();
+        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
         let wrong = kernel["examples"].as_array().into_iter().flatten();
         let wrong = wrong.filter(|example| WRONG.iter().any(|verdict| example["verdict"] == *verdict));
         JudgedKernel {
             name: kernel["kernel"].as_str().unwrap_or_default().to_owned(),
             counts: counts.map(|(verdict, n)| (verdict.clone(), n.as_u64().unwrap_or(0))).collect(),
+            reasons: reasons
+                .map(|why| {
+                    let data = why["data"].as_bool().unwrap_or(false);
+                    ((text(&why["verdict"]), data, text(&why["words"])), why["launches"].as_u64().unwrap_or(0))
+                })
+                .collect(),
             wrong: wrong.map(|example| format!("{example:#}")).collect(),
         }
     };

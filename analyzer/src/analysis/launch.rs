@@ -16,7 +16,7 @@ use crate::exact::{cas_loops, compare, measured};
 use crate::ipc::Member;
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
-use crate::launches::effects::{Knowledge, Launch, candidate_pointers};
+use crate::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
 use kernels::Reason;
@@ -86,7 +86,14 @@ impl Analysis {
         }
         if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled && has_run) {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
-            self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
+            let loss = |effect: &Effect| {
+                let param = match effect.base {
+                    EffectBase::Param(offset, _) | EffectBase::Maybe(offset, _) => Some(offset),
+                    _ => None,
+                };
+                self.code.loss(kernel, effect.kind, param, effect.at)
+            };
+            self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c, loss);
         }
         let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
         let view = self.ordering.view(context.epoch, node);

@@ -9,8 +9,9 @@ use super::measured::kind;
 use crate::exact::byte_set::ByteSet;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Launch};
 use crate::memory::AccessKind;
+use kernels::{Loss, LossRole, Reason};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::ExactRun;
 
 /// Maximum number of examples of one verdict for a kernel.
@@ -23,7 +24,39 @@ const RANGES: usize = 16;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kernel {
     counts: BTreeMap<PredictionVerdict, u64>,
+    reasons: BTreeMap<WhyNotTight, u64>,
     examples: Vec<(PredictionVerdict, Value)>,
+}
+
+/// Why a launch is not predicted to the byte.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct WhyNotTight {
+    verdict: PredictionVerdict,
+    /// Data decides about some access, so no launch tells its bytes.
+    data: bool,
+    /// What the accesses that are not exact lost, in words.
+    words: String,
+}
+
+impl WhyNotTight {
+    fn of(verdict: PredictionVerdict, known: &Evaluated, loss: impl Fn(&Effect) -> Option<Loss>) -> WhyNotTight {
+        let (mut data, mut words) = (false, BTreeSet::new());
+        for effect in &known.effects {
+            if matches!(effect.bytes, EffectExtent::Bounded { exact: true, .. }) {
+                continue;
+            }
+            let (role, reason) = match (effect.why, loss(effect)) {
+                (Some(why), _) => ("open", Some(why)),
+                (None, Some(Loss { role: LossRole::Address, reason, .. })) => ("address", Some(reason)),
+                (None, Some(Loss { role: LossRole::Condition, reason, .. })) => ("condition", Some(reason)),
+                (None, Some(Loss { role: LossRole::Iterations, reason, .. })) => ("loop count", Some(reason)),
+                (None, None) => ("pattern", None),
+            };
+            data |= reason.is_some_and(Reason::is_data);
+            words.insert(format!("{role}: {}", reason.map_or("no progression", Reason::words)));
+        }
+        WhyNotTight { verdict, data, words: words.into_iter().collect::<Vec<_>>().join("; ") }
+    }
 }
 
 /// All comparisons of one process or of a whole run.
@@ -33,10 +66,21 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Counts a comparison.
-    pub fn add(&mut self, name: &str, launch: &Launch<'_>, known: &Evaluated, runs: &[ExactRun], c: &Comparison) {
+    /// Counts a comparison. `loss`: what keeps an effect from being exact.
+    pub fn add(
+        &mut self,
+        name: &str,
+        launch: &Launch<'_>,
+        known: &Evaluated,
+        runs: &[ExactRun],
+        c: &Comparison,
+        loss: impl Fn(&Effect) -> Option<Loss>,
+    ) {
         let kernel = self.kernels.entry(name.to_string()).or_default();
         *kernel.counts.entry(c.verdict).or_default() += 1;
+        if matches!(c.verdict, PredictionVerdict::Open | PredictionVerdict::ByData | PredictionVerdict::Loose) {
+            *kernel.reasons.entry(WhyNotTight::of(c.verdict, known, loss)).or_default() += 1;
+        }
         let have = kernel.examples.iter().filter(|e| e.0 == c.verdict).count();
         let wanted = match c.verdict {
             PredictionVerdict::Unsound | PredictionVerdict::Overclaimed => EXAMPLES,
@@ -54,6 +98,9 @@ impl Oracle {
             let kernel = self.kernels.entry(name).or_default();
             for (verdict, count) in from.counts {
                 *kernel.counts.entry(verdict).or_default() += count;
+            }
+            for (why, count) in from.reasons {
+                *kernel.reasons.entry(why).or_default() += count;
             }
             kernel.examples.extend(from.examples);
         }
@@ -100,11 +147,16 @@ impl Oracle {
             .into_iter()
             .map(|(name, k)| {
                 let examples: Vec<&Value> = k.examples.iter().map(|e| &e.1).collect();
-                json!({ "kernel": name, "counts": named(&k.counts), "examples": examples })
+                let reasons: Vec<Value> = k.reasons.iter().map(reason).collect();
+                json!({ "kernel": name, "counts": named(&k.counts), "reasons": reasons, "examples": examples })
             })
             .collect();
         json!({ "version": 1, "counts": named(&self.counts()), "kernels": kernels })
     }
+}
+
+fn reason((why, count): (&WhyNotTight, &u64)) -> Value {
+    json!({ "verdict": why.verdict.name(), "data": why.data, "words": why.words, "launches": count })
 }
 
 fn example(launch: &Launch<'_>, known: &Evaluated, runs: &[ExactRun], c: &Comparison) -> Value {

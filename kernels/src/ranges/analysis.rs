@@ -9,6 +9,7 @@
 use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
+use crate::ranges::by_thread::Plan;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
@@ -25,6 +26,7 @@ use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Offsets of parameters from here on are negative, because the constant bank begins before the
 /// parameters.
@@ -36,13 +38,15 @@ pub(crate) struct Analysis {
     pub(super) graph: Graph,
     pub(super) cfg: Cfg,
     /// The conditional branch at the end of each block.
-    branches: Vec<Option<Branch>>,
+    pub(super) branches: Vec<Option<Branch>>,
     /// Where the address of each access comes from.
     pub(super) origins: Vec<Provenance>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
     cache: EvaluationCache,
+    #[serde(skip)]
+    plan: OnceLock<Plan>,
 }
 
 /// The accesses that agree in everything but their bytes.
@@ -98,7 +102,7 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         })
         .collect();
     let looked_up_by = per_block::block_axis(&graph);
-    Analysis { graph, cfg, branches, origins, looked_up_by, cache: EvaluationCache::default() }
+    Analysis { graph, cfg, branches, origins, looked_up_by, cache: EvaluationCache::default(), plan: OnceLock::new() }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -115,6 +119,11 @@ impl Analysis {
     /// See [`Analysis::cache`].
     pub(crate) fn cache_mut(&mut self) -> &mut EvaluationCache {
         &mut self.cache
+    }
+
+    /// What matters when threads are followed.
+    pub(super) fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| Plan::new(&self.graph, &self.cfg))
     }
 
     pub(crate) fn access_count(&self) -> usize {
@@ -291,14 +300,21 @@ impl Analysis {
         out: &mut Vec<KernelAccess>,
         inputs: &mut Vec<Range<usize>>,
     ) {
-        let kept = self.cache.get_or_evaluate(launch, || self.by_block(launch).is_none(), || self.compute(launch));
+        let kept = self.cache.get_or_evaluate(
+            launch,
+            || self.by_block(launch).is_none(),
+            || self.compute(launch),
+            |found| self.by_thread(launch, found),
+        );
         inputs.extend(kept.bytes());
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute(launch);
-        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
+        let found = found.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
+        let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
+        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     fn resolve(&self, kind: AccessKind, r: &ReachedBytes<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {

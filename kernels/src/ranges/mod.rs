@@ -57,7 +57,8 @@
 //!    `extent/pointer_table.rs` for addresses that come out of a table in memory. Then
 //!    `analysis.rs` groups the accesses that agree in base and direction, and `extent/coalesce.rs`
 //!    joins their byte sets. Kernels that look up their work by the block index are evaluated block
-//!    by block (`per_block.rs`).
+//!    by block (`per_block.rs`). What a small launch is left inexact about is looked at thread by
+//!    thread (`by_thread`).
 //!
 //! 7. **Remember** ([`memo`]). `memo/evaluation_cache.rs` returns the result of an equal launch,
 //!    and `memo/replay.rs` replays the recorded arithmetic for a launch with other numbers
@@ -72,9 +73,10 @@
 //!
 //! [`graph`] depends on `crate::ir` only. [`domain`] holds the numbers and forms that an evaluation
 //! calculates with, and depends on the identifiers of [`graph`]. [`eval`] uses both, [`extent`]
-//! uses [`eval`], and [`memo`] stores what [`extent`] found. `analysis.rs` and `per_block.rs` stand
-//! above all of them. No folder knows one that comes later.
+//! uses [`eval`], and [`memo`] stores what [`extent`] found. `analysis.rs`, `per_block.rs` and
+//! `by_thread` stand above all of them. No folder knows one that comes later.
 
+mod by_thread;
 mod domain;
 mod eval;
 mod extent;

@@ -57,7 +57,9 @@ impl Eval<'_> {
                 return f.plus(s);
             }
         }
-        if bits == 32 && lo > -INF && hi < INF && self.why(f).is_none() && self.assumed.is_none() {
+        if self.g.split_words && bits == 32 && lo > -INF && hi < INF && self.why(f).is_none() && self.assumed.is_none()
+        {
+            // (Where no number is put together from words, nothing makes up for what is lost.)
             // `f mod m` is `f - m * floor(f / m)`, whatever f is. Products of two 64-bit numbers
             // add the high word times m, which cancels the quotient.
             let quotient = self.floor_div(&f.plus(-tlo), m, b);

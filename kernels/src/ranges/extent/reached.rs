@@ -48,7 +48,7 @@ impl<N: Copy> ReachedBytes<ByteSet<N>> {
 }
 
 /// A [`crate::Base`] before the values of parameters are put in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum SymbolicBase {
     /// The parameter word at this offset.
     Word(u16),

@@ -74,6 +74,12 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     b.stores();
     b.mark_cas_loads();
     replace_invariant_phis(&mut b.g);
+    let constant = |n: &NodeId| matches!(b.g.node(*n).kind, Kind::Const(_));
+    b.g.split_words = b.g.nodes.iter().any(|n| match &n.kind {
+        Kind::High(_) => true,
+        Kind::Pack(_, high) => !constant(high),
+        _ => false,
+    });
     b.g
 }
 

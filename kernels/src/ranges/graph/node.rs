@@ -191,6 +191,8 @@ pub struct Graph {
     pub local_stores: Vec<StoredWords>,
     /// Stores to shared memory, when something loads from there that matters.
     pub shared_stores: Vec<StoredWords>,
+    /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
+    pub split_words: bool,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
     pub made_at: BTreeMap<NodeId, u32>,

@@ -73,6 +73,9 @@ pub(crate) struct EvaluationCache {
     state: Mutex<State>,
 }
 
+/// A result that says more than the one before, and the inputs that it rests on besides.
+type Refined = (EvaluatedAccesses<Extent>, Vec<LaunchInput>);
+
 /// Appends, and forgets the first when there are so many.
 fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
     if list.len() >= most {
@@ -94,10 +97,19 @@ impl EvaluationCache {
         launch: &LaunchArgs<'_>,
         recordable: impl FnOnce() -> bool,
         evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>,
+        refine: impl FnOnce(&EvaluatedAccesses<Extent>) -> Option<Refined>,
     ) -> Arc<CachedEvaluation> {
         let wanted = shape(launch);
-        let kept = |inputs: &mut dyn Iterator<Item = LaunchInput>, result| {
-            Arc::new(CachedEvaluation { shape: wanted, inputs: inputs.map(|i| (i, i.read(launch))).collect(), result })
+        let kept = |mut inputs: Vec<LaunchInput>, found, refined: Option<Refined>| {
+            let result = match refined {
+                Some((result, more)) => {
+                    inputs.extend(more);
+                    result
+                }
+                None => found,
+            };
+            let inputs = inputs.into_iter().map(|i| (i, i.read(launch))).collect();
+            Arc::new(CachedEvaluation { shape: wanted, inputs, result })
         };
         let equal =
             |k: &&Arc<CachedEvaluation>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
@@ -111,17 +123,22 @@ impl EvaluationCache {
             let programs = store.programs.iter().enumerate().rev().filter(|p| like(&p.1.0));
             let played = programs.filter_map(|(n, p)| Some((n, p.1.play(launch)?))).next();
             if let Some((n, result)) = played {
-                let new = kept(&mut store.programs[n].1.inputs(), result);
+                let inputs = store.programs[n].1.inputs().collect();
                 store.programs[n..].rotate_left(1);
                 store.ahead = store.ahead.saturating_sub(1);
-                push(&mut store.kept, MAX_KEPT, new.clone());
+                drop(store);
+                let refined = refine(&result);
+                let new = kept(inputs, result, refined);
+                push(&mut lock().kept, MAX_KEPT, new.clone());
                 return new;
             }
             recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
         let taken = replay::record(record, evaluate);
-        let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
-        let new = kept(&mut taken.inputs.iter().copied(), result);
+        let result: EvaluatedAccesses<Extent> =
+            taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
+        let refined = refine(&result);
+        let new = kept(taken.inputs, result, refined);
         let mut store = lock();
         store.fresh = true;
         push(&mut store.kept, MAX_KEPT, new.clone());

@@ -23,7 +23,9 @@ use crate::{command, workspace};
 /// and PyTorch's operators (`cargo xtask operators`), training steps and serving steps, which are
 /// machine code for 8.0. A byte that was touched and ruled out, or claimed and not touched, is an
 /// error: each is shown with its launch. Prints how precise the predictions were, by class of
-/// kernel. PyTorch is installed into `.cache/torch-full` (5 GB, minutes). Builds, unless
+/// kernel, and why the others are not to the byte. *Possible*: no data decide about an access, so
+/// parameters and indices alone tell the bytes; stand-ins for cuBLAS state their bytes themselves.
+/// PyTorch is installed into `.cache/torch-full` (5 GB, minutes). Builds, unless
 /// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
 #[derive(clap::Args)]
 pub struct OracleArgs {
@@ -43,6 +45,9 @@ pub struct OracleArgs {
 
 /// What is printed of each class, in this order.
 const VERDICTS: [&str; 7] = ["tight", "loose", "by-data", "open", "no-code", "overclaimed", "unsound"];
+
+/// Kernels that state their bytes themselves.
+const STAND_INS: &str = "stand-ins for cuBLAS";
 
 /// The families of `tests/frameworks/operator_list.py`.
 const FAMILIES: [&str; 10] = [
@@ -66,6 +71,8 @@ struct OracleRun {
     /// `STREAMSAN_SIM`.
     simulator: String,
     command: Vec<String>,
+    /// It runs PyTorch.
+    of_torch: bool,
     /// Whether a failure of the program itself is one of this verb.
     must_end_well: bool,
 }
@@ -75,6 +82,8 @@ struct OracleRun {
 struct Judged {
     kernels: BTreeSet<String>,
     counts: BTreeMap<String, u64>,
+    /// Launches that are not tight because data decide about an access.
+    by_data: u64,
 }
 
 impl Judged {
@@ -83,6 +92,7 @@ impl Judged {
         for (verdict, count) in &kernel.counts {
             *self.counts.entry(verdict.clone()).or_default() += count;
         }
+        self.by_data += kernel.reasons.iter().filter(|(why, _)| why.1).map(|(_, count)| count).sum::<u64>();
     }
 
     fn row(&self, label: &str) -> Vec<String> {
@@ -90,10 +100,11 @@ impl Judged {
         let total: u64 = self.counts.values().sum();
         let mut cells = vec![label.to_owned(), self.kernels.len().to_string(), total.to_string()];
         cells.extend(VERDICTS.iter().map(|verdict| count(verdict).to_string()));
-        for good in [&["tight"][..], &["tight", "loose", "by-data"]] {
-            let launches: u64 = good.iter().map(|verdict| count(verdict)).sum();
-            let share = 100.0 * launches as f64 / total as f64;
-            cells.push(if total == 0 { "-".into() } else { format!("{share:.1} %") });
+        let tight = count("tight");
+        let known = tight + count("loose") + count("by-data");
+        for (good, all) in [(tight, total), (tight, total - self.by_data), (known, total)] {
+            let share = 100.0 * good as f64 / all as f64;
+            cells.push(if all == 0 { "-".into() } else { format!("{share:.1} %") });
         }
         cells
     }
@@ -107,13 +118,26 @@ pub fn run(args: &OracleArgs) -> Result<ExitCode> {
     std::fs::create_dir_all(&out)?;
     let begun = Instant::now();
     let (mut by_group, mut by_class) = (BTreeMap::<&str, Judged>::new(), BTreeMap::<&str, Judged>::new());
+    let mut reasons = BTreeMap::<(String, bool, String), (u64, BTreeSet<String>)>::new();
+    let (mut all, mut own) = (Judged::default(), Judged::default());
     let (mut wrong, mut failed) = (Vec::new(), Vec::new());
     for run in runs(args)? {
         match judge(&run, &binaries, &out, Duration::from_secs(args.timeout)) {
             Ok(kernels) => {
                 for kernel in &kernels {
                     by_group.entry(run.group).or_default().add(kernel);
-                    by_class.entry(precision::class(&kernel.name)).or_default().add(kernel);
+                    by_class.entry(class(&kernel.name)).or_default().add(kernel);
+                    if run.of_torch {
+                        all.add(kernel);
+                        if class(&kernel.name) != STAND_INS {
+                            own.add(kernel);
+                        }
+                    }
+                    for (why, count) in &kernel.reasons {
+                        let (launches, kernels) = reasons.entry(why.clone()).or_default();
+                        *launches += count;
+                        kernels.insert(kernel.name.clone());
+                    }
                     wrong
                         .extend(kernel.wrong.iter().map(|example| format!("{}: {}\n{example}", run.name, kernel.name)));
                 }
@@ -121,10 +145,12 @@ pub fn run(args: &OracleArgs) -> Result<ExitCode> {
             Err(error) => failed.push(format!("{}: {error:#}", run.name)),
         }
     }
-    let classes = precision::CLASSES.iter().map(|(class, _)| *class).chain(["other"]);
+    let classes = precision::CLASSES.iter().map(|(class, _)| *class).chain(["other", STAND_INS]);
     let classes = classes.filter_map(|class| Some((class, by_class.get(class)?)));
+    let sums = [("all of PyTorch", &all), ("without stand-ins", &own)];
     println!("{}", table("of", by_group.iter().map(|(group, judged)| (*group, judged))));
-    println!("{}", table("class", classes));
+    println!("{}", table("class", classes.chain(sums)));
+    println!("{}", why_not_tight(reasons));
     println!("{:.0} s", begun.elapsed().as_secs_f64());
     wrong.iter().for_each(|example| println!("\npredicted wrongly: {example}"));
     failed.iter().for_each(|why| println!("\nnot compared: {why}"));
@@ -134,9 +160,30 @@ pub fn run(args: &OracleArgs) -> Result<ExitCode> {
     Ok(if wrong.is_empty() && failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The class of a kernel.
+fn class(kernel: &str) -> &'static str {
+    if kernel.starts_with("streamsan_") { STAND_INS } else { precision::class(kernel) }
+}
+
+/// Launches that are not predicted to the byte, by what they lost, the most first.
+fn why_not_tight(reasons: BTreeMap<(String, bool, String), (u64, BTreeSet<String>)>) -> String {
+    let mut rows: Vec<_> = reasons.into_iter().collect();
+    rows.sort_by_key(|(_, (launches, _))| std::cmp::Reverse(*launches));
+    let mut table = Table::new(&["not tight", "data decide", "lost", "launches", "kernels", "for example"]);
+    for ((verdict, data, words), (launches, kernels)) in rows {
+        let example: String = kernels.first().map_or("", String::as_str).chars().take(60).collect();
+        let data = if data { "yes" } else { "no" }.to_owned();
+        table.row([verdict, data, words, launches.to_string(), kernels.len().to_string(), example]);
+    }
+    table.markdown()
+}
+
 fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a Judged)>) -> String {
-    let columns: Vec<&str> =
-        [title, "kernels", "launches"].into_iter().chain(VERDICTS).chain(["tight", "with ranges"]).collect();
+    let columns: Vec<&str> = [title, "kernels", "launches"]
+        .into_iter()
+        .chain(VERDICTS)
+        .chain(["tight", "of possible", "with ranges"])
+        .collect();
     let mut table = Table::new(&columns);
     rows.for_each(|(label, judged)| table.row(judged.row(label)));
     table.markdown()
@@ -153,6 +200,7 @@ fn runs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
                 name: format!("operators-{family}"),
                 simulator: String::new(),
                 command: vec![python.clone(), script.clone(), "--family".to_owned(), family.to_owned()],
+                of_torch: true,
                 // Some operators are refused: that is the business of `cargo xtask operators`.
                 must_end_well: false,
             });
@@ -167,13 +215,14 @@ fn runs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
     Ok(found)
 }
 
-/// Programs that train and serve.
+/// Programs that train and serve, and attention in its forms.
 fn steps(args: &OracleArgs) -> Result<Vec<OracleRun>> {
     let programs = [
         ("training steps", "train_two_layers"),
         ("training steps", "train_transformer"),
         ("training steps", "train_resnet"),
         ("serving steps", "serve_transformer"),
+        ("attention, each form", "attention_forms"),
     ];
     let python = torch_sim::environment()?.join("bin/python").display().to_string();
     let run = |(group, name): (&'static str, &str)| OracleRun {
@@ -184,6 +233,7 @@ fn steps(args: &OracleArgs) -> Result<Vec<OracleRun>> {
             python.clone(),
             workspace::root().join(format!("tests/frameworks/{name}.py")).display().to_string(),
         ],
+        of_torch: true,
         must_end_well: true,
     };
     Ok(programs.into_iter().filter(|(_, name)| is_wanted(args, name)).map(run).collect())
@@ -221,6 +271,7 @@ fn programs(args: &OracleArgs) -> Result<Vec<OracleRun>> {
                     name: format!("{name}-{}{code}", case.replace(' ', "-")),
                     simulator: format!("code={code}"),
                     command,
+                    of_torch: false,
                     // Machine code with textures is refused.
                     must_end_well: code == "ptx",
                 });

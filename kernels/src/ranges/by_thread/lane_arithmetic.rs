@@ -1,0 +1,495 @@
+//! What a node is for each thread, when what it is made of is known.
+//!
+//! Owns the arithmetic of [`ThreadLanes`], modulo 2^32 and 2^64. When a value is asked for, and how
+//! long it holds, is in `lanes`.
+
+use super::lanes::{LANES, LaneValue, MIXED, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::plan::Reach;
+use crate::ir::{Cmp, Combine, Special};
+use crate::ranges::domain::tape::{LaunchInput, input};
+use crate::ranges::extent::reached::SymbolicBase;
+use crate::ranges::graph::node::{Kind, NodeId, Width};
+use smallvec::SmallVec;
+
+/// Bases that are told apart.
+const MAX_BASES: usize = 200;
+/// Terms of a sum that are looked at.
+const MAX_PARTS: usize = 16;
+
+fn mask_of(width: Width) -> u64 {
+    match width {
+        Width::W64 => u64::MAX,
+        Width::W32 => 0xffff_ffff,
+        Width::Pred => 1,
+    }
+}
+
+fn signed(v: u64, bits: u32) -> i64 {
+    if bits == 64 { v as i64 } else { i64::from(v as u32 as i32) }
+}
+
+impl ThreadLanes<'_> {
+    fn operand(&self, n: NodeId) -> &LaneValue {
+        static MISSING: std::sync::OnceLock<LaneValue> = std::sync::OnceLock::new();
+        self.values[n.0 as usize].as_deref().unwrap_or_else(|| MISSING.get_or_init(|| LaneValue::unknown(LANES)))
+    }
+
+    /// Notes that something is done with the value of a base; whether it has one.
+    fn note(&self, tag: Tag) -> bool {
+        if tag == MIXED {
+            return true;
+        }
+        match self.bases[usize::from(tag) - 1].0 {
+            SymbolicBase::Word(off) => {
+                input(LaunchInput::Bytes(off, 8), self.launch).pin();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The tag of a number made of values with these tags.
+    fn number(&self, tags: &[Tag]) -> Tag {
+        let known = tags.iter().all(|t| *t == NUMBER || *t != UNKNOWN && self.note(*t));
+        if known { NUMBER } else { UNKNOWN }
+    }
+
+    fn numbers(&self, of: &[NodeId], out: &mut Tags) {
+        let tags = |lane: usize| -> SmallVec<[Tag; 3]> { of.iter().map(|n| self.operand(*n).tags.at(lane)).collect() };
+        if of.iter().all(|n| matches!(self.operand(*n).tags, Tags::All(_))) {
+            *out = Tags::All(self.number(&tags(0)));
+        } else {
+            let mut each = Box::new([NUMBER; LANES]);
+            each.iter_mut().enumerate().for_each(|(lane, t)| *t = self.number(&tags(lane)));
+            *out = Tags::Each(each);
+        }
+    }
+
+    fn one(&self, x: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64) -> u64) {
+        self.numbers(&[x], &mut out.tags);
+        let x = &self.operand(x).bits;
+        for (o, x) in out.bits.iter_mut().zip(x) {
+            *o = f(*x) & mask;
+        }
+    }
+
+    fn two(&self, x: NodeId, y: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64, u64) -> u64) {
+        self.numbers(&[x, y], &mut out.tags);
+        let (x, y) = (&self.operand(x).bits, &self.operand(y).bits);
+        for ((o, x), y) in out.bits.iter_mut().zip(x).zip(y) {
+            *o = f(*x, *y) & mask;
+        }
+    }
+
+    fn base(&mut self, base: SymbolicBase, value: u64) -> (u64, Tag) {
+        let at = self.bases.iter().position(|b| b.0 == base);
+        let at = match at {
+            None if self.bases.len() >= MAX_BASES => return (0, UNKNOWN),
+            None => {
+                self.bases.push((base, value));
+                self.bases.len() - 1
+            }
+            Some(at) => at,
+        };
+        (value, at as Tag + 1)
+    }
+
+    /// Addresses that the host does not know: any that are far from each other.
+    fn somewhere(&mut self, base: SymbolicBase) -> (u64, Tag) {
+        let value = (self.bases.len() as u64 + 1) << 48;
+        match self.bases.iter().find(|b| b.0 == base) {
+            Some(b) => self.base(base, b.1),
+            None => self.base(base, value),
+        }
+    }
+
+    /// The parameter bytes at an offset.
+    fn param(&mut self, off: u16, bytes: u8) -> (u64, Tag) {
+        let end = usize::from(off) + if bytes == 8 { 8 } else { 1 };
+        if end > self.launch.params.len() {
+            return (0, UNKNOWN);
+        }
+        let what = LaunchInput::Bytes(off, if matches!(bytes, 1 | 2 | 8) { bytes } else { 4 });
+        if bytes == 8 {
+            return self.base(SymbolicBase::Word(off), what.read(self.launch));
+        }
+        (input(what, self.launch).pin() as u64, NUMBER)
+    }
+
+    fn special(&self, s: Special, out: &mut LaneValue) {
+        let l = self.launch;
+        out.tags = Tags::All(NUMBER);
+        let axis = |d: u8| usize::from(d.min(2));
+        let fill = |out: &mut LaneValue, v: u64| out.bits.fill(v);
+        let copy = |out: &mut LaneValue, from: &[u32; LANES]| {
+            out.bits.iter_mut().zip(from).for_each(|(o, v)| *o = u64::from(*v));
+        };
+        match s {
+            Special::Tid(d) => copy(out, &self.tid[axis(d)]),
+            Special::Ctaid(d) | Special::ClusterId(d) => copy(out, &self.ctaid[axis(d)]),
+            Special::Ntid(d) => fill(out, l.block[axis(d)].into()),
+            Special::Nctaid(d) | Special::NCluster(d) => fill(out, l.grid[axis(d)].into()),
+            Special::Lane => {
+                let [x, y, _] = l.block;
+                for (lane, o) in out.bits.iter_mut().enumerate() {
+                    let t = [0, 1, 2].map(|d: usize| u64::from(self.tid[d][lane]));
+                    *o = (t[0] + u64::from(x) * (t[1] + u64::from(y) * t[2])) % 32;
+                }
+            }
+            Special::ClusterRank | Special::ClusterCtaid(_) => fill(out, 0),
+            Special::ClusterSize | Special::ClusterNctaid(_) => fill(out, 1),
+            Special::DynamicShared => fill(out, l.shared.into()),
+            Special::LocalBase | Special::DriverBase(_) => out.tags = Tags::All(UNKNOWN),
+        }
+    }
+
+    /// What a node is made to, of operands that were calculated.
+    pub(super) fn operation(&mut self, n: NodeId, out: &mut LaneValue) {
+        let g = self.g;
+        let node = g.node(n);
+        let (bits, mask) = (node.width.bits(), mask_of(node.width));
+        match &node.kind {
+            Kind::Const(c) => out.all(*c & mask, NUMBER),
+            Kind::Param(off, bytes) => {
+                let (v, tag) = self.param(*off, *bytes);
+                out.all(v, tag);
+            }
+            Kind::Special(s) => self.special(*s, out),
+            Kind::Symbol(s) => {
+                let (v, tag) = self.somewhere(SymbolicBase::Symbol(s.0));
+                out.all(v, tag);
+            }
+            Kind::ParamAddress(p) => {
+                let (v, tag) = self.somewhere(SymbolicBase::ParamAddress(*p));
+                out.all(v, tag);
+            }
+            Kind::Lin(terms, c) => self.sum(terms, *c, mask, out),
+            Kind::Mul(x, y) => self.two(*x, *y, out, mask, u64::wrapping_mul),
+            Kind::MulWide(s, x, y) => {
+                let s = *s;
+                self.two(*x, *y, out, mask, |x, y| {
+                    if s { signed(x, 32).wrapping_mul(signed(y, 32)) as u64 } else { x.wrapping_mul(y) }
+                });
+            }
+            Kind::MulHi(s, x, y) => {
+                let wide = |v: u64| if *s { i128::from(signed(v, bits)) } else { i128::from(v) };
+                self.two(*x, *y, out, mask, |x, y| (wide(x).wrapping_mul(wide(y)) >> bits) as u64);
+            }
+            Kind::Extend(s, x) => self.one(*x, out, mask, |x| if *s { signed(x, 32) as u64 } else { x }),
+            Kind::Lo(x) => self.one(*x, out, mask, |x| x),
+            Kind::Hi(x) => self.one(*x, out, mask, |x| x >> 32),
+            Kind::High(x) => self.one(*x, out, mask, |x| x << 32),
+            Kind::Pack(lo, hi) => self.two(*lo, *hi, out, mask, |lo, hi| lo & 0xffff_ffff | hi << 32),
+            Kind::Shl(x, k) => self.two(*x, *k, out, mask, |x, k| {
+                let k = k & 0xffff_ffff;
+                if k >= u64::from(bits) { 0 } else { x << k }
+            }),
+            Kind::Shr(s, x, k) => self.two(*x, *k, out, mask, |x, k| {
+                let k = (k & 0xffff_ffff).min(u64::from(bits));
+                match (s, k == u64::from(bits)) {
+                    (true, _) => (signed(x, bits) >> k.min(u64::from(bits) - 1)) as u64,
+                    (false, true) => 0,
+                    (false, false) => x >> k,
+                }
+            }),
+            Kind::Lop3(lut, x, y, z) => self.bitwise(*lut, [*x, *y, *z], mask, out),
+            Kind::MinMax(min, s, x, y) => self.two(*x, *y, out, mask, |x, y| {
+                let less = if *s { signed(x, bits) < signed(y, bits) } else { x < y };
+                if less == *min { x } else { y }
+            }),
+            Kind::Abs(x) => self.one(*x, out, mask, |x| signed(x, bits).unsigned_abs()),
+            Kind::Sel(p, x, y) => self.choice(*p, *x, *y, out),
+            Kind::Div(s, x, y) | Kind::Rem(s, x, y) => {
+                let rem = matches!(node.kind, Kind::Rem(..));
+                self.two(*x, *y, out, mask, |x, y| divided(x, y, bits, *s, rem));
+                let zero: Vec<usize> = (0..self.len).filter(|l| self.operand(*y).bits[*l] == 0).collect();
+                zero.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
+            }
+            Kind::Ext(k, s, x) => {
+                let k = u32::from(*k).clamp(1, 64);
+                self.one(*x, out, mask, |x| {
+                    let up = x << (64 - k);
+                    if *s { ((up as i64) >> (64 - k)) as u64 } else { up >> (64 - k) }
+                });
+            }
+            Kind::Prmt(x, sel, y) => {
+                self.numbers(&[*x, *sel, *y], &mut out.tags);
+                let [x, sel, y] = [x, sel, y].map(|n| &self.operand(*n).bits);
+                for (lane, o) in out.bits.iter_mut().enumerate() {
+                    *o = permuted(x[lane], sel[lane], y[lane]);
+                }
+            }
+            Kind::ParamIndexed(off, bytes, s, index) => self.indexed(*off, *bytes, *s, *index, mask, out),
+            Kind::Cmp(c, s, x, y) => self.compare(*c, *s, *x, *y, out),
+            Kind::FloatCmp(holds, flush, x, y) => {
+                let wide = g.node(*x).width == Width::W64;
+                self.two(*x, *y, out, 1, |x, y| u64::from(compared_floats(*holds, *flush, wide, x, y)));
+            }
+            Kind::OtherLane(x) => self.other_lane(*x, out),
+            Kind::Not(x) => self.one(*x, out, 1, |x| !x),
+            Kind::Combine(how, x, y) => self.combine(*how, *x, *y, out),
+            Kind::PLut(lut, of) => self.truth_table(*lut, *of, out),
+            Kind::NonZero(x) => self.one(*x, out, 1, |x| u64::from(x != 0)),
+            Kind::Building
+            | Kind::Opaque(_)
+            | Kind::Bounded(..)
+            | Kind::LocalLoad(..)
+            | Kind::SharedLoad(..)
+            | Kind::Loaded(_)
+            | Kind::Phi(_)
+            | Kind::LoopPhi(..) => out.tags = Tags::All(UNKNOWN),
+        }
+    }
+
+    fn sum(&self, terms: &[(NodeId, i64)], c: i64, mask: u64, out: &mut LaneValue) {
+        out.bits.fill(c as u64);
+        for (n, k) in terms {
+            let x = &self.operand(*n).bits;
+            if *k == 1 {
+                out.bits.iter_mut().zip(x).for_each(|(o, x)| *o = o.wrapping_add(*x));
+            } else {
+                out.bits.iter_mut().zip(x).for_each(|(o, x)| *o = o.wrapping_add(x.wrapping_mul(*k as u64)));
+            }
+        }
+        out.bits.iter_mut().for_each(|o| *o &= mask);
+        let tag = |lane: usize| {
+            if terms.iter().all(|t| self.operand(t.0).tags.at(lane) == NUMBER) {
+                return NUMBER;
+            }
+            // What is part of the sum and may be a pointer, and how often.
+            let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
+            let mut work: SmallVec<[(NodeId, i64); 8]> = terms.iter().copied().collect();
+            while let Some((n, k)) = work.pop() {
+                match (self.operand(n).tags.at(lane), &self.g.node(n).kind) {
+                    (NUMBER, _) => {}
+                    // An address taken away may meet itself again.
+                    (UNKNOWN, Kind::Lin(inner, _)) if work.len() < MAX_PARTS => {
+                        work.extend(inner.iter().map(|(m, j)| (*m, j.wrapping_mul(k))));
+                    }
+                    (UNKNOWN, _) => return UNKNOWN,
+                    (t, _) => match parts.iter_mut().find(|p| p.0 == t) {
+                        Some(p) => p.1 = p.1.wrapping_add(k),
+                        None => parts.push((t, k)),
+                    },
+                }
+            }
+            self.base_among(&parts)
+        };
+        if terms.iter().all(|t| matches!(self.operand(t.0).tags, Tags::All(_))) {
+            out.tags = Tags::All(tag(0));
+        } else {
+            let mut each = Box::new([NUMBER; LANES]);
+            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
+            out.tags = Tags::Each(each);
+        }
+    }
+
+    /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number, and
+    /// of two words nobody knows which is the pointer.
+    fn base_among(&self, parts: &[(Tag, i64)]) -> Tag {
+        let times = |wanted: bool| parts.iter().filter(move |p| p.1 != 0 && (p.1 == 1) == wanted).map(|p| p.0);
+        let once: SmallVec<[Tag; 4]> = times(true).collect();
+        let mut noted: SmallVec<[Tag; 4]> = times(false).collect();
+        if once.len() > 1 {
+            noted.extend(once.iter().copied());
+        }
+        match (self.number(&noted), &once[..]) {
+            (UNKNOWN, _) => UNKNOWN,
+            (_, []) => NUMBER,
+            (_, [t]) => *t,
+            (..) => MIXED,
+        }
+    }
+
+    fn bitwise(&self, lut: u8, of: [NodeId; 3], mask: u64, out: &mut LaneValue) {
+        let [x, y, z] = of.map(|n| &self.operand(n).bits);
+        let rows = (0..8u8).filter(|r| lut >> r & 1 == 1);
+        let rows: SmallVec<[u8; 8]> = rows.collect();
+        for (lane, o) in out.bits.iter_mut().enumerate() {
+            let v = [x[lane], y[lane], z[lane]];
+            let row = |r: u8| (0..3).fold(u64::MAX, |all, i| all & if r >> (2 - i) & 1 == 1 { v[i] } else { !v[i] });
+            *o = rows.iter().fold(0, |o, r| o | row(*r)) & mask;
+        }
+        // An address that is rounded down stays one.
+        let tags = of.map(|n| &self.operand(n).tags);
+        let tag = |lane: usize| {
+            let pointers: SmallVec<[Tag; 3]> = tags.iter().map(|t| t.at(lane)).filter(|t| *t != NUMBER).collect();
+            match pointers[..] {
+                [] => NUMBER,
+                [t] if t != UNKNOWN && self.note(t) => t,
+                _ => UNKNOWN,
+            }
+        };
+        if tags.iter().all(|t| matches!(t, Tags::All(_))) {
+            out.tags = Tags::All(tag(0));
+        } else {
+            let mut each = Box::new([NUMBER; LANES]);
+            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
+            out.tags = Tags::Each(each);
+        }
+    }
+
+    fn choice(&self, p: NodeId, x: NodeId, y: NodeId, out: &mut LaneValue) {
+        let (p, x, y) = (self.operand(p), self.operand(x), self.operand(y));
+        let mut each = Box::new([NUMBER; LANES]);
+        for lane in 0..self.len {
+            let chosen = match p.tags.at(lane) {
+                NUMBER => Some(if p.bits[lane] != 0 { x } else { y }),
+                // Both may be the same.
+                _ if x.bits[lane] == y.bits[lane] && x.tags.at(lane) == y.tags.at(lane) => Some(x),
+                _ => None,
+            };
+            match chosen {
+                Some(v) => (out.bits[lane], each[lane]) = (v.bits[lane], v.tags.at(lane)),
+                None => each[lane] = UNKNOWN,
+            }
+        }
+        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+    }
+
+    fn indexed(&mut self, off: i32, bytes: u8, sign: bool, index: NodeId, mask: u64, out: &mut LaneValue) {
+        let mut each = Box::new([UNKNOWN; LANES]);
+        self.numbers(&[index], &mut out.tags);
+        for lane in 0..self.len {
+            if out.tags.at(lane) != NUMBER {
+                continue;
+            }
+            let at = i64::from(off) + signed(self.operand(index).bits[lane], 32);
+            let Ok(at) = u16::try_from(at) else { continue };
+            if usize::from(at) + usize::from(bytes) > self.launch.params.len() {
+                continue;
+            }
+            let (v, tag) = self.param(at, bytes);
+            let short = 64 - 8 * u32::from(bytes.min(4));
+            let v = if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v };
+            (out.bits[lane], each[lane]) = (v, tag);
+        }
+        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+    }
+
+    /// What all threads of a warp have alike is what any of them gets from another. Of values that
+    /// change nothing is said: the threads may be in different iterations of a loop.
+    fn other_lane(&self, x: NodeId, out: &mut LaneValue) {
+        out.tags = Tags::All(UNKNOWN);
+        if self.plan.reach[x.0 as usize] > Reach::Once {
+            return;
+        }
+        let x = self.operand(x);
+        let per_block = self.launch.block.iter().map(|n| *n as usize).product::<usize>();
+        let mut first = 0;
+        while first < self.len {
+            let n = self.first + first as u64;
+            let in_block = (n % per_block as u64) as usize;
+            let left = (32 - in_block % 32).min(per_block - in_block);
+            let warp = first..(first + left).min(self.len);
+            let whole = in_block.is_multiple_of(32) && warp.len() == left;
+            let alike = |lane: usize| (x.bits[lane], x.tags.at(lane)) == (x.bits[first], x.tags.at(first));
+            if whole && warp.clone().all(alike) {
+                for lane in warp.clone() {
+                    out.bits[lane] = x.bits[lane];
+                    out.tags.each()[lane] = x.tags.at(lane);
+                }
+            }
+            first = warp.end;
+        }
+    }
+
+    fn compare(&self, c: Cmp, s: bool, x: NodeId, y: NodeId, out: &mut LaneValue) {
+        let bits = self.g.node(x).width.bits();
+        let equal = matches!(c, Cmp::Eq | Cmp::Ne);
+        let (a, b) = (self.operand(x), self.operand(y));
+        match (&a.tags, &b.tags) {
+            // Equal or not whatever they count from.
+            (Tags::All(p), Tags::All(q)) if equal && p == q && *p != UNKNOWN => out.tags = Tags::All(NUMBER),
+            _ => self.numbers(&[x, y], &mut out.tags),
+        }
+        for (lane, o) in out.bits.iter_mut().enumerate() {
+            let (x, y) = (a.bits[lane], b.bits[lane]);
+            let order = if s { signed(x, bits).cmp(&signed(y, bits)) } else { x.cmp(&y) };
+            *o = u64::from(match c {
+                Cmp::Lt => order.is_lt(),
+                Cmp::Le => order.is_le(),
+                Cmp::Gt => order.is_gt(),
+                Cmp::Ge => order.is_ge(),
+                Cmp::Eq => order.is_eq(),
+                Cmp::Ne => order.is_ne(),
+            });
+        }
+    }
+
+    fn combine(&self, how: Combine, x: NodeId, y: NodeId, out: &mut LaneValue) {
+        let lut = match how {
+            Combine::And => 0xc0,
+            Combine::Or => 0xfc,
+            Combine::Xor => 0x3c,
+        };
+        self.three_valued(lut, &[x, y], out);
+    }
+
+    fn truth_table(&self, lut: u8, of: [NodeId; 3], out: &mut LaneValue) {
+        self.three_valued(lut, &of, out);
+    }
+
+    /// A truth table of predicates, of which some may be unknown.
+    fn three_valued(&self, lut: u8, of: &[NodeId], out: &mut LaneValue) {
+        let mut each = Box::new([NUMBER; LANES]);
+        for lane in 0..self.len {
+            let (mut row, mut free) = (0u8, 0u8);
+            for (i, n) in of.iter().enumerate() {
+                let v = self.operand(*n);
+                match v.tags.at(lane) {
+                    NUMBER => row |= (v.bits[lane] as u8 & 1) << (2 - i),
+                    _ => free |= 1 << (2 - i),
+                }
+            }
+            let at = |r: u8| lut >> r & 1;
+            let mut rows = (0..8u8).filter(|r| r & !free == row).map(at);
+            let first = rows.next().unwrap_or(0);
+            if rows.all(|v| v == first) {
+                out.bits[lane] = u64::from(first);
+            } else {
+                each[lane] = UNKNOWN;
+            }
+        }
+        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+    }
+}
+
+fn divided(x: u64, y: u64, bits: u32, s: bool, rem: bool) -> u64 {
+    if y == 0 {
+        return 0;
+    }
+    match (s, rem) {
+        (false, false) => x / y,
+        (false, true) => x % y,
+        (true, false) => signed(x, bits).wrapping_div(signed(y, bits)) as u64,
+        (true, true) => signed(x, bits).wrapping_rem(signed(y, bits)) as u64,
+    }
+}
+
+fn permuted(x: u64, sel: u64, y: u64) -> u64 {
+    let v = x & 0xffff_ffff | y << 32;
+    (0..4).fold(0, |r, k| {
+        let c = sel >> (4 * k) & 15;
+        let byte = v >> (8 * (c & 7)) & 0xff;
+        let byte = match (c & 8 != 0, byte >> 7 == 1) {
+            (false, _) => byte,
+            (true, true) => 0xff,
+            (true, false) => 0,
+        };
+        r | byte << (8 * k)
+    })
+}
+
+fn compared_floats(holds: u8, flush: bool, wide: bool, x: u64, y: u64) -> bool {
+    let float = |v: u64| {
+        let (v, least) = if wide {
+            (f64::from_bits(v), f64::MIN_POSITIVE)
+        } else {
+            (f64::from(f32::from_bits(v as u32)), f64::from(f32::MIN_POSITIVE))
+        };
+        if flush && v.abs() < least { 0.0 } else { v }
+    };
+    let way = float(x).partial_cmp(&float(y)).map_or(3, |o| o as i8 + 1);
+    holds >> way & 1 == 1
+}

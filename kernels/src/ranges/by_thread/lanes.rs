@@ -1,0 +1,212 @@
+//! The values of nodes for many threads at once.
+//!
+//! Owns which threads they are, and how long a value holds that was found for them. A value is a
+//! number, a number that counts from a pointer, or unknown. What it is, is in `lane_arithmetic`.
+
+use super::plan::{Plan, Reach};
+use crate::effects::LaunchArgs;
+use crate::ranges::domain::tape::{LaunchInput, input};
+use crate::ranges::extent::reached::SymbolicBase;
+use crate::ranges::graph::node::{Graph, Kind, NodeId};
+
+/// Threads that are calculated together.
+pub(super) const LANES: usize = 256;
+
+/// What a value counts from: nothing, or the base of this number, counted from one.
+pub(super) type Tag = u8;
+pub(super) const NUMBER: Tag = 0;
+/// A number as any other, as an address of no known base: several words are part of it.
+pub(super) const MIXED: Tag = Tag::MAX - 1;
+pub(super) const UNKNOWN: Tag = Tag::MAX;
+
+/// Operations that a value is made of, one behind the other.
+const MAX_DEPTH: u32 = 400;
+
+/// The tags of a value.
+#[derive(Clone, Debug)]
+pub(super) enum Tags {
+    All(Tag),
+    Each(Box<[Tag; LANES]>),
+}
+
+impl Tags {
+    pub fn at(&self, lane: usize) -> Tag {
+        match self {
+            Tags::All(t) => *t,
+            Tags::Each(t) => t[lane],
+        }
+    }
+
+    /// The tags of each lane, to be changed.
+    pub fn each(&mut self) -> &mut [Tag; LANES] {
+        if let Tags::All(t) = *self {
+            *self = Tags::Each(Box::new([t; LANES]));
+        }
+        match self {
+            Tags::Each(t) => t,
+            Tags::All(_) => unreachable!("made above"),
+        }
+    }
+}
+
+/// The value of a node for each lane. (Truth values are 0 and 1. Values that count from a base are
+/// addresses nevertheless.)
+#[derive(Clone, Debug)]
+pub(super) struct LaneValue {
+    pub bits: Vec<u64>,
+    pub tags: Tags,
+}
+
+impl LaneValue {
+    pub fn unknown(lanes: usize) -> LaneValue {
+        LaneValue { bits: vec![0; lanes], tags: Tags::All(UNKNOWN) }
+    }
+
+    pub fn all(&mut self, bits: u64, tag: Tag) {
+        self.bits.fill(bits);
+        self.tags = Tags::All(tag);
+    }
+}
+
+/// The threads that are calculated now, and the values found for them.
+pub(super) struct ThreadLanes<'a> {
+    pub g: &'a Graph,
+    pub plan: &'a Plan,
+    pub launch: &'a LaunchArgs<'a>,
+    /// How many lanes are in use, and the number of the first one's thread.
+    pub len: usize,
+    pub first: u64,
+    /// Of each lane: thread and block indices.
+    pub tid: [[u32; LANES]; 3],
+    pub ctaid: [[u32; LANES]; 3],
+    pub values: Vec<Option<Box<LaneValue>>>,
+    /// When each was calculated.
+    stamps: Vec<u32>,
+    /// When threads changed, and when joins did.
+    threads_at: u32,
+    joins_at: u32,
+    clock: u32,
+    /// What values count from, and the value of each.
+    pub bases: Vec<(SymbolicBase, u64)>,
+    /// Values calculated, of each lane.
+    pub spent: usize,
+}
+
+impl<'a> ThreadLanes<'a> {
+    /// For so many threads in all.
+    pub fn new(g: &'a Graph, plan: &'a Plan, launch: &'a LaunchArgs<'a>, threads: u64) -> ThreadLanes<'a> {
+        // The grid decides which threads there are.
+        for d in 0..3 {
+            input(LaunchInput::Grid(d), launch).pin();
+        }
+        ThreadLanes {
+            g,
+            plan,
+            launch,
+            len: threads.min(LANES as u64) as usize,
+            first: 0,
+            tid: [[0; LANES]; 3],
+            ctaid: [[0; LANES]; 3],
+            values: vec![None; g.nodes.len()],
+            stamps: vec![0; g.nodes.len()],
+            threads_at: 1,
+            joins_at: 1,
+            clock: 1,
+            bases: Vec::new(),
+            spent: 0,
+        }
+    }
+
+    /// Goes on to the threads from number `first` on, of which there are `count`.
+    pub fn start(&mut self, first: u64, count: usize) {
+        self.first = first;
+        let block = self.launch.block.map(u64::from);
+        let grid = self.launch.grid.map(u64::from);
+        let per_block = block.iter().product::<u64>();
+        for lane in 0..count {
+            let n = first + lane as u64;
+            let (b, t) = (n / per_block, n % per_block);
+            let split = |n: u64, by: [u64; 3]| [n % by[0], n / by[0] % by[1], n / by[0] / by[1]];
+            let (t, b) = (split(t, block), split(b, grid));
+            for d in 0..3 {
+                self.tid[d][lane] = t[d] as u32;
+                self.ctaid[d][lane] = b[d] as u32;
+            }
+        }
+        self.clock += 1;
+        self.threads_at = self.clock;
+        self.joins_at = self.clock;
+    }
+
+    /// Gives a join its values for some lanes.
+    pub fn assign(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>, new: &LaneValue) {
+        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)));
+        for lane in lanes {
+            v.bits[lane] = new.bits[lane];
+            let tag = new.tags.at(lane);
+            if v.tags.at(lane) != tag {
+                v.tags.each()[lane] = tag;
+            }
+        }
+    }
+
+    /// Forgets what rests on joins, after some were assigned.
+    pub fn joined(&mut self) {
+        self.clock += 1;
+        self.joins_at = self.clock;
+    }
+
+    /// Makes a join unknown for some lanes.
+    pub fn forget(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>) {
+        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)));
+        lanes.for_each(|lane| v.tags.each()[lane] = UNKNOWN);
+    }
+
+    /// Makes all of a join unknown.
+    pub fn forget_all(&mut self, join: NodeId) {
+        if let Some(v) = &mut self.values[join.0 as usize] {
+            v.tags = Tags::All(UNKNOWN);
+        }
+    }
+
+    /// The value of a node.
+    pub fn get(&mut self, n: NodeId) -> &LaneValue {
+        self.calculate(n, 0);
+        self.known(n)
+    }
+
+    fn known(&mut self, n: NodeId) -> &LaneValue {
+        self.values[n.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)))
+    }
+
+    fn calculate(&mut self, n: NodeId, depth: u32) {
+        let k = n.0 as usize;
+        let since = match self.plan.reach[k] {
+            Reach::Launch => 1,
+            Reach::Thread => self.threads_at,
+            Reach::Once | Reach::Join => self.joins_at,
+        };
+        if self.stamps[k] >= since {
+            return;
+        }
+        let node = self.g.node(n);
+        if matches!(node.kind, Kind::Phi(_) | Kind::LoopPhi(..)) {
+            return;
+        }
+        self.stamps[k] = self.clock;
+        self.spent += self.len;
+        if depth < MAX_DEPTH {
+            for o in self.g.operands(n) {
+                self.calculate(o, depth + 1);
+                self.known(o);
+            }
+        }
+        let mut out = self.values[k].take().unwrap_or_else(|| Box::new(LaneValue::unknown(self.len)));
+        if depth < MAX_DEPTH {
+            self.operation(n, &mut out);
+        } else {
+            out.tags = Tags::All(UNKNOWN);
+        }
+        self.values[k] = Some(out);
+    }
+}

@@ -1,0 +1,199 @@
+//! Small launches, thread by thread: the bytes that each thread touches, from parameters and its
+//! indices alone.
+//!
+//! Owns when a launch is looked at so, and what of its result is replaced. An evaluation describes
+//! all threads of a launch by a few forms. What is no progression (windows at edges, triangles,
+//! loops that end early, trees of a reduction) is a bound then, or unknown. A small launch can be
+//! followed thread by thread instead: `walk` leads the threads through the kernel, `lanes`
+//! calculates, `runs` says what was touched in few progressions.
+//!
+//! # Why the result holds
+//!
+//! A thread is followed with the numbers of the launch, as the kernel calculates them: modulo 2^32
+//! and 2^64, without forms and bounds. Values that are data (loaded, of other threads, of floating
+//! point) are unknown, and so is all that is made of them. Where a test is unknown, the thread is
+//! not followed up to the block at which all ways meet again (the immediate post-dominator). What
+//! lies in between may happen, any number of times: an access there whose address rests on nothing
+//! that changes in between is one that *may* touch these bytes; of any other the bytes are not
+//! known. What is assigned in between is unknown behind it.
+//!
+//! All accesses of a direction are followed. Those through one base are replaced only if every
+//! instruction of which not all addresses are known surely goes elsewhere (`graph/provenance.rs`,
+//! where no table and nothing stored is in the address). Then nothing else can be touched.
+//!
+//! Bytes are claimed as exact when a thread touches them whatever the data are. A value of a
+//! pointer is part of an address only: as soon as anything else is done with it, it is noted as an
+//! input that the result rests on.
+//!
+//! Only what the evaluation left inexact is replaced, in launches of few threads, within a budget
+//! of operations. All three follow from the launch and the kernel, so the result does not depend on
+//! what was launched before.
+
+mod lane_arithmetic;
+mod lanes;
+mod plan;
+mod runs;
+mod walk;
+
+use crate::Extent;
+use crate::effects::LaunchArgs;
+use crate::ir::AccessKind;
+use crate::ranges::analysis::Analysis;
+use crate::ranges::domain::int::Int;
+use crate::ranges::domain::tape::{self, LaunchInput};
+use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
+pub(crate) use plan::Plan;
+use runs::Runs;
+use rustc_hash::FxHashMap;
+use walk::{Touched, Walk};
+
+/// Threads of a launch that is followed.
+const MAX_THREADS: u64 = 1 << 15;
+/// Byte sets of one direction and base.
+const MAX_SETS: usize = 64;
+
+/// The accesses of one direction through one base; `None`: all of the direction, because an
+/// evaluation did not find the base of some.
+type Group = (AccessKind, Option<SymbolicBase>);
+
+/// One entry of a result.
+type Entry = (AccessKind, ReachedBytes<Extent>, u32);
+
+impl Analysis {
+    /// A result with what following the threads says more, and the inputs that it rests on besides;
+    /// `None`: it says nothing more.
+    pub(super) fn by_thread(
+        &self,
+        launch: &LaunchArgs<'_>,
+        found: &EvaluatedAccesses<Extent>,
+    ) -> Option<(EvaluatedAccesses<Extent>, Vec<LaunchInput>)> {
+        let count = |n: &[u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
+        let threads = count(&launch.grid).checked_mul(count(&launch.block)).filter(|n| *n <= MAX_THREADS)?;
+        if threads == 0 || launch.cluster.iter().any(|n| *n > 1) || self.cfg.irreducible {
+            return None;
+        }
+        let wanted = self.wanted(found);
+        if wanted.is_empty() {
+            return None;
+        }
+        let accesses = 0..self.graph.accesses.len();
+        let followed: Vec<usize> =
+            accesses.filter(|k| wanted.iter().any(|g| self.graph.accesses[*k].kind == g.0)).collect();
+        let (touched, tape) = tape::run(false, || Walk::new(self, launch, threads, &followed).run());
+        let touched = touched?;
+        let mut result = found.clone();
+        let mut replaced = false;
+        for group in wanted {
+            let own: Vec<usize> =
+                followed.iter().copied().filter(|k| self.graph.accesses[*k].kind == group.0).collect();
+            if own.iter().any(|k| touched.lost.contains(k) && self.may_belong(*k, group)) {
+                continue;
+            }
+            let before = bytes(found.iter().filter(|e| covers(group, e)));
+            let is_better = |new: &Vec<Entry>| before.is_none_or(|b| bytes(new.iter()).is_some_and(|n| n <= b));
+            if let Some(new) = self.entries(group, &own, &touched, before.is_none()).filter(is_better) {
+                result.retain(|e| !covers(group, e));
+                result.extend(new);
+                replaced = true;
+            }
+        }
+        replaced.then(|| (result, tape.into_touched()))
+    }
+
+    /// The groups of a result that may become exact.
+    fn wanted(&self, found: &EvaluatedAccesses<Extent>) -> Vec<Group> {
+        let mut wanted: Vec<Group> = Vec::new();
+        let mut given_up: Vec<Group> = Vec::new();
+        for (kind, r, at) in found {
+            if matches!(r.extent, Extent::Bounded { exact: true, .. }) {
+                continue;
+            }
+            let group = match r.base {
+                SymbolicBase::Word(_) | SymbolicBase::Symbol(_) => (*kind, Some(r.base)),
+                SymbolicBase::Unknown | SymbolicBase::Absolute => (*kind, None),
+                SymbolicBase::Table { .. } | SymbolicBase::Handle(..) | SymbolicBase::ParamAddress(_) => continue,
+            };
+            // What is made, and surely of data, needs no walk.
+            let mut made = self.graph.accesses.iter().zip(&self.plan().data).filter(|(a, _)| a.at == *at);
+            if made.all(|(_, data)| *data) {
+                given_up.push(group);
+            } else if !wanted.contains(&group) {
+                wanted.push(group);
+            }
+        }
+        wanted.retain(|group| !given_up.contains(group));
+        wanted
+    }
+
+    /// May an access of which not all addresses are known be one of a group?
+    fn may_belong(&self, k: usize, (_, base): Group) -> bool {
+        let from = &self.origins[k];
+        let named = match base {
+            Some(SymbolicBase::Word(w)) => from.words.contains(&w),
+            Some(SymbolicBase::Symbol(s)) => from.symbols.contains(&s),
+            _ => true,
+        };
+        named || self.plan().elsewhere[k] || from.unknown.is_some() || !from.has_base()
+    }
+
+    /// What the accesses of a group touch; `None` when that is too much to tell.
+    fn entries(&self, group: Group, own: &[usize], touched: &Touched, is_open: bool) -> Option<Vec<Entry>> {
+        let mut bases: Vec<(SymbolicBase, u32)> = Vec::new();
+        for k in own {
+            for (_, base) in touched.surely.keys().chain(touched.perhaps.keys()).filter(|t| t.0 == *k) {
+                // A parameter that is read through its own address is nobody else's.
+                if matches!(base, SymbolicBase::ParamAddress(_)) {
+                    continue;
+                }
+                let at = self.graph.accesses[*k].at;
+                match bases.iter_mut().find(|b| b.0 == *base) {
+                    Some(b) => b.1 = b.1.min(at),
+                    None if group.1.is_none_or(|wanted| wanted == *base) => bases.push((*base, at)),
+                    None => {}
+                }
+            }
+        }
+        bases.sort_unstable_by_key(|b| b.1);
+        let mut entries = Vec::new();
+        for (base, at) in bases {
+            let of = |map: &FxHashMap<(usize, SymbolicBase), Runs>| {
+                let mut all = Runs::default();
+                own.iter().filter_map(|k| map.get(&(*k, base))).for_each(|runs| all.append(runs));
+                all.joined()
+            };
+            let surely = of(&touched.surely);
+            let perhaps = of(&touched.perhaps).without(&surely);
+            // Of a bound in pieces each piece would be taken for a place that is touched.
+            let exact = surely.byte_sets(true, MAX_SETS).zip(perhaps.byte_sets(false, 1));
+            let sets = match exact {
+                Some((surely, perhaps)) => [surely, perhaps].concat(),
+                // What was unknown gets a bound at least.
+                None if is_open => {
+                    let mut all = surely;
+                    all.append(&perhaps);
+                    vec![all.joined().hull()?]
+                }
+                None => return None,
+            };
+            entries
+                .extend(sets.iter().map(|set| (group.0, ReachedBytes::new(base, false, set.finished(Int::now)), at)));
+        }
+        Some(entries)
+    }
+}
+
+/// Is an entry of a result replaced with a group?
+fn covers((kind, base): Group, entry: &Entry) -> bool {
+    entry.0 == kind && base.is_none_or(|base| entry.1.base == base)
+}
+
+/// How many bytes entries name, those that several name as often; `None`: not all are known.
+fn bytes<'a>(mut of: impl Iterator<Item = &'a Entry>) -> Option<u64> {
+    of.try_fold(0u64, |sum, e| match &e.1.extent {
+        Extent::Bounded { dims, width, .. } => {
+            let places = dims.iter().fold(1u64, |n, d| n.saturating_mul(d.count));
+            Some(sum.saturating_add(places.saturating_mul(u64::from(*width))))
+        }
+        Extent::Unknown { .. } => None,
+    })
+}

@@ -1,0 +1,383 @@
+//! Threads on their way through a kernel.
+//!
+//! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
+//! that part meet again because the block that comes first in the order of the code goes first.
+
+use super::lanes::{LANES, LaneValue, MIXED, NUMBER, ThreadLanes, UNKNOWN};
+use super::runs::Runs;
+use crate::effects::LaunchArgs;
+use crate::ir::BlockId;
+use crate::ranges::analysis::Analysis;
+use crate::ranges::extent::reached::SymbolicBase;
+use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+/// Values that one launch may cost, counted for each thread.
+const MAX_VALUES: usize = 2_000_000;
+/// Blocks of code that threads may go through.
+const MAX_STEPS: u32 = 20_000;
+
+/// Some of the lanes.
+type Mask = [u64; LANES / 64];
+const NO_LANES: Mask = [0; LANES / 64];
+
+fn lanes(mask: &Mask) -> impl Iterator<Item = usize> {
+    let words = mask.iter().copied().enumerate();
+    words.flat_map(|(at, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = word.trailing_zeros() as usize;
+            word &= word.wrapping_sub(1);
+            (bit < 64).then_some(64 * at + bit)
+        })
+    })
+}
+
+fn add(mask: &mut Mask, lane: usize) {
+    mask[lane / 64] |= 1 << (lane % 64);
+}
+
+/// What the threads of a launch touch.
+#[derive(Default)]
+pub(super) struct Touched {
+    /// By access and base: bytes that are touched whatever the data are, and bytes that may be.
+    pub surely: FxHashMap<(usize, SymbolicBase), Runs>,
+    pub perhaps: FxHashMap<(usize, SymbolicBase), Runs>,
+    /// Accesses of which not all addresses are known.
+    pub lost: FxHashSet<usize>,
+}
+
+/// The blocks that threads may go through before they meet again.
+struct Region {
+    blocks: Vec<BlockId>,
+    end: Option<BlockId>,
+}
+
+/// Threads of a launch on their way.
+pub(super) struct Walk<'a> {
+    lanes: ThreadLanes<'a>,
+    analysis: &'a Analysis,
+    /// The accesses to be followed, and the joins that matter, by block.
+    accesses: Vec<Vec<usize>>,
+    joins: Vec<Vec<NodeId>>,
+    regions: FxHashMap<BlockId, Rc<Region>>,
+    /// ThreadLanes by the block that they are at, by its place in the order of the code.
+    waiting: std::collections::BTreeMap<u32, Mask>,
+    touched: Touched,
+    steps: u32,
+    threads: u64,
+}
+
+/// The joins that nodes rest on, by block.
+fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<Vec<NodeId>> {
+    let mut joins = vec![Vec::new(); blocks];
+    let mut seen = vec![false; g.nodes.len()];
+    let mut work: Vec<NodeId> = roots.collect();
+    while let Some(n) = work.pop() {
+        if std::mem::replace(&mut seen[n.0 as usize], true) {
+            continue;
+        }
+        let node = g.node(n);
+        if matches!(node.kind, Kind::Phi(_) | Kind::LoopPhi(..)) {
+            joins[node.home.0 as usize].push(n);
+        }
+        work.extend(g.operands(n));
+    }
+    joins
+}
+
+impl<'a> Walk<'a> {
+    /// `followed`: the accesses that matter.
+    pub fn new(analysis: &'a Analysis, launch: &'a LaunchArgs<'a>, threads: u64, followed: &[usize]) -> Walk<'a> {
+        let (g, cfg) = (&analysis.graph, &analysis.cfg);
+        let mut accesses = vec![Vec::new(); cfg.succs.len()];
+        let mut roots: Vec<NodeId> = g.conds.iter().flatten().copied().collect();
+        for k in followed {
+            let a = &g.accesses[*k];
+            accesses[a.block.0 as usize].push(*k);
+            roots.extend(a.guard);
+            if let Target::Address(n) = a.target {
+                roots.push(n);
+            }
+        }
+        let joins = needed(g, cfg.succs.len(), roots.into_iter());
+        Walk {
+            lanes: ThreadLanes::new(g, analysis.plan(), launch, threads),
+            threads,
+            analysis,
+            accesses,
+            joins,
+            regions: FxHashMap::default(),
+            waiting: std::collections::BTreeMap::new(),
+            touched: Touched::default(),
+            steps: 0,
+        }
+    }
+
+    /// Leads all threads through; `None`: that costs too much.
+    pub fn run(mut self) -> Option<Touched> {
+        let threads = self.threads;
+        let mut first = 0;
+        while first < threads {
+            let count = (threads - first).min(LANES as u64) as usize;
+            self.lanes.start(first, count);
+            for joins in &self.joins {
+                joins.iter().for_each(|j| self.lanes.forget_all(*j));
+            }
+            let mut all = NO_LANES;
+            (0..count).for_each(|lane| add(&mut all, lane));
+            self.waiting.clear();
+            self.waiting.insert(0, all);
+            while let Some((order, mask)) = self.waiting.pop_first() {
+                self.steps += 1;
+                if self.steps > MAX_STEPS || self.lanes.spent > MAX_VALUES {
+                    return None;
+                }
+                self.block(self.analysis.cfg.rpo[order as usize], &mask);
+            }
+            first += count as u64;
+        }
+        Some(self.touched)
+    }
+
+    /// ThreadLanes at a block: its accesses, and where they go.
+    fn block(&mut self, b: BlockId, mask: &Mask) {
+        for at in 0..self.accesses[b.0 as usize].len() {
+            let k = self.accesses[b.0 as usize][at];
+            self.access(k, mask, false);
+        }
+        let analysis = self.analysis;
+        let succs = &analysis.cfg.succs[b.0 as usize];
+        match (analysis.branches[b.0 as usize], &succs[..]) {
+            (Some(branch), _) if branch.taken != branch.fall => {
+                let [mut taken, mut fall, mut unknown] = [NO_LANES; 3];
+                let cond = self.lanes.get(branch.cond);
+                for lane in lanes(mask) {
+                    match cond.tags.at(lane) {
+                        NUMBER if cond.bits[lane] != 0 => add(&mut taken, lane),
+                        NUMBER => add(&mut fall, lane),
+                        _ => add(&mut unknown, lane),
+                    }
+                }
+                // What joins hold is asked before any of them changes.
+                self.go(b, branch.taken, &taken);
+                self.go(b, branch.fall, &fall);
+                self.skip(b, &unknown);
+            }
+            (_, []) => {}
+            (Some(branch), _) => self.go(b, branch.taken, mask),
+            (None, [next]) => self.go(b, Some(*next), mask),
+            (None, _) => self.skip(b, mask),
+        }
+    }
+
+    /// ThreadLanes go from one block to another.
+    fn go(&mut self, from: BlockId, to: Option<BlockId>, mask: &Mask) {
+        let Some(to) = to.filter(|_| *mask != NO_LANES) else { return };
+        let joins = &self.joins[to.0 as usize];
+        let new: Vec<(NodeId, Option<LaneValue>)> =
+            joins.iter().map(|j| (*j, arm(self.lanes.g, *j, from).map(|n| self.lanes.get(n).clone()))).collect();
+        for (join, value) in &new {
+            match value {
+                Some(v) => self.lanes.assign(*join, lanes(mask), v),
+                None => self.lanes.forget(*join, lanes(mask)),
+            }
+        }
+        if !new.is_empty() {
+            self.lanes.joined();
+        }
+        self.wait(to, mask);
+    }
+
+    fn wait(&mut self, at: BlockId, mask: &Mask) {
+        let waiting = self.waiting.entry(self.analysis.cfg.order[at.0 as usize]).or_insert(NO_LANES);
+        waiting.iter_mut().zip(mask).for_each(|(w, m)| *w |= m);
+    }
+
+    /// ThreadLanes whose way from a block is not known go on where all ways meet.
+    fn skip(&mut self, from: BlockId, mask: &Mask) {
+        if *mask == NO_LANES {
+            return;
+        }
+        let region = self.region(from);
+        for b in &region.blocks {
+            for at in 0..self.joins[b.0 as usize].len() {
+                self.lanes.forget(self.joins[b.0 as usize][at], lanes(mask));
+            }
+        }
+        self.lanes.joined();
+        for (b, mask) in self.may_reach(from, mask, region.end) {
+            for at in 0..self.accesses[b.0 as usize].len() {
+                let k = self.accesses[b.0 as usize][at];
+                self.access(k, &mask, true);
+            }
+        }
+        let Some(end) = region.end else { return };
+        // A join there holds what all ways bring, if that is the same.
+        let cfg = &self.analysis.cfg;
+        let ways: Vec<BlockId> =
+            cfg.preds[end.0 as usize].iter().copied().filter(|p| *p == from || region.blocks.contains(p)).collect();
+        let mut new = Vec::new();
+        for join in &self.joins[end.0 as usize] {
+            let mut value: Option<LaneValue> = None;
+            for way in &ways {
+                let brought = match arm(self.lanes.g, *join, *way) {
+                    Some(n) => self.lanes.get(n).clone(),
+                    None => continue,
+                };
+                value = Some(match value {
+                    None => brought,
+                    Some(mut before) => {
+                        for lane in lanes(mask) {
+                            let (a, b) = (before.tags.at(lane), brought.tags.at(lane));
+                            if a != b || before.bits[lane] != brought.bits[lane] {
+                                before.tags.each()[lane] = UNKNOWN;
+                            }
+                        }
+                        before
+                    }
+                });
+            }
+            new.push((*join, value.filter(|_| ways.iter().all(|w| arm(self.lanes.g, *join, *w).is_some()))));
+        }
+        for (join, value) in &new {
+            match value {
+                Some(v) => self.lanes.assign(*join, lanes(mask), v),
+                None => self.lanes.forget(*join, lanes(mask)),
+            }
+        }
+        self.lanes.joined();
+        self.wait(end, mask);
+    }
+
+    /// The blocks that lanes may go through from one block to another, and which lanes: tests in
+    /// between that are known come out as they do.
+    fn may_reach(&mut self, from: BlockId, mask: &Mask, end: Option<BlockId>) -> Vec<(BlockId, Mask)> {
+        let analysis = self.analysis;
+        let mut reached: Vec<(BlockId, Mask)> = Vec::new();
+        let mut work: Vec<(BlockId, Mask)> =
+            analysis.cfg.succs[from.0 as usize].iter().map(|next| (*next, *mask)).collect();
+        while let Some((b, new)) = work.pop() {
+            if Some(b) == end {
+                continue;
+            }
+            let at = reached.iter().position(|r| r.0 == b).unwrap_or_else(|| {
+                reached.push((b, NO_LANES));
+                reached.len() - 1
+            });
+            let before = reached[at].1;
+            reached[at].1.iter_mut().zip(new).for_each(|(r, n)| *r |= n);
+            let mask = reached[at].1;
+            if mask == before {
+                continue;
+            }
+            match analysis.branches[b.0 as usize] {
+                Some(branch) if branch.taken != branch.fall => {
+                    let [mut taken, mut fall] = [NO_LANES; 2];
+                    let cond = self.lanes.get(branch.cond);
+                    for lane in lanes(&mask) {
+                        let known = cond.tags.at(lane) == NUMBER;
+                        if !known || cond.bits[lane] != 0 {
+                            add(&mut taken, lane);
+                        }
+                        if !known || cond.bits[lane] == 0 {
+                            add(&mut fall, lane);
+                        }
+                    }
+                    let ways = [(branch.taken, taken), (branch.fall, fall)];
+                    work.extend(ways.into_iter().filter_map(|(to, mask)| Some((to?, mask))));
+                }
+                _ => work.extend(analysis.cfg.succs[b.0 as usize].iter().map(|next| (*next, mask))),
+            }
+        }
+        reached
+    }
+
+    fn region(&mut self, from: BlockId) -> Rc<Region> {
+        if let Some(r) = self.regions.get(&from) {
+            return r.clone();
+        }
+        let cfg = &self.analysis.cfg;
+        let end = cfg.ipdom[from.0 as usize];
+        let (mut blocks, mut work) = (Vec::new(), cfg.succs[from.0 as usize].to_vec());
+        while let Some(b) = work.pop() {
+            if Some(b) != end && !blocks.contains(&b) {
+                blocks.push(b);
+                work.extend(cfg.succs[b.0 as usize].iter().copied());
+            }
+        }
+        let r = Rc::new(Region { blocks, end });
+        self.regions.insert(from, r.clone());
+        r
+    }
+
+    /// ThreadLanes make an access, or may make it.
+    fn access(&mut self, k: usize, mask: &Mask, perhaps: bool) {
+        if self.touched.lost.contains(&k) {
+            return;
+        }
+        let a = &self.analysis.graph.accesses[k];
+        let Target::Address(target) = a.target else {
+            self.touched.lost.insert(k);
+            return;
+        };
+        let (mut surely, mut maybe) = (*mask, NO_LANES);
+        if let Some(guard) = a.guard {
+            let guard = self.lanes.get(guard);
+            surely = NO_LANES;
+            for lane in lanes(mask) {
+                match guard.tags.at(lane) {
+                    NUMBER if guard.bits[lane] == 0 => {}
+                    NUMBER => add(&mut surely, lane),
+                    _ => add(&mut maybe, lane),
+                }
+            }
+        }
+        if perhaps {
+            maybe.iter_mut().zip(surely).for_each(|(m, s)| *m |= s);
+            surely = NO_LANES;
+        }
+        let width = i64::from(a.bytes);
+        self.lanes.get(target);
+        for (mask, perhaps) in [(surely, false), (maybe, true)] {
+            if mask == NO_LANES {
+                continue;
+            }
+            let mut put: Option<(u8, Runs)> = None;
+            let mut all: Vec<(u8, Runs)> = Vec::new();
+            let value = self.lanes.get(target).clone();
+            for lane in lanes(&mask) {
+                let tag = value.tags.at(lane);
+                if matches!(tag, NUMBER | MIXED | UNKNOWN) {
+                    self.touched.lost.insert(k);
+                    return;
+                }
+                let at = value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64;
+                match &mut put {
+                    Some((t, runs)) if *t == tag => runs.put(at, width),
+                    _ => {
+                        all.extend(put.take());
+                        let mut runs = Runs::default();
+                        runs.put(at, width);
+                        put = Some((tag, runs));
+                    }
+                }
+            }
+            all.extend(put);
+            let into = if perhaps { &mut self.touched.perhaps } else { &mut self.touched.surely };
+            for (tag, runs) in all {
+                into.entry((k, self.lanes.bases[usize::from(tag) - 1].0)).or_default().append(&runs);
+            }
+        }
+    }
+}
+
+/// The value that a join has when it is reached from a block.
+fn arm(g: &Graph, join: NodeId, from: BlockId) -> Option<NodeId> {
+    let of = |arms: &[(BlockId, NodeId)]| arms.iter().find(|a| a.0 == from).map(|a| a.1);
+    match &g.node(join).kind {
+        Kind::Phi(arms) => of(arms),
+        Kind::LoopPhi(outer, back) => of(outer).or_else(|| of(back)),
+        _ => None,
+    }
+}
