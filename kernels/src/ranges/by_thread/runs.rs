@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(bytes(&sets), expected);
         assert!(sets.len() <= 5, "{sets:?}");
         // What has no order is not told.
-        let squares = runs(&(0..60).map(|k| (k * k * 4, 1 + k % 3)).collect::<Vec<_>>());
+        let squares = runs(&(0..400).map(|k| (k * k * 4, 1 + k % 3)).collect::<Vec<_>>());
         assert!(squares.byte_sets(true, 48).is_none());
     }
 }

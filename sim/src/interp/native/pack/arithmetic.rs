@@ -52,10 +52,10 @@ impl Pack<'_, '_> {
             let code = comparison_of_floats(op.sem)?;
             if ty == LaneTy::F32 {
                 let ((a, _), (b, _)) = (self.singles(i.a, true), self.singles(i.b, true));
-                return Some(each(|at| self.e.v.b.ins().fcmp(code, a[at], b[at])));
+                return Some(each(|at| self.float_compared(code, a[at], b[at])));
             }
             let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-            let wide: Wide = each(|at| self.e.v.b.ins().fcmp(code, a[at], b[at]));
+            let wide: Wide = each(|at| self.float_compared(code, a[at], b[at]));
             return Some(self.narrowed(wide));
         }
         let code = comparison_of_integers(op.sem, ty)?;

@@ -1,7 +1,7 @@
 //! Native code for predicates and what depends on them, for all lanes of a pack at once.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use super::width::PARTS;
@@ -95,6 +95,20 @@ impl Pack<'_, '_> {
         self.pair(i, i.y >> predicates::COMBINE, holds);
     }
 
+    /// Compares vectors. Processors have no such comparison for "less or greater", nor for its
+    /// opposite.
+    pub(super) fn float_compared(&mut self, code: FloatCC, a: Value, b: Value) -> Value {
+        let ins = |this: &mut Self, code| this.e.v.b.ins().fcmp(code, a, b);
+        match code {
+            FloatCC::OrderedNotEqual | FloatCC::UnorderedOrEqual => {
+                let (less, greater) = (ins(self, FloatCC::LessThan), ins(self, FloatCC::GreaterThan));
+                let differ = self.e.v.b.ins().bor(less, greater);
+                if code == FloatCC::OrderedNotEqual { differ } else { self.e.v.b.ins().bnot(differ) }
+            }
+            code => ins(self, code),
+        }
+    }
+
     pub(super) fn compared_floats(&mut self, i: &Inst, double: bool) {
         let wanted = i.y & 15;
         let holds = if wanted == 0 || wanted == 15 {
@@ -102,11 +116,11 @@ impl Pack<'_, '_> {
             [value; PARTS]
         } else if double {
             let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-            let wide: Wide = each(|at| self.e.v.b.ins().fcmp(float_codes()[wanted as usize - 1], a[at], b[at]));
+            let wide: Wide = each(|at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]));
             self.narrowed(wide)
         } else {
             let (a, b) = (self.flag_operand(i.a, i.x), self.flag_operand(i.b, i.x));
-            each(|at| self.e.v.b.ins().fcmp(float_codes()[wanted as usize - 1], a[at], b[at]))
+            each(|at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]))
         };
         self.pair(i, i.y >> BOP, holds);
     }
