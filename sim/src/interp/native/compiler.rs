@@ -142,7 +142,7 @@ impl RegionCompiler {
         let flow = self.flow(program, pc)?;
         flow.split(program, pc);
         let built = match supposed {
-            Some(supposed) => pack::build(program, flow, pc, &mut function, &mut frontend, place, config, supposed),
+            Some(supposed) => pack::build(program, flow, pc, (&mut function, &mut frontend), place, config, supposed),
             None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
         };
         self.frontend = frontend;

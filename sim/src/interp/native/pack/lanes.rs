@@ -39,8 +39,8 @@ pub(super) struct Pack<'p, 'b> {
 }
 
 /// The same of each part.
-pub(super) fn each<const N: usize>(mut f: impl FnMut(usize) -> Value) -> [Value; N] {
-    std::array::from_fn(|at| f(at))
+pub(super) fn each<const N: usize>(f: impl FnMut(usize) -> Value) -> [Value; N] {
+    std::array::from_fn(f)
 }
 
 impl<'p, 'b> Pack<'p, 'b> {
