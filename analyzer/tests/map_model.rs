@@ -7,7 +7,7 @@ use analyzer::memory::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
+use trace::{Epoch, StreamId, TimelineId};
 
 const STREAMS: usize = 4;
 /// Enough that cells are split and joined.
@@ -83,22 +83,7 @@ impl Glance for Seen<'_> {
 }
 
 fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
-    let site = Site {
-        stack: StackId(0),
-        call: CallId(0),
-        cause: Cause::Kernel,
-        thread: ThreadId(0),
-        stream: StreamId(epoch.timeline.0),
-        kernel: KernelId(0),
-        batch: 0,
-        node: 0,
-        launched: StackId(0),
-        region: Default::default(),
-        param: None,
-        at: 0,
-        measured: false,
-        guessed: false,
-    };
+    let site = Site { stream: StreamId(epoch.timeline.0), ..Site::unknown(Cause::Kernel) };
     Access { epoch, kind, extent, allocation: AllocationId(1), site }
 }
 

@@ -239,20 +239,15 @@ impl Analysis {
                 continue;
             }
             plan.added += 1;
-            let before = users.len();
-            let mut any = false;
-            for stream in plan.recorded[index].iter().map(|r| r.stream) {
-                if users[..before].contains(&stream) {
-                    any = true;
-                } else if !self.ordering.is_blocked(stream) {
-                    any = true;
-                    users.push(stream);
-                }
-            }
+            let mut own: Vec<StreamId> = plan.recorded[index].iter().map(|r| r.stream).collect();
+            own.retain(|stream| !self.ordering.is_blocked(*stream));
             let applied = &mut plan.applied[index];
-            applied.waits += u64::from(any);
-            applied.idle += u64::from(!any);
+            applied.waits += u64::from(!own.is_empty());
+            applied.idle += u64::from(own.is_empty());
+            users.extend(own);
         }
+        users.sort_unstable();
+        users.dedup();
         plan.added += users.len() as u64;
         for stream in users {
             let event = plan.event();

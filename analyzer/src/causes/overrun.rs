@@ -68,7 +68,7 @@ pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<O
 
 #[cfg(test)]
 mod tests {
-    use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
+    use trace::{Epoch, StreamId, TimelineId};
 
     use super::*;
     use crate::memory::{AccessKind, AllocationId, Extent, Site};
@@ -79,22 +79,7 @@ mod tests {
             kind,
             extent: Extent::exact(bytes.0, bytes.1),
             allocation: AllocationId(allocation),
-            site: Site {
-                stack: StackId::NONE,
-                call: CallId::NONE,
-                cause,
-                thread: ThreadId(1),
-                stream: StreamId(stream),
-                kernel: KernelId::NONE,
-                batch: 0,
-                node: 0,
-                launched: StackId::NONE,
-                region: Default::default(),
-                param: None,
-                at: 0,
-                measured: false,
-                guessed: false,
-            },
+            site: Site { stream: StreamId(stream), ..Site::unknown(cause) },
         }
     }
 

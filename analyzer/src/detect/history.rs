@@ -306,22 +306,7 @@ mod tests {
             kind: AccessKind::Write,
             extent: Extent::exact(0, 8),
             allocation: AllocationId::NONE,
-            site: Site {
-                stack: StackId::NONE,
-                call: CallId::NONE,
-                cause: Cause::Set,
-                thread: ThreadId(1),
-                stream: StreamId(stream),
-                kernel: KernelId::NONE,
-                batch: 0,
-                node: 0,
-                launched: StackId::NONE,
-                region: Default::default(),
-                param: None,
-                at: 0,
-                measured: false,
-                guessed: false,
-            },
+            site: Site { thread: ThreadId(1), stream: StreamId(stream), ..Site::unknown(Cause::Set) },
         }
     }
 

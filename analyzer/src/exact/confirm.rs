@@ -41,8 +41,8 @@ impl Confirm {
         }
         // A guess and a rim are never shown for more than possible, and measuring settles them.
         let guessed = race.previous.site.guessed || race.access.site.guessed;
-        let rim = confidence::at_rim(&race.previous.extent, &race.access.extent);
-        if race.confidence < least && !guessed && !rim {
+        let is_rim = || confidence::at_rim(&race.previous.extent, &race.access.extent);
+        if race.confidence < least && !guessed && !is_rim() {
             return;
         }
         for site in [race.previous.site, race.access.site] {

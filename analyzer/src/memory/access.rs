@@ -111,6 +111,28 @@ pub struct Site {
     pub guessed: bool,
 }
 
+impl Site {
+    /// An op of this kind, of which nothing else is known.
+    pub fn unknown(cause: Cause) -> Self {
+        Self {
+            stack: StackId::NONE,
+            call: CallId::NONE,
+            cause,
+            thread: ThreadId::NONE,
+            stream: StreamId::NONE,
+            kernel: KernelId::NONE,
+            batch: 0,
+            node: 0,
+            launched: StackId::NONE,
+            region: Region::default(),
+            param: None,
+            at: 0,
+            measured: false,
+            guessed: false,
+        }
+    }
+}
+
 /// One access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {

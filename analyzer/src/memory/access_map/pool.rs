@@ -5,8 +5,7 @@
 use super::PlainAccess;
 use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
 use crate::memory::{AllocationId, Extent};
-use crate::state::regions::Region;
-use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
+use trace::Epoch;
 
 /// An access in compact form: most are exact and without gaps.
 #[derive(Clone, Debug)]
@@ -32,22 +31,7 @@ impl Held {
 
     /// An empty entry.
     fn nothing() -> Self {
-        let site = Site {
-            stack: StackId::NONE,
-            call: CallId::NONE,
-            cause: Cause::Kernel,
-            thread: ThreadId::NONE,
-            stream: StreamId::NONE,
-            kernel: KernelId::NONE,
-            batch: 0,
-            node: 0,
-            launched: StackId::NONE,
-            region: Region::default(),
-            param: None,
-            at: 0,
-            measured: false,
-            guessed: false,
-        };
+        let site = Site::unknown(Cause::Kernel);
         let (epoch, kind, allocation) = (Epoch::default(), AccessKind::Read, AllocationId::NONE);
         Self { epoch, site, kind, allocation, start: 0, end: 0, odd: None, age: 0 }
     }

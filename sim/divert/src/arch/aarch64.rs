@@ -231,8 +231,7 @@ pub fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
 }
 
 /// The body of what a piece goes to at the first call: asks `$find` for the function, and goes
-/// there with all
-/// arguments as they were. `x16` is the header, `x17` the function's number.
+/// there with all arguments as they were. `x16` is the header, `x17` the function's number.
 macro_rules! find_then_jump {
     ($find:path) => {
         core::arch::naked_asm!(
