@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
@@ -62,6 +62,81 @@ struct Builder<'p, 'b> {
     next_lane: Block,
 }
 
+/// The frame of a region's function: turns, each of a lane or of a pack, for the lanes of a mask.
+pub(super) struct Turns {
+    /// Where a turn begins.
+    head: Block,
+    /// The lanes that are left, this turn's among them.
+    left: Value,
+    /// The first lane of this turn.
+    lane: Value,
+    /// Bits that all exits so far have, and that some have.
+    every: Value,
+    some: Value,
+    /// Jumps back that this turn may make.
+    pub fuel: Variable,
+    /// Where a turn ends; it is told at which instruction.
+    pub next: Block,
+    exit: Value,
+    /// Where the function ends with a fault.
+    pub fault: Block,
+}
+
+impl Turns {
+    /// Begins the function, and its turn.
+    pub(super) fn begin<'p, 'b>(
+        program: &'p Program,
+        flow: &'p Flow,
+        (function, context): (&'b mut Function, &'b mut cranelift_frontend::FunctionBuilderContext),
+        convention: CallConv,
+        caller: u64,
+    ) -> (Values<'p, 'b>, Turns) {
+        let mut b = FunctionBuilder::new(function, context);
+        let first = b.create_block();
+        b.append_block_params_for_function_params(first);
+        b.switch_to_block(first);
+        let (argument, mask) = (b.block_params(first)[0], b.block_params(first)[1]);
+        let (head, next, fault) = (b.create_block(), b.create_block(), b.create_block());
+        let left = b.append_block_param(head, types::I32);
+        let (every, some) = (b.append_block_param(head, types::I32), b.append_block_param(head, types::I32));
+        let exit = b.append_block_param(next, types::I32);
+        let fuel = b.declare_var(types::I64);
+        let mut v = Values::new(program, flow, b, argument, convention, caller);
+        let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
+        let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
+        v.b.ins().jump(head, &[mask.into(), ones.into(), none.into()]);
+        v.b.switch_to_block(head);
+        let lane = v.b.ins().ctz(left);
+        v.lane = v.b.ins().uextend(types::I64, lane);
+        let offset = v.b.ins().ishl_imm_u(v.lane, 3);
+        v.row = v.b.ins().iadd(frame, offset);
+        let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
+        v.b.def_var(fuel, full);
+        (v, Turns { head, left, lane, every, some, fuel, next, exit, fault })
+    }
+
+    /// Ends the turn and the function. `others`: which lanes are left behind this turn, of those
+    /// that were left, and of its first lane.
+    pub(super) fn end(self, v: &mut Values<'_, '_>, others: impl FnOnce(&mut Values<'_, '_>, Value, Value) -> Value) {
+        let Turns { head, left, lane, every, some, next, exit, fault, .. } = self;
+        v.b.switch_to_block(next);
+        let left = others(v, left, lane);
+        let (every, some) = (v.b.ins().band(every, exit), v.b.ins().bor(some, exit));
+        let end = v.b.create_block();
+        v.b.ins().brif(left, head, &[left.into(), every.into(), some.into()], end, &[]);
+        v.b.switch_to_block(end);
+        let same = v.b.ins().icmp(IntCC::Equal, every, some);
+        let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
+        let result = v.b.ins().select(same, place, apart);
+        v.b.ins().return_(&[result]);
+        v.b.switch_to_block(fault);
+        v.b.set_cold_block(fault);
+        let bad = v.int(types::I64, FAULT);
+        v.b.ins().return_(&[bad]);
+        v.b.seal_all_blocks();
+    }
+}
+
 /// Compiles the region that begins at `pc` into `function`.
 pub(super) fn build(
     program: &Program,
@@ -78,60 +153,26 @@ pub(super) fn build(
         return None;
     }
     let plan = plan(program, flow, entry);
-    let mut b = FunctionBuilder::new(function, context);
-    let first = b.create_block();
-    b.append_block_params_for_function_params(first);
-    b.switch_to_block(first);
-    let (argument, mask) = (b.block_params(first)[0], b.block_params(first)[1]);
-    let (loop_head, next_lane, fault) = (b.create_block(), b.create_block(), b.create_block());
-    let left = b.append_block_param(loop_head, types::I32);
-    // Bits that all exits of the lanes so far have, and that some have.
-    let (every, some) = (b.append_block_param(loop_head, types::I32), b.append_block_param(loop_head, types::I32));
-    let exit = b.append_block_param(next_lane, types::I32);
-    let fuel = b.declare_var(types::I64);
-    let mut v = Values::new(program, flow, b, argument, convention, caller);
-    let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
-    let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
-    v.b.ins().jump(loop_head, &[mask.into(), ones.into(), none.into()]);
-    v.b.switch_to_block(loop_head);
-    let lane = v.b.ins().ctz(left);
-    v.lane = v.b.ins().uextend(types::I64, lane);
-    let offset = v.b.ins().ishl_imm_u(v.lane, 3);
-    v.row = v.b.ins().iadd(frame, offset);
-    let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
-    v.b.def_var(fuel, full);
+    let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
+    let access = Access::new(turns.fault, finder, pack_finder, first_site);
     let mut builder = Builder {
-        e: Emitter { v, access: Access::new(fault, finder, pack_finder, first_site) },
+        e: Emitter { v, access },
         plan,
         heads: HashMap::new(),
         exits: BTreeMap::new(),
         backs: Vec::new(),
-        fuel,
+        fuel: turns.fuel,
         spent: HashSet::new(),
-        next_lane,
+        next_lane: turns.next,
     };
     builder.enter(flow, entry);
     builder.blocks(flow);
     builder.jumps_back();
     builder.leave(flow);
-    // The next lane, or the end.
-    let v = &mut builder.e.v;
-    v.b.switch_to_block(next_lane);
-    let less = v.b.ins().iadd_imm_s(left, -1);
-    let left = v.b.ins().band(left, less);
-    let (every, some) = (v.b.ins().band(every, exit), v.b.ins().bor(some, exit));
-    let end = v.b.create_block();
-    v.b.ins().brif(left, loop_head, &[left.into(), every.into(), some.into()], end, &[]);
-    v.b.switch_to_block(end);
-    let same = v.b.ins().icmp(IntCC::Equal, every, some);
-    let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
-    let result = v.b.ins().select(same, place, apart);
-    v.b.ins().return_(&[result]);
-    v.b.switch_to_block(fault);
-    v.b.set_cold_block(fault);
-    let bad = v.int(types::I64, FAULT);
-    v.b.ins().return_(&[bad]);
-    v.b.seal_all_blocks();
+    turns.end(&mut builder.e.v, |v, left, _| {
+        let less = v.b.ins().iadd_imm_s(left, -1);
+        v.b.ins().band(left, less)
+    });
     let shape = Built { sites: builder.e.access.sites.len() as u32, local: builder.e.access.local };
     builder.e.v.b.finalize(config);
     Some(shape)

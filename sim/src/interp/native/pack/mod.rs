@@ -24,22 +24,22 @@ use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
-use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_frontend::Variable;
 
 use class::{Class, Classes, Way};
 use lanes::Pack;
 use masked::{Short, mark};
 use width::{FULL, PARTS};
 
-use super::context::{RegionContext, at};
+use super::context::at;
 use super::decode::{self, Kind};
 use super::effects::{self, Register};
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
 use super::plan::{RegionPlan, plan};
-use super::region::{APART, Built, FAULT, FEW, Place};
-use super::values::{Values, plain};
+use super::region::{Built, FEW, Place, Turns};
+use super::values::plain;
 use crate::interp::exec::control::Special;
 use crate::interp::program::{Pred, Program};
 
@@ -80,7 +80,7 @@ pub(super) fn build(
     program: &Program,
     flow: &Flow,
     pc: u32,
-    (function, context): (&mut Function, &mut cranelift_frontend::FunctionBuilderContext),
+    lent: (&mut Function, &mut cranelift_frontend::FunctionBuilderContext),
     place: Place,
     config: cranelift_codegen::isa::TargetFrontendConfig,
     supposed: &Supposed,
@@ -94,29 +94,9 @@ pub(super) fn build(
     if plan.blocks.iter().map(length).sum::<usize>() > MOST {
         return None;
     }
-    let mut b = FunctionBuilder::new(function, context);
-    let first = b.create_block();
-    b.append_block_params_for_function_params(first);
-    b.switch_to_block(first);
-    let (argument, mask) = (b.block_params(first)[0], b.block_params(first)[1]);
-    let (loop_head, next_pack, fault) = (b.create_block(), b.create_block(), b.create_block());
-    let left = b.append_block_param(loop_head, types::I32);
-    // Bits that all exits of the packs so far have, and that some have.
-    let (every, some) = (b.append_block_param(loop_head, types::I32), b.append_block_param(loop_head, types::I32));
-    let exit = b.append_block_param(next_pack, types::I32);
-    let fuel = b.declare_var(types::I64);
-    let mut v = Values::new(program, flow, b, argument, place.convention, place.caller);
-    let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
-    let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
-    v.b.ins().jump(loop_head, &[mask.into(), ones.into(), none.into()]);
-    v.b.switch_to_block(loop_head);
-    let lane = v.b.ins().ctz(left);
-    v.lane = v.b.ins().uextend(types::I64, lane);
-    let offset = v.b.ins().ishl_imm_u(v.lane, 3);
-    v.row = v.b.ins().iadd(frame, offset);
-    let full = v.b.ins().load(types::I64, plain(), argument, at!(fuel));
-    v.b.def_var(fuel, full);
-    let access = Access::new(fault, place.finder, place.pack_finder, place.first_site);
+    let (v, turns) = Turns::begin(program, flow, lent, place.convention, place.caller);
+    let (fuel, next_pack) = (turns.fuel, turns.next);
+    let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid));
     let short = masked::candidates(program, flow, &plan);
     let changed = flow.none();
@@ -126,25 +106,11 @@ pub(super) fn build(
     for at in builder.plan.blocks.clone() {
         builder.block(program, at);
     }
-    // The next pack, or the end.
-    let v = &mut builder.p.e.v;
-    v.b.switch_to_block(next_pack);
-    let done = v.int(types::I32, u64::from(FULL));
-    let done = v.b.ins().ishl(done, lane);
-    let left = v.b.ins().band_not(left, done);
-    let (every, some) = (v.b.ins().band(every, exit), v.b.ins().bor(some, exit));
-    let end = v.b.create_block();
-    v.b.ins().brif(left, loop_head, &[left.into(), every.into(), some.into()], end, &[]);
-    v.b.switch_to_block(end);
-    let same = v.b.ins().icmp(IntCC::Equal, every, some);
-    let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
-    let result = v.b.ins().select(same, place, apart);
-    v.b.ins().return_(&[result]);
-    v.b.switch_to_block(fault);
-    v.b.set_cold_block(fault);
-    let bad = v.int(types::I64, FAULT);
-    v.b.ins().return_(&[bad]);
-    v.b.seal_all_blocks();
+    turns.end(&mut builder.p.e.v, |v, left, lane| {
+        let done = v.int(types::I32, u64::from(FULL));
+        let done = v.b.ins().ishl(done, lane);
+        v.b.ins().band_not(left, done)
+    });
     let access = &builder.p.e.access;
     let shape = Built { sites: access.sites.len() as u32, local: access.local };
     builder.p.e.v.b.finalize(config);
