@@ -134,9 +134,11 @@ impl Analysis {
             for node in graph.nodes().iter().filter(|node| node.waits_outside()) {
                 is_out((node.stack, node.call));
             }
-            let order = out.iter().flatten().any(|is_out| *is_out).then(|| {
-                waits.order_without(graph, &|capture, wait| out[capture as usize][wait as usize]).0
-            });
+            let order = out
+                .iter()
+                .flatten()
+                .any(|is_out| *is_out)
+                .then(|| waits.order_without(graph, &|capture, wait| out[capture as usize][wait as usize]).0);
             if let Some(assumed) = &mut self.assumed {
                 assumed.in_graphs.insert(exec, words);
             }

@@ -71,7 +71,9 @@ impl Analysis {
             Op::RequestDone { request } => self.streams.destroy(request),
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
-                self.submissions.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
+                let is_capture = result == crate::report::fault::UNJOINED;
+                let capture = is_capture.then(|| self.captures.take_unjoined(origin.thread)).flatten();
+                self.submissions.faults.failed(result, stream, origin, capture, |epoch| ordering.host_saw(epoch));
             }
             Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
             Op::StreamName { stream, name } => self.streams.name(stream, &name.lossy()),

@@ -170,16 +170,65 @@ impl GraphWaits {
                 kept.map(|(edge, _)| *edge).collect()
             })
             .collect();
+        let mut changed: Vec<(u32, &Copy)> = Vec::new();
         for (part, replayed) in self.captures.iter().zip(&replayed) {
             let Some(replayed) = replayed else { continue };
             part.copies.values().for_each(|copy| copy.add_hidden(graph, replayed, &mut edges));
+            changed.extend(part.copies.iter().map(|(number, copy)| (*number, copy)));
         }
+        // Graphs are numbered from the outside in.
+        changed.sort_unstable_by_key(|(number, _)| *number);
+        changed.iter().for_each(|(_, copy)| copy.begin(graph, &mut edges));
+        changed.iter().rev().for_each(|(_, copy)| copy.end(graph, &mut edges));
         let inner = graph.order_by(&edges.iter().map(Vec::as_slice).collect::<Vec<_>>());
         (inner, replayed)
     }
 }
 
 impl Copy {
+    fn members(&self) -> FxHashSet<u32> {
+        self.nodes.values().flatten().copied().collect()
+    }
+
+    /// What is first in the copy now comes after what the copy as a whole comes after.
+    fn begin(&self, graph: &Graph, edges: &mut [Vec<Dependency>]) {
+        let members = self.members();
+        let is_first = |edges: &[Dependency]| !edges.iter().any(|edge| members.contains(&edge.from));
+        let was_first = |node: u32| graph.node(node).is_some_and(|node| is_first(node.dependencies()));
+        let mut entry: Vec<Dependency> = Vec::new();
+        for node in members.iter().filter(|node| was_first(**node)) {
+            entry.extend(edges[*node as usize].iter().filter(|edge| !members.contains(&edge.from)));
+        }
+        entry.sort_unstable_by_key(|edge| (edge.from, edge.port));
+        entry.dedup();
+        for node in members.iter().filter(|node| !was_first(**node)) {
+            let edges = &mut edges[*node as usize];
+            if is_first(edges) {
+                edges.extend(&entry);
+            }
+        }
+    }
+
+    /// What comes after the copy as a whole comes after what is last in it now.
+    fn end(&self, graph: &Graph, edges: &mut [Vec<Dependency>]) {
+        let members = self.members();
+        let within = |node: usize| members.contains(&(node as u32));
+        let before = |node: usize| graph.node(node as u32).map_or(&[][..], |node| node.dependencies());
+        let mut had_next: FxHashSet<u32> = FxHashSet::default();
+        let mut has_next: FxHashSet<u32> = FxHashSet::default();
+        for node in (0..edges.len()).filter(|node| within(*node)) {
+            had_next.extend(before(node).iter().map(|edge| edge.from));
+            has_next.extend(edges[node].iter().map(|edge| edge.from));
+        }
+        let ends: Vec<u32> = members.iter().filter(|node| !has_next.contains(node)).copied().collect();
+        for node in (0..edges.len()).filter(|node| !within(*node)) {
+            let is_after = |edge: &&Dependency| members.contains(&edge.from) && !had_next.contains(&edge.from);
+            if edges[node].iter().any(|edge| is_after(&edge)) {
+                edges[node].extend(ends.iter().map(|from| Dependency { from: *from, port: 0 }));
+            }
+        }
+    }
+
     /// Adds the edges that the driver had left out.
     fn add_hidden(&self, graph: &Graph, replayed: &Replayed, edges: &mut [Vec<Dependency>]) {
         for (to, after) in replayed.after.iter().enumerate() {

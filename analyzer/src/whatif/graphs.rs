@@ -56,7 +56,14 @@ impl LaunchedGraph {
 
 impl LaunchedGraphs {
     /// A graph is launched for the first time since its nodes have changed.
-    pub fn add(&mut self, exec: GraphExecId, graph: &Graph, waits: GraphWaits, places: Vec<Vec<u32>>, outside: Vec<u32>) {
+    pub fn add(
+        &mut self,
+        exec: GraphExecId,
+        graph: &Graph,
+        waits: GraphWaits,
+        places: Vec<Vec<u32>>,
+        outside: Vec<u32>,
+    ) {
         let graph = LaunchedGraph {
             graph: graph.clone(),
             waits,

@@ -9,10 +9,10 @@ use crate::report::call_site;
 use crate::report::elaborate::{called, elaborator};
 use crate::report::escape::harmless;
 use crate::report::words::counted;
+use crate::whatif::graphs::LaunchedGraph;
 use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::whatif::needs::{self, Need, Why};
 use crate::whatif::search;
-use crate::whatif::graphs::LaunchedGraph;
 use crate::whatif::steps::{NONE, Reuse, Steps, marks};
 use crate::whatif::sync::SyncKind;
 use crate::whatif::trial::OrderTrial;
@@ -45,11 +45,10 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let is_free = |site: &u32| alone[*site as usize].is_empty() && !opaque.contains(site);
     let mut free: Vec<u32> = (0..sites.len() as u32).filter(is_free).collect();
     // Of those that stand for each other, the first are kept: what holds the host is to go.
-    let holds_host =
-        |site: &u32| {
-            let kind = sites[*site as usize].kind;
-            !matches!(kind, "record-stream" | "stream-wait" | "captured-wait" | "context-wait")
-        };
+    let holds_host = |site: &u32| {
+        let kind = sites[*site as usize].kind;
+        !matches!(kind, "record-stream" | "stream-wait" | "captured-wait" | "context-wait")
+    };
     free.sort_by_key(|site| (holds_host(site), *site));
     let chosen = |set: &[u32]| -> Vec<u32> {
         let mut set: Vec<u32> = set.iter().map(|at| free[*at as usize]).collect();
@@ -97,7 +96,8 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
         notes.push("parts of the trace are damaged: a need may have been missed".to_owned());
     }
     if !opaque.is_empty() {
-        let sites: Vec<String> = (0..sites.len() as u32).filter(|site| opaque.contains(site)).map(|site| format!("#{}", site + 1)).collect();
+        let sites: Vec<String> =
+            (0..sites.len() as u32).filter(|site| opaque.contains(site)).map(|site| format!("#{}", site + 1)).collect();
         notes.push(format!(
             "not all edges of the graphs of {} follow from captured calls: these waits are not judged",
             sites.join(" "),
@@ -106,7 +106,7 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let edges: u64 = steps.graphs.all.iter().map(|graph| graph.waits.explicit_edges).sum();
     if edges > 0 {
         let edges = counted(edges, "edge", "edges");
-        notes.push(format!("{edges} of launched graphs are not judged: no wait that the trace has made them"));
+        notes.push(format!("not judged: {edges} of launched graphs that no recorded wait made"));
     }
     if !found.is_complete {
         notes.push(
@@ -211,7 +211,9 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: &[Nee
         Why::Unknown | Why::UnknownThen | Why::UnknownNodes(_) => (SyncVerdict::Unknown, "unknown"),
     };
     let earlier = match clearest.why {
-        Why::Nodes(graph, _) | Why::UnknownNodes(graph) => node_end(first, &steps.graphs.all[graph as usize], clearest.first),
+        Why::Nodes(graph, _) | Why::UnknownNodes(graph) => {
+            node_end(first, &steps.graphs.all[graph as usize], clearest.first)
+        }
         Why::Stray(graph) | Why::Unjoined(graph) => {
             let graph = &steps.graphs.all[graph as usize];
             let node = graph.waits.node_of(clearest.then, clearest.first).unwrap_or(NONE);

@@ -23,8 +23,7 @@ pub enum SyncVerdict {
 
 impl SyncVerdict {
     /// All, in the order in which they are printed.
-    pub const ALL: [Self; 6] =
-        [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
+    pub const ALL: [Self; 6] = [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
 
     /// The word in JSON.
     pub fn word(self) -> &'static str {

@@ -18,9 +18,9 @@
 //! `listing` its result, and `text` and `page` print that.
 
 pub mod assumed;
+pub(crate) mod graphs;
 pub mod judge;
 pub mod listing;
-pub(crate) mod graphs;
 pub(crate) mod needs;
 pub mod page;
 pub(crate) mod pattern;

@@ -185,7 +185,16 @@ impl FlatGraph {
     ) -> Completion {
         let (stack, call, stream) = cx.origin(node).unwrap_or((StackId::NONE, cx.call, StreamId::NONE));
         let index = self.nodes.len();
-        self.nodes.push(GraphNode { dependencies, tag, body, enabled: true, stack, call, stream, captured: Vec::new() });
+        self.nodes.push(GraphNode {
+            dependencies,
+            tag,
+            body,
+            enabled: true,
+            stack,
+            call,
+            stream,
+            captured: Vec::new(),
+        });
         vec![Dependency { from: index as u32, port: 0 }]
     }
 
