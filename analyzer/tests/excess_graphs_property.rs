@@ -17,7 +17,7 @@ use trace::*;
 /// The streams that are captured. The capture begins on the first.
 const CAPTURED: [StreamId; 3] = [A, B, BLOCKING];
 const CELL: u64 = 256;
-const EVENTS: u32 = 3;
+const EVENTS: u32 = 2;
 /// The event by which streams are joined in the end.
 const JOIN: u32 = 7;
 /// Lines that wait inside the capture, and then those outside.
@@ -57,18 +57,19 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let stream = 0..CAPTURED.len();
+    // Mostly two streams, and more waits than kernels: of those, some stand for each other.
+    let stream = prop_oneof![3 => Just(0_usize), 3 => Just(1_usize), 1 => Just(2_usize)];
     let inside = prop_oneof![
-        4 => (stream.clone(), 0..3_u64, any::<bool>()).prop_map(|(s, c, w)| Inside::Node(s, c, w)),
+        3 => (stream.clone(), 0..3_u64, any::<bool>()).prop_map(|(s, c, w)| Inside::Node(s, c, w)),
         3 => (stream.clone(), 0..EVENTS).prop_map(|(s, e)| Inside::Record(s, e)),
-        4 => (0..INSIDE, stream.clone(), 0..EVENTS).prop_map(|(l, s, e)| Inside::Wait(l, s, e)),
+        5 => (0..INSIDE, stream.clone(), 0..EVENTS).prop_map(|(l, s, e)| Inside::Wait(l, s, e)),
     ];
     let outside = prop_oneof![
         2 => (stream.clone(), 0..3_u64, any::<bool>()).prop_map(|(s, c, w)| Outside::Kernel(s, c, w)),
         3 => stream.clone().prop_map(Outside::Graph),
         3 => (INSIDE..SITES, stream.clone(), stream).prop_map(|(l, s, t)| Outside::Sync(l, s, t)),
     ];
-    (prop::collection::vec(inside, 4..28), prop::collection::vec(outside, 1..6), any::<bool>(), any::<bool>()).prop_map(
+    (prop::collection::vec(inside, 6..36), prop::collection::vec(outside, 1..6), any::<bool>(), any::<bool>()).prop_map(
         |(inside, outside, is_nested, is_reduced)| Case { inside: joined(&inside), outside, is_nested, is_reduced },
     )
 }

@@ -447,7 +447,7 @@ fn the_lines_for_the_other_process_are_in_the_interface_that_it_uses() {
     };
     let numba = lines(6005);
     assert_eq!(numba.0, "Numba");
-    assert!(numba.1.starts_with("cuda.synchronize()  # in app"), "{numba:?}");
+    assert!(numba.1.starts_with("cuda.synchronize()  # in process 100, "), "{numba:?}");
     assert!(lines(2005).1.starts_with("cupy.cuda.runtime.deviceSynchronize()"));
     assert!(lines(1005).1.starts_with("torch.cuda.current_stream().synchronize()"));
 }
