@@ -4,6 +4,7 @@
 //! does not count races, which it only collects. Here effects meet allocations, so this file also
 //! decides how precise each access is: [`crate::detect::confidence`] lists the cases.
 
+use crate::detect::coverage::Unplaced;
 use crate::detect::race::Race;
 use crate::detect::recording::ReplayRecorder;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
@@ -23,8 +24,8 @@ const MAX_TABLE: u64 = 1024;
 enum Outside {
     /// They are pageable host memory, which has one map.
     Pageable,
-    /// They are unknown, and counted.
-    Counted,
+    /// They are unknown, and counted. Holds the pointer that the access starts from.
+    Counted(u64),
 }
 
 /// One op, or one node of a graph launch, while it is applied to memory.
@@ -40,7 +41,7 @@ pub struct Work<'a, 'v> {
     /// Whether to compare accesses of unknown extent at different addresses.
     pub pedantic: bool,
     /// Accesses of kernels at addresses in no allocation.
-    pub unknown_memory: u64,
+    pub unplaced: Unplaced,
     /// The last parameter word that was one of several candidates for an address, and whether there
     /// was another.
     candidates: (Option<u32>, bool),
@@ -69,7 +70,7 @@ impl<'a, 'v> Work<'a, 'v> {
             site,
             races,
             pedantic,
-            unknown_memory: 0,
+            unplaced: Unplaced::default(),
             candidates: (None, false),
             unfollowed: false,
             supposed: None,
@@ -110,11 +111,11 @@ impl<'a, 'v> Work<'a, 'v> {
         if self.supposed.is_none() {
             return;
         }
-        let before = (self.site, self.unknown_memory, self.candidates, self.unfollowed);
+        let before = (self.site, self.unplaced, self.candidates, self.unfollowed);
         (self.predicting, self.site.measured) = (true, true);
         run(self);
         self.predicting = false;
-        (self.site, self.unknown_memory, self.candidates, self.unfollowed) = before;
+        (self.site, self.unplaced, self.candidates, self.unfollowed) = before;
     }
 
     /// Whether the address of some access was computed from several words, more than one of which
@@ -298,7 +299,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self.site.at = effect.at;
         match (&effect.base, &effect.bytes) {
             (EffectBase::Tensor(_, value), EffectExtent::Bounded { .. }) if self.locate(*value).is_none() => {
-                self.unknown_memory += 1;
+                self.unplaced.count(*value);
             }
             (EffectBase::Maybe(_, value) | EffectBase::Tensor(_, value), _) if self.locate(*value).is_none() => {}
             (
@@ -320,7 +321,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
                 None => {
                     self.spoil();
-                    self.unknown_memory += 1;
+                    self.unplaced.count(0);
                 }
             },
             (EffectBase::Handle(offset, handle), _) => {
@@ -330,7 +331,7 @@ impl<'a, 'v> Work<'a, 'v> {
                         self.site.param = Some(*offset);
                         self.shown(&object.region, effect.kind);
                     }
-                    None => self.unknown_memory += 1,
+                    None => self.unplaced.count(0),
                 }
             }
             (EffectBase::SomeHandle(words), _) => {
@@ -343,9 +344,9 @@ impl<'a, 'v> Work<'a, 'v> {
                         self.shown(&object.region, effect.kind);
                     }
                 }
-                self.unknown_memory += u64::from(!found);
+                self.unplaced.accesses += u64::from(!found);
             }
-            (EffectBase::Object, _) => self.unknown_memory += 1,
+            (EffectBase::Object, _) => self.unplaced.count(0),
             // Counted as indirect, not guessed.
             (EffectBase::Unknown | EffectBase::PointerTable(_), _) => {}
         }
@@ -357,7 +358,7 @@ impl<'a, 'v> Work<'a, 'v> {
         match bytes {
             EffectExtent::Bounded { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
             EffectExtent::Unknown | EffectExtent::Scattered => {
-                self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
+                self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted(ptr), true)
             }
         }
     }
@@ -371,13 +372,13 @@ impl<'a, 'v> Work<'a, 'v> {
                     return;
                 }
                 if *exact {
-                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted, true);
+                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted(base), true);
                     return;
                 }
                 // An upper bound says nothing about allocations other than the one that the pointer
                 // points into.
                 let Some(place) = self.locate(base).or_else(|| self.locate(lo)) else {
-                    self.unknown_memory += 1;
+                    self.unplaced.count(base);
                     return;
                 };
                 let (start, end) = self.memory.bounds(&place);
@@ -394,14 +395,14 @@ impl<'a, 'v> Work<'a, 'v> {
                 extent.anchor = if inside { passed } else { extent.start };
                 if moved == 0 && extent.end > self.memory.root_end(&place) {
                     // A block over several mappings: each keeps the part in it.
-                    self.spread(extent, kind, Outside::Counted, true);
+                    self.spread(extent, kind, Outside::Counted(base), true);
                 } else {
                     self.add(place.home, place.allocation, kind, extent);
                 }
             }
             EffectExtent::Among { lo, hi } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
-                self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted, true);
+                self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted(base), true);
             }
             EffectExtent::Unknown => self.pointer(base, kind, false),
             EffectExtent::Scattered => self.pointer(base, kind, true),
@@ -411,7 +412,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// An access of unknown extent through a pointer. False: it points into no allocation.
     fn pointer(&mut self, value: u64, kind: AccessKind, scattered: bool) {
         let Some(place) = self.locate(value) else {
-            self.unknown_memory += 1;
+            self.unplaced.count(value);
             return;
         };
         self.unknown_extent(&place, kind, scattered);
@@ -436,7 +437,7 @@ impl<'a, 'v> Work<'a, 'v> {
             }
             return;
         }
-        self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted, true);
+        self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted(0), true);
     }
 
     /// A launch without known accesses: the memory behind every word that points into an allocation
@@ -478,7 +479,8 @@ impl<'a, 'v> Work<'a, 'v> {
                     Outside::Pageable => {
                         self.put(Home::Pageable, AllocationId::NONE, kind, extent.clip(at, end), keep);
                     }
-                    Outside::Counted => self.unknown_memory += 1,
+                    Outside::Counted(base) if at == extent.start => self.unplaced.count(base),
+                    Outside::Counted(_) => self.unplaced.count(0),
                 }
                 at = end;
                 continue;
