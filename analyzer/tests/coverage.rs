@@ -32,15 +32,15 @@ fn program(reaches: bool) -> Program {
 
 #[test]
 fn launches_with_memory_that_no_call_allocated_are_told_where_devices_reach_it() {
-    for shape in [Shape::Exact(0, N), Shape::Bound(0, N), Shape::Unknown] {
+    for (name, shape) in [("exact", Shape::Exact(0, N)), ("bound", Shape::Bound(0, N)), ("unknown", Shape::Unknown)] {
         for (reaches, launches) in [(true, 3), (false, 0)] {
             let mut p = program(reaches);
-            let k = p.kernel("writer", &[writes(0, shape)]);
+            let k = p.kernel("writer", &[writes(0, shape.clone())]);
             // The same launch again takes another way through the analysis.
             for _ in 0..3 {
                 p.launch(A, k, &[HEAP]);
             }
-            assert_eq!(told(&mut p), launches, "{shape:?}");
+            assert_eq!(told(&mut p), launches, "{name}");
         }
     }
 }

@@ -372,7 +372,12 @@ impl<'a, 'v> Work<'a, 'v> {
                     return;
                 }
                 if *exact {
-                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted(base), true);
+                    self.spread(
+                        Extent::pattern(lo, *width, dims, lo, Precision::Exact),
+                        kind,
+                        Outside::Counted(base),
+                        true,
+                    );
                     return;
                 }
                 // An upper bound says nothing about allocations other than the one that the pointer
