@@ -1,17 +1,14 @@
 //! cuDNN's handles. XLA makes one for every device before it compiles anything, whether or not the
 //! program has work for cuDNN.
-//!
-//! What would compute is refused by its name (`refused`).
 
 use std::ffi::c_int;
 
-/// What the library keeps for a handle.
-struct Handle {
-    stream: usize,
-}
+use super::NULL_POINTER;
 
-/// `CUDNN_STATUS_BAD_PARAM_NULL_POINTER`.
-const NULL_POINTER: c_int = 2002;
+/// What the library keeps for a handle.
+pub struct Handle {
+    pub stream: usize,
+}
 
 // SAFETY: the library's name and signature.
 #[unsafe(no_mangle)]
@@ -59,3 +56,16 @@ unsafe extern "C" fn cudnnGetStream(handle: *const Handle, to: *mut usize) -> c_
     *to = handle.stream;
     0
 }
+
+/// Libraries of cuDNN ask each other whether they are of one version.
+macro_rules! of_one_version {
+    ($($name:ident)*) => { $(
+        // SAFETY: as above.
+        #[unsafe(no_mangle)]
+        extern "C" fn $name() -> c_int {
+            0
+        }
+    )* };
+}
+
+of_one_version! { cudnnAdvVersionCheck cudnnCnnVersionCheck cudnnGraphVersionCheck cudnnOpsVersionCheck }
