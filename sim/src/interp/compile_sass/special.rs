@@ -49,6 +49,7 @@ impl Translation<'_> {
             SpecialReg::GT_MASK => Special::MaskGt,
             SpecialReg::GE_MASK => Special::MaskGe,
             SpecialReg::VIRTUAL_SMID => Special::Smid,
+            SpecialReg(2) => Special::Virtcfg,
             SpecialReg(3) => Special::Virtid,
             SpecialReg(50) => Special::TotalShared,
             SpecialReg(80) if wide => Special::Clock64,
@@ -63,8 +64,9 @@ impl Translation<'_> {
                 self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 return Ok(());
             }
-            // The low words of the windows, and the rank in a cluster: of one block (`grid`).
-            SpecialReg(48 | 52 | 136) => Special::Zero,
+            // The low words of the windows, and the rank in a cluster: of one block (`grid`). Nobody
+            // has the performance counters count.
+            SpecialReg(48 | 52 | 136 | 100..=115) => Special::Zero,
             _ => return self.unsupported(i),
         };
         if wide {
