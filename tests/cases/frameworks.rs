@@ -1,6 +1,6 @@
 //! Python's frameworks on the simulated GPU, their kernels executed: operators against the CPU's
-//! results, and programs that train or solve, whose results are the CPU's (`tests/frameworks`). `cargo
-//! xtask operators` has the whole list of operators, `cargo xtask frameworks` all programs.
+//! results, and programs that train or solve, whose results are the CPU's (`tests/frameworks`).
+//! `cargo xtask operators` has the whole list of operators, `cargo xtask frameworks` all programs.
 //!
 //! Needs PyPI the first time. `STREAMSAN_NO_TORCH=1` skips them: 1.3 GB are fetched.
 

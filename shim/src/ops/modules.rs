@@ -110,8 +110,8 @@ impl Cx<'_> {
         handle_cache::invalidate();
     }
 
-    /// The driver named both a function and the library's kernel that it is in one context. Programs
-    /// may never have seen the function, and its name may be that of kernels of other images.
+    /// The driver named both a function and the library's kernel that it is in one context.
+    /// Programs may never have seen the function, and kernels of other images may have its name.
     pub(crate) fn function_of_kernel(&mut self, function: *mut c_void, kernel: *mut c_void) {
         if !function.is_null()
             && let Some(image) = self.image_known(kernel)

@@ -22,8 +22,8 @@ const DYNAMIC_SHARED_AT: u32 = 0x2c;
 const GRID_ID_AT: u32 = 0x30;
 /// The address of a cooperative grid's workspace, high word first: before sm_90, and from then on.
 const WORKSPACE_AT: [u32; 2] = [0x8c, 0x44];
-/// From sm_90 on: blocks of a cluster in each dimension, their reciprocals as `f32`, clusters of the
-/// grid in each dimension, and blocks of a cluster. Machine code runs in clusters of one block.
+/// From sm_90 on: blocks of a cluster in each dimension, their reciprocals as `f32`, clusters of
+/// the grid in each dimension, and blocks of a cluster. Machine code runs in clusters of one block.
 const CLUSTER_AT: u32 = 0x144;
 const CLUSTER_RECIPROCAL_AT: u32 = 0x150;
 const CLUSTERS_AT: u32 = 0x15c;

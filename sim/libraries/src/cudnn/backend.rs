@@ -7,7 +7,7 @@ use cuda_sys::{CUresult, CUstream};
 
 use super::attributes::{Descriptor, Slot};
 use super::graph::{Graph, Launch, TENSORS};
-use super::handle::Handle;
+use super::handle::DnnHandle;
 use super::{BAD_PARAM, DESCRIPTOR_TYPE, EXECUTION_FAILED, NOT_FINALIZED, NOT_SUPPORTED, NULL_POINTER, Res};
 use super::{not_simulated, status};
 use crate::model::launch;
@@ -186,7 +186,7 @@ unsafe extern "C" fn cudnnBackendGetAttribute(
 /// All three are null, or the library's; the pointers of tensors by value are to an element.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudnnBackendExecute(handle: *const Handle, plan: *const Slot, variant: *const Slot) -> c_int {
+unsafe extern "C" fn cudnnBackendExecute(handle: *const DnnHandle, plan: *const Slot, variant: *const Slot) -> c_int {
     // SAFETY: the caller's promise.
     let given = unsafe { (handle.as_ref(), plan.as_ref(), variant.as_ref()) };
     let (Some(handle), Some(plan), Some(variant)) = given else { return NULL_POINTER };
@@ -196,7 +196,7 @@ unsafe extern "C" fn cudnnBackendExecute(handle: *const Handle, plan: *const Slo
 
 /// # Safety
 /// The pointers of tensors by value are to an element.
-unsafe fn execute(handle: &Handle, plan: &Descriptor, variant: &Descriptor) -> Res<()> {
+unsafe fn execute(handle: &DnnHandle, plan: &Descriptor, variant: &Descriptor) -> Res<()> {
     if plan.kind != number::PLAN || variant.kind != number::VARIANT {
         return Err(DESCRIPTOR_TYPE);
     }

@@ -11,7 +11,7 @@ use super::attributes::Descriptor;
 use super::{BAD_PARAM, Res, not_simulated};
 use crate::model::block::Block;
 use crate::model::launch::Call;
-use crate::numerics::convolution::{Axis, Convolution, Part};
+use crate::numerics::convolution::{Axis, Convolution, Share};
 use crate::numerics::memory::Memory;
 use crate::numerics::number::{Type, load};
 use crate::numerics::tensor::Tensor;
@@ -291,7 +291,7 @@ impl Graph {
                             Direction::Data => [1, 2],
                         };
                         for (of, what) in [first, second].into_iter().zip(reads) {
-                            let parts: Vec<Part> = shape.axes.iter().map(|axis| axis.parts()[what]).collect();
+                            let parts: Vec<Share> = shape.axes.iter().map(|axis| axis.parts()[what]).collect();
                             out.extend((*of == index).then(|| tensor.read_parts(at, &parts)).flatten());
                         }
                         out.extend((*to == index).then(|| tensor.write_block(at, factors[1] != 0.0)).flatten());

@@ -6,18 +6,18 @@ use std::ffi::c_int;
 use super::NULL_POINTER;
 
 /// What the library keeps for a handle.
-pub struct Handle {
+pub struct DnnHandle {
     pub stream: usize,
 }
 
 // SAFETY: the library's name and signature.
 #[unsafe(no_mangle)]
-extern "C" fn cudnnCreate(to: *mut *mut Handle) -> c_int {
+extern "C" fn cudnnCreate(to: *mut *mut DnnHandle) -> c_int {
     if to.is_null() {
         return NULL_POINTER;
     }
     // SAFETY: the C interface: a non-null output pointer is writable.
-    unsafe { to.write(Box::into_raw(Box::new(Handle { stream: 0 }))) };
+    unsafe { to.write(Box::into_raw(Box::new(DnnHandle { stream: 0 }))) };
     0
 }
 
@@ -25,7 +25,7 @@ extern "C" fn cudnnCreate(to: *mut *mut Handle) -> c_int {
 /// `handle` is null or came from [`cudnnCreate`], and is not used again.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudnnDestroy(handle: *mut Handle) -> c_int {
+unsafe extern "C" fn cudnnDestroy(handle: *mut DnnHandle) -> c_int {
     if handle.is_null() {
         return NULL_POINTER;
     }
@@ -38,7 +38,7 @@ unsafe extern "C" fn cudnnDestroy(handle: *mut Handle) -> c_int {
 /// `handle` is null or came from [`cudnnCreate`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudnnSetStream(handle: *mut Handle, stream: usize) -> c_int {
+unsafe extern "C" fn cudnnSetStream(handle: *mut DnnHandle, stream: usize) -> c_int {
     // SAFETY: the caller's promise.
     let Some(handle) = (unsafe { handle.as_mut() }) else { return NULL_POINTER };
     handle.stream = stream;
@@ -49,7 +49,7 @@ unsafe extern "C" fn cudnnSetStream(handle: *mut Handle, stream: usize) -> c_int
 /// `handle` is null or came from [`cudnnCreate`]; `to` is null or writable.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudnnGetStream(handle: *const Handle, to: *mut usize) -> c_int {
+unsafe extern "C" fn cudnnGetStream(handle: *const DnnHandle, to: *mut usize) -> c_int {
     // SAFETY: the caller's promise.
     let (handle, to) = unsafe { (handle.as_ref(), to.as_mut()) };
     let (Some(handle), Some(to)) = (handle, to) else { return NULL_POINTER };

@@ -30,7 +30,7 @@ impl Axis {
     }
 
     /// Which elements of the image, of the filter and of the result have a part in something.
-    pub fn parts(&self) -> [Part; 3] {
+    pub fn parts(&self) -> [Share; 3] {
         let (mut image, mut taps, mut result) =
             (vec![false; self.image], vec![false; self.taps], vec![false; self.result]);
         for tap in 0..self.taps {
@@ -40,26 +40,26 @@ impl Axis {
                 }
             }
         }
-        [image, taps, result].map(|has| Part::of(&has))
+        [image, taps, result].map(|has| Share::of(&has))
     }
 }
 
 /// Elements of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Share {
     /// So many in equal steps, from the first on.
     Steps { first: usize, step: usize, count: usize },
     /// Some.
     Irregular,
 }
 
-impl Part {
-    fn of(has: &[bool]) -> Part {
+impl Share {
+    fn of(has: &[bool]) -> Share {
         let all: Vec<usize> = (0..has.len()).filter(|at| has[*at]).collect();
         let step = if all.len() > 1 { all[1] - all[0] } else { 1 };
         let regular = all.windows(2).all(|two| two[1] - two[0] == step);
         let first = all.first().copied().unwrap_or(0);
-        if regular { Part::Steps { first, step, count: all.len() } } else { Part::Irregular }
+        if regular { Share::Steps { first, step, count: all.len() } } else { Share::Irregular }
     }
 }
 
@@ -291,10 +291,10 @@ mod tests {
 
     #[test]
     fn what_has_no_part_is_known() {
-        let steps = |first, step, count| Part::Steps { first, step, count };
+        let steps = |first, step, count| Share::Steps { first, step, count };
         assert_eq!(axis(7, 3, 1, 1, 1, false).parts(), [steps(0, 1, 7), steps(0, 1, 3), steps(0, 1, 7)]);
         assert_eq!(axis(8, 1, 0, 2, 1, false).parts(), [steps(0, 2, 4), steps(0, 1, 1), steps(0, 1, 4)]);
-        assert_eq!(axis(8, 2, 0, 3, 1, false).parts()[0], Part::Irregular, "two of three");
+        assert_eq!(axis(8, 2, 0, 3, 1, false).parts()[0], Share::Irregular, "two of three");
         assert_eq!(axis(2, 1, 1, 3, 1, false).parts(), [steps(0, 1, 0); 3], "padding alone");
     }
 }

@@ -1,6 +1,6 @@
 //! Tensors in device memory, of any number of dimensions with any strides.
 
-use super::convolution::Part;
+use super::convolution::Share;
 use super::memory::Memory;
 use super::number::{Type, load, store};
 use crate::model::block::{Block, Dim, ONE};
@@ -59,10 +59,10 @@ impl Tensor {
     }
 
     /// Reading those of its elements that have a part along each of the last dimensions.
-    pub fn read_parts(&self, at: u64, parts: &[Part]) -> Option<Block> {
+    pub fn read_parts(&self, at: u64, parts: &[Share]) -> Option<Block> {
         let (mut of, mut offset) = (self.clone(), 0);
         for (axis, part) in (self.dims.len() - parts.len()..).zip(parts) {
-            let Part::Steps { first, step, count } = *part else { return Some(self.read_block(at)?.in_part()) };
+            let Share::Steps { first, step, count } = *part else { return Some(self.read_block(at)?.in_part()) };
             offset += first as i64 * self.strides[axis];
             (of.dims[axis], of.strides[axis]) = (count, step as i64 * self.strides[axis]);
         }

@@ -81,8 +81,8 @@ impl Translation<'_> {
                 self.emit(Inst { d, ..blank(convergence::leave) });
             }
             Opcode::Bmov => self.move_barrier(i)?,
-            // Up to ENDCOLLECTIVE, or to the BSYNC behind an exclusive one, lanes of other masks stay
-            // away. What lanes do together keeps to the mask instead.
+            // Up to ENDCOLLECTIVE, or to the BSYNC behind an exclusive one, lanes of other masks
+            // stay away. What lanes do together keeps to the mask instead.
             Opcode::Warpsync { collective, exclusive } => {
                 self.under(&i.psrc[..1]);
                 let a = self.source(i, 0)?;

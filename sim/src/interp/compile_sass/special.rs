@@ -64,8 +64,8 @@ impl Translation<'_> {
                 self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 return Ok(());
             }
-            // The low words of the windows, and the rank in a cluster: of one block (`grid`). Nobody
-            // has the performance counters count.
+            // The low words of the windows, and the rank in a cluster: of one block (`grid`).
+            // Nobody has the performance counters count.
             SpecialReg(48 | 52 | 136 | 100..=115) => Special::Zero,
             _ => return self.unsupported(i),
         };
