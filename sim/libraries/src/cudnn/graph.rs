@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 
 use super::attributes::Descriptor;
+use super::pointwise::{Function, broadcast};
 use super::{BAD_PARAM, Res, not_simulated};
 use crate::model::block::Block;
 use crate::model::launch::Call;
@@ -44,88 +45,6 @@ enum Step {
     Convolve { direction: Direction, shape: Convolution, first: usize, second: usize, to: usize, factors: [f64; 2] },
     /// `to = f(alpha[0] * first, alpha[1] * second)`.
     Map { function: Function, first: usize, second: Option<usize>, to: usize, factors: [f64; 2] },
-}
-
-/// A function of one or two elements.
-#[derive(Clone, Copy, Debug)]
-enum Function {
-    Add,
-    Mul,
-    Sub,
-    Max,
-    Min,
-    Identity,
-    /// Clips, and the slope below the lower one.
-    Relu {
-        lower: f64,
-        upper: f64,
-        slope: f64,
-    },
-    Tanh,
-    Sigmoid,
-    Elu(f64),
-    Gelu,
-}
-
-impl Function {
-    fn of(descriptor: &Descriptor) -> Res<Function> {
-        Ok(match descriptor.number(0).unwrap_or(-1) {
-            0 => Function::Add,
-            1 => Function::Mul,
-            2 => Function::Min,
-            3 => Function::Max,
-            9 => Function::Sub,
-            21 => Function::Identity,
-            100 => Function::Relu {
-                lower: descriptor.real(3).unwrap_or(0.0),
-                upper: descriptor.real(4).unwrap_or(f64::INFINITY),
-                slope: descriptor.real(5).unwrap_or(0.0),
-            },
-            101 => Function::Tanh,
-            102 => Function::Sigmoid,
-            103 => Function::Elu(descriptor.real(6).unwrap_or(1.0)),
-            104 => Function::Gelu,
-            mode => return Err(not_simulated(&format!("cudnnPointwiseMode_t {mode}"))),
-        })
-    }
-
-    fn is_binary(self) -> bool {
-        use Function::*;
-        matches!(self, Add | Mul | Sub | Max | Min)
-    }
-
-    fn at(self, x: f64, y: f64) -> f64 {
-        match self {
-            Function::Add => x + y,
-            Function::Mul => x * y,
-            Function::Sub => x - y,
-            Function::Max => x.max(y),
-            Function::Min => x.min(y),
-            Function::Identity => x,
-            Function::Relu { lower, upper, slope } => {
-                if x > lower {
-                    x.min(upper)
-                } else {
-                    lower + slope * (x - lower)
-                }
-            }
-            Function::Tanh => x.tanh(),
-            Function::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            Function::Elu(alpha) => {
-                if x > 0.0 {
-                    x
-                } else {
-                    alpha * x.exp_m1()
-                }
-            }
-            Function::Gelu => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
-        }
-    }
-}
-
-unsafe extern "C" {
-    #[link_name = "erf"]
-    safe fn erf(x: f64) -> f64;
 }
 
 /// A graph that can be computed.
@@ -222,7 +141,7 @@ fn shape(with: &Descriptor, x: &Tensor, w: &Tensor, y: &Tensor) -> Res<Convoluti
         dilation: dilations[at],
         turned,
     };
-    let groups = if w.dims[1] == 0 { 0 } else { x.dims[1] / w.dims[1] };
+    let groups = x.dims[1].checked_div(w.dims[1]).unwrap_or(0);
     let fits = |at: usize| {
         let reach = dilations[at] * (w.dims[at + 2] as i64 - 1) + 1;
         let results = (x.dims[at + 2] as i64 + before[at] + after[at] - reach) / strides[at].max(1) + 1;
@@ -452,28 +371,6 @@ fn sorted(places: &[Place], mut steps: Vec<Step>) -> Res<Vec<Step>> {
         out.push(steps.remove(next));
     }
     Ok(out)
-}
-
-/// Elements of a tensor of which dimensions of one element stand for all.
-fn broadcast(values: Vec<f64>, from: &[usize], to: &[usize]) -> Vec<f64> {
-    if from == to {
-        return values;
-    }
-    let mut stride = vec![0; from.len()];
-    let mut step = 1;
-    for axis in (0..from.len()).rev() {
-        stride[axis] = if from[axis] == 1 { 0 } else { step };
-        step *= from[axis];
-    }
-    let element = |mut at: usize| {
-        let mut index = 0;
-        for axis in (0..to.len()).rev() {
-            index += at % to[axis] * stride[axis];
-            at /= to[axis];
-        }
-        values[index]
-    };
-    (0..to.iter().product()).map(element).collect()
 }
 
 /// What a kind of descriptor is called.

@@ -3,6 +3,7 @@
 //! - `handle`: handles and their streams
 //! - `attributes`: descriptors of the graph interface, as bags of attributes
 //! - `graph`: what a graph of operations means: tensors, convolutions, what follows them
+//! - `pointwise`: what follows them, element by element
 //! - `backend`: the functions of the graph interface
 //!
 //! XLA asks for nothing else of what computes. The older functions are refused (`refused`).
@@ -11,6 +12,7 @@ mod attributes;
 mod backend;
 mod graph;
 mod handle;
+mod pointwise;
 
 use std::ffi::c_int;
 
