@@ -278,6 +278,15 @@ fn lines_are_those_of_the_package_that_the_call_sites_use() {
         (3000, "JAX", vec![format!("jax.block_until_ready(result)  # {to}: JAX has no events of its own")]),
         (4000, "cuda.core", vec![format!("stream_2.wait(stream_1)  # {to}")]),
         (5000, "PyTorch", vec![format!("stream_2.wait_stream(stream_1)  # {to}")]),
+        (
+            6000,
+            "Numba",
+            vec![
+                "event = cuda.event()    # from numba import cuda".into(),
+                "event.record(stream_1)  # after the previous access, train.py:20".into(),
+                format!("event.wait(stream_2)    # {to}"),
+            ],
+        ),
     ] {
         let mut p = Program::new();
         p.python();

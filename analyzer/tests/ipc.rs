@@ -434,3 +434,20 @@ fn nothing_is_compared_before_all_have_passed_it() {
         run.judge(!mended, RAW);
     }
 }
+
+#[test]
+fn the_lines_for_the_other_process_are_in_the_interface_that_it_uses() {
+    let lines = |line: u32| {
+        let mut run = two(true);
+        run.at(0).python();
+        run.at(0).line(line).go(A, X, &[writes(0, whole())]);
+        run.at(1).go(B, Y, &[reads(0, whole())]);
+        let mend = run.finds(RAW).synchronisation.mend;
+        mend.into_iter().map(|mend| (mend.api, mend.lines[0].clone())).next().expect("Python comes first")
+    };
+    let numba = lines(6005);
+    assert_eq!(numba.0, "Numba");
+    assert!(numba.1.starts_with("cuda.synchronize()  # in process 100, "), "{numba:?}");
+    assert!(lines(2005).1.starts_with("cupy.cuda.runtime.deviceSynchronize()"));
+    assert!(lines(1005).1.starts_with("torch.cuda.current_stream().synchronize()"));
+}

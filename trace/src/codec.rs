@@ -150,6 +150,7 @@ id_fields!(
     HostFuncId,
     GraphExecId,
     GraphId,
+    CaptureId,
     PoolId,
     ArrayId
 );

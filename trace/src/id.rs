@@ -57,6 +57,8 @@ ids! {
     GraphExecId(u32);
     /// A graph that is being built (captured or explicit).
     GraphId(u32);
+    /// A capture, by the driver's own number.
+    CaptureId(u64);
     /// A stream-ordered memory pool.
     PoolId(u32);
     /// An opaque array or mipmapped array.

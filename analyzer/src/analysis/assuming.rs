@@ -6,12 +6,15 @@ use super::{Analysis, AnalysisOptions};
 use crate::detect::coverage::KernelCoverage;
 use crate::replan::waits::Replan;
 use crate::report::elaborate::called;
+use crate::state::captures::Captures;
+use crate::state::graph_waits::GraphWaits;
+use crate::state::graphs::Graph;
 use crate::whatif::assumed::{Assumed, AssumedRecord, DefaultStream, LeftOut};
 use crate::whatif::pattern;
 use crate::whatif::steps::{self, Steps};
-use crate::whatif::sync::{SyncKind, SyncSite, stream_mut, stream_of, unblocked};
+use crate::whatif::sync::{SyncKind, SyncSite, made_by, stream_mut, stream_of, unblocked};
 use rustc_hash::FxHashSet;
-use trace::{Epoch, KernelId, Op, Record, StreamKind, SyncScope, TimelineId};
+use trace::{CallId, Epoch, GraphExecId, KernelId, Op, Record, StackId, StreamKind, SyncScope, TimelineId};
 
 impl Analysis {
     /// The state of the assumptions of these options.
@@ -27,6 +30,7 @@ impl Analysis {
             self.kernels.iter().filter(|(_, known)| partly(known)).map(|(kernel, _)| *kernel).collect();
         let mut twin = self.twin(Replan::default());
         twin.assumed = Some(Box::new(Assumed::new(LeftOut::All)));
+        twin.captures = Captures::new(true);
         twin.submissions.early_free.ignore_events();
         twin.steps = Some(Box::new(Steps::new(unknown)));
         twin
@@ -83,24 +87,74 @@ impl Analysis {
     }
 
     fn is_left_out(&mut self, record: &Record<'_>, kind: SyncKind) -> bool {
-        let Some(assumed) = self.assumed.as_mut() else { return false };
-        let assumptions = match assumed.left_out {
-            LeftOut::All => return true,
-            LeftOut::Named(assumptions) if assumptions.without.is_empty() => return false,
-            LeftOut::Named(assumptions) => assumptions,
-        };
-        let site = SyncSite { stack: record.origin.stack, kind };
-        let (stacks, names) = (&mut self.stacks, &self.names);
-        let word = *assumed.known.entry(site).or_insert_with(|| {
-            let stack = stacks.resolve(site.stack);
-            let driver = names.call(record.origin.call);
-            let call = called(&stack, driver);
-            assumptions.without.iter().position(|word| pattern::names(word, kind, [&call, driver], &stack))
-        });
-        if let Some(count) = word.and_then(|word| assumed.counts.get_mut(word)) {
+        let (stack, call) = made_by(record);
+        let Some(word) = self.left_out_by(SyncSite { stack, kind }, call) else { return false };
+        // A node waits when its graph is launched.
+        if kind != SyncKind::CapturedWait
+            && let Some(count) = self.assumed.as_mut().and_then(|assumed| assumed.counts.get_mut(word))
+        {
             *count += 1;
         }
-        word.is_some()
+        true
+    }
+
+    /// The word that leaves a site out, by its number.
+    fn left_out_by(&mut self, site: SyncSite, call: CallId) -> Option<usize> {
+        let assumed = self.assumed.as_mut()?;
+        let assumptions = match assumed.left_out {
+            LeftOut::All => return Some(usize::MAX),
+            LeftOut::Named(assumptions) if assumptions.without.is_empty() => return None,
+            LeftOut::Named(assumptions) => assumptions,
+        };
+        let (stacks, names) = (&mut self.stacks, &self.names);
+        *assumed.known.entry(site).or_insert_with(|| {
+            let stack = stacks.resolve(site.stack);
+            let driver = names.call(call);
+            let call = called(&stack, driver);
+            assumptions.without.iter().position(|word| pattern::names(word, site.kind, [&call, driver], &stack))
+        })
+    }
+
+    /// A graph is launched: its order is that without the waits that are left out.
+    #[cold]
+    pub(super) fn assume_graph(&mut self, exec: GraphExecId, graph: &mut Graph) {
+        if !graph.is_assumed {
+            let waits = GraphWaits::of(graph, &self.captures);
+            let mut words: Vec<usize> = Vec::new();
+            let kind = SyncKind::CapturedWait;
+            let mut is_out = |site: (StackId, CallId)| {
+                let word = self.left_out_by(SyncSite { stack: site.0, kind }, site.1);
+                words.extend(word);
+                word.is_some()
+            };
+            let out = waits.captures.iter().map(|part| {
+                part.capture.waits.iter().map(|wait| !part.is_opaque && is_out((wait.stack, wait.call))).collect()
+            });
+            let out: Vec<Vec<bool>> = out.collect();
+            for node in graph.nodes().iter().filter(|node| node.waits_outside()) {
+                is_out((node.stack, node.call));
+            }
+            let order = out
+                .iter()
+                .flatten()
+                .any(|is_out| *is_out)
+                .then(|| waits.order_without(graph, &|capture, wait| out[capture as usize][wait as usize]).0);
+            if let Some(assumed) = &mut self.assumed {
+                assumed.in_graphs.insert(exec, words);
+            }
+            if let Some(steps) = &mut self.steps {
+                steps.graph(exec, graph, waits);
+            }
+            match order {
+                Some(order) => graph.assume(order),
+                None => graph.is_assumed = true,
+            }
+        }
+        if let Some(assumed) = &mut self.assumed {
+            for word in assumed.in_graphs.get(&exec).into_iter().flatten() {
+                assumed.counts.get_mut(*word).into_iter().for_each(|count| *count += 1);
+            }
+        }
     }
 
     /// An op that is left out takes no time of its stream. A query of that stream may name the time

@@ -71,7 +71,9 @@ impl Analysis {
             Op::RequestDone { request } => self.streams.destroy(request),
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
-                self.submissions.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
+                let is_capture = result == crate::report::fault::UNJOINED;
+                let capture = is_capture.then(|| self.captures.take_unjoined(origin.thread)).flatten();
+                self.submissions.faults.failed(result, stream, origin, capture, |epoch| ordering.host_saw(epoch));
             }
             Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
             Op::StreamName { stream, name } => self.streams.name(stream, &name.lossy()),
@@ -128,6 +130,13 @@ impl Analysis {
                 let known = self.graphs.node(op, waits);
                 self.coverage.damaged += u64::from(!known);
             }
+            Op::NodeOf { exec, index, part, node } => self.graphs.node_of(exec, index, part, node),
+            Op::CaptureStart { .. }
+            | Op::CaptureRecord { .. }
+            | Op::CaptureWait { .. }
+            | Op::CaptureNode { .. }
+            | Op::CaptureChanged { .. }
+            | Op::CaptureDone { .. } => self.captures.apply(op, origin),
             Op::NodeCaptured { exec, index, stream } => self.graphs.node_captured(exec, index, stream),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
@@ -213,6 +222,9 @@ impl Analysis {
         };
         if self.replan.is_some() {
             self.replan_graph(&mut graph);
+        }
+        if self.assumed.is_some() {
+            self.assume_graph(exec, &mut graph);
         }
         let launched = origin.stack;
         for &index in graph.sequence() {

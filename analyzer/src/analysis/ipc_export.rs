@@ -111,7 +111,7 @@ impl Analysis {
         let mut process =
             PeerProcess { name: self.names.process.name(), pid: self.names.process.pid, ..PeerProcess::default() };
         if member.shares() {
-            process.python = self.names.python;
+            (process.python, process.torch) = (self.names.python, self.names.torch);
             let mut elaborator = elaborator!(self);
             let described = |a: Access| (a, elaborator.side(&a, 0), elaborator.doubt_of("access", &a));
             process.sites = member.sites().into_iter().map(described).collect();

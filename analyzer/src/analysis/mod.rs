@@ -73,6 +73,7 @@ use crate::report::model::{AllocationInfo, Outcome};
 use crate::rules::elaborate::breach;
 use crate::rules::forbidden::Forbidden;
 use crate::rules::watch::RuleWatch;
+use crate::state::captures::Captures;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -158,6 +159,7 @@ pub struct Analysis {
     pub(crate) ordering: Ordering,
     pub(crate) code: LaunchEvaluator,
     pub(crate) graphs: Graphs,
+    pub(crate) captures: Captures,
     /// Whether repeated launches may take the fast path.
     direct: bool,
     watches: HostWatches,
@@ -211,6 +213,7 @@ impl Analysis {
             ordering: Ordering::new(options.order()),
             code: LaunchEvaluator::new(code),
             graphs: Graphs::default(),
+            captures: Captures::new(options.assumptions.is_some()),
             direct: false,
             watches: HostWatches::default(),
             touches: HostTouches::default(),

@@ -57,6 +57,13 @@ impl EarlyFreeWatch {
         match op {
             Op::EventRecord { .. } => self.records.entry(thread).or_default().push(epoch),
             Op::EventCreate { .. } | Op::Free { kind: trace::FreeKind::Block, .. } => {}
+            // Captured streams do no work.
+            Op::CaptureStart { .. }
+            | Op::CaptureRecord { .. }
+            | Op::CaptureWait { .. }
+            | Op::CaptureNode { .. }
+            | Op::CaptureChanged { .. }
+            | Op::CaptureDone { .. } => {}
             Op::CaptureBegin { .. } => self.captures += 1,
             Op::CaptureEnd { .. } => self.captures = self.captures.saturating_sub(1),
             _ => self.interrupt(thread),

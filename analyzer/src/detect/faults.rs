@@ -5,9 +5,12 @@
 //! later call. Without `--launch-blocking`, all that can be said is which launches were still in
 //! flight, by stream and place in the program.
 
+use crate::report::call_site::site;
 use crate::report::elaborate::{Elaborator, called};
 use crate::report::fault::UNJOINED;
+use crate::report::fault::UnjoinedStream;
 use crate::report::model::{Fault, FaultSite, Running};
+use crate::state::captures::{Capture, Unjoined};
 use rustc_hash::FxHashMap;
 use trace::{CallId, Epoch, KernelId, Origin, StackId, StreamId};
 
@@ -47,6 +50,7 @@ struct Failure {
     stack: StackId,
     culprit: Option<(StreamId, KernelId, StackId)>,
     running: Vec<(StreamId, u64, Places)>,
+    capture: Option<Capture>,
 }
 
 /// Launches in flight and failures of one process.
@@ -87,7 +91,15 @@ impl Faults {
     /// Notes that a call returned an error that ends the context. `blamed`: the stream whose last
     /// launch caused it, if every launch is waited for. `finished`: whether the host has seen a
     /// launch finish.
-    pub fn failed(&mut self, result: u32, blamed: StreamId, origin: &Origin, finished: impl Fn(Epoch) -> bool) {
+    /// `capture`: what was not joined.
+    pub fn failed(
+        &mut self,
+        result: u32,
+        blamed: StreamId,
+        origin: &Origin,
+        capture: Option<Capture>,
+        finished: impl Fn(Epoch) -> bool,
+    ) {
         let last = self.index.get(&blamed).and_then(|lane| self.lanes[*lane].in_order().last());
         let culprit = last.map(|l| (blamed, l.kernel, l.stack));
         let mut running = Vec::new();
@@ -106,23 +118,26 @@ impl Faults {
             }
         }
         running.sort_by_key(|(stream, ..)| stream.0);
-        self.failures.push(Failure { result, call: origin.call, stack: origin.stack, culprit, running });
+        self.failures.push(Failure { result, call: origin.call, stack: origin.stack, culprit, running, capture });
     }
 
     /// Failures with names and lines.
     pub fn finish(&self, elaborator: &mut Elaborator<'_>) -> Vec<Fault> {
-        let site = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
+        let launched = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
             kernel: elaborator.kernel_name(kernel),
             stack: elaborator.stacks.resolve(stack),
             count,
         };
         let one = |f: &Failure| {
             let stack = elaborator.stacks.resolve(f.stack);
+            let (origin, unjoined) = f.capture.as_ref().map(|f| unjoined(elaborator, f)).unwrap_or_default();
             Fault {
+                origin,
+                unjoined,
                 pid: elaborator.names.process.pid,
                 result: f.result,
                 call: called(&stack, elaborator.names.call(f.call)),
-                culprit: f.culprit.map(|(_, kernel, stack)| site(elaborator, kernel, stack, 1)),
+                culprit: f.culprit.map(|(_, kernel, stack)| launched(elaborator, kernel, stack, 1)),
                 stream: f.culprit.map(|(stream, ..)| elaborator.stream_name(stream)).unwrap_or_default(),
                 running: f
                     .running
@@ -134,7 +149,7 @@ impl Faults {
                         oldest: places
                             .iter()
                             .take(PLACES)
-                            .map(|((kernel, stack), count)| site(elaborator, *kernel, *stack, *count))
+                            .map(|((kernel, stack), count)| launched(elaborator, *kernel, *stack, *count))
                             .collect(),
                     })
                     .collect(),
@@ -143,6 +158,24 @@ impl Faults {
         };
         self.failures.iter().map(one).collect()
     }
+}
+
+/// The stream that a capture began on, as lines name it, and the streams that were not joined.
+fn unjoined(elaborator: &mut Elaborator<'_>, capture: &Capture) -> (String, Vec<UnjoinedStream>) {
+    let at =
+        |elaborator: &mut Elaborator<'_>, stack: StackId| site(&elaborator.stacks.resolve(stack)).unwrap_or_default();
+    let one = |unjoined: &Unjoined| {
+        let name = elaborator.stream(unjoined.stream);
+        let drawn_in = unjoined.brought_by.and_then(|wait| capture.waits.get(wait as usize));
+        UnjoinedStream {
+            stream: name.long,
+            short: name.short,
+            drawn_in: drawn_in.map_or_else(String::new, |wait| at(elaborator, wait.stack)),
+            last: capture.nodes.get(unjoined.node as usize).map_or_else(String::new, |node| at(elaborator, node.stack)),
+        }
+    };
+    let streams = capture.replay(&|_| false).unjoined.iter().map(one).collect();
+    (elaborator.stream(capture.origin).short, streams)
 }
 
 /// CUDA's name of an error.

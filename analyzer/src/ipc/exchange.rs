@@ -17,6 +17,7 @@ use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
 use crate::report::doubt::{self, Doubt};
 use crate::report::mend::api::Api;
+use crate::report::mend::lines;
 use crate::report::model::{
     AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding,
 };
@@ -64,6 +65,8 @@ pub struct PeerProcess {
     pub pid: u32,
     /// Whether it runs Python.
     pub python: bool,
+    /// Whether PyTorch's allocator was seen in it.
+    pub torch: bool,
     /// Its call sites, each for one access of it, and why the bytes of that are not exact.
     pub sites: Vec<(Access, Side, Option<Doubt>)>,
     /// Its shared memory.
@@ -442,12 +445,12 @@ fn advice(
         "cudaStreamWaitEvent({}, opened);  // or: in {}, an event that {} has recorded and shared (cudaIpcGetEventHandle)",
         access.stream.short, later.name, earlier.name
     ));
-    if earlier.python {
-        let lines = vec![format!(
-            "torch.cuda.current_stream().synchronize()  # in {}, before it tells {}",
-            earlier.name, later.name
-        )];
-        s.mend.push(MendingLines { api: Api::Torch.name(), lines });
+    // The lines are for the earlier process: its packages count.
+    let apis = earlier.python.then(|| Api::of_python(previous.stack.iter(), earlier.torch)).unwrap_or_default();
+    for api in apis {
+        let call = lines::python_waits_for_all(api);
+        let lines = vec![format!("{call}  # in {}, before it tells {}", earlier.name, later.name)];
+        s.mend.push(MendingLines { api: api.name(), lines });
     }
     s.mend.push(MendingLines { api: Api::Runtime.name(), lines: cuda });
     s

@@ -12,6 +12,7 @@ use crate::report::cause::{CausePoint, GivenWait, RootCause};
 use crate::report::doubt::Doubt;
 use crate::report::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, MendingLines, Running, Side, StreamName, Synchronisation,
+    UnjoinedStream,
 };
 use crate::report::neighbourhood::{Scene, Shown};
 use crate::state::names::Process;
@@ -115,7 +116,8 @@ disarm! {
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;
     GivenWait: text, place; records, waits, idle, blocked, captured;
-    Fault: call, stack, culprit, stream, running; pid, result;
+    UnjoinedStream: stream, short, drawn_in, last; ;
+    Fault: call, stack, culprit, stream, running, origin, unjoined; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, reasons, kernels, disabled, assumed, unjudged, rules_unmet, not_simulated, unread, partial;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,

@@ -48,6 +48,23 @@ pub struct Fault {
     pub stream: String,
     /// Otherwise: the launches in flight, by stream.
     pub running: Vec<Running>,
+    /// Of a capture with unjoined work: the stream that it began on, as lines name it.
+    pub origin: String,
+    /// The streams that were not joined.
+    pub unjoined: Vec<UnjoinedStream>,
+}
+
+/// A stream that was drawn into a capture and not joined.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct UnjoinedStream {
+    /// The stream.
+    pub stream: String,
+    /// As lines name it.
+    pub short: String,
+    /// Where it was drawn in.
+    pub drawn_in: String,
+    /// Its last call.
+    pub last: String,
 }
 
 impl Fault {
@@ -58,18 +75,36 @@ impl Fault {
             return None;
         }
         let site = site(&self.stack).map_or_else(String::new, |at| format!(", {at}"));
-        let said =
-            "CUDA says \"capturing stream has unjoined work\": a stream that was drawn into the capture by a wait was \
-                    not joined again with the stream that the capture began on. There is no graph."
-                .to_string();
-        let record = "cudaEventRecord(event, forked);";
-        let wait = "cudaStreamWaitEvent(origin, event, 0);";
-        let width = record.len().max(wait.len());
-        let lines = vec![
-            format!("{record:width$}  // behind the last work of each such stream"),
-            format!("{wait:width$}  // before {}{site}", self.call),
-        ];
-        Some((said, lines))
+        let at = |at: &str, word: &str| if at.is_empty() { String::new() } else { format!("{word}{at}") };
+        let named = |of: &UnjoinedStream| format!("{}{}", of.stream, at(&of.drawn_in, ", drawn in by the wait at "));
+        let (who, was) = match &self.unjoined[..] {
+            [] => ("a stream that was drawn into the capture by a wait".to_string(), "was"),
+            [one] => (named(one), "was"),
+            many => (many.iter().map(named).collect::<Vec<_>>().join("; "), "were"),
+        };
+        let said = format!(
+            "CUDA says \"capturing stream has unjoined work\": {who} {was} not joined again with the stream that the \
+             capture began on. There is no graph."
+        );
+        let origin = if self.origin.is_empty() { "origin" } else { &self.origin };
+        let wait = format!("cudaStreamWaitEvent({origin}, event, 0);");
+        let before = format!("before {}{site}", self.call);
+        let mut lines = Vec::new();
+        for of in &self.unjoined {
+            let after = at(&of.last, ", ");
+            lines.push((
+                format!("cudaEventRecord(event, {});", of.short),
+                format!("after its last captured call{after}"),
+            ));
+            lines.push((wait.clone(), before.clone()));
+        }
+        if lines.is_empty() {
+            let record = "cudaEventRecord(event, forked);".to_string();
+            lines = vec![(record, "behind the last work of each such stream".to_string()), (wait, before)];
+        }
+        let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
+        let lines = lines.into_iter().map(|(line, comment)| format!("{line:width$}  // {comment}"));
+        Some((said, lines.collect()))
     }
 }
 

@@ -6,7 +6,7 @@
 
 pub use crate::report::breach::Breach;
 pub use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
-pub use crate::report::fault::{Fault, FaultSite, Running};
+pub use crate::report::fault::{Fault, FaultSite, Running, UnjoinedStream};
 pub use crate::report::finding::{
     Actor, AllocationInfo, Finding, GateStatus, Inside, MendingLines, Side, StreamName, Synchronisation,
 };

@@ -10,6 +10,8 @@
 
 use crate::replan::site::OpSite;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::borrow::Cow;
 use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId, StreamId};
 
 /// Maximum size of a graph's order, in numbers (64 MiB). Beyond that, the remaining nodes count as
@@ -40,11 +42,31 @@ pub struct Node {
     /// `griddepcontrol.wait`).
     pub never_waits: bool,
     dependencies: Vec<Dependency>,
+    /// Nodes that it waits for because of waits that have been added.
+    added: Vec<u32>,
+    /// The nodes of the driver that it is, or is part of, from the inside out: the graph that each
+    /// is in, and its number if it was captured.
+    parts: SmallVec<[(u32, u32); 1]>,
     tag: u16,
     body: Vec<u8>,
 }
 
 impl Node {
+    /// The nodes that come directly before it.
+    pub fn dependencies(&self) -> &[Dependency] {
+        &self.dependencies
+    }
+
+    /// The nodes of the driver that it is, or is part of, from the inside out.
+    pub fn parts(&self) -> &[(u32, u32)] {
+        &self.parts
+    }
+
+    /// Whether it holds its whole graph back for an event of outside.
+    pub fn waits_outside(&self) -> bool {
+        self.enabled && self.tag == trace::tag::StreamWait
+    }
+
     /// Its op; `None` for empty nodes and for ops that this version does not know.
     pub fn op(&self) -> Option<Op<'_>> {
         if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
@@ -63,7 +85,7 @@ impl Node {
 
 /// The inner order of a graph.
 #[derive(Clone, Debug, Default)]
-struct Inner {
+pub struct Inner {
     /// Nodes in an order that respects all dependencies.
     sequence: Vec<u32>,
     /// Chain and place in it (from 1) of every node.
@@ -73,6 +95,14 @@ struct Inner {
     chains: usize,
 }
 
+impl Inner {
+    /// Whether `first` has finished before `second` starts.
+    pub fn before(&self, first: u32, second: u32) -> bool {
+        let (Some(&(chain, place)), second) = (self.place.get(first as usize), second as usize) else { return true };
+        self.clocks.get(second * self.chains + chain as usize).is_none_or(|reached| *reached >= place)
+    }
+}
+
 /// An executable graph.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -80,6 +110,8 @@ pub struct Graph {
     inner: Option<Inner>,
     /// Whether waits have been added to these nodes.
     is_replanned: bool,
+    /// Whether its order is that of an assumption.
+    pub is_assumed: bool,
 }
 
 impl Graph {
@@ -95,12 +127,18 @@ impl Graph {
 
     /// Whether `first` has finished before `second` starts, in one launch.
     pub fn before(&self, first: u32, second: u32) -> bool {
-        let Some(inner) = &self.inner else { return true };
-        let (Some(&(chain, place)), second) = (inner.place.get(first as usize), second as usize) else { return true };
-        match inner.clocks.get(second * inner.chains + chain as usize) {
-            Some(reached) => *reached >= place,
-            None => true,
-        }
+        self.inner.as_ref().is_none_or(|inner| inner.before(first, second))
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The order is another one from now on, until the nodes change.
+    pub fn assume(&mut self, inner: Inner) {
+        self.inner = Some(inner);
+        self.is_assumed = true;
     }
 
     /// The sites of its nodes, by index; `None` for nodes that no wait can be placed at.
@@ -132,7 +170,7 @@ impl Graph {
                 }
                 ordered += 1;
                 if !self.before(first, then) {
-                    self.nodes[then as usize].dependencies.push(Dependency { from: first, port: 0 });
+                    self.nodes[then as usize].added.push(first);
                     self.inner = None;
                     self.prepare();
                 }
@@ -144,16 +182,29 @@ impl Graph {
     /// Computes the inner order, if the nodes have changed.
     pub fn prepare(&mut self) {
         if self.inner.is_none() {
+            self.is_assumed = false;
             self.inner = Some(self.order());
         }
     }
 
     fn order(&self) -> Inner {
-        let n = self.nodes.len();
+        self.order_by(&self.nodes.iter().map(|node| &node.dependencies[..]).collect::<Vec<_>>())
+    }
+
+    /// The order of the nodes, if these came directly before each.
+    pub fn order_by(&self, edges: &[&[Dependency]]) -> Inner {
+        let added = |node: &Node| node.added.iter().map(|from| Dependency { from: *from, port: 0 }).collect::<Vec<_>>();
+        let edges: Vec<Cow<'_, [Dependency]>> = (edges.iter().zip(&self.nodes))
+            .map(|(edges, node)| match node.added.is_empty() {
+                true => Cow::Borrowed(*edges),
+                false => [*edges, &added(node)].concat().into(),
+            })
+            .collect();
+        let n = self.nodes.len().min(edges.len());
         let mut waits: Vec<u32> = vec![0; n];
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); n];
-        for (i, node) in self.nodes.iter().enumerate() {
-            for d in node.dependencies.iter().filter(|d| (d.from as usize) < n && d.from as usize != i) {
+        for (i, edges) in edges.iter().enumerate() {
+            for d in edges.iter().filter(|d| (d.from as usize) < n && d.from as usize != i) {
                 waits[i] += 1;
                 next[d.from as usize].push(i as u32);
             }
@@ -175,7 +226,7 @@ impl Graph {
         let mut tail_of: FxHashMap<u32, u32> = FxHashMap::default();
         for &i in &inner.sequence {
             let node = &self.nodes[i as usize];
-            let full = node.dependencies.iter().filter(|d| node.is_full(d));
+            let full = edges[i as usize].iter().filter(|d| node.is_full(d));
             let chain = full.into_iter().find_map(|d| tail_of.remove(&d.from)).unwrap_or_else(|| {
                 tails.push(0);
                 tails.len() as u32 - 1
@@ -205,12 +256,12 @@ impl Graph {
             let i = inner.sequence[at];
             let node = &self.nodes[i as usize];
             let mut clock = vec![0; inner.chains];
-            for d in node.dependencies.iter().filter(|d| (d.from as usize) < n && node.is_full(d)) {
+            for d in edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_full(d)) {
                 raise(&mut clock, &inner, &late, d.from);
             }
             let row = i as usize * inner.chains;
             inner.clocks[row..row + inner.chains].copy_from_slice(&clock);
-            let rest = node.dependencies.iter().filter(|d| (d.from as usize) < n && node.is_weak(d));
+            let rest = edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_weak(d));
             let rest: Vec<u32> = rest.map(|d| d.from).collect();
             if !rest.is_empty() {
                 rest.iter().for_each(|from| raise(&mut clock, &inner, &late, *from));
@@ -259,12 +310,27 @@ impl Graphs {
         };
         let never_waits = kernel.is_some_and(|kernel| !waits(kernel));
         let known = &mut graph.nodes[index];
-        if known.dependencies != dependencies || known.never_waits != never_waits {
+        let is_same = known.dependencies == dependencies && known.stack == stack;
+        if !is_same || known.never_waits != never_waits {
             graph.inner = None;
         }
-        graph.is_replanned &= known.dependencies == dependencies && known.stack == stack;
-        *known = Node { stack, call, enabled, never_waits, dependencies, tag, body: body.to_vec() };
+        graph.is_replanned &= is_same;
+        let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
+        let parts = std::mem::take(&mut known.parts);
+        *known = Node { stack, call, enabled, never_waits, dependencies, added, parts, tag, body: body.to_vec() };
         true
+    }
+
+    /// Notes which node of the driver a node is, or is part of.
+    pub fn node_of(&mut self, exec: GraphExecId, index: u32, part: u32, node: u32) {
+        if let Some(known) = self.execs.get_mut(&exec).and_then(|graph| graph.nodes.get_mut(index as usize)) {
+            known.parts.push((part, node));
+        }
+    }
+
+    /// An executable graph.
+    pub fn get(&self, exec: GraphExecId) -> Option<&Graph> {
+        self.execs.get(&exec)
     }
 
     /// Notes on which stream a node was captured.

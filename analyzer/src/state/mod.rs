@@ -4,10 +4,14 @@
 //!
 //! The files in the order of use: `names` are the definitions of a trace, `regions` the NVTX ranges
 //! that each thread is in, `streams` the call sites behind streams and events, `graphs` the
-//! executable graphs with their inner order, and `happens_before` the epoch of each op and the
-//! questions about order. `happens_before` knows `graphs`, because two nodes of one launch are
-//! ordered by their graph. The other files know no sibling.
+//! executable graphs with their inner order, `captures` the calls that made captured ones,
+//! `graph_waits` which edges of a graph are there because of which captured wait, and
+//! `happens_before` the epoch of each op and the questions about order. `happens_before` knows
+//! `graphs`, because two nodes of one launch are ordered by their graph; `graph_waits` knows both
+//! `graphs` and `captures`. The other files know no sibling.
 
+pub mod captures;
+pub mod graph_waits;
 pub mod graphs;
 pub mod happens_before;
 pub mod names;

@@ -5,7 +5,7 @@
 
 use crate::whatif::sync::SyncSite;
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::{ContextId, Op, Record, StreamId, ThreadId};
+use trace::{ContextId, GraphExecId, Op, Record, StreamId, ThreadId};
 
 /// The first stream that is made up for an assumption. The shim counts from 1.
 const FIRST_STREAM: u32 = 0xe000_0000;
@@ -80,6 +80,8 @@ pub struct Assumed {
     pub known: FxHashMap<SyncSite, Option<usize>>,
     /// How often each word left something out.
     pub counts: Vec<u64>,
+    /// For each executable graph: the words that name one of its waits, once for each wait.
+    pub in_graphs: FxHashMap<GraphExecId, Vec<usize>>,
     /// Ops on default streams that are assumed to be of another kind.
     pub moved: u64,
     /// For each context: its legacy default stream.
@@ -101,6 +103,7 @@ impl Assumed {
             left_out,
             known: FxHashMap::default(),
             counts: vec![0; words],
+            in_graphs: FxHashMap::default(),
             moved: 0,
             legacy: FxHashMap::default(),
             changed: FxHashMap::default(),

@@ -8,13 +8,15 @@ use crate::replan::records::Records;
 use crate::report::call_site;
 use crate::report::elaborate::{called, elaborator};
 use crate::report::escape::harmless;
+use crate::report::words::counted;
+use crate::whatif::graphs::LaunchedGraph;
 use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::whatif::needs::{self, Need, Why};
 use crate::whatif::search;
-use crate::whatif::steps::{Reuse, Steps, marks};
+use crate::whatif::steps::{NONE, Reuse, Steps, marks};
 use crate::whatif::sync::SyncKind;
 use crate::whatif::trial::OrderTrial;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use trace::Op;
@@ -38,10 +40,15 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let (needs, unordered) = needs::find(&steps, &trial);
     let (mut sites, of_place) = sites(first, &steps);
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
-    let mut free: Vec<u32> = (0..sites.len() as u32).filter(|site| alone[*site as usize].is_empty()).collect();
+    let opaque = steps.places.iter().zip(&of_place).filter(|(place, site)| place.is_opaque && **site != NONE);
+    let opaque: FxHashSet<u32> = opaque.map(|(_, site)| *site).collect();
+    let is_free = |site: &u32| alone[*site as usize].is_empty() && !opaque.contains(site);
+    let mut free: Vec<u32> = (0..sites.len() as u32).filter(is_free).collect();
     // Of those that stand for each other, the first are kept: what holds the host is to go.
-    let holds_host =
-        |site: &u32| !matches!(sites[*site as usize].kind, "record-stream" | "stream-wait" | "context-wait");
+    let holds_host = |site: &u32| {
+        let kind = sites[*site as usize].kind;
+        !matches!(kind, "record-stream" | "stream-wait" | "captured-wait" | "context-wait")
+    };
     free.sort_by_key(|site| (holds_host(site), *site));
     let chosen = |set: &[u32]| -> Vec<u32> {
         let mut set: Vec<u32> = set.iter().map(|at| free[*at as usize]).collect();
@@ -57,7 +64,13 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     found.largest = chosen(&found.largest);
     found.conflicts.iter_mut().for_each(|conflict| *conflict = chosen(conflict));
     for (site, violated) in sites.iter_mut().zip(&alone) {
-        weigh(first, &steps, site, violated.iter().map(|need| needs[*need as usize]).collect());
+        weigh(first, &steps, site, violated);
+    }
+    for site in &opaque {
+        let site = &mut sites[*site as usize];
+        if site.verdict == SyncVerdict::Nothing {
+            site.verdict = SyncVerdict::Unknown;
+        }
     }
     for conflict in &found.conflicts {
         for site in conflict {
@@ -82,6 +95,19 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     if outcome.coverage.damaged > 0 {
         notes.push("parts of the trace are damaged: a need may have been missed".to_owned());
     }
+    if !opaque.is_empty() {
+        let sites: Vec<String> =
+            (0..sites.len() as u32).filter(|site| opaque.contains(site)).map(|site| format!("#{}", site + 1)).collect();
+        notes.push(format!(
+            "not all edges of the graphs of {} follow from captured calls: these waits are not judged",
+            sites.join(" "),
+        ));
+    }
+    let edges: u64 = steps.graphs.all.iter().map(|graph| graph.waits.explicit_edges).sum();
+    if edges > 0 {
+        let edges = counted(edges, "edge", "edges");
+        notes.push(format!("not judged: {edges} of launched graphs that no recorded wait made"));
+    }
     if !found.is_complete {
         notes.push(
             "not all sets of sites were tried: there may be a larger one, and more that exclude each other".to_owned(),
@@ -105,6 +131,10 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
     let mut sites: Vec<Listed> = Vec::new();
     let mut known: FxHashMap<(&str, String, Vec<String>), u32> = FxHashMap::default();
     let of_place = steps.places.iter().map(|place| {
+        // Captured, and never launched.
+        if place.count == 0 {
+            return NONE;
+        }
         let frames = first.stacks.resolve(place.site.stack);
         let call = match place.site.kind {
             // The call itself is not in the trace: the pool acts on it when the block goes back.
@@ -144,7 +174,7 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
 }
 
 /// What each site is alone needed for. Uses all processors.
-fn each_alone(count: usize, violated: impl Fn(u32) -> Vec<u32> + Sync) -> Vec<Vec<u32>> {
+fn each_alone(count: usize, violated: impl Fn(u32) -> Vec<Need> + Sync) -> Vec<Vec<Need>> {
     let all = Mutex::new(vec![Vec::new(); count]);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -167,28 +197,54 @@ fn each_alone(count: usize, violated: impl Fn(u32) -> Vec<u32> + Sync) -> Vec<Ve
 }
 
 /// The verdict on a site that alone is needed for these.
-fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: Vec<Need>) {
+fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: &[Need]) {
     let Some(clearest) = violated.iter().min_by_key(|need| need.why.rank()) else { return };
     let rank = clearest.why.rank();
     site.pairs = violated.iter().filter(|need| need.why.rank() == rank).count() as u64;
     let (verdict, why) = match clearest.why {
-        Why::Race(hazard) => (SyncVerdict::Needed, hazard.name()),
+        Why::Race(hazard) | Why::Nodes(_, hazard) => (SyncVerdict::Needed, hazard.name()),
+        Why::Stray(_) => (SyncVerdict::Capture, "not-captured"),
+        Why::Unjoined(_) => (SyncVerdict::Capture, "unjoined"),
         Why::Reused(_) => (SyncVerdict::Needed, "reused-early"),
         Why::HostReads => (SyncVerdict::Host, "host-reads"),
         Why::HostWrites => (SyncVerdict::Host, "host-writes"),
-        Why::Unknown | Why::UnknownThen => (SyncVerdict::Unknown, "unknown"),
+        Why::Unknown | Why::UnknownThen | Why::UnknownNodes(_) => (SyncVerdict::Unknown, "unknown"),
+    };
+    let earlier = match clearest.why {
+        Why::Nodes(graph, _) | Why::UnknownNodes(graph) => {
+            node_end(first, &steps.graphs.all[graph as usize], clearest.first)
+        }
+        Why::Stray(graph) | Why::Unjoined(graph) => {
+            let graph = &steps.graphs.all[graph as usize];
+            let node = graph.waits.node_of(clearest.then, clearest.first).unwrap_or(NONE);
+            node_end(first, graph, node)
+        }
+        _ => end(first, steps, clearest.first),
     };
     let then = match clearest.why {
-        Why::HostReads | Why::HostWrites => None,
+        Why::HostReads | Why::HostWrites | Why::Stray(_) | Why::Unjoined(_) => None,
+        Why::Nodes(graph, _) | Why::UnknownNodes(graph) => {
+            Some(node_end(first, &steps.graphs.all[graph as usize], clearest.then))
+        }
         Why::Reused(at) => Some(handed_out(first, &steps.reuses[at as usize])),
         _ => Some(end(first, steps, clearest.then)),
     };
     site.verdict = verdict;
-    site.pair = Some(OrderedPair { first: end(first, steps, clearest.first), then, why });
+    site.pair = Some(OrderedPair { first: earlier, then, why });
     if verdict == SyncVerdict::Unknown {
-        for need in &violated {
-            let step = if need.why == Why::Unknown { need.first } else { need.then };
-            let name = end(first, steps, step).what;
+        for need in violated {
+            let name = match need.why {
+                Why::UnknownNodes(graph) => {
+                    let graph = &steps.graphs.all[graph as usize];
+                    let unknown = [need.first, need.then].into_iter().find(|node| {
+                        matches!(graph.graph.node(*node).and_then(|node| node.op()),
+                            Some(Op::Launch { kernel, .. }) if steps.unknown_kernels().contains(&kernel))
+                    });
+                    node_end(first, graph, unknown.unwrap_or(need.first)).what
+                }
+                Why::Unknown => end(first, steps, need.first).what,
+                _ => end(first, steps, need.then).what,
+            };
             if !site.kernels.contains(&name) {
                 site.kernels.push(name);
             }
@@ -207,6 +263,37 @@ fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
     End { what, at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }
 
+/// A node of a graph as a side of a pair.
+fn node_end(first: &mut Analysis, graph: &LaunchedGraph, number: u32) -> End {
+    let Some(node) = graph.graph.node(number) else { return End::default() };
+    let mut elaborator = elaborator!(first);
+    let op = node.op();
+    let what = match op {
+        Some(Op::Launch { kernel, .. }) => format!("kernel {}", elaborator.kernel_name(kernel)),
+        _ => what(op.as_ref()).to_owned(),
+    };
+    let stream = match graph.stream(number) {
+        stream if stream.is_none() => String::new(),
+        stream => elaborator.stream_name(stream),
+    };
+    let at = call_site::site(&first.stacks.resolve(node.stack)).unwrap_or_default();
+    End { what: harmless(&what).into_owned(), at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
+}
+
+/// What an op is.
+fn what(op: Option<&Op<'_>>) -> &'static str {
+    match op {
+        Some(Op::Copy { .. } | Op::AttributedCopy { .. }) => "a copy",
+        Some(Op::Set { .. }) => "a fill",
+        Some(Op::GraphLaunch { .. }) => "the launch of a graph",
+        Some(Op::Alloc { .. }) => "an allocation",
+        Some(Op::Free { .. } | Op::ArrayDestroy { .. }) => "a free",
+        Some(Op::Opaque { .. }) => "an operation that is not modelled",
+        Some(Op::HostFunc { .. }) => "a host function",
+        _ => "an operation",
+    }
+}
+
 /// A step as a side of a pair.
 fn end(first: &mut Analysis, steps: &Steps, number: u32) -> End {
     let step = &steps.steps[number as usize];
@@ -214,17 +301,7 @@ fn end(first: &mut Analysis, steps: &Steps, number: u32) -> End {
     let what = if step.marks & marks::LAUNCH != 0 {
         format!("kernel {}", elaborator.kernel_name(step.kernel))
     } else {
-        match steps.record(step).map(|record| record.op) {
-            Some(Op::Copy { .. } | Op::AttributedCopy { .. }) => "a copy",
-            Some(Op::Set { .. }) => "a fill",
-            Some(Op::GraphLaunch { .. }) => "the launch of a graph",
-            Some(Op::Alloc { .. }) => "an allocation",
-            Some(Op::Free { .. } | Op::ArrayDestroy { .. }) => "a free",
-            Some(Op::Opaque { .. }) => "an operation that is not modelled",
-            Some(Op::HostFunc { .. }) => "a host function",
-            _ => "an operation",
-        }
-        .to_owned()
+        what(steps.record(step).map(|record| record.op).as_ref()).to_owned()
     };
     let stream = elaborator.stream_name(step.stream);
     let frames = first.stacks.resolve(step.stack);

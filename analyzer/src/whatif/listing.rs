@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub enum SyncVerdict {
     /// Without it something races.
     Needed,
+    /// Without it there is no such graph: it brings a stream into a capture, or joins it.
+    Capture,
     /// Without it the host may use memory too early, if it uses it.
     Host,
     /// Without it work is unordered whose bytes are not known.
@@ -21,12 +23,13 @@ pub enum SyncVerdict {
 
 impl SyncVerdict {
     /// All, in the order in which they are printed.
-    pub const ALL: [Self; 5] = [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Needed];
+    pub const ALL: [Self; 6] = [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
 
     /// The word in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Needed => "needed",
+            Self::Capture => "capture",
             Self::Host => "host",
             Self::Unknown => "unknown",
             Self::Together => "together",
@@ -53,7 +56,8 @@ pub struct OrderedPair {
     pub first: End,
     /// The later one; of a need of the host nothing is known of it.
     pub then: Option<End>,
-    /// `read-after-write` and so on; `host-reads`, `host-writes`, `unknown`.
+    /// `read-after-write` and so on; `host-reads`, `host-writes`, `unknown`, `not-captured`,
+    /// `unjoined`.
     pub why: &'static str,
 }
 

@@ -29,15 +29,25 @@ pub enum Why {
     Unknown,
     /// Some of the bytes of the second are not known.
     UnknownThen,
+    /// They are nodes of one graph and share bytes: an entry of [`Steps::graphs`].
+    Nodes(u32, Hazard),
+    /// They are nodes of one graph, and some of the bytes of one are not known.
+    UnknownNodes(u32),
+    /// The first is a node of a capture by number, the second the capture by index: its stream is
+    /// not brought into the capture.
+    Stray(u32),
+    /// As above: its stream is not joined.
+    Unjoined(u32),
 }
 
 impl Why {
     /// The stronger, the smaller.
     pub fn rank(self) -> u8 {
         match self {
-            Self::Race(_) | Self::Reused(_) => 0,
-            Self::HostReads | Self::HostWrites => 1,
-            Self::Unknown | Self::UnknownThen => 2,
+            Self::Race(_) | Self::Reused(_) | Self::Nodes(..) => 0,
+            Self::Stray(_) | Self::Unjoined(_) => 1,
+            Self::HostReads | Self::HostWrites => 2,
+            Self::Unknown | Self::UnknownThen | Self::UnknownNodes(_) => 3,
         }
     }
 }
@@ -53,9 +63,23 @@ pub struct Need {
     pub why: Why,
 }
 
-/// All needs that the recorded order meets, by their second step. Second: pairs that it does not
-/// order.
-pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {
+/// All needs that the recorded order meets.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Of steps, by the second step.
+    pub steps: Vec<Need>,
+    /// Of nodes within one launch.
+    pub nodes: Vec<Need>,
+}
+
+/// All needs that the recorded order meets. Second: pairs that it does not order.
+pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Needs, u64) {
+    let (of_steps, unordered) = of_steps(steps, trial);
+    let (nodes, unordered_nodes) = steps.graphs.needs(steps.unknown_kernels());
+    (Needs { steps: of_steps, nodes }, unordered + unordered_nodes)
+}
+
+fn of_steps(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {
     let mut found = Finder::default();
     let mut unordered = 0;
     let mut pairs = steps.pairs.iter().peekable();

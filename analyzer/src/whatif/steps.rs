@@ -5,7 +5,10 @@
 //! [`super::trial`].
 
 use crate::detect::race::{Hazard, Race};
-use crate::whatif::sync::{SyncKind, SyncSite, class, stream_of};
+use crate::state::graph_waits::GraphWaits;
+use crate::state::graphs::Graph;
+use crate::whatif::graphs::{self, LaunchedGraphs};
+use crate::whatif::sync::{SyncKind, SyncSite, class, made_by, stream_of};
 use order::Policy;
 use order::policy::MemoryClass;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -91,6 +94,10 @@ pub struct Place {
     pub call: CallId,
     /// How often.
     pub count: u64,
+    /// Whether it orders steps, not only nodes within a launch.
+    pub is_of_steps: bool,
+    /// Whether it can not be judged: what its graph's edges come from is not all known.
+    pub is_opaque: bool,
 }
 
 /// What the recording needs to know of the analysis.
@@ -119,6 +126,8 @@ pub struct Steps {
     pub reuses: Vec<Reuse>,
     /// For a step that reads memory of the host: the next one that reads it again.
     pub refills: FxHashMap<u32, u32>,
+    /// The graphs that were launched.
+    pub graphs: LaunchedGraphs,
     /// Whether the trace was too long.
     pub is_cut: bool,
     numbers: FxHashMap<(SyncSite, CallId), u32>,
@@ -160,6 +169,9 @@ impl Steps {
             Op::EventReached { event, record } => self.of_pool.get(&(event, record)).copied().unwrap_or(NONE),
             _ => self.site(record, context),
         };
+        if let Op::GraphLaunch { exec, .. } = *op {
+            self.launched(exec, races);
+        }
         let upto = self.stands_for(op);
         let mut kernel = KernelId::NONE;
         let mut marks = self.marks(op, index, context);
@@ -216,17 +228,56 @@ impl Steps {
 
     fn site(&mut self, record: &Record<'_>, context: &Context<'_>) -> u32 {
         let Some(kind) = SyncKind::of(&record.op, context.policy, context.memory) else { return NONE };
-        self.place(SyncSite { stack: record.origin.stack, kind }, record.origin.call)
+        let (stack, call) = made_by(record);
+        let number = self.place(SyncSite { stack, kind }, call);
+        let place = &mut self.places[number as usize];
+        place.is_of_steps = true;
+        // A node waits when its graph is launched.
+        place.count += u64::from(kind != SyncKind::CapturedWait);
+        number
     }
 
-    /// Counts a synchronisation at a place. Returns the place's number.
+    /// The number of a place.
     fn place(&mut self, site: SyncSite, call: CallId) -> u32 {
-        let number = *self.numbers.entry((site, call)).or_insert_with(|| {
-            self.places.push(Place { site, call, count: 0 });
+        *self.numbers.entry((site, call)).or_insert_with(|| {
+            self.places.push(Place { site, call, count: 0, is_of_steps: false, is_opaque: false });
             self.places.len() as u32 - 1
-        });
-        self.places[number as usize].count += 1;
-        number
+        })
+    }
+
+    /// Whether a place orders steps.
+    pub fn is_of_steps(&self, place: u32) -> bool {
+        self.places[place as usize].is_of_steps
+    }
+
+    /// The kernels whose bytes are not all known.
+    pub fn unknown_kernels(&self) -> &FxHashSet<KernelId> {
+        &self.unknown_kernels
+    }
+
+    /// A graph is about to be launched whose nodes are new, or have changed.
+    pub fn graph(&mut self, exec: GraphExecId, graph: &Graph, waits: GraphWaits) {
+        let kind = SyncKind::CapturedWait;
+        let mut places: Vec<Vec<u32>> = Vec::new();
+        for part in &waits.captures {
+            let of_part = part.capture.waits.iter().map(|wait| {
+                let place = self.place(SyncSite { stack: wait.stack, kind }, wait.call);
+                self.places[place as usize].is_opaque |= part.is_opaque;
+                place
+            });
+            let of_part = of_part.collect();
+            places.push(of_part);
+        }
+        let outside = graph.nodes().iter().filter(|node| node.waits_outside());
+        let outside = outside.map(|node| self.place(SyncSite { stack: node.stack, kind }, node.call)).collect();
+        self.graphs.add(exec, graph, waits, places, outside);
+    }
+
+    fn launched(&mut self, exec: GraphExecId, races: &[Race]) {
+        let Some(graph) = self.graphs.launched(exec, races) else { return };
+        for place in graph.places.iter().flatten().chain(&graph.outside) {
+            self.places[*place as usize].count += 1;
+        }
     }
 
     /// Whether a query tells a pool that it may hand a block out again.
@@ -253,6 +304,8 @@ impl Steps {
                     let stack = if own.is_none() { *recorded } else { own };
                     let site = SyncSite { stack, kind: SyncKind::RecordStream };
                     place = self.place(site, record.origin.call);
+                    let known = &mut self.places[place as usize];
+                    (known.count, known.is_of_steps) = (known.count + 1, true);
                 }
                 for (event, _) in events {
                     let number = self.records_of.get(&event).copied().unwrap_or_default();
@@ -350,7 +403,7 @@ impl Steps {
     /// waits for those before it.
     fn pairs_of(&mut self, then: u32, races: &[Race]) {
         let mut latest: SmallVec<[(Epoch, Hazard); 8]> = SmallVec::new();
-        for race in races.iter().filter(|race| !race.freed_early && !race.latent) {
+        for race in races.iter().filter(|race| !race.freed_early && !race.latent && !graphs::is_inside(race)) {
             let epoch = race.previous.epoch;
             match latest.iter_mut().find(|(known, _)| known.timeline == epoch.timeline) {
                 Some(known) if known.0.time < epoch.time => *known = (epoch, race.hazard),
@@ -391,6 +444,13 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::Clock { .. }
             | Op::StreamTaken { .. }
             | Op::NodeCaptured { .. }
+            | Op::NodeOf { .. }
+            | Op::CaptureStart { .. }
+            | Op::CaptureRecord { .. }
+            | Op::CaptureWait { .. }
+            | Op::CaptureNode { .. }
+            | Op::CaptureChanged { .. }
+            | Op::CaptureDone { .. }
     );
     !op.is_definition() && !is_block && !is_aside
 }

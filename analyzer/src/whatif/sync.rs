@@ -6,13 +6,15 @@
 
 use order::Policy;
 use order::policy::{HostWait, MemoryClass};
-use trace::{MemoryKind, Op, Region, Space, StackId, StreamId, SyncScope};
+use trace::{CallId, MemoryKind, Op, Record, Region, Space, StackId, StreamId, SyncScope};
 
 /// A kind of synchronisation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SyncKind {
     /// A stream waits for an event.
     StreamWait,
+    /// A captured stream waits for an event, or a node of a graph does for one of outside.
+    CapturedWait,
     /// A context waits for an event.
     ContextWait,
     /// The host waits for an event.
@@ -26,14 +28,16 @@ pub enum SyncKind {
     /// A fill that the host waits for.
     Set,
     /// An event that a pool records before it takes a block back, and waits for before it hands
-    /// the block out again (`record_stream`). Not found by [`SyncKind::of`], which sees one op.
+    /// the block out again (`record_stream`). Not found by [`SyncKind::of`], which sees one op;
+    /// nor are captured waits that are edges of a graph.
     RecordStream,
 }
 
 impl SyncKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::StreamWait,
+        Self::CapturedWait,
         Self::ContextWait,
         Self::EventSync,
         Self::StreamSync,
@@ -47,6 +51,7 @@ impl SyncKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::StreamWait => "stream-wait",
+            Self::CapturedWait => "captured-wait",
             Self::ContextWait => "context-wait",
             Self::EventSync => "event-sync",
             Self::StreamSync => "stream-sync",
@@ -61,6 +66,7 @@ impl SyncKind {
     pub fn of(op: &Op<'_>, policy: Policy, memory: impl Fn(u64) -> Option<MemoryKind>) -> Option<Self> {
         Some(match *op {
             Op::StreamWait { .. } => Self::StreamWait,
+            Op::GraphNode { tag: trace::tag::StreamWait, enabled: true, .. } => Self::CapturedWait,
             Op::ContextWait { .. } => Self::ContextWait,
             Op::SyncBegin { scope, .. } => match scope {
                 SyncScope::Stream | SyncScope::Legacy => Self::StreamSync,
@@ -102,6 +108,15 @@ pub struct SyncSite {
     pub kind: SyncKind,
 }
 
+/// The call stack of what an op does, and the call.
+pub fn made_by(record: &Record<'_>) -> (StackId, CallId) {
+    match record.op {
+        // Where the node was captured or added, not where the graph was instantiated.
+        Op::GraphNode { stack, call, .. } => (stack, call),
+        _ => (record.origin.stack, record.origin.call),
+    }
+}
+
 /// What the order gets of a copy or a fill that the host does not wait for. `None`: the op does
 /// nothing but synchronise.
 pub fn unblocked<'a>(op: &Op<'a>) -> Option<Op<'a>> {
@@ -112,6 +127,9 @@ pub fn unblocked<'a>(op: &Op<'a>) -> Option<Op<'a>> {
             Some(Op::Copy { stream, dst, src, dst_space, src_space, asynchronous: true, batch })
         }
         Op::Set { stream, dst, .. } => Some(Op::Set { stream, dst, asynchronous: true }),
+        Op::GraphNode { exec, index, stack, call, dependencies, tag, body, .. } => {
+            Some(Op::GraphNode { exec, index, stack, call, enabled: false, dependencies, tag, body })
+        }
         _ => None,
     }
 }

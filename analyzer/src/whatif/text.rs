@@ -13,6 +13,7 @@ pub fn heading(verdict: SyncVerdict) -> &'static str {
         SyncVerdict::Together => "Needed only together with others: each can go, but not all of them",
         SyncVerdict::Unknown => "Unknown, because the bytes of some work are not all known",
         SyncVerdict::Host => "Needed for the host, if it uses that memory (its loads and stores are not recorded)",
+        SyncVerdict::Capture => "Needed for the capture, but orders nothing that is not ordered otherwise in this run",
         SyncVerdict::Needed => "Needed",
     }
 }
@@ -74,6 +75,8 @@ fn site(out: &mut String, number: usize, site: &Listed) {
         let (first, more) = (end(&pair.first), pair.then.as_ref().map(end));
         let _ = match (pair.why, more) {
             ("host-writes", _) => writeln!(out, "      before the host may fill again what {first} reads"),
+            ("not-captured", _) => writeln!(out, "      without it {first} is not captured"),
+            ("unjoined", _) => writeln!(out, "      without it the capture has unjoined work: {first}"),
             (_, None) => writeln!(out, "      before the host may read what {first} writes"),
             ("unknown", Some(then)) => writeln!(out, "      without it {then} is not after {first}"),
             (why, Some(then)) => writeln!(out, "      without it {why}: {then} is not after {first}"),
@@ -90,5 +93,6 @@ fn site(out: &mut String, number: usize, site: &Listed) {
 
 fn end(end: &End) -> String {
     let at = if end.at.is_empty() { String::new() } else { format!(" ({})", end.at) };
-    format!("{}{at} on {}", end.what, end.stream)
+    let on = if end.stream.is_empty() { String::new() } else { format!(" on {}", end.stream) };
+    format!("{}{at}{on}", end.what)
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the pass. Knows no rule of order: those are in the crate `order`.
 
-use crate::whatif::needs::{Need, Why};
+use crate::whatif::needs::{Need, Needs, Why};
 use crate::whatif::steps::{NONE, Step, Steps, marks};
 use crate::whatif::sync::unblocked;
 use order::{Engine, Options};
@@ -79,10 +79,17 @@ impl OrderTrial<'_> {
         engine.apply(&op, step.thread)
     }
 
-    /// The needs, by number, that are not met without these sites. `needs` are in the order of
-    /// their second step.
-    pub fn violated(&self, needs: &[Need], out: &dyn Fn(u32) -> bool) -> Vec<u32> {
-        let mut violated = Vec::new();
+    /// The needs that are not met without these sites.
+    pub fn violated(&self, needs: &Needs, out: &dyn Fn(u32) -> bool) -> Vec<Need> {
+        let mut violated = self.steps.graphs.violated(&needs.nodes, out);
+        // Without it, the order of steps is as it was.
+        if (0..self.steps.places.len() as u32).any(|place| self.steps.is_of_steps(place) && out(place)) {
+            self.violated_steps(&needs.steps, out, &mut violated);
+        }
+        violated
+    }
+
+    fn violated_steps(&self, needs: &[Need], out: &dyn Fn(u32) -> bool, violated: &mut Vec<Need>) {
         let mut next = 0;
         self.run(out, &mut |index, engine, epochs| {
             while let Some(need) = needs.get(next).filter(|need| need.then == index) {
@@ -96,11 +103,10 @@ impl OrderTrial<'_> {
                     _ => engine.start_clock().covers(epoch),
                 };
                 if !met {
-                    violated.push(next as u32);
+                    violated.push(*need);
                 }
                 next += 1;
             }
         });
-        violated
     }
 }

@@ -129,8 +129,15 @@ impl KernelCode for TestKernel {
 }
 
 /// The package that a Python stack is entered by, by thousands.
-const PACKAGES: [&str; 6] =
-    ["", "", "cupy/_core/core.pyx", "jax/_src/pjit.py", "cuda/core/_stream.py", "triton/jit.py"];
+const PACKAGES: [&str; 7] = [
+    "",
+    "",
+    "cupy/_core/core.pyx",
+    "jax/_src/pjit.py",
+    "cuda/core/_stream.py",
+    "triton/jit.py",
+    "numba/cuda/cudadrv/driver.py",
+];
 
 /// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python, from 2000 on
 /// below a package ([`PACKAGES`]).

@@ -85,6 +85,7 @@ mod memo;
 mod per_block;
 
 mod analysis;
+mod data;
 mod losses;
 
 pub(crate) use analysis::{Analysis, analyse};

@@ -86,6 +86,8 @@ pub struct NodeOrigin {
     pub capture: u64,
     /// The stream that it was captured on; none when it was added.
     pub stream: StreamId,
+    /// Its number as a captured node; 0 when it was added.
+    pub number: u32,
     /// Of a conditional node: the graphs inside.
     pub bodies: Option<Vec<u64>>,
 }

@@ -2,18 +2,29 @@
 //!
 //! Owns the question to the driver, which is asked only while some stream is captured
 //! ([`crate::handles::captures`]). What the nodes do is read from the finished graph when it is
-//! instantiated (`crate::ops::graphs`).
+//! instantiated (`crate::ops::graphs`). What made each node come after which other ones is logged
+//! as it happens: the finished graph does not say.
 
 use cuda_sys::*;
+use trace::{CaptureId, Op, StreamId};
 
 use crate::handles::tables::NodeOrigin;
 use crate::observe::Cx;
 use crate::real::driver::real;
 
+/// What a call on a captured stream meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum StreamNow {
+    /// The stream is not captured.
+    Works,
+    /// It is, in this capture; none: the driver does not say in which.
+    Captured(CaptureId),
+}
+
 impl Cx<'_> {
     /// Whether a stream is being captured. If so, the nodes that it depends on now (the one that
     /// this call has just added) are remembered with this call's stack.
-    pub fn note_captured(&mut self, stream: CUstream) -> bool {
+    pub fn note_captured(&mut self, stream: CUstream) -> StreamNow {
         let mut status = CU_STREAM_CAPTURE_STATUS_NONE;
         let mut id = 0_u64;
         let mut graph = CUgraph::NULL;
@@ -50,10 +61,10 @@ impl Cx<'_> {
         // An error means: the legacy stream while another stream is captured, or edges that this
         // form cannot describe. The first is not captured, the second is.
         if result == CUresult::ERROR_LOSSY_QUERY {
-            return true;
+            return StreamNow::Captured(CaptureId::NONE);
         }
         if result != CUresult::SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE {
-            return false;
+            return StreamNow::Works;
         }
         if self.is_after()
             && count > 0
@@ -62,21 +73,85 @@ impl Cx<'_> {
         {
             let stack = self.stack();
             let call = self.call;
-            let stream = self.known_stream(stream);
+            let on = self.known_stream(stream);
+            let mut made = None;
             for index in 0..count {
                 // SAFETY: the driver answered count nodes, valid until the next call on this
                 // stream.
                 let node = unsafe { *nodes.add(index) };
-                let origin = NodeOrigin { stack, call, capture: id, stream, bodies: None };
+                let origin = NodeOrigin { stack, call, capture: id, stream: on, number: 0, bodies: None };
                 // Of several nodes none is new: a call that adds one leaves the stream depending on
                 // that one alone. A node known from another capture is an old one whose handle came
                 // back.
-                let mut known = core.handles.nodes.entry(node.0 as u64).or_insert_with(|| origin.clone());
+                let mut is_new = false;
+                let mut known = core.handles.nodes.entry(node.0 as u64).or_insert_with(|| {
+                    is_new = true;
+                    origin.clone()
+                });
                 if count == 1 && known.capture != 0 && known.capture != id {
+                    is_new = true;
                     *known = origin;
                 }
+                if is_new && count == 1 {
+                    known.number = core.handles.fresh();
+                    made = Some(known.number);
+                }
+            }
+            if let Some(node) = made {
+                let capture = CaptureId(id);
+                self.log_captured(capture, on, &Op::CaptureNode { capture, stream: on, node });
             }
         }
-        true
+        StreamNow::Captured(CaptureId(id))
+    }
+
+    /// A wait of a captured stream, which may be captured by it.
+    pub fn captured_wait(&mut self, capture: CaptureId, stream: CUstream, event: CUevent) {
+        let (stream, event) = (self.known_stream(stream), self.event(event));
+        self.log_captured(capture, stream, &Op::CaptureWait { capture, stream, event });
+    }
+
+    /// An event is recorded on a captured stream.
+    pub fn captured_record(&mut self, capture: CaptureId, stream: CUstream, event: CUevent) {
+        let (stream, event) = (self.known_stream(stream), self.event(event));
+        self.log_captured(capture, stream, &Op::CaptureRecord { capture, event, stream });
+    }
+
+    /// A stream has begun to be captured. `is_plain`: into a graph of its own.
+    pub fn capture_begun(&mut self, handle: CUstream, is_plain: bool) {
+        if let StreamNow::Captured(capture) = self.note_captured(handle) {
+            let stream = self.known_stream(handle);
+            self.log_captured(capture, stream, &Op::CaptureStart { capture, stream });
+            if !is_plain {
+                self.log_captured(capture, stream, &Op::CaptureChanged { capture });
+            }
+        }
+    }
+
+    /// What the nodes of a captured stream come after was changed by hand.
+    pub fn capture_changed(&mut self, handle: CUstream) {
+        if let StreamNow::Captured(capture) = self.note_captured(handle) {
+            let stream = self.known_stream(handle);
+            self.log_captured(capture, stream, &Op::CaptureChanged { capture });
+        }
+    }
+
+    /// Logs what happens to a capture. The driver is asked nothing about a stream that captures, so
+    /// one that was made before the shim was there has no name: then the capture is not described.
+    fn log_captured(&mut self, capture: CaptureId, stream: StreamId, op: &Op<'_>) {
+        if !capture.is_none() && self.is_after() {
+            let changed = Op::CaptureChanged { capture };
+            self.log(if stream.is_none() { &changed } else { op });
+        }
+    }
+
+    /// The stream of a call, if the stream is not captured; otherwise the capture.
+    pub fn working_or_captured(&mut self, handle: CUstream) -> Result<StreamId, CaptureId> {
+        if crate::handles::captures::any()
+            && let StreamNow::Captured(capture) = self.note_captured(handle)
+        {
+            return Err(capture);
+        }
+        Ok(self.stream(handle))
     }
 }

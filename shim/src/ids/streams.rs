@@ -7,7 +7,6 @@ use cuda_sys::*;
 use trace::{Op, StreamId, StreamKind, ThreadId};
 
 use super::recall::recall;
-use crate::handles::captures;
 use crate::log::core::Core;
 use crate::observe::Cx;
 use crate::real::driver::real;
@@ -127,9 +126,6 @@ impl Cx<'_> {
     /// The stream of a work op that really enters it now; `None` while the stream is being captured
     /// (the op becomes a node of a graph, whose stack is remembered).
     pub fn working_stream(&mut self, handle: CUstream) -> Option<StreamId> {
-        if captures::any() && self.note_captured(handle) {
-            return None;
-        }
-        Some(self.stream(handle))
+        self.working_or_captured(handle).ok()
     }
 }

@@ -244,7 +244,7 @@ impl Cx<'_> {
     }
 
     /// Whether an op that was made inside a library's call counts: handles that the program may
-    /// meet later do, and the program's own memory. Work, synchronisation and the library's
+    /// meet later do, the program's own memory, and what makes the edges of its graphs. Work, synchronisation and the library's
     /// staging buffers are its transport: they neither race nor order.
     #[cold]
     fn outlives_transport(&self, op: &Op<'_>) -> bool {
@@ -258,6 +258,12 @@ impl Cx<'_> {
             | Op::EventDestroy { .. }
             | Op::Global { .. }
             | Op::HostEdge { .. }
+            | Op::CaptureStart { .. }
+            | Op::CaptureRecord { .. }
+            | Op::CaptureWait { .. }
+            | Op::CaptureNode { .. }
+            | Op::CaptureDone { .. }
+            | Op::CaptureChanged { .. }
             | Op::Failed { .. } => true,
             Op::Alloc { kind, .. } => kind == MemoryKind::RegisteredHost,
             Op::Free { ptr, .. } => {

@@ -51,10 +51,16 @@ pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
 
 #[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
-    if let Some(stream) = cx.working_stream(stream) {
-        let event = cx.event_with_others(event);
-        let mode = if flags & CU_EVENT_WAIT_EXTERNAL != 0 { EventMode::External } else { EventMode::Plain };
-        cx.log(&Op::StreamWait { stream, event, mode });
+    let is_external = flags & CU_EVENT_WAIT_EXTERNAL != 0;
+    match cx.working_or_captured(stream) {
+        Ok(stream) => {
+            let event = cx.event_with_others(event);
+            let mode = if is_external { EventMode::External } else { EventMode::Plain };
+            cx.log(&Op::StreamWait { stream, event, mode });
+        }
+        // An external one is a node.
+        Err(capture) if !is_external => cx.captured_wait(capture, stream, event),
+        Err(_) => {}
     }
 }
 
@@ -103,17 +109,26 @@ pub(crate) unsafe fn cuEventDestroy_v2(cx: &mut Cx<'_>, event: CUevent) {
 
 #[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUstream) {
-    if let Some(stream) = cx.working_stream(stream) {
-        let event = cx.event(event);
-        cx.log(&Op::EventRecord { event, stream, mode: EventMode::Plain });
+    match cx.working_or_captured(stream) {
+        Ok(stream) => {
+            let event = cx.event(event);
+            cx.log(&Op::EventRecord { event, stream, mode: EventMode::Plain });
+        }
+        Err(capture) => cx.captured_record(capture, stream, event),
     }
 }
 
 pub(crate) unsafe fn cuEventRecordWithFlags(cx: &mut Cx<'_>, event: CUevent, stream: CUstream, flags: c_uint) {
-    if let Some(stream) = cx.working_stream(stream) {
-        let event = cx.event(event);
-        let mode = if flags & CU_EVENT_RECORD_EXTERNAL != 0 { EventMode::External } else { EventMode::Plain };
-        cx.log(&Op::EventRecord { event, stream, mode });
+    let is_external = flags & CU_EVENT_RECORD_EXTERNAL != 0;
+    match cx.working_or_captured(stream) {
+        Ok(stream) => {
+            let event = cx.event(event);
+            let mode = if is_external { EventMode::External } else { EventMode::Plain };
+            cx.log(&Op::EventRecord { event, stream, mode });
+        }
+        // An external one is a node.
+        Err(capture) if !is_external => cx.captured_record(capture, stream, event),
+        Err(_) => {}
     }
 }
 

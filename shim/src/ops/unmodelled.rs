@@ -170,10 +170,6 @@ no_effect! {
     fn cuStreamGetCaptureInfo_v3(stream: CUstream, capture_status_out: *mut CUstreamCaptureStatus, id_out: *mut
         u64, graph_out: *mut CUgraph, dependencies_out: *mut *const CUgraphNode, edge_data_out: *mut *const
         CUgraphEdgeData, num_dependencies_out: *mut usize);
-    fn cuStreamUpdateCaptureDependencies(stream: CUstream, dependencies: *mut CUgraphNode, num_dependencies:
-        usize, flags: c_uint);
-    fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, dependencies: *mut CUgraphNode, dependency_data:
-        *const CUgraphEdgeData, num_dependencies: usize, flags: c_uint);
     fn cuMemGetHandleForAddressRange(handle: *mut c_void, ptr: CUdeviceptr, size: usize, handle_type:
         CUmemRangeHandleType, flags: u64);
     fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);

@@ -325,3 +325,62 @@ fn memory_over_a_run() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     assert!(!out.stdout.starts_with(b"0 "), "{}", String::from_utf8_lossy(&out.stdout));
 }
+
+/// What `excess` says of the waits of a captured step is what happens without them.
+#[test]
+fn waits_inside_a_captured_graph_are_judged_as_leaving_them_out_does() {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let source = build::programs().join("report/captured_waits.cu");
+    let program =
+        build::cuda_program(&source, "shared", &["-lineinfo", "-std=c++17"]).unwrap_or_else(|e| panic!("{e}"));
+    let folder = build::scratch("captured-waits");
+    let run = |words: &[&str]| {
+        let trace = folder.join("t");
+        let mut recorded = streamsan(["run", "--sim", "-o"]);
+        let ended = end(recorded.arg(&trace).arg("--").arg(&program).args(words).env_remove("LD_LIBRARY_PATH"));
+        (ended.code(), trace)
+    };
+    let (code, trace) = run(&[]);
+    assert_eq!(code, Some(0));
+    let listed = folder.join("excess.json");
+    let ended = end(streamsan(["excess", "--json"]).arg(&listed).arg(&trace));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let sites = json(&listed)["processes"][0]["sites"].as_array().expect("sites").clone();
+    let of = |text: &str| -> Value {
+        let line = 1 + read(&source).lines().position(|line| line.contains(text)).expect("a line");
+        let at = format!("captured_waits.cu:{line}");
+        sites.iter().find(|site| site["at"] == at.as_str()).unwrap_or_else(|| panic!("{at}: {sites:#?}")).clone()
+    };
+    let verdict = |text: &str| {
+        let site = of(text);
+        assert_eq!((site["kind"].as_str(), site["count"].as_u64()), (Some("captured-wait"), Some(10)), "{site}");
+        (site["verdict"].as_str().expect("a word").to_owned(), site["can_go"] == true)
+    };
+    let is = |word: &str, goes| (word.to_owned(), goes);
+    assert_eq!(verdict("(left, begun, 0)"), is("nothing", true));
+    assert_eq!(verdict("(right, begun, 0)"), is("together", true));
+    assert_eq!(verdict("(left, filled, 0)"), is("needed", false));
+    assert_eq!(verdict("(right, added, 0)"), is("together", false));
+    assert_eq!(verdict("(main, done, 0)"), is("capture", false));
+    assert_eq!(verdict("(main, added, 0)"), is("together", true));
+    let pair = &of("(left, filled, 0)")["pair"];
+    assert_eq!(
+        (pair["why"].as_str(), pair["first"]["what"].as_str()),
+        (Some("read-after-write"), Some("kernel fill(float*, float)"))
+    );
+
+    // The same by hand.
+    for (words, code) in [(&["twin"][..], 0), (&["needless"], 0), (&["needless", "twin"], 1), (&["needed"], 66)] {
+        assert_eq!(run(words).0, Some(code), "{words:?}");
+    }
+    let (_, trace) = run(&[]);
+    let line = of("(left, filled, 0)")["at"].as_str().expect("a place").to_owned();
+    let without = end(streamsan(["check", "--without", &line]).arg(&trace));
+    assert_eq!(without.code(), Some(66), "{}", without.err);
+    assert!(without.err.contains("10 synchronisations left out"), "{}", without.err);
+    let needless = of("(right, added, 0)")["at"].as_str().expect("a place").to_owned();
+    let without = end(streamsan(["check", "--without", &needless]).arg(&trace));
+    assert_eq!(without.code(), Some(0), "{}", without.err);
+}

@@ -58,6 +58,65 @@ macro_rules! graph_ops {
         /// The stream, while it was captured.
         stream: StreamId,
     }
+    /// A stream began to be captured, or to add to a graph.
+    135 CaptureStart {
+        /// The capture.
+        capture: CaptureId,
+        /// The stream that it began on.
+        stream: StreamId,
+    }
+    /// An event was recorded on a captured stream: it stands for the nodes that the stream has got
+    /// to.
+    136 CaptureRecord {
+        /// The capture.
+        capture: CaptureId,
+        /// The event.
+        event: EventId,
+        /// The stream.
+        stream: StreamId,
+    }
+    /// A captured stream waited for an event. A stream that was not captured is from then on.
+    137 CaptureWait {
+        /// The capture.
+        capture: CaptureId,
+        /// The stream that waits.
+        stream: StreamId,
+        /// The event.
+        event: EventId,
+    }
+    /// A call on a captured stream made a node, behind those that the stream had got to.
+    138 CaptureNode {
+        /// The capture.
+        capture: CaptureId,
+        /// The stream.
+        stream: StreamId,
+        /// The node's number. It is unique in the process.
+        node: u32,
+    }
+    /// A capture has ended, and there is a graph.
+    139 CaptureDone {
+        /// The stream that it began on.
+        stream: StreamId,
+    }
+    /// Something that the trace does not describe has changed what the nodes of a capture come
+    /// after.
+    140 CaptureChanged {
+        /// The capture.
+        capture: CaptureId,
+    }
+    /// A node of an executable graph, told before, is this node of a graph, or part of it. Sent
+    /// from the inside out, for all nodes of a graph with captured nodes.
+    141 NodeOf {
+        /// Whose node.
+        exec: GraphExecId,
+        /// Index in that graph.
+        index: u32,
+        /// Which of the graphs in that graph (it and its child graphs, in the order of reading) the
+        /// captured node is in.
+        part: u32,
+        /// The number of that node; 0: it was not captured.
+        node: u32,
+    }
     /// An executable graph goes away.
     132 GraphExecDestroy {
         /// Which.

@@ -267,6 +267,11 @@ fn fault(f: &Fault) -> Value {
         "culprit": f.culprit.as_ref().map(site),
         "stream": f.stream,
         "running": f.running.iter().map(running).collect::<Vec<_>>(),
+        "unjoined": f.unjoined.iter().map(|of| json!({
+            "stream": of.stream,
+            "drawn_in": of.drawn_in,
+            "last": of.last,
+        })).collect::<Vec<_>>(),
     })
 }
 

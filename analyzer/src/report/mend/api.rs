@@ -20,6 +20,8 @@ pub enum Api {
     Jax,
     /// cuda.core.
     CudaCore,
+    /// Numba.
+    Numba,
 }
 
 impl Api {
@@ -32,6 +34,7 @@ impl Api {
             Self::CuPy => "CuPy",
             Self::Jax => "JAX",
             Self::CudaCore => "cuda.core",
+            Self::Numba => "Numba",
         }
     }
 
@@ -48,6 +51,7 @@ impl Api {
         list.extend(has(&["/cupy/", "/cupy_backends/"]).then_some(Self::CuPy));
         list.extend(has(&["/jaxlib/", "/jax/", "xla_extension", "/jax_cuda"]).then_some(Self::Jax));
         list.extend(has(&["/cuda/core/"]).then_some(Self::CudaCore));
+        list.extend(has(&["/numba/", "/numba_cuda/"]).then_some(Self::Numba));
         if list.is_empty() {
             list.push(Self::Torch);
         }
@@ -101,5 +105,8 @@ mod tests {
         assert_eq!(of(&[cupy, "/home/me/solve.py"], true), [Api::Torch, Api::CuPy]);
         assert_eq!(of(&["/site-packages/jax/_src/pjit.py"], false), [Api::Jax]);
         assert_eq!(of(&["/site-packages/cuda/core/_stream.py"], false), [Api::CudaCore]);
+        assert_eq!(of(&["/site-packages/numba/cuda/cudadrv/driver.py"], false), [Api::Numba]);
+        assert_eq!(of(&["/site-packages/numba_cuda/numba/cuda/compiler.py"], false), [Api::Numba]);
+        assert_eq!(of(&["/home/me/numba_test.py"], false), [Api::Torch]);
     }
 }

@@ -29,6 +29,7 @@ impl WaitEnd {
         let names = match api {
             Api::CudaCore => ("device.default_stream", "device.default_stream"),
             Api::CuPy => ("cupy.cuda.Stream.null", "cupy.cuda.Stream.ptds"),
+            Api::Numba => ("cuda.default_stream()", "cuda.per_thread_default_stream()"),
             _ => ("torch.cuda.default_stream()", "torch.cuda.ExternalStream(2)"),
         };
         match one.kind {
@@ -111,6 +112,17 @@ pub fn cuda(api: Api, join: Join, first: &WaitEnd, then: &WaitEnd, recorded: Opt
     }
 }
 
+/// In Python, that the host waits until all that a process has submitted is over.
+pub fn python_waits_for_all(api: Api) -> &'static str {
+    match api {
+        Api::CuPy => "cupy.cuda.runtime.deviceSynchronize()",
+        Api::Jax => "jax.block_until_ready(result)",
+        Api::CudaCore => "device.sync()",
+        Api::Numba => "cuda.synchronize()",
+        _ => "torch.cuda.current_stream().synchronize()",
+    }
+}
+
 /// In Python.
 pub fn python(api: Api, join: Join, first: &WaitEnd, then: &WaitEnd) -> Vec<String> {
     let (s, t) = (first.python_stream(api), then.python_stream(api));
@@ -129,6 +141,15 @@ pub fn python(api: Api, join: Join, first: &WaitEnd, then: &WaitEnd) -> Vec<Stri
         }
         (Api::CudaCore, _) => vec![format!("{t}.wait({s})  {before}{all}{inside}")],
         (_, Join::Host) => vec![format!("{s}.synchronize()  {before}")],
+        (Api::Numba, _) => {
+            let of_block = format!("# on the stream of the block, {}", then.comment);
+            let wait = if join == Join::KeepAlive { of_block } else { format!("{before}{all}{inside}") };
+            aligned(&[
+                ("event = cuda.event()".to_string(), "# from numba import cuda".to_string()),
+                (format!("event.record({s})"), format!("{after}{inside}")),
+                (format!("event.wait({t})"), wait),
+            ])
+        }
         (Api::CuPy, Join::KeepAlive) => aligned(&[
             (format!("event = {s}.record()"), after),
             (format!("{t}.wait_event(event)"), format!("# on the stream of the block, {}", then.comment)),

@@ -74,7 +74,8 @@ impl Cond {
 
     /// One of these, of the ways that lead to a join.
     pub fn joined(mut live: Vec<Cond>) -> Cond {
-        if live.len() == 1 || (!live.is_empty() && live[0].known().is_some() && live.iter().all(|c| *c == live[0])) {
+        // Equal as forms: equal on every way, as in a join of values.
+        if live.first().is_some_and(|first| *first != Cond::Unknown && live.iter().all(|c| c == first)) {
             return live.swap_remove(0);
         }
         // The value holds only if the other path was taken and its value holds; what that path's

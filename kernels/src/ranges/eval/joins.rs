@@ -76,7 +76,7 @@ impl Eval<'_> {
             let (dl, dh) = self.bounds_in(&d, &cons, false);
             let (sl, sh) = self.bounds_in(&d, &cons, true);
             if dl <= -INF || dh >= INF {
-                why = why.or_else(|| self.why(&d)).or(Some(Reason::Loop));
+                why = why.or_else(|| Some(self.reason_behind(&d, self.why(&d).unwrap_or(Reason::Loop))));
             } else if sl <= -INF || sh >= INF {
                 why = why.or_else(|| self.why(&d));
             }

@@ -12,7 +12,7 @@ use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::graph::node::NodeId;
+use crate::ranges::graph::node::{Kind, NodeId};
 use smallvec::SmallVec;
 
 /// A value for each of several predecessors.
@@ -165,6 +165,12 @@ impl Eval<'_> {
         let why = steps.iter().find_map(|s| match s {
             Step::Other(r) => *r,
             Step::Add(f, _) | Step::Copy(f) => self.why(f),
+        });
+        // A search whose next step hangs on what it finds is no loop without a rule.
+        let why = why.filter(|why| *why != Reason::Loop).or_else(|| {
+            let Kind::LoopPhi(_, back) = &self.g.node(n).kind else { return None };
+            let back: SmallVec<[NodeId; 2]> = back.iter().map(|arm| arm.1).collect();
+            self.data_in(&back, Some(n))
         });
         self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
     }

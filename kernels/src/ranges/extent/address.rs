@@ -228,7 +228,7 @@ impl Eval<'_> {
             }
         }
         if lo <= -INF || hi >= INF {
-            let reason = self.reason(f);
+            let reason = self.reason_behind(f, self.reason(f));
             return ByteSet::Unknown { reason };
         }
         if hi - lo >= 1 << 31 && self.may_wrap(f) {

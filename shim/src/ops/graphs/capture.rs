@@ -5,39 +5,44 @@
 //! instantiated ([`super::flatten`]).
 
 use cuda_sys::*;
+use trace::Op;
 
 use crate::handles::captures;
 use crate::observe::Cx;
 
-pub(crate) unsafe fn cuStreamBeginCapture(_cx: &mut Cx<'_>, _stream: CUstream) {
+pub(crate) unsafe fn cuStreamBeginCapture(cx: &mut Cx<'_>, stream: CUstream) {
     captures::begun();
+    cx.capture_begun(stream, true);
 }
 
-pub(crate) unsafe fn cuStreamBeginCapture_v2(_cx: &mut Cx<'_>, _stream: CUstream, _mode: CUstreamCaptureMode) {
+pub(crate) unsafe fn cuStreamBeginCapture_v2(cx: &mut Cx<'_>, stream: CUstream, _mode: CUstreamCaptureMode) {
     captures::begun();
+    cx.capture_begun(stream, true);
 }
 
 pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
-    _cx: &mut Cx<'_>,
-    _stream: CUstream,
+    cx: &mut Cx<'_>,
+    stream: CUstream,
     _graph: CUgraph,
     _dependencies: *const CUgraphNode,
     _dependency_data: *const CUgraphEdgeData,
-    _num_dependencies: usize,
+    num_dependencies: usize,
     _mode: CUstreamCaptureMode,
 ) {
     captures::begun();
+    cx.capture_begun(stream, num_dependencies == 0);
 }
 
 pub(crate) unsafe fn cuStreamBeginRecaptureToGraph(
-    _cx: &mut Cx<'_>,
-    _stream: CUstream,
+    cx: &mut Cx<'_>,
+    stream: CUstream,
     _mode: CUstreamCaptureMode,
     _graph: CUgraph,
     _callback_func: CUgraphRecaptureCallback,
     _user_data: *mut c_void,
 ) {
     captures::begun();
+    cx.capture_begun(stream, false);
 }
 
 pub(crate) unsafe fn cuStreamBeginCaptureToCig(
@@ -49,8 +54,31 @@ pub(crate) unsafe fn cuStreamBeginCaptureToCig(
     cx.not_modelled();
 }
 
-pub(crate) unsafe fn cuStreamEndCapture(_cx: &mut Cx<'_>, _stream: CUstream, _graph: *mut CUgraph) {
+pub(crate) unsafe fn cuStreamEndCapture(cx: &mut Cx<'_>, stream: CUstream, _graph: *mut CUgraph) {
     captures::ended();
+    let stream = cx.known_stream(stream);
+    cx.without_stack().log(&Op::CaptureDone { stream });
+}
+
+pub(crate) unsafe fn cuStreamUpdateCaptureDependencies(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    _dependencies: *mut CUgraphNode,
+    _num_dependencies: usize,
+    _flags: c_uint,
+) {
+    cx.capture_changed(stream);
+}
+
+pub(crate) unsafe fn cuStreamUpdateCaptureDependencies_v2(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    _dependencies: *mut CUgraphNode,
+    _dependency_data: *const CUgraphEdgeData,
+    _num_dependencies: usize,
+    _flags: c_uint,
+) {
+    cx.capture_changed(stream);
 }
 
 pub(crate) unsafe fn cuStreamEndCaptureToCig(_cx: &mut Cx<'_>, _stream: CUstream) {

@@ -32,14 +32,18 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return };
         let known = core.handles.execs.get(&(exec.0 as u64)).map(|e| e.id);
         let id = known.unwrap_or_else(|| core.handles.fresh_exec());
-        let FlatGraph { nodes, by_handle } = graph_read;
+        let FlatGraph { nodes, by_handle, .. } = graph_read;
         self.log(&Op::GraphExec { exec: id, nodes: nodes.len() as u32, flags, handle: exec.0 as u64 });
+        let has_captured = nodes.iter().any(|node| node.captured.iter().any(|(_, number)| *number != 0));
         for (index, node) in nodes.iter().enumerate() {
             self.send_node(id, index, node);
-            if !node.stream.is_none()
-                && let Some(mut shared) = core.lock()
-            {
-                shared.define(&Op::NodeCaptured { exec: id, index: index as u32, stream: node.stream });
+            let Some(mut shared) = core.lock() else { continue };
+            let (exec, index) = (id, index as u32);
+            if !node.stream.is_none() {
+                shared.define(&Op::NodeCaptured { exec, index, stream: node.stream });
+            }
+            for &(part, node) in node.captured.iter().filter(|_| has_captured) {
+                shared.define(&Op::NodeOf { exec, index, part, node });
             }
         }
         let host = GraphExec::host_work(&nodes);

@@ -26,6 +26,8 @@ pub(crate) struct FlatGraph {
     pub nodes: Vec<GraphNode>,
     /// The nodes that stand for a node of the driver: first and count.
     pub by_handle: HashMap<u64, (usize, usize)>,
+    /// How many graphs have been begun: this one, and those inside nodes.
+    parts: u32,
 }
 
 /// From, to, and the port of the first.
@@ -100,6 +102,8 @@ impl FlatGraph {
             cx.not_modelled();
             return entry.to_vec();
         };
+        let part = self.parts;
+        self.parts += 1;
         let mut before: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
         let mut after: HashMap<u64, Vec<u64>> = HashMap::new();
         for (from, to, port) in &edges {
@@ -125,7 +129,10 @@ impl FlatGraph {
             if comes_first.is_empty() {
                 comes_first = entry.to_vec();
             }
+            let start = self.nodes.len();
             let completion = self.read_node(cx, node, comes_first, depth);
+            let number = cx.number(node);
+            self.nodes[start..].iter_mut().for_each(|read| read.captured.push((part, number)));
             completions.insert(key, completion);
             for to in after.get(&key).into_iter().flatten() {
                 if let Some(left) = waiting.get_mut(to) {
@@ -178,7 +185,16 @@ impl FlatGraph {
     ) -> Completion {
         let (stack, call, stream) = cx.origin(node).unwrap_or((StackId::NONE, cx.call, StreamId::NONE));
         let index = self.nodes.len();
-        self.nodes.push(GraphNode { dependencies, tag, body, enabled: true, stack, call, stream });
+        self.nodes.push(GraphNode {
+            dependencies,
+            tag,
+            body,
+            enabled: true,
+            stack,
+            call,
+            stream,
+            captured: Vec::new(),
+        });
         vec![Dependency { from: index as u32, port: 0 }]
     }
 

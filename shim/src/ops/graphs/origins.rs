@@ -17,6 +17,11 @@ impl Cx<'_> {
         self.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call, o.stream))
     }
 
+    /// The number of a node that was captured; 0 for other nodes.
+    pub(crate) fn number(&self, node: CUgraphNode) -> u32 {
+        self.core().and_then(|core| Some(core.handles.nodes.get(&(node.0 as u64))?.number)).unwrap_or_default()
+    }
+
     /// The graphs inside a conditional node.
     pub(crate) fn bodies(&self, node: CUgraphNode) -> Option<Vec<u64>> {
         self.core()?.handles.nodes.get(&(node.0 as u64)).and_then(|o| o.bodies.clone())
@@ -25,8 +30,8 @@ impl Cx<'_> {
     /// A node was added explicitly: its stack is remembered.
     pub(crate) fn node_added(&mut self, node: *mut CUgraphNode) {
         let Some(core) = self.core() else { return };
-        let origin =
-            NodeOrigin { stack: self.stack(), call: self.call, capture: 0, stream: StreamId::NONE, bodies: None };
+        let (stack, call) = (self.stack(), self.call);
+        let origin = NodeOrigin { stack, call, capture: 0, stream: StreamId::NONE, number: 0, bodies: None };
         // SAFETY: the call succeeded, so it has written the handle.
         core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
     }
