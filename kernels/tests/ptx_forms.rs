@@ -108,6 +108,18 @@ fn arithmetic_of_16_bits_is_followed() {
 }
 
 #[test]
+fn clamped_minima_are_not_negative() {
+    // Threads 0 to 63 less 32: -32 to 31.
+    let code = "add.s32 %r2, %r1, -32;\nmax.s32.relu %r2, %r2, -4;\nshl.b32 %r2, %r2, 2;";
+    assert_eq!(stored(code), ["w p 0..128"]);
+    let code = "add.s32 %r2, %r1, -32;\nmin.s32.relu %r2, %r2, 8;\nshl.b32 %r2, %r2, 2;";
+    assert_eq!(stored(code), ["w p 0..36"]);
+    // Without it they may be.
+    let code = "min.s32 %r2, %r1, 8;\nshl.b32 %r2, %r2, 2;";
+    assert_eq!(stored(code), ["w p 0..36"]);
+}
+
+#[test]
 fn fragments_of_matrices_have_their_rows() {
     // Sixteen rows of sixteen halves, 40 elements apart: fifteen strides and a row.
     let load =

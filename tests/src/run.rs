@@ -122,6 +122,16 @@ fn end_of_within(mut child: std::process::Child, patience: Duration) -> Ended {
     Ended { status, out: out.join().expect("reader"), err: err.join().expect("reader"), hung }
 }
 
+/// Seconds of processor time of all children that have ended, and of theirs.
+pub fn processor_seconds() -> f64 {
+    // SAFETY: all fields are numbers.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut used) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(used.ru_utime) + seconds(used.ru_stime)
+}
+
 /// Records a program: how it ended, and the trace.
 pub fn record(folder: &Path, program: &Path, args: &[&str]) -> (Ended, Trace) {
     record_with(folder, program, args, |_| {})

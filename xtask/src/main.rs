@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use verbs::simulated::{machine_code, operators, oracle, schedules};
+use verbs::simulated::{frameworks, machine_code, operators, oracle, schedules};
 use verbs::{
     aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census,
     torch_sim, unsafe_blocks, validators,
@@ -31,6 +31,7 @@ enum Verb {
     CudaHeaders(cuda_headers::CudaHeadersArgs),
     Field(field::FieldArgs),
     Fleet(fleet::FleetArgs),
+    Frameworks(frameworks::FrameworksArgs),
     Fuzz(fuzz::FuzzArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Verb::CudaHeaders(args) => cuda_headers::run(&args),
         Verb::Field(args) => field::run(&args),
         Verb::Fleet(args) => fleet::run(&args),
+        Verb::Frameworks(args) => frameworks::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),

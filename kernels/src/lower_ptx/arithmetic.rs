@@ -203,7 +203,14 @@ impl Lower<'_> {
             ("div", _) => self.emit(Op::Div { signed }, &[a, b], &[d]),
             ("rem", _) => self.emit(Op::Rem { signed }, &[a, b], &[d]),
             ("min" | "max", _) => {
-                self.emit(Op::MinMax { signed }, &[a, b, SrcOperand::imm(u64::from(name == "min"))], &[d]);
+                let (op_of, least) = (Op::MinMax { signed }, SrcOperand::imm(u64::from(name == "min")));
+                if has(op, "relu") {
+                    // What is less than zero becomes zero.
+                    let value = self.temporary(width, op_of, &[a, b, least]);
+                    self.emit(Op::MinMax { signed: true }, &[value, zero, zero], &[d]);
+                } else {
+                    self.emit(op_of, &[a, b, least], &[d]);
+                }
             }
             ("and" | "or" | "xor" | "not", _) => self.emit(Op::Lop3 { lut: lut(name) }, &[a, b, zero], &[d]),
             ("lop3", _) => match (o.first(), o.get(4)) {

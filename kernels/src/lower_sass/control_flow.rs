@@ -130,7 +130,7 @@ impl Lower<'_> {
             if let Flow::Indirect(..) = i.flow() {
                 self.indirect_targets(k).into_iter().for_each(|t| leader[t] = true);
             }
-            if let sass::Opcode::Warpsync { collective: true } = i.op {
+            if let sass::Opcode::Warpsync { collective: true, .. } = i.op {
                 split = true;
                 if let Some(t) = i.target.and_then(|t| self.index_of(t)) {
                     leader[t] = true;
@@ -155,7 +155,7 @@ impl Lower<'_> {
                     return Err(SassLowerError::TooLarge);
                 }
                 let i = &insts[k];
-                if i.flow() == Flow::Next && !matches!(i.op, sass::Opcode::Warpsync { collective: true }) {
+                if i.flow() == Flow::Next && !matches!(i.op, sass::Opcode::Warpsync { collective: true, .. }) {
                     self.straight(i);
                 } else {
                     break self.terminator(i, k, &ctx, &mut work);

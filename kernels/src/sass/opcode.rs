@@ -393,6 +393,8 @@ pub enum Opcode {
     Warpsync {
         /// The collective form.
         collective: bool,
+        /// Lanes that are not members do not go on with them.
+        exclusive: bool,
     },
     /// dst = convergence barrier (or the other way round: no dst).
     Bmov,

@@ -110,6 +110,16 @@ impl Cx<'_> {
         handle_cache::invalidate();
     }
 
+    /// The driver named both a function and the library's kernel that it is in one context.
+    /// Programs may never have seen the function, and kernels of other images may have its name.
+    pub(crate) fn function_of_kernel(&mut self, function: *mut c_void, kernel: *mut c_void) {
+        if !function.is_null()
+            && let Some(image) = self.image_known(kernel)
+        {
+            self.remember_image(function, image);
+        }
+    }
+
     /// The address of a variable was asked for.
     ///
     /// # Safety
@@ -270,10 +280,8 @@ pub(crate) unsafe fn cuLibraryGetModule(cx: &mut Cx<'_>, module: *mut CUmodule, 
 }
 
 pub(crate) unsafe fn cuKernelGetFunction(cx: &mut Cx<'_>, func: *mut CUfunction, kernel: CUkernel) {
-    if let Some(image) = cx.image_known(kernel.0) {
-        // SAFETY: the call succeeded, so it has written the handle.
-        cx.remember_image(unsafe { (*func).0 }, image);
-    }
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.function_of_kernel(unsafe { (*func).0 }, kernel.0);
 }
 
 pub(crate) unsafe fn cuLibraryGetGlobal(

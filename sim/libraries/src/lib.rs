@@ -8,7 +8,7 @@
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
-//! - `cudnn`: handles of cuDNN
+//! - `cudnn`: handles of cuDNN, and convolutions by its graph interface
 //! - `nccl`: the functions of NCCL
 //! - `nvml`, `device_files`: that there is a device, for who does not ask CUDA
 //! - `names`: the names of the libraries

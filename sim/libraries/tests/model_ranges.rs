@@ -109,6 +109,13 @@ fn scratch_memory_is_claimed_by_nobody() {
 }
 
 #[test]
+fn what_is_read_in_part_is_a_bound() {
+    let block = Block::read(AT, 2, [dim(20, 2), dim(20, 100), ONE]).in_part();
+    let (bytes, exact) = predicted(&[block.normal()], AccessKind::Read);
+    assert_eq!((bytes, exact), (truth(&block), false));
+}
+
+#[test]
 fn nothing_is_touched_through_null() {
     let block = Block::read(0, 4, [dim(20, 4), dim(20, 100), ONE]);
     assert!(predicted(&[block.normal()], AccessKind::Read).0.is_empty());

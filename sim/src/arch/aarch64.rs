@@ -7,8 +7,43 @@
 //! have to agree there: with whole stores, these differ from what was there at one moment only if
 //! the same value came back in between.
 
-use std::arch::asm;
+use std::arch::{asm, global_asm};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+// Without `.cfi_startproc`: see `call_foreign`. The frame record leads debuggers on.
+global_asm!(
+    ".pushsection .text.streamsan_call_foreign, \"ax\", @progbits",
+    ".hidden streamsan_call_foreign",
+    ".globl streamsan_call_foreign",
+    ".type streamsan_call_foreign, @function",
+    "streamsan_call_foreign:",
+    "stp x29, x30, [sp, -16]!",
+    "mov x29, sp",
+    "mov x9, x0",
+    "mov x0, x1",
+    "blr x9",
+    "ldp x29, x30, [sp], 16",
+    "ret",
+    ".size streamsan_call_foreign, . - streamsan_call_foreign",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    #[link_name = "streamsan_call_foreign"]
+    fn call_without_unwind_tables(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void);
+}
+
+/// Calls a function of the program as the driver does, whose code has no tables for unwinding: a
+/// C++ exception that leaves the function finds no handler and no way on. So `throw` calls
+/// `std::terminate`, with the stack that it was called from, and never comes to Rust's frames.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe fn call_foreign(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { call_without_unwind_tables(function, data) };
+}
 
 /// `HWCAP_USCAT`.
 const LSE2: u64 = 1 << 25;

@@ -1,4 +1,5 @@
-//! What depends on the processor: accesses to 16 bytes as one.
+//! What depends on the processor: accesses to 16 bytes as one, and the call of the program's host
+//! functions.
 //!
 //! Owns one file for each architecture, with the same names in each. Nothing else in this crate
 //! asks for the architecture.
@@ -9,9 +10,9 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{read_pair, write_pair};
+pub use aarch64::{call_foreign, read_pair, write_pair};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{read_pair, write_pair};
+pub use x86_64::{call_foreign, read_pair, write_pair};
 
 #[cfg(test)]
 mod tests {

@@ -20,8 +20,18 @@ const STACK_POINTER_AT: u32 = 0x28;
 const DYNAMIC_SHARED_AT: u32 = 0x2c;
 /// The number of the grid: 8 bytes.
 const GRID_ID_AT: u32 = 0x30;
-/// The address of a cooperative grid's workspace, high word first.
-const WORKSPACE_AT: u32 = 0x8c;
+/// The address of a cooperative grid's workspace, high word first: before sm_90, and from then on.
+const WORKSPACE_AT: [u32; 2] = [0x8c, 0x44];
+/// From sm_90 on: blocks of a cluster in each dimension, their reciprocals as `f32`, clusters of
+/// the grid in each dimension, and blocks of a cluster. Machine code runs in clusters of one block.
+const CLUSTER_AT: u32 = 0x144;
+const CLUSTER_RECIPROCAL_AT: u32 = 0x150;
+const CLUSTERS_AT: u32 = 0x15c;
+const CLUSTER_BLOCKS_AT: u32 = 0x188;
+/// What `%aggr_smem_size` is at most.
+const MOST_SHARED_AT: u32 = 0x13c;
+/// Where parameters begin from sm_90 on.
+const HOPPER_PARAMETERS_AT: u32 = 0x210;
 /// Multiprocessors of the device.
 const MULTIPROCESSORS_AT: u32 = 0x10c;
 
@@ -44,8 +54,19 @@ pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32, workspace: u
     put(STACK_POINTER_AT, &local.to_le_bytes());
     put(DYNAMIC_SHARED_AT, &launch.dynamic_shared.to_le_bytes());
     put(GRID_ID_AT, &launch.grid_id.to_le_bytes());
-    put(WORKSPACE_AT, &((workspace >> 32) as u32).to_le_bytes());
-    put(WORKSPACE_AT + 4, &(workspace as u32).to_le_bytes());
+    let hopper = machine.param_base >= HOPPER_PARAMETERS_AT;
+    if hopper {
+        for axis in 0..3 {
+            put(CLUSTER_AT + 4 * axis, &1u32.to_le_bytes());
+            put(CLUSTER_RECIPROCAL_AT + 4 * axis, &1f32.to_le_bytes());
+            put(CLUSTERS_AT + 4 * axis, &launch.grid[axis as usize].to_le_bytes());
+        }
+        put(CLUSTER_BLOCKS_AT, &1u32.to_le_bytes());
+        put(MOST_SHARED_AT, &u32::MAX.to_le_bytes());
+    }
+    let workspace_at = WORKSPACE_AT[usize::from(hopper)];
+    put(workspace_at, &((workspace >> 32) as u32).to_le_bytes());
+    put(workspace_at + 4, &(workspace as u32).to_le_bytes());
     put(MULTIPROCESSORS_AT, &(SMS as u32).to_le_bytes());
     let room = machine.param_end.saturating_sub(machine.param_base) as usize;
     put(machine.param_base, &launch.params[..launch.params.len().min(room)]);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use cuda_sys::*;
 
+use crate::arch;
 use crate::config::{self, Schedule};
 use crate::memory;
 use crate::memory::Allocation;
@@ -193,12 +194,13 @@ fn holds(addr: u64, value: u64, size: u32, flags: u32) -> bool {
     }
 }
 
-/// Calls a host function on this thread, as the device does.
+/// Calls a host function on this thread, as the device does. It does not return where the function
+/// throws.
 pub fn call_host(host: HostFn) {
     let thread = thread::current();
     thread.in_callback.set(true);
     // SAFETY: the program asked for exactly this call.
-    unsafe { (host.call)(host.data) };
+    unsafe { arch::call_foreign(host.call, host.data) };
     thread.in_callback.set(false);
 }
 

@@ -19,7 +19,7 @@ fn built_for(name: &str, version: u32) -> PathBuf {
     let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
     args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
     args.extend(["libcublas", "libcublasLt", "libcudart"].map(|library| format!("-l:{library}.so.{version}")));
-    args.extend(["-l:libnccl.so.2", "-lm"].map(String::from));
+    args.extend(["-l:libnccl.so.2", "-l:libcudnn.so.9", "-lm"].map(String::from));
     build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
         .unwrap_or_else(|e| panic!("{e}"))
 }
@@ -79,7 +79,7 @@ fn models_change_nothing_that_is_computed() {
 }
 
 /// Program, hazard with confidence, and the function of cuBLAS in the finding.
-const RACES: [(&str, &str, &str); 9] = [
+const RACES: [(&str, &str, &str); 10] = [
     ("input", "write-after-read (certain)", "streamsan_cublasSgemm"),
     ("result", "read-after-write (certain)", "streamsan_cublasSgemm"),
     ("halves", "write-after-write (certain)", "streamsan_cublasSgemm"),
@@ -89,6 +89,7 @@ const RACES: [(&str, &str, &str); 9] = [
     ("workspace", "write-after-write (likely)", "streamsan_cublasSgemm"),
     ("addresses", "write-after-read (certain)", "streamsan_cublasSgemmBatched"),
     ("graph", "write-after-write (certain)", "streamsan_cublasSgemm"),
+    ("models", "write-after-write (certain)", "streamsan_cublasSgemm"),
 ];
 
 #[test]
@@ -98,6 +99,7 @@ fn races_of_cublas_calls_are_found_and_their_twins_are_silent() {
         let racy = sim(&program, &[], &[name]);
         assert_eq!(racy.code(), Some(66), "{name}: {}", racy.err);
         assert!(racy.err.contains(hazard) && racy.err.contains(function), "{name}: {}", racy.err);
+        assert!(racy.err.contains(" 0 unknown, "), "{name}: {}", racy.err);
         // The stand-in's own frames are folded.
         assert!(!racy.err.contains("sim/libraries/src"), "{name}: {}", racy.err);
         let fixed = sim(&program, &[], &[name, "fixed"]);
@@ -127,4 +129,37 @@ fn races_of_collectives_are_found_and_their_twins_are_silent() {
         let ordered = sim_with(devices, &program, &["ordered"]);
         assert_eq!(ordered.code(), Some(0), "{devices}: {}", ordered.err);
     }
+}
+
+/// Each with a race: what it is, and the launch's name.
+const CONVOLUTIONS: [(&str, &str, &str); 5] = [
+    ("forward", "read-after-write (certain)", "kernel streamsan_cudnnConvolutionForward, "),
+    ("filter", "read-after-write (certain)", "kernel streamsan_cudnnConvolutionBackwardFilter, "),
+    ("data", "read-after-write (certain)", "kernel streamsan_cudnnConvolutionBackwardData, "),
+    ("bias", "read-after-write (certain)", "kernel streamsan_cudnnConvolutionForward, "),
+    ("stride", "write-after-read (certain)", "kernel streamsan_cudnnConvolutionForward, "),
+];
+
+#[test]
+fn convolutions_of_cudnn_compute_what_loops_compute_and_race() {
+    let program = built("convolutions");
+    for (what, hazard, function) in CONVOLUTIONS {
+        let fixed = sim(&program, &["--pedantic"], &[what]);
+        assert_eq!(fixed.code(), Some(0), "{what}: {}{}", fixed.out, fixed.err);
+        let compared = number_before(&fixed.out, " comparisons, 0 failed");
+        assert!(what == "stride" || compared.is_some_and(|made| made > 100), "{what}: {}", fixed.out);
+        assert!(fixed.err.contains("NOTE: 1 call of cuDNN by the simulator's stand-in"), "{what}: {}", fixed.err);
+        assert!(fixed.err.contains(" 0 unknown, "), "{what}: {}", fixed.err);
+        let racy = sim(&program, &[], &[what, "racy"]);
+        assert_eq!(racy.code(), Some(66), "{what}: {}{}", racy.out, racy.err);
+        assert!(racy.err.contains(hazard) && racy.err.contains(function), "{what}: {}", racy.err);
+    }
+}
+
+#[test]
+fn what_cudnn_does_beside_convolutions_is_refused_by_name() {
+    let ended = sim(&built("convolutions"), &[], &["matmul"]);
+    assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    let line = "cuDNN: an operation of CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR is not simulated";
+    assert!(ended.ours().iter().any(|ours| ours.ends_with(line)), "{}", ended.err);
 }

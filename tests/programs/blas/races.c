@@ -83,8 +83,16 @@ int main(int argc, char **argv) {
         if (fixed) order();
         cudaMemsetAsync(device, 0, 8, b);
         cudaStreamSynchronize(a);
-    } else if (!strcmp(name, "graph")) { /* A captured product. */
+    } else if (!strcmp(name, "graph") || !strcmp(name, "models")) { /* A captured product. */
         void *graph, *exec;
+        if (!strcmp(name, "models")) { /* The same function before it, with operands of another kind. */
+            float *device = matrix_of(2);
+            cudaDeviceSynchronize();
+            cublasSetPointerMode_v2(one, 1);
+            cublasSgemm_v2(one, 0, 0, M, N, K, device, x, M, y, K, device + 1, other, M);
+            cublasSetPointerMode_v2(one, 0);
+            cudaDeviceSynchronize();
+        }
         cudaStreamBeginCapture(a, 2);
         cublasSgemm_v2(one, 0, 0, M, N, K, &factors[0], x, M, y, K, &factors[1], z, M);
         cudaStreamEndCapture(a, &graph);

@@ -10,8 +10,8 @@ use crate::{environment, workspace};
 
 const VERSION: &str = "0.30.4-1";
 
-/// Not nvidia-nvjitlink: with that library Numba hands machine code without PTX to the driver,
-/// which no simulated GPU can run.
+/// Not nvidia-nvjitlink, with which Numba hands machine code without PTX to the driver: programs
+/// that are to link so find it beside this (`tests::frameworks`).
 const PACKAGES: [&str; 10] = [
     "--no-deps",
     "numba==0.68.1",

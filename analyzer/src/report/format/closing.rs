@@ -161,8 +161,8 @@ fn judgement(report: &Report) -> String {
     out
 }
 
-/// How the kernels of the simulator's stand-in for cuBLAS are named.
-const STAND_IN: &str = "streamsan_cublas";
+/// How the kernels of the simulator's stand-ins are named, and the library of each.
+const STAND_INS: [(&str, &str); 2] = [("streamsan_cublas", "cuBLAS"), ("streamsan_cudnn", "cuDNN")];
 
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
@@ -189,10 +189,13 @@ pub fn coverage(report: &Report) -> String {
         let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
     }
     out.push('\n');
-    let stood_in: u64 = c.kernels.iter().filter(|(name, _)| name.starts_with(STAND_IN)).map(|(_, k)| k.launches).sum();
-    if stood_in > 0 {
-        let what = counted(stood_in, "call", "calls");
-        let _ = writeln!(out, "streamsan: NOTE: {what} of cuBLAS by the simulator's stand-in");
+    for (prefix, library) in STAND_INS {
+        let of_library = c.kernels.iter().filter(|(name, _)| name.starts_with(prefix));
+        let calls: u64 = of_library.map(|(_, kernel)| kernel.launches).sum();
+        if calls > 0 {
+            let what = counted(calls, "call", "calls");
+            let _ = writeln!(out, "streamsan: NOTE: {what} of {library} by the simulator's stand-in");
+        }
     }
     if c.unwatched_managed + c.unwatched_pinned > 0 {
         let kinds = [(c.unwatched_managed, "managed"), (c.unwatched_pinned, "pinned")];

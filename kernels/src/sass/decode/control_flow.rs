@@ -90,8 +90,9 @@ pub(super) fn converge(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
 
 pub(super) fn warpsync(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
-    // Bit 86 says EXCLUSIVE before sm_90, where no collective form exists.
+    // Bit 86 says EXCLUSIVE before sm_90, where no collective form exists. There it is bit 85.
     let collective = w.bit(86) && w.arch >= Hopper;
+    let exclusive = w.bit(if w.arch >= Hopper { 85 } else { 86 });
     if collective {
         i.target = Some(w.relative(w.displacement()));
     }
@@ -100,7 +101,7 @@ pub(super) fn warpsync(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     } else if !collective && w.arch < Hopper {
         i.src = smallvec![w.slot_x(false, 1, Sign::None)];
     }
-    Some(Opcode::Warpsync { collective })
+    Some(Opcode::Warpsync { collective, exclusive })
 }
 
 /// BMOV R from B (355) and B from R (356): the barrier's number is an immediate operand.

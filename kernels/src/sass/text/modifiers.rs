@@ -295,8 +295,9 @@ impl MachineInst {
             Opcode::Qspc | Opcode::CacheCtl => add(self.is_extended(), "E"),
             Opcode::Bra { mode } => add(true, ["", "U", "DIV", "CONV"][mode as usize]),
             Opcode::Call { abs } | Opcode::Ret { abs } => add(true, if abs { "ABS" } else { "REL" }),
-            Opcode::Warpsync { collective } => {
+            Opcode::Warpsync { collective, exclusive } => {
                 add(collective, "COLLECTIVE");
+                add(exclusive, "EXCLUSIVE");
                 add(self.src.is_empty(), "ALL");
             }
             Opcode::Arithmetic(op) => m = arithmetic::modifiers(op),

@@ -76,7 +76,11 @@ pub(crate) fn node_op(cx: &mut Cx<'_>, node: CUgraphNode, kind: CUgraphNodeType)
             let got = real!(cuGraphKernelNodeGetParams_v2(
                 node => CUgraphNode, &raw mut p => *mut CUDA_KERNEL_NODE_PARAMS
             ));
-            if got != CUresult::SUCCESS { nothing } else { kernel_op(cx, &p) }
+            if got != CUresult::SUCCESS {
+                return nothing;
+            }
+            cx.function_of_kernel(p.func.0, p.kern.0);
+            kernel_op(cx, &p)
         }
         CU_GRAPH_NODE_TYPE_MEMCPY => {
             let mut p = CUDA_MEMCPY3D::zeroed();

@@ -12,6 +12,8 @@ pub enum Touch {
     Write,
     /// Perhaps written: a buffer that the library may use as it likes.
     Scratch,
+    /// Perhaps read: some of its elements have no part in what is computed.
+    Part,
 }
 
 /// Which part of a square of rows and columns.
@@ -82,6 +84,12 @@ impl Block {
     /// A buffer of which any byte may be written.
     pub fn scratch(base: u64, size: u64) -> Block {
         Block::new(Touch::Scratch, base, 4, [Dim { count: size / 4, stride: 4 }, ONE, ONE])
+    }
+
+    /// The same block where some of its elements may not be read.
+    pub fn in_part(mut self) -> Block {
+        self.shape.touch = Touch::Part;
+        self
     }
 
     fn new(touch: Touch, base: u64, bytes: u8, dims: [Dim; 3]) -> Block {

@@ -85,12 +85,18 @@ fn block(out: &mut String, n: usize, shape: Shape) {
                  \t@%p3 ld.global.{suffix} {value}, [%a4];\n\tst.global.{suffix} [%a4], {value};"
             );
         }
-        // A condition of which nothing is known, and which does not hold: no number of a warp is so
-        // great. The bytes are a bound, and none is claimed.
+        // Conditions of which nothing is known. The bytes are a bound, and none is claimed. No
+        // number of a warp is so great: the first never holds, the second always does.
         Touch::Scratch => {
             let _ = writeln!(
                 out,
                 "\tmov.u32 %r10, %warpid;\n\tsetp.gt.u32 %p3, %r10, 65535;\n\t@%p3 st.global.u32 [%a4], %r10;"
+            );
+        }
+        Touch::Part => {
+            let _ = writeln!(
+                out,
+                "\tmov.u32 %r12, %warpid;\n\tsetp.le.u32 %p3, %r12, 65535;\n\t@%p3 ld.global.{suffix} {value}, [%a4];"
             );
         }
     }

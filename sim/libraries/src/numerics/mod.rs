@@ -6,13 +6,17 @@
 //! - `product`: all that is a product of two matrices
 //! - `vector`, `elementwise`: what goes over vectors and matrices
 //! - `solve`, `factor`: triangular systems, LU and QR factors
+//! - `tensor`: elements in memory, with any number of dimensions
+//! - `convolution`: convolutions and their gradients
 
 #[macro_use]
 pub mod number;
+pub mod convolution;
 pub mod elementwise;
 pub mod factor;
 pub mod matrix;
 pub mod memory;
 pub mod product;
 pub mod solve;
+pub mod tensor;
 pub mod vector;

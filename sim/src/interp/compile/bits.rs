@@ -202,3 +202,27 @@ pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     });
     Next::Step
 }
+/// `add`, `min` and `max` of two halves at once (`.u16x2`, `.s16x2`).
+pub(super) fn halves(op: Op<'_>) -> Option<LaneFn> {
+    macro_rules! both {
+        ($ty:ty, |$a:ident, $b:ident| $e:expr) => {
+            op2(|a: u32, b: u32| {
+                let half = |shift: u32| {
+                    let ($a, $b) = ((a >> shift) as $ty, (b >> shift) as $ty);
+                    u32::from($e as u16) << shift
+                };
+                half(0) | half(16)
+            })
+        };
+    }
+    Some(match (op.name(), op.has("s16x2"), op.has("u16x2"), op.has("relu")) {
+        ("add", true, _, _) | ("add", _, true, _) => both!(u16, |a, b| a.wrapping_add(b)),
+        ("min", true, _, false) => both!(i16, |a, b| a.min(b)),
+        ("max", true, _, false) => both!(i16, |a, b| a.max(b)),
+        ("min", true, _, true) => both!(i16, |a, b| a.min(b).max(0)),
+        ("max", true, _, true) => both!(i16, |a, b| a.max(b).max(0)),
+        ("min", _, true, false) => both!(u16, |a, b| a.min(b)),
+        ("max", _, true, false) => both!(u16, |a, b| a.max(b)),
+        _ => return None,
+    })
+}

@@ -2,7 +2,7 @@
 
 use kernels::ptx::{Operand, Type};
 
-use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, lop3, prmt, szext, wide, with_carry};
+use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, halves, lop3, prmt, szext, wide, with_carry};
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane;
@@ -63,6 +63,10 @@ macro_rules! high2 {
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
     pub(super) fn integer(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        if let Some(run) = halves(op) {
+            self.simple(op, operands, Type::B32, run)?;
+            return Ok(true);
+        }
         let Some(ty) = op.ty() else { return Ok(false) };
         let integer = matches!(
             ty,
@@ -85,6 +89,8 @@ impl<'m> Scope<'_, 'm> {
             // the dividend.
             "div" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
             "rem" => int2!(ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
+            "min" if op.has("relu") => Some(op2(|a: i32, b: i32| a.min(b).max(0))),
+            "max" if op.has("relu") => Some(op2(|a: i32, b: i32| a.max(b).max(0))),
             "min" => int2!(ty, Min, |a, b| a.min(b)),
             "max" => int2!(ty, Max, |a, b| a.max(b)),
             "and" => int2!(ty, And, |a, b| a & b),

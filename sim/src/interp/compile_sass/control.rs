@@ -18,6 +18,9 @@ const NOP: u16 = 0x918;
 const DEPBAR: u16 = 0x91a;
 const LDGDEPBAR: u16 = 0x9af;
 const YIELD: u16 = 0x946;
+const ENDCOLLECTIVE: u16 = 0x91b;
+const CLUSTER_ARRIVE: u16 = 0x9c7;
+const CLUSTER_WAIT: u16 = 0xdc7;
 const ERRBAR: u16 = 0x9ab;
 const CGAERRBAR: u16 = 0x5ab;
 const MEMBAR: u16 = 0x992;
@@ -78,12 +81,13 @@ impl Translation<'_> {
                 self.emit(Inst { d, ..blank(convergence::leave) });
             }
             Opcode::Bmov => self.move_barrier(i)?,
-            Opcode::Warpsync { collective: false } => {
+            // Up to ENDCOLLECTIVE, or to the BSYNC behind an exclusive one, lanes of other masks
+            // stay away. What lanes do together keeps to the mask instead.
+            Opcode::Warpsync { collective, exclusive } => {
                 self.under(&i.psrc[..1]);
                 let a = self.source(i, 0)?;
                 self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
-                // Bit 86: EXCLUSIVE.
-                if self.bits(86, 87) != 0 {
+                if collective || exclusive {
                     self.exclusive = true;
                     self.emit(Inst { d: EXCLUSIVE, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
                 }
@@ -203,6 +207,12 @@ impl Translation<'_> {
     fn other_control(&mut self, i: &MachineInst) -> Result<bool> {
         match i.opcode {
             YIELD => self.emit(blank(convergence::give_way)),
+            CLUSTER_ARRIVE => self.emit(blank(warp_sync::cluster_arrive)),
+            CLUSTER_WAIT => self.emit(blank(warp_sync::cluster_wait)),
+            ENDCOLLECTIVE => {
+                self.exclusive = false;
+                self.emit(blank(control::nothing));
+            }
             NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
             ERRBAR | CGAERRBAR | MEMBAR => self.emit(blank(control::fence)),
             opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(convergence::sleep)),

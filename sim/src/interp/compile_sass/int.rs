@@ -65,21 +65,21 @@ impl Translation<'_> {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
                 self.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
             }
-            Opcode::Vimnmx { ty, relu: false } => {
+            Opcode::Vimnmx { ty, relu } => {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
-                return self.lesser(i, ty, [a, b], d);
+                return Ok(self.lesser(i, ty, [a, b], d)? && (!relu || self.not_negative(ty, d)));
             }
-            Opcode::Vimnmx3 { ty, relu: false } => {
+            Opcode::Vimnmx3 { ty, relu } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let (first, d) = (self.temporary(), self.dst(i, 0));
                 self.lesser(i, ty, [a, b], first)?;
-                return self.lesser(i, ty, [first, c], d);
+                return Ok(self.lesser(i, ty, [first, c], d)? && (!relu || self.not_negative(ty, d)));
             }
-            Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu: false } => {
+            Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let (sum, d) = (self.temporary(), self.dst(i, 0));
                 self.emit(Inst { d: sum, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
-                return self.lesser(i, ty, [sum, c], d);
+                return Ok(self.lesser(i, ty, [sum, c], d)? && (!relu || self.not_negative(ty, d)));
             }
             _ => return Ok(false),
         }
@@ -115,6 +115,20 @@ impl Translation<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// RELU: what is less than zero becomes zero. (There are no negative unsigned numbers.)
+    fn not_negative(&mut self, ty: VecTy, d: Slot) -> bool {
+        let run: LaneFn = match ty {
+            VecTy::S32 => op1(|a: i32| a.max(0)),
+            VecTy::S16x2 => op1(|a: u32| {
+                let half = |shift: u32| u32::from(((a >> shift) as i16).max(0) as u16) << shift;
+                half(0) | half(16)
+            }),
+            _ => return true,
+        };
+        self.emit(Inst { d, a: d, ..lane(run) });
+        true
     }
 
     /// Appends `dst = run(a)`.

@@ -17,9 +17,10 @@ impl Translation<'_> {
         match i.op {
             Opcode::Vote { mode } => {
                 let a = Slot(self.psrc(i.psrc[0]).0);
+                let b = self.members();
                 if i.dst.is_some_and(|run| !run.is_dropped()) {
                     let d = self.dst(i, 0);
-                    self.emit(Inst { d, a, y: 3, ..blank(warp_sync::vote) });
+                    self.emit(Inst { d, a, b, y: 3, ..blank(warp_sync::vote) });
                 }
                 let d = self.pdst(i, 0);
                 if d != Pred::ALWAYS {
@@ -28,7 +29,7 @@ impl Translation<'_> {
                         VoteMode::Any => 1,
                         VoteMode::Eq => 2,
                     };
-                    self.emit(Inst { d: Slot(d.0), a, y, ..blank(warp_sync::vote) });
+                    self.emit(Inst { d: Slot(d.0), a, b, y, ..blank(warp_sync::vote) });
                 }
             }
             Opcode::Shfl { mode } => {
@@ -46,7 +47,8 @@ impl Translation<'_> {
             Opcode::Match { any, wide } => {
                 let a = if wide { self.pair(&i.src[0])? } else { self.source(i, 0)? };
                 let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
-                self.emit(Inst { d, a, y: u32::from(!any), z: z.0, ..blank(warp_sync::match_values) });
+                let b = self.members();
+                self.emit(Inst { d, a, b, y: u32::from(!any), z: z.0, ..blank(warp_sync::match_values) });
             }
             Opcode::Redux { op, signed } => {
                 let y = match (op, signed) {
@@ -60,8 +62,9 @@ impl Translation<'_> {
                     (ReduxOp::Xor, _) => 7,
                 };
                 let (a, d) = (self.source(i, 0)?, self.dst(i, 0));
-                // Each reduction has a WARPSYNC of its own.
-                let b = if std::mem::take(&mut self.exclusive) { EXCLUSIVE } else { Slot::NONE };
+                let b = self.members();
+                // Before sm_90 no BSYNC stands behind it: each reduction has a WARPSYNC of its own.
+                self.exclusive &= self.module.arch.sm >= 90;
                 self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
             }
             Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,
@@ -69,6 +72,11 @@ impl Translation<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The row of the lanes that act together, where those that execute together are too many.
+    fn members(&self) -> Slot {
+        if self.exclusive { EXCLUSIVE } else { Slot::NONE }
     }
 
     /// LDSM; bits 78..80 say whether tiles are transposed.

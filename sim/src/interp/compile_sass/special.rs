@@ -49,6 +49,7 @@ impl Translation<'_> {
             SpecialReg::GT_MASK => Special::MaskGt,
             SpecialReg::GE_MASK => Special::MaskGe,
             SpecialReg::VIRTUAL_SMID => Special::Smid,
+            SpecialReg(2) => Special::Virtcfg,
             SpecialReg(3) => Special::Virtid,
             SpecialReg(50) => Special::TotalShared,
             SpecialReg(80) if wide => Special::Clock64,
@@ -64,7 +65,8 @@ impl Translation<'_> {
                 return Ok(());
             }
             // The low words of the windows, and the rank in a cluster: of one block (`grid`).
-            SpecialReg(48 | 52 | 136) => Special::Zero,
+            // Nobody has the performance counters count.
+            SpecialReg(48 | 52 | 136 | 100..=115) => Special::Zero,
             _ => return self.unsupported(i),
         };
         if wide {

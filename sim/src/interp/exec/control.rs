@@ -173,10 +173,15 @@ pub(crate) enum Special {
     IsExplicitCluster,
     WorkspaceHi,
     WorkspaceLo,
+    /// Of machine code: the number of warps in bits 8 and up.
+    Virtcfg,
     /// Of machine code: the warp's number in bits 8 and up, the multiprocessor's above.
     Virtid,
     Zero,
 }
+
+/// Warps that a multiprocessor has room for.
+const WARPS: u64 = 64;
 
 /// The special register of a name with its percent sign and component.
 pub(crate) fn special_by_name(name: &str) -> Option<Special> {
@@ -217,12 +222,14 @@ pub(crate) fn special_by_name(name: &str) -> Option<Special> {
         "%globaltimer_lo" => Some(TimerLo),
         "%globaltimer_hi" => Some(TimerHi),
         "%dynamic_smem_size" => Some(DynamicShared),
-        "%total_smem_size" | "%aggr_smem_size" => Some(TotalShared),
         // The address of the grid's workspace; zero when the launch is not cooperative.
         "%envreg1" => Some(WorkspaceHi),
         "%envreg2" => Some(WorkspaceLo),
+        // Other words of the environment, and counters: nobody sets them, nobody has them count.
+        name if name.starts_with("%envreg") || name.starts_with("%pm") => Some(Zero),
+        "%total_smem_size" | "%aggr_smem_size" => Some(TotalShared),
         // Shared memory that the hardware keeps for itself: none here.
-        "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => Some(Zero),
+        name if name.starts_with("%reserved_smem_offset_") => Some(Zero),
         _ => None,
     }
 }
@@ -276,7 +283,8 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         match y {
             y if y == Special::Warpid as u32 => u64::from(w.index),
-            y if y == Special::Nwarpid as u32 => 32,
+            y if y == Special::Nwarpid as u32 => WARPS,
+            y if y == Special::Virtcfg as u32 => WARPS << 8,
             y if y == Special::Smid as u32 => w.block().linear % SMS,
             y if y == Special::Nsmid as u32 => SMS,
             y if y == Special::Gridid as u32 => launch.grid_id,

@@ -2,6 +2,7 @@
 //!
 //! Owns how a sweep runs tests of `tests/cases` that note a line for each program.
 
+pub mod frameworks;
 pub mod machine_code;
 pub mod operators;
 pub mod oracle;
