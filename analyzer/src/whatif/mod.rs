@@ -17,8 +17,8 @@
 //!
 //! The files in the order of use: `sync` says which ops synchronise, `pattern` which of them a user
 //! names, `assumed` what is assumed. `steps` is the trace as the order sees it, `graphs` the
-//! launched graphs, `needs` what must stay ordered, `trial` one order, `search` the sets that can go
-//! together, `judge` all of it, `listing` its result, and `text` and `page` print that.
+//! launched graphs, `needs` what must stay ordered, `trial` one order, `search` the sets that can
+//! go together, `judge` all of it, `listing` its result, and `text` and `page` print that.
 
 pub mod assumed;
 pub(crate) mod graphs;
