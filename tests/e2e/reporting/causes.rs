@@ -47,7 +47,9 @@ fn a_cause_is_carried_by_every_format_and_accepted_by_a_baseline() {
     let files = ["sarif", "junit", "html"].map(|format| (format!("--{format}"), folder.join(format)));
     let mut check = streamsan(["check", "--json"]);
     check.arg(&report);
-    files.iter().for_each(|(option, file)| drop(check.arg(option).arg(file)));
+    for (option, file) in &files {
+        check.arg(option).arg(file);
+    }
     assert_eq!(end(check.arg(&trace)).code(), Some(66));
     let cause = json(&report)["causes"][0]["fingerprint"].as_str().expect("a fingerprint").to_owned();
     for (option, file) in &files {
