@@ -446,7 +446,7 @@ fn advice(
         access.stream.short, later.name, earlier.name
     ));
     // The lines are for the earlier process: its packages count.
-    let apis = earlier.python.then(|| Api::of_python(previous.stack.iter(), earlier.torch)).unwrap_or_default();
+    let apis = if earlier.python { Api::of_python(previous.stack.iter(), earlier.torch) } else { Vec::new() };
     for api in apis {
         let call = lines::python_waits_for_all(api);
         let lines = vec![format!("{call}  # in {}, before it tells {}", earlier.name, later.name)];

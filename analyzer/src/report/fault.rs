@@ -76,11 +76,14 @@ impl Fault {
         }
         let site = site(&self.stack).map_or_else(String::new, |at| format!(", {at}"));
         let at = |at: &str, word: &str| if at.is_empty() { String::new() } else { format!("{word}{at}") };
-        let named = |of: &UnjoinedStream| format!("{}{}", of.stream, at(&of.drawn_in, ", drawn in by the wait at "));
+        let named = |of: &UnjoinedStream| match &*of.drawn_in {
+            "" => of.stream.clone(),
+            at => format!("{}, drawn in by the wait at {at},", of.stream),
+        };
         let (who, was) = match &self.unjoined[..] {
             [] => ("a stream that was drawn into the capture by a wait".to_string(), "was"),
             [one] => (named(one), "was"),
-            many => (many.iter().map(named).collect::<Vec<_>>().join("; "), "were"),
+            many => (many.iter().map(named).collect::<Vec<_>>().join(" and "), "were"),
         };
         let said = format!(
             "CUDA says \"capturing stream has unjoined work\": {who} {was} not joined again with the stream that the \

@@ -12,10 +12,13 @@
 //! stands behind one that races in its place. So each trial needs no bytes. It is the order alone,
 //! worked out again for some set of left-out sites, and asked for those pairs ([`trial`]).
 //!
-//! The files in the order of use: `sync` says which ops synchronise, `pattern` which of them a
-//! user names, `assumed` what is assumed. `steps` is the trace as the order sees it, `graphs` the
-//! launched graphs, `needs` what must stay ordered, `trial` one order, `search` the sets that can go together, `judge` all of it,
-//! `listing` its result, and `text` and `page` print that.
+//! Two nodes of one launch are ordered by their graph alone. So their pairs are kept with the graph
+//! and asked of its own order, which is worked out again without the captured waits ([`graphs`]).
+//!
+//! The files in the order of use: `sync` says which ops synchronise, `pattern` which of them a user
+//! names, `assumed` what is assumed. `steps` is the trace as the order sees it, `graphs` the
+//! launched graphs, `needs` what must stay ordered, `trial` one order, `search` the sets that can
+//! go together, `judge` all of it, `listing` its result, and `text` and `page` print that.
 
 pub mod assumed;
 pub(crate) mod graphs;

@@ -65,7 +65,7 @@ pub struct Need {
 
 /// All needs that the recorded order meets.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct OrderNeeds {
     /// Of steps, by the second step.
     pub steps: Vec<Need>,
     /// Of nodes within one launch.
@@ -73,10 +73,10 @@ pub struct Needs {
 }
 
 /// All needs that the recorded order meets. Second: pairs that it does not order.
-pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (Needs, u64) {
+pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (OrderNeeds, u64) {
     let (of_steps, unordered) = of_steps(steps, trial);
     let (nodes, unordered_nodes) = steps.graphs.needs(steps.unknown_kernels());
-    (Needs { steps: of_steps, nodes }, unordered + unordered_nodes)
+    (OrderNeeds { steps: of_steps, nodes }, unordered + unordered_nodes)
 }
 
 fn of_steps(steps: &Steps, trial: &OrderTrial<'_>) -> (Vec<Need>, u64) {

@@ -2,7 +2,7 @@
 //!
 //! Owns the pass. Knows no rule of order: those are in the crate `order`.
 
-use crate::whatif::needs::{Need, Needs, Why};
+use crate::whatif::needs::{Need, OrderNeeds, Why};
 use crate::whatif::steps::{NONE, Step, Steps, marks};
 use crate::whatif::sync::unblocked;
 use order::{Engine, Options};
@@ -80,7 +80,7 @@ impl OrderTrial<'_> {
     }
 
     /// The needs that are not met without these sites.
-    pub fn violated(&self, needs: &Needs, out: &dyn Fn(u32) -> bool) -> Vec<Need> {
+    pub fn violated(&self, needs: &OrderNeeds, out: &dyn Fn(u32) -> bool) -> Vec<Need> {
         let mut violated = self.steps.graphs.violated(&needs.nodes, out);
         // Without it, the order of steps is as it was.
         if (0..self.steps.places.len() as u32).any(|place| self.steps.is_of_steps(place) && out(place)) {

@@ -244,8 +244,9 @@ impl Cx<'_> {
     }
 
     /// Whether an op that was made inside a library's call counts: handles that the program may
-    /// meet later do, the program's own memory, and what makes the edges of its graphs. Work, synchronisation and the library's
-    /// staging buffers are its transport: they neither race nor order.
+    /// meet later do, the program's own memory, and what makes the edges of its graphs. Work,
+    /// synchronisation and the library's staging buffers are its transport: they neither race nor
+    /// order.
     #[cold]
     fn outlives_transport(&self, op: &Op<'_>) -> bool {
         match *op {

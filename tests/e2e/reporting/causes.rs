@@ -37,6 +37,33 @@ fn a_live_run_tries_what_it_offers() {
     }
 }
 
+/// Formats for other programs name the cause of each finding, and a baseline may accept it whole.
+#[test]
+fn a_cause_is_carried_by_every_format_and_accepted_by_a_baseline() {
+    let folder = build::scratch("causes-carried");
+    let (trace, report) = (folder.join("racy.trace"), folder.join("report.json"));
+    let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let files = ["sarif", "junit", "html"].map(|format| (format!("--{format}"), folder.join(format)));
+    let mut check = streamsan(["check", "--json"]);
+    check.arg(&report);
+    for (option, file) in &files {
+        check.arg(option).arg(file);
+    }
+    assert_eq!(end(check.arg(&trace)).code(), Some(66));
+    let cause = json(&report)["causes"][0]["fingerprint"].as_str().expect("a fingerprint").to_owned();
+    for (option, file) in &files {
+        let text = std::fs::read_to_string(file).expect("written");
+        assert!(text.contains(&cause), "{option} has no {cause}");
+    }
+    let baseline = folder.join("baseline.json");
+    for (known, code) in [(&*cause, 0), ("0123456789abcdef", 66)] {
+        std::fs::write(&baseline, format!("{{\"findings\": [{{\"cause\": \"{known}\"}}]}}")).expect("written");
+        let ended = end(streamsan(["check", "--baseline"]).arg(&baseline).arg(&trace));
+        assert_eq!(ended.code(), Some(code), "{known}: {}", ended.err);
+    }
+}
+
 #[test]
 fn a_trace_is_checked_with_the_waits_of_a_file() {
     let folder = build::scratch("causes-with");
