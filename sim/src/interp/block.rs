@@ -23,7 +23,6 @@ struct Barrier {
     /// Threads that this phase asks for; 0 for all of the block.
     expected: u32,
     phase: u32,
-    waiting: bool,
     /// Reductions over the arrivals: how many were true; all; any.
     count: u32,
     all: bool,
@@ -54,6 +53,8 @@ pub(crate) struct BlockState {
     pub shared_limit: u32,
     alive: Vec<u32>,
     barriers: Vec<Barrier>,
+    /// A bit for each barrier that somebody waits at.
+    waiting: u32,
     /// The blocks of the cluster, this one among them.
     pub members: Members,
     ended: bool,
@@ -71,6 +72,7 @@ impl BlockState {
             shared_limit: limit,
             alive: vec![0; warps],
             barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; CLUSTER + 1],
+            waiting: 0,
             members: Members::default(),
             ended: false,
         }
@@ -110,8 +112,8 @@ impl BlockState {
 
     fn arrive_at(&mut self, number: usize, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
         let barrier = &mut self.barriers[number];
-        if !barrier.waiting {
-            barrier.waiting = true;
+        if self.waiting >> number & 1 == 0 {
+            self.waiting |= 1 << number;
             (barrier.count, barrier.all, barrier.any) = (0, true, false);
             barrier.expected = expected;
         }
@@ -126,11 +128,9 @@ impl BlockState {
 
     fn check(&mut self, number: usize) {
         let barrier = &mut self.barriers[number];
-        if !barrier.waiting {
-            return;
-        }
         let complete = if barrier.expected == 0 {
-            self.alive.iter().zip(&barrier.arrived).all(|(&alive, &arrived)| alive & !arrived == 0)
+            // Warps mostly come in order: the last one is what is missing.
+            self.alive.iter().zip(&barrier.arrived).rev().all(|(&alive, &arrived)| alive & !arrived == 0)
         } else {
             // A warp that has arrived with all its threads counts as a full one.
             let count = |(&alive, &arrived): (&u32, &u32)| match arrived {
@@ -144,8 +144,8 @@ impl BlockState {
             let flags = if barrier.all { RESULT_ALL } else { 0 } | if barrier.any { RESULT_ANY } else { 0 };
             barrier.results[(barrier.phase & 1) as usize] = barrier.count | flags;
             barrier.phase = barrier.phase.wrapping_add(1);
-            barrier.waiting = false;
             barrier.arrived.fill(0);
+            self.waiting &= !(1 << number);
         }
     }
 
@@ -158,8 +158,10 @@ impl BlockState {
     /// Lanes of a warp have exited: barriers no longer wait for them.
     pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) {
         self.alive[warp] = alive;
-        for number in 0..self.barriers.len() {
-            self.check(number);
+        let mut left = self.waiting;
+        while left != 0 {
+            self.check(left.trailing_zeros() as usize);
+            left &= left - 1;
         }
     }
 }
@@ -206,8 +208,8 @@ impl<'b> Block<'b> {
         self.state.index = self.env.block_index(linear);
         for barrier in &mut self.state.barriers {
             barrier.arrived.fill(0);
-            barrier.waiting = false;
         }
+        self.state.waiting = 0;
         // All blocks of a cluster count its barrier's phases from the same number.
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;

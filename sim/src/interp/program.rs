@@ -21,8 +21,8 @@ pub(crate) trait NativeCode: Send + Sync {
 pub(crate) enum Entered {
     /// There is none yet, or never.
     Nothing,
-    /// It ran; `spent`: a lane has used up its jumps.
-    Ran { spent: bool },
+    /// It ran so many regions; `spent`: a lane has used up its jumps.
+    Ran { spent: bool, turns: u32 },
     /// A lane is at fault.
     Fault,
 }

@@ -479,11 +479,11 @@ impl<'b> Warp<'b> {
                     match native.code.enter(self, fuel) {
                         Entered::Nothing => {}
                         Entered::Fault => return Outcome::Fault,
-                        Entered::Ran { spent } => {
-                            self.jumps += 1;
+                        Entered::Ran { spent, turns } => {
+                            self.jumps += u64::from(turns);
                             // A region has jumps of its own, which are not counted.
                             self.unfair += if others { PATIENCE / 256 } else { 0 };
-                            budget -= 1;
+                            budget = budget.saturating_sub(turns);
                             if budget == 0 || spent && !others {
                                 return self.pause();
                             }

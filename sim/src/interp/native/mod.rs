@@ -47,7 +47,7 @@ use pack::class::{self, Class};
 use pack::width::{FULL, WIDTH};
 use pack::{ONE_BY_ONE, Supposed};
 
-use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Pred, Program};
+use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
@@ -69,6 +69,8 @@ struct Native {
     /// For each instruction: null where no region begins, [`candidate`], or the region.
     entries: Arc<[AtomicPtr<()>]>,
     counts: Box<[AtomicU32]>,
+    /// Of each instruction: a warp executes it together and goes on behind it.
+    passes: Box<[bool]>,
     often: u32,
     compiler: Mutex<RegionCompiler>,
     #[allow(clippy::vec_box, reason = "entries point to them")]
@@ -100,7 +102,7 @@ pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
 impl NativeCode for Native {
     fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered {
         let program = warp.env.program;
-        let Some(region) = self.region(program, warp.pc) else { return Entered::Nothing };
+        let Some(mut region) = self.region(program, warp.pc) else { return Entered::Nothing };
         let mask = warp.active;
         let packs = full_packs(mask);
         if !self.ready(region, warp, packs) {
@@ -116,27 +118,52 @@ impl NativeCode for Native {
         }
         (context.frame, context.preds) = warp.frame_and_preds();
         context.local_base = u64::from(warp.lbase);
-        (context.spent, context.missed) = (0, 0);
+        context.spent = 0;
         context.tid = &raw const warp.tid;
         context.warp = std::ptr::from_mut(warp).cast();
-        let fuel = u64::from(fuel.max(1));
-        let left = self.run(region, warp, context, sites, (mask, packs), fuel);
-        let spent = context.spent != 0;
-        match left {
-            Left::Fault => {}
-            Left::At(pc) => {
-                self.left_at(program, pc);
-                warp.pc = pc;
+        let fuel = fuel.max(1);
+        let mut turns = 0;
+        let result = loop {
+            context.missed = 0;
+            turns += 1;
+            let left = self.run(region, warp, context, sites, (mask, packs), u64::from(fuel));
+            if context.missed != 0 {
+                region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
+                self.missed(region, warp, context.missed as usize - 1);
             }
-            Left::Apart => self.part(warp, mask, &context.exits),
-        }
-        if context.missed != 0 {
-            region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
-            self.missed(region, warp, context.missed as usize - 1);
-        }
+            let ran = Entered::Ran { spent: context.spent != 0, turns };
+            match left {
+                Left::Fault => break Entered::Fault,
+                Left::Apart => {
+                    self.part(warp, mask, &context.exits);
+                    break ran;
+                }
+                Left::At(pc) => {
+                    self.left_at(program, pc);
+                    warp.pc = pc;
+                }
+            }
+            if context.spent != 0 || turns == fuel || !warp.groups.is_empty() {
+                break ran;
+            }
+            match self.together(warp, mask) {
+                Together::Region(next) if self.ready(next, warp, packs) => region = next,
+                Together::Fault => break Entered::Fault,
+                _ => break ran,
+            }
+        };
         warp.native = Some(kept);
-        if left == Left::Fault { Entered::Fault } else { Entered::Ran { spent } }
+        result
     }
+}
+
+/// What came of the instructions between two regions.
+enum Together<'n> {
+    /// The warp stands at a region.
+    Region(&'n Region),
+    /// It stands at something else, or its lanes have parted.
+    Other,
+    Fault,
 }
 
 /// The lanes of a mask whose pack is complete.
@@ -208,7 +235,8 @@ impl Native {
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
         let counts = (0..=code.len()).map(|_| AtomicU32::new(0)).collect();
         let often = if always { 0 } else { OFTEN };
-        Some(Native { entries, counts, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
+        let passes = code.iter().map(decode::passes).collect();
+        Some(Native { entries, counts, passes, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
     }
 
     /// Runs a region for the lanes of a mask: complete packs as such, the others one by one.
@@ -285,6 +313,30 @@ impl Native {
             self.compile_lanes(region, program)?;
         }
         region.lanes.code()
+    }
+
+    /// Executes instructions of a warp whose lanes are all together, up to the next region.
+    fn together(&self, warp: &mut Warp<'_>, mask: u32) -> Together<'_> {
+        let program = warp.env.program;
+        loop {
+            let pc = warp.pc;
+            if !self.passes.get(pc as usize).is_some_and(|&passes| passes) {
+                break match self.region(program, pc) {
+                    Some(region) => Together::Region(region),
+                    None => Together::Other,
+                };
+            }
+            let inst = &program.code[pc as usize];
+            let lanes = mask & warp.pred(inst.guard);
+            if lanes != 0 {
+                match (inst.run)(warp, inst, lanes) {
+                    Next::Step => {}
+                    Next::Fault => break Together::Fault,
+                    _ => break Together::Other,
+                }
+            }
+            warp.pc = pc + 1;
+        }
     }
 
     /// Makes groups of the lanes that have left a region at different instructions.
