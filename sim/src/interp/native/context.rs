@@ -1,6 +1,5 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
-use super::pack::width::WIDTH;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
@@ -50,8 +49,8 @@ pub(crate) struct RegionContext {
     /// Packs that have entered regions since one of them missed.
     pub entered: u32,
     /// What the lanes of a pack ask for, and where that is.
-    pub addresses: [u64; WIDTH],
-    pub pointers: [u64; WIDTH],
+    pub addresses: [u64; LANES],
+    pub pointers: [u64; LANES],
     /// What lanes write that do not store.
     pub nowhere: [u64; 4],
 }
@@ -81,8 +80,8 @@ impl RegionContext {
             exits: [0; LANES],
             missed: 0,
             entered: 0,
-            addresses: [0; WIDTH],
-            pointers: [0; WIDTH],
+            addresses: [0; LANES],
+            pointers: [0; LANES],
             nowhere: [0; 4],
         }
     }
@@ -178,7 +177,7 @@ pub(super) unsafe extern "C" fn find(context: *mut RegionContext, address: u64, 
 /// # Safety
 /// As of [`find`].
 pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64, access: u64, first: u64, pc: u64) {
-    for lane in 0..WIDTH {
+    for lane in 0..LANES - first as usize {
         // SAFETY: the caller's promise: the context is nobody else's.
         unsafe {
             (*context).pointers[lane] = (&raw mut (*context).nowhere) as u64;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::compiler::{RegionCode, RegionFn};
+use super::pack::width::Width;
 
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
@@ -57,6 +58,8 @@ pub(super) struct Region {
     /// For lanes one by one, and for packs of them.
     pub lanes: Tier,
     pub packs: Tier,
+    /// Lanes of a pack.
+    width: AtomicU32,
     /// Packs that entered it, and those that found other values than supposed, since it was
     /// compiled.
     pub entered: AtomicU32,
@@ -68,11 +71,22 @@ pub(super) struct Region {
 }
 
 impl Region {
+    /// How wide its packs are.
+    #[inline]
+    pub(super) fn width(&self) -> Width {
+        Width::of_lanes(self.width.load(Ordering::Relaxed) as usize)
+    }
+
+    pub(super) fn set_width(&self, width: Width) {
+        self.width.store(width.lanes() as u32, Ordering::Relaxed);
+    }
+
     pub(super) fn new(entry: u32) -> Region {
         Region {
             entry,
             lanes: Tier::default(),
             packs: Tier::default(),
+            width: AtomicU32::new(Width::NARROWEST.lanes() as u32),
             entered: AtomicU32::new(0),
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),

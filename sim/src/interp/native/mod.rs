@@ -44,7 +44,7 @@ use effects::Register;
 use entry::Region;
 use flow::{Flow, ValueForm};
 use pack::class::{self, Class};
-use pack::width::{FULL, WIDTH};
+use pack::width::Width;
 use pack::{ONE_BY_ONE, Supposed};
 
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
@@ -104,8 +104,7 @@ impl NativeCode for Native {
         let program = warp.env.program;
         let Some(mut region) = self.region(program, warp.pc) else { return Entered::Nothing };
         let mask = warp.active;
-        let packs = full_packs(mask);
-        if !self.ready(region, warp, packs) {
+        if !self.ready(region, warp) {
             return Entered::Nothing;
         }
         let kept = warp.native.take().and_then(|kept| kept.downcast::<OfWarp>().ok());
@@ -126,7 +125,7 @@ impl NativeCode for Native {
         let result = loop {
             context.missed = 0;
             turns += 1;
-            let left = self.run(region, warp, context, sites, (mask, packs), u64::from(fuel));
+            let left = self.run(region, warp, context, sites, mask, u64::from(fuel));
             if context.missed != 0 {
                 region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
                 self.missed(region, warp, context.missed as usize - 1);
@@ -147,7 +146,7 @@ impl NativeCode for Native {
                 break ran;
             }
             match self.together(warp, mask) {
-                Together::Region(next) if self.ready(next, warp, packs) => region = next,
+                Together::Region(next) if self.ready(next, warp) => region = next,
                 Together::Fault => break Entered::Fault,
                 _ => break ran,
             }
@@ -164,17 +163,6 @@ enum Together<'n> {
     /// It stands at something else, or its lanes have parted.
     Other,
     Fault,
-}
-
-/// The lanes of a mask whose pack is complete.
-fn full_packs(mask: u32) -> u32 {
-    let mut packs = 0;
-    for first in (0..LANES).step_by(WIDTH) {
-        if mask >> first & FULL == FULL {
-            packs |= FULL << first;
-        }
-    }
-    packs
 }
 
 /// Runs compiled code for some lanes.
@@ -246,9 +234,11 @@ impl Native {
         warp: &mut Warp<'_>,
         context: &mut RegionContext,
         sites: &mut Vec<Site>,
-        (mask, packs): (u32, u32),
+        mask: u32,
         fuel: u64,
     ) -> Left {
+        let width = region.width();
+        let packs = width.full_packs(mask);
         let code = if packs == 0 { None } else { region.packs.code() };
         let Some(code) = code else {
             let Some(code) = region.lanes.code() else { return Left::At(region.entry) };
@@ -258,7 +248,7 @@ impl Native {
                 pc => Left::At(pc as u32),
             };
         };
-        context.entered += packs.count_ones() / WIDTH as u32;
+        context.entered += packs.count_ones() / width.lanes() as u32;
         let result = run_code(code, warp, context, sites, packs, fuel);
         if result == region::FAULT {
             return Left::Fault;
@@ -416,9 +406,10 @@ impl Native {
 
     /// Compiles what a warp needs of a region. Returns false when it cannot run it.
     #[inline]
-    fn ready(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> bool {
+    fn ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
+        let packs = region.width().full_packs(warp.active);
         if packs != 0 && !region.packs.tried() {
-            self.compile_packs(region, warp, packs);
+            self.compile_packs(region, warp);
         }
         if packs != 0 && region.packs.code().is_some() {
             return true;
@@ -443,13 +434,22 @@ impl Native {
     }
 
     #[cold]
-    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> Option<()> {
+    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>) -> Option<()> {
         let mut compiler = self.compiler()?;
         let program = warp.env.program;
         let flow = compiler.flow(program, region.entry)?;
-        let (mut supposed, varying) = (observed(warp, flow, packs), region.varying.lock().ok()?);
+        let varying = region.varying.lock().ok()?;
+        let mut supposed = widest(warp, flow);
         supposed.registers.retain(|index, _| !varying.contains(index));
-        region.packs.set(compiler.compile(program, region.entry, Some(&supposed)));
+        let mut code = compiler.compile(program, region.entry, Some(&supposed));
+        while code.is_none()
+            && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
+        {
+            supposed.width = narrower;
+            code = compiler.compile(program, region.entry, Some(&supposed));
+        }
+        region.set_width(supposed.width);
+        region.packs.set(code);
         region.missed.store(0, Ordering::Relaxed);
         region.entered.store(0, Ordering::Relaxed);
         Some(())
@@ -468,7 +468,8 @@ impl Native {
         // What the pack found is in the frame no more: nothing is supposed now of what differs
         // between any of the warp's packs.
         let registers = flow.registers();
-        let now = observed(warp, flow, FULL << first);
+        let width = region.width();
+        let now = observed(warp, flow, width, width.full() << first);
         if let Ok(mut varying) = region.varying.lock() {
             if region.renewed.fetch_add(1, Ordering::Relaxed) >= 2 {
                 varying.extend(0..registers);
@@ -481,8 +482,28 @@ impl Native {
     }
 }
 
-/// How the values that a warp has differ from lane to lane.
-fn observed(warp: &mut Warp<'_>, flow: &Flow, packs: u32) -> Supposed {
+/// What is supposed for the widest packs among which values are as regular as among narrow ones.
+fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let mask = warp.active;
+    let packs = |width: Width| width.full_packs(mask);
+    let narrow = observed(warp, flow, Width::NARROWEST, packs(Width::NARROWEST));
+    for width in Width::ALL {
+        if packs(width) != packs(Width::NARROWEST) {
+            continue;
+        }
+        let wide = observed(warp, flow, width, packs(width));
+        let varies = |class: Option<&Class>| class == Some(&Class::Varying);
+        let same = |(index, class): (&usize, &Class)| varies(Some(class)) == varies(narrow.registers.get(index));
+        let same_place = wide.tid.iter().zip(&narrow.tid).all(|(&a, &b)| varies(Some(&a)) == varies(Some(&b)));
+        if same_place && wide.registers.iter().all(same) {
+            return wide;
+        }
+    }
+    narrow
+}
+
+/// How the values that a warp has differ from lane to lane of a pack.
+fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u32) -> Supposed {
     let (frame, preds) = warp.frame_and_preds();
     let mut registers = HashMap::new();
     for index in 0..flow.registers() {
@@ -491,16 +512,16 @@ fn observed(warp: &mut Warp<'_>, flow: &Flow, packs: u32) -> Supposed {
             Register::Row(row) => {
                 // SAFETY: the frame has the function's rows.
                 let row_values = unsafe { &(*frame.add(row as usize)).0 };
-                class::observed(packs, Some(flow.form(row)), |lane| row_values[lane])
+                class::observed(width, packs, Some(flow.form(row)), |lane| row_values[lane])
             }
             Register::Pred(pred) => {
                 // SAFETY: and its predicates.
                 let word = unsafe { *preds.add(pred as usize) };
-                class::observed(packs, None, |lane| u64::from(word >> lane & 1))
+                class::observed(width, packs, None, |lane| u64::from(word >> lane & 1))
             }
         };
         registers.insert(index, class);
     }
-    let tid = warp.tid.map(|tid| class::observed(packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
-    Supposed { registers, tid }
+    let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
+    Supposed { width, registers, tid }
 }

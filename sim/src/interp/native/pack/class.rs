@@ -5,7 +5,7 @@
 //! one, whatever the control around it. What is supposed of values at a region's entry is checked
 //! there.
 
-use super::width::{FULL, WIDTH};
+use super::width::Width;
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
 use crate::interp::native::decode::{self, Kind};
@@ -281,15 +281,15 @@ impl<'p> Classes<'p> {
 }
 
 /// How a register's values differ between the lanes of every pack of a mask.
-pub(in crate::interp::native) fn observed(mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
+pub(in crate::interp::native) fn observed(width: Width, mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
     let mut class = Class::Unknown;
-    for first in (0..32).step_by(WIDTH) {
-        if (mask >> first) & FULL != FULL {
+    for first in (0..32).step_by(width.lanes()) {
+        if (mask >> first) & width.full() != width.full() {
             continue;
         }
         let step = value(first + 1).wrapping_sub(value(first)) as i64;
         let grows = |lane: usize| value(first).wrapping_add(step.wrapping_mul(lane as i64) as u64);
-        let is = (1..WIDTH).all(|lane| value(first + lane) == grows(lane));
+        let is = (1..width.lanes()).all(|lane| value(first + lane) == grows(lane));
         let integer = matches!(form, Some(ValueForm::Word | ValueForm::Double));
         class = class.join(match (is, step) {
             (true, 0) => Class::Uniform,

@@ -5,7 +5,6 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::class::Class;
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::width::{FULL, WIDTH};
 use crate::interp::native::context::at;
 use crate::interp::native::effects::Register;
 use crate::interp::native::flow::ValueForm;
@@ -54,13 +53,13 @@ impl Pack<'_, '_> {
             Register::Row(row) => {
                 let (base, offset) = (self.e.v.row, row as i32 * 256);
                 let longs: Wide =
-                    each(|at| self.e.v.b.ins().load(types::I64X2, plain(), base, offset + 16 * at as i32));
+                    each(self.width, |at| self.e.v.b.ins().load(types::I64X2, plain(), base, offset + 16 * at as i32));
                 self.define(Slot(row), Lanes::Longs(longs));
             }
             Register::Pred(pred) => {
                 let bits = self.pack_bits(pred);
                 let bits = self.e.v.b.ins().splat(types::I32X4, bits);
-                let value = each(|at| {
+                let value = each(self.width, |at| {
                     let own = (0..4).flat_map(|lane| (1u32 << (4 * at + lane)).to_le_bytes()).collect();
                     let own = self.vector(types::I32X4, own);
                     let is = self.e.v.b.ins().band(bits, own);
@@ -97,7 +96,7 @@ impl Pack<'_, '_> {
                 let (context, lane) = (self.e.v.context, self.e.v.lane);
                 let base = self.e.v.b.ins().load(types::I64, fixed(), context, at!(preds));
                 let word = self.e.v.b.ins().load(types::I32, plain(), base, pred as i32 * 4);
-                let full = self.e.v.int(types::I32, u64::from(FULL));
+                let full = self.e.v.int(types::I32, u64::from(self.width.full()));
                 let full = self.e.v.b.ins().ishl(full, lane);
                 let rest = self.e.v.b.ins().band_not(word, full);
                 let bits = self.e.v.b.ins().ishl(bits, lane);
@@ -109,7 +108,7 @@ impl Pack<'_, '_> {
 
     /// One value of each lane, in the form of the row that they are for.
     pub(super) fn gathered(&mut self, row: u32, values: &[Value]) -> Lanes {
-        debug_assert_eq!(values.len(), WIDTH);
+        debug_assert_eq!(values.len(), self.width.lanes());
         let join = |pack: &mut Self, ty: Type, values: &[Value]| {
             let mut vector = pack.e.v.b.ins().scalar_to_vector(ty, values[0]);
             for (at, &value) in values.iter().enumerate().skip(1) {
@@ -118,13 +117,13 @@ impl Pack<'_, '_> {
             vector
         };
         match self.form(row) {
-            ValueForm::Word => Lanes::Words(each(|at| join(self, types::I32X4, &values[4 * at..4 * at + 4]))),
+            ValueForm::Word => Lanes::Words(each(self.width, |at| join(self, types::I32X4, &values[4 * at..4 * at + 4]))),
             ValueForm::Single => {
                 let loose = self.e.v.flow.loose.has(row as usize);
-                Lanes::Singles(each(|at| join(self, types::F32X4, &values[4 * at..4 * at + 4])), loose)
+                Lanes::Singles(each(self.width, |at| join(self, types::F32X4, &values[4 * at..4 * at + 4])), loose)
             }
-            ValueForm::Double => Lanes::Longs(each(|at| join(self, types::I64X2, &values[2 * at..2 * at + 2]))),
-            ValueForm::LongFloat => Lanes::Doubles(each(|at| join(self, types::F64X2, &values[2 * at..2 * at + 2]))),
+            ValueForm::Double => Lanes::Longs(each(self.width, |at| join(self, types::I64X2, &values[2 * at..2 * at + 2]))),
+            ValueForm::LongFloat => Lanes::Doubles(each(self.width, |at| join(self, types::F64X2, &values[2 * at..2 * at + 2]))),
         }
     }
 }

@@ -29,7 +29,7 @@ use cranelift_frontend::Variable;
 use class::{Class, Classes, Way};
 use lanes::Pack;
 use masked::{Short, mark};
-use width::{FULL, PARTS};
+use width::{Narrow, Width};
 
 use super::context::at;
 use super::decode::{self, Kind};
@@ -43,14 +43,17 @@ use super::values::plain;
 use crate::interp::exec::control::Special;
 use crate::interp::program::{Pred, Program};
 
-/// Instructions that a region may have to be compiled for packs.
-const MOST: usize = 2000;
+/// Instructions that a region may have to be compiled for packs, each for as many vectors as they
+/// have.
+const MOST: usize = 4000;
 
 /// Marks where lanes have left to be gone on with one by one.
 pub(super) const ONE_BY_ONE: u32 = 1 << 31;
 
 /// What is supposed of the values that a region finds.
 pub(super) struct Supposed {
+    /// Lanes of a pack.
+    pub width: Width,
     pub registers: HashMap<usize, Class>,
     pub tid: [Class; 3],
 }
@@ -91,13 +94,13 @@ pub(super) fn build(
     }
     let plan = plan(program, flow, entry);
     let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
-    if plan.blocks.iter().map(length).sum::<usize>() > MOST {
+    if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
         return None;
     }
     let (v, turns) = Turns::begin(program, flow, lent, place.convention, place.caller);
     let (fuel, next_pack) = (turns.fuel, turns.next);
     let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
-    let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid));
+    let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
     let changed = flow.none();
     let mut builder =
@@ -107,7 +110,7 @@ pub(super) fn build(
         builder.block(program, at);
     }
     turns.end(&mut builder.p.e.v, |v, left, lane| {
-        let done = v.int(types::I32, u64::from(FULL));
+        let done = v.int(types::I32, u64::from(supposed.width.full()));
         let done = v.b.ins().ishl(done, lane);
         v.b.ins().band_not(left, done)
     });
@@ -291,6 +294,7 @@ impl<'p> Builder<'p, '_> {
                 self.p.leave(self.flow.register(index));
             }
         }
+        let parts = self.p.width.parts();
         let v = &mut self.p.e.v;
         let context = v.context;
         if spent {
@@ -304,7 +308,7 @@ impl<'p> Builder<'p, '_> {
         let place = v.b.ins().iadd(context, place);
         let exit = v.int(types::I32, u64::from(if one_by_one { pc | ONE_BY_ONE } else { pc }));
         let all = v.b.ins().splat(types::I32X4, exit);
-        for part in 0..PARTS as i32 {
+        for part in 0..parts as i32 {
             v.b.ins().store(plain(), all, place, at!(exits) + 16 * part);
         }
         v.b.ins().jump(self.next_pack, &[exit.into()]);
@@ -385,7 +389,7 @@ impl<'p> Builder<'p, '_> {
         let bits = self.p.bits(masks);
         let (not_all, mixed) = (self.block_now(), self.block_now());
         let b = &mut self.p.e.v.b;
-        let all = b.ins().icmp_imm_u(IntCC::Equal, bits, i64::from(FULL));
+        let all = b.ins().icmp_imm_u(IntCC::Equal, bits, i64::from(self.p.width.full()));
         b.ins().brif(all, taken, &[], not_all, &[]);
         b.switch_to_block(not_all);
         b.ins().brif(bits, mixed, &[], other, &[]);
@@ -406,7 +410,7 @@ impl<'p> Builder<'p, '_> {
     }
 
     /// Executes short code for the lanes that take a branch, and for those that do not.
-    fn masked(&mut self, program: &'p Program, short: &Short, taken: [Value; PARTS]) {
+    fn masked(&mut self, program: &'p Program, short: &Short, taken: Narrow) {
         for (side, mask) in [(&short.untaken, false), (&short.taken, true)] {
             let Some((start, end)) = *side else { continue };
             let mask = if mask { taken } else { taken.map(|part| self.p.e.v.b.ins().bnot(part)) };
