@@ -80,7 +80,7 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// Which lane a lane shuffles from, and whether that one is inside its segment.
 #[inline(always)]
-fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {
+pub(crate) fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (segment, clamp) = (c >> 8 & 31, c & 31);
     let highest = (lane & segment) | (clamp & !segment);
     let (from, ok) = match mode {

@@ -104,6 +104,9 @@ impl RegionCompiler {
         }
         let memory = CodeMemory::new(code.code_buffer())?;
         let address = memory.address();
+        if let Ok(d) = std::env::var("DUMPCODE") {
+            let _ = std::fs::write(format!("{d}/{address:x}.bin"), code.code_buffer());
+        }
         self.memory.push(memory);
         Some(address)
     }

@@ -51,6 +51,8 @@ pub(crate) struct RegionContext {
     /// What the lanes of a pack ask for, and where that is.
     pub addresses: [u64; LANES],
     pub pointers: [u64; LANES],
+    /// What lanes take from each other.
+    pub aside: [u32; LANES],
     /// What lanes write that do not store.
     pub nowhere: [u64; 4],
 }
@@ -82,6 +84,7 @@ impl RegionContext {
             entered: 0,
             addresses: [0; LANES],
             pointers: [0; LANES],
+            aside: [0; LANES],
             nowhere: [0; 4],
         }
     }

@@ -439,7 +439,7 @@ impl Native {
         let program = warp.env.program;
         let flow = compiler.flow(program, region.entry)?;
         let varying = region.varying.lock().ok()?;
-        let mut supposed = widest(warp, flow);
+        let mut supposed = widest(warp, flow, region.entry);
         supposed.registers.retain(|index, _| !varying.contains(index));
         let mut code = compiler.compile(program, region.entry, Some(&supposed));
         while code.is_none()
@@ -483,7 +483,8 @@ impl Native {
 }
 
 /// What is supposed for the widest packs among which values are as regular as among narrow ones.
-fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+fn widest(warp: &mut Warp<'_>, flow: &Flow, entry: u32) -> Supposed {
+    let live = flow.live_before(warp.env.program, entry);
     let mask = warp.active;
     let packs = |width: Width| width.full_packs(mask);
     let narrow = observed(warp, flow, Width::NARROWEST, packs(Width::NARROWEST));
@@ -493,7 +494,10 @@ fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
         }
         let wide = observed(warp, flow, width, packs(width));
         let varies = |class: Option<&Class>| class == Some(&Class::Varying);
-        let same = |(index, class): (&usize, &Class)| varies(Some(class)) == varies(narrow.registers.get(index));
+        let same = |(index, class): (&usize, &Class)| {
+            let wanted = live.as_ref().is_none_or(|live| live.has(*index));
+            !wanted || varies(Some(class)) == varies(narrow.registers.get(index))
+        };
         let same_place = wide.tid.iter().zip(&narrow.tid).all(|(&a, &b)| varies(Some(&a)) == varies(Some(&b)));
         if same_place && wide.registers.iter().all(same) {
             return wide;

@@ -152,7 +152,7 @@ pub(super) fn build(
     if flow.blocks[entry].stop {
         return None;
     }
-    let plan = plan(program, flow, entry);
+    let plan = plan(program, flow, entry, None);
     let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
     let access = Access::new(turns.fault, finder, pack_finder, first_site);
     let mut builder = Builder {

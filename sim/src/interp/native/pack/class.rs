@@ -81,6 +81,14 @@ impl<'p> Classes<'p> {
         Classes { program, flow, tid, state: vec![Class::Unknown; flow.registers()] }
     }
 
+    pub(super) fn flow(&self) -> &'p Flow {
+        self.flow
+    }
+
+    pub(super) fn program(&self) -> &'p Program {
+        self.program
+    }
+
     pub(super) fn of(&self, register: Register) -> Class {
         self.state.get(self.flow.index(register)).copied().unwrap_or(Class::Varying)
     }
@@ -173,7 +181,7 @@ impl<'p> Classes<'p> {
         }
     }
 
-    fn form(&self, slot: Slot) -> ValueForm {
+    pub(super) fn form(&self, slot: Slot) -> ValueForm {
         if slot.0 & Slot::CONSTANT != 0 { ValueForm::Double } else { self.flow.form(slot.0) }
     }
 

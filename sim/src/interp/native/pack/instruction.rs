@@ -150,7 +150,7 @@ impl Pack<'_, '_> {
     }
 
     /// An instruction that the interpreter executes for the lanes.
-    fn foreign(&mut self, i: &Inst, pc: u32) {
+    pub(super) fn foreign(&mut self, i: &Inst, pc: u32) {
         let effects = effects::effects(self.e.v.program, i);
         let guard = i.guard.0 & !Pred::NEGATED;
         for &register in &effects.reads {

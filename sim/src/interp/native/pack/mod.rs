@@ -18,12 +18,13 @@ mod lanes;
 mod masked;
 mod predicates;
 mod reach;
+mod together;
 pub(super) mod width;
 
 use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
 use cranelift_frontend::Variable;
 
 use class::{Class, Classes, Way};
@@ -41,7 +42,7 @@ use super::plan::{RegionPlan, plan};
 use super::region::{Built, FEW, Place, Turns};
 use super::values::plain;
 use crate::interp::exec::control::Special;
-use crate::interp::program::{Pred, Program};
+use crate::interp::program::{LANES, Pred, Program};
 
 /// Instructions that a region may have to be compiled for packs, each for as many vectors as they
 /// have.
@@ -92,7 +93,8 @@ pub(super) fn build(
     if flow.blocks[entry].stop {
         return None;
     }
-    let plan = plan(program, flow, entry);
+    let whole = supposed.width.lanes() == LANES;
+    let plan = plan(program, flow, entry, whole.then_some(together::goes_on));
     let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
     if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
         return None;
@@ -212,7 +214,11 @@ impl<'p> Builder<'p, '_> {
                         ended = true;
                         break;
                     }
-                    now.classes.step(i, Way::Plain);
+                    if matches!(decode::kind(i), Kind::Stop) {
+                        now.classes.together(i);
+                    } else {
+                        now.classes.step(i, Way::Plain);
+                    }
                     mark(program, self.flow, pc, &mut now.changed);
                 }
                 if !ended {
@@ -333,11 +339,38 @@ impl<'p> Builder<'p, '_> {
                 self.branch(program, at, pc);
                 return;
             }
+            if matches!(decode::kind(i), Kind::Stop) {
+                self.together(program, pc);
+                continue;
+            }
             self.checked(program, pc);
             self.p.instruction(i, pc, Way::Plain);
             mark(program, self.flow, pc, &mut self.changed);
         }
         self.go(program, Some(at), end);
+    }
+
+    /// An instruction of the whole warp. Where not all lanes execute it, the region ends.
+    fn together(&mut self, program: &Program, pc: u32) {
+        let i = &program.code[pc as usize];
+        if i.guard != Pred::ALWAYS {
+            let (out, on) = (self.block_now(), self.block_now());
+            let all = if self.p.classes.pred(i.guard.0) == Class::Varying {
+                let masks = self.p.masks(i.guard.0);
+                let bits = self.p.bits(masks);
+                self.p.e.v.b.ins().icmp_imm_s(IntCC::Equal, bits, -1)
+            } else {
+                self.p.e.v.truth(i.guard.0)
+            };
+            self.p.e.v.b.ins().brif(all, on, &[], out, &[]);
+            self.p.e.v.b.switch_to_block(out);
+            let known = self.p.e.v.at_hand();
+            self.go_out(program, pc);
+            self.p.e.v.restore(known);
+            self.p.e.v.b.switch_to_block(on);
+        }
+        self.p.together(i, pc);
+        mark(program, self.flow, pc, &mut self.changed);
     }
 
     fn go_out(&mut self, program: &Program, pc: u32) {
