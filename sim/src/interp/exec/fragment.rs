@@ -108,7 +108,11 @@ fn move_whole(w: &mut Warp<'_>, form: Form, slots: &[Slot], (host, stride): (u64
             // SAFETY: `whole_matrix` vouches for the matrix; other threads may access it meanwhile,
             // as on a GPU.
             unsafe {
-                if store { std::ptr::copy_nonoverlapping(place, line, run) } else { std::ptr::copy_nonoverlapping(line, place, run) }
+                if store {
+                    std::ptr::copy_nonoverlapping(place, line, run)
+                } else {
+                    std::ptr::copy_nonoverlapping(line, place, run)
+                }
             }
             continue;
         }

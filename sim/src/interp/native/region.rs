@@ -115,6 +115,22 @@ impl Turns {
         (v, Turns { head, left, lane, every, some, fuel, next, exit, fault })
     }
 
+    /// Ends the only turn, and the function.
+    pub(super) fn end_at_once(self, v: &mut Values<'_, '_>) {
+        v.b.switch_to_block(self.next);
+        let result = v.b.ins().uextend(types::I64, self.exit);
+        v.b.ins().return_(&[result]);
+        Self::end_with_fault(v, self.fault);
+    }
+
+    fn end_with_fault(v: &mut Values<'_, '_>, fault: Block) {
+        v.b.switch_to_block(fault);
+        v.b.set_cold_block(fault);
+        let bad = v.int(types::I64, FAULT);
+        v.b.ins().return_(&[bad]);
+        v.b.seal_all_blocks();
+    }
+
     /// Ends the turn and the function. `others`: which lanes are left behind this turn, of those
     /// that were left, and of its first lane.
     pub(super) fn end(self, v: &mut Values<'_, '_>, others: impl FnOnce(&mut Values<'_, '_>, Value, Value) -> Value) {
@@ -129,11 +145,7 @@ impl Turns {
         let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
         let result = v.b.ins().select(same, place, apart);
         v.b.ins().return_(&[result]);
-        v.b.switch_to_block(fault);
-        v.b.set_cold_block(fault);
-        let bad = v.int(types::I64, FAULT);
-        v.b.ins().return_(&[bad]);
-        v.b.seal_all_blocks();
+        Self::end_with_fault(v, fault);
     }
 }
 

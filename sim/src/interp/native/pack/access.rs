@@ -53,14 +53,22 @@ impl Pack<'_, '_> {
             && *step == i64::from(total)
         {
             match total {
-                2 => return Moved::Words(each(self.width, |at| self.e.v.b.ins().uload16x4(plain(), *host, 8 * at as i32))),
+                2 => {
+                    return Moved::Words(each(self.width, |at| {
+                        self.e.v.b.ins().uload16x4(plain(), *host, 8 * at as i32)
+                    }));
+                }
                 4 => {
                     let ty = types::I32X4;
-                    return Moved::Words(each(self.width, |at| self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)));
+                    return Moved::Words(each(self.width, |at| {
+                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                    }));
                 }
                 8 => {
                     let ty = types::I64X2;
-                    return Moved::Longs(each(self.width, |at| self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)));
+                    return Moved::Longs(each(self.width, |at| {
+                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                    }));
                 }
                 _ => {}
             }
@@ -267,7 +275,9 @@ impl Pack<'_, '_> {
         let rows: Vec<Vec<[Value; 4]>> = match moved {
             Moved::Columns(columns) => columns
                 .chunks(4)
-                .map(|four| (0..self.width.parts()).map(|at| self.transposed(&[0, 1, 2, 3].map(|n| four[n][at]))).collect())
+                .map(|four| {
+                    (0..self.width.parts()).map(|at| self.transposed(&[0, 1, 2, 3].map(|n| four[n][at]))).collect()
+                })
                 .collect(),
             _ => Vec::new(),
         };
@@ -309,12 +319,14 @@ impl Pack<'_, '_> {
             Some(mask) => {
                 // Lanes that do not store do it to bytes that nobody reads.
                 let nowhere = self.context_address(at!(nowhere));
-                let pointers = (0..self.width.lanes()).map(|lane| {
-                    let (to, offset) = self.pointer(&reach, lane);
-                    let to = self.e.v.b.ins().iadd_imm_s(to, i64::from(offset));
-                    let is = self.lane_truth(mask, lane);
-                    self.e.v.b.ins().select(is, to, nowhere)
-                }).collect();
+                let pointers = (0..self.width.lanes())
+                    .map(|lane| {
+                        let (to, offset) = self.pointer(&reach, lane);
+                        let to = self.e.v.b.ins().iadd_imm_s(to, i64::from(offset));
+                        let is = self.lane_truth(mask, lane);
+                        self.e.v.b.ins().select(is, to, nowhere)
+                    })
+                    .collect();
                 self.write(&Reach::Scattered(pointers), &moved, total);
             }
         }

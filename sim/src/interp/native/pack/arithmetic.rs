@@ -145,6 +145,7 @@ impl Pack<'_, '_> {
         Some(match op.sem {
             Sem::Move if ta == tr && bits(ta) >= 32 => match self.whole(i.a) {
                 Some(lanes) => lanes,
+                None if self.moves_word(i) => Lanes::Words(self.words(i.a)),
                 None if bits(ta) == 64 => Lanes::Longs(self.longs(i.a)),
                 None => Lanes::Words(self.words(i.a)),
             },
@@ -303,6 +304,12 @@ impl Pack<'_, '_> {
             }
             _ => return None,
         })
+    }
+
+    /// Whether a move is between rows of words.
+    fn moves_word(&self, i: &Inst) -> bool {
+        let is = |slot: Slot| slot.0 & Slot::CONSTANT == 0 && self.form(slot.0) == ValueForm::Word;
+        is(i.a) && is(i.d)
     }
 
     /// What a row holds, as it is.

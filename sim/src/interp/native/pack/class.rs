@@ -234,6 +234,14 @@ impl<'p> Classes<'p> {
         }
         let [ta, tb, tc, tr] = op.types;
         let form = self.form(i.d);
+        // A word stays one, whatever the move is said to be of.
+        if op.sem == Sem::Move
+            && form == ValueForm::Word
+            && self.form(i.a) == ValueForm::Word
+            && let (Class::Affine(step), 32 | 64, 32 | 64) = (self.slot(i.a), width(ta), width(tr))
+        {
+            return Some(Class::Affine(step));
+        }
         let narrow_mask = op.sem == Sem::MoveMasked && i.x == 0xffff_ffff;
         let result = if narrow_mask { 32 } else { width(tr) };
         match (result, form) {
@@ -270,7 +278,7 @@ impl<'p> Classes<'p> {
     /// The operands of an instruction, executed once, that are extended.
     pub(super) fn extensions(&self, i: &Inst, op: &LaneOp) -> Vec<Extension> {
         let wide = match op.sem {
-            Sem::Move => width(op.types[3]) == 64,
+            Sem::Move => width(op.types[3]) == 64 && self.form(i.d) != ValueForm::Word,
             Sem::MoveMasked => i.x == u64::MAX,
             Sem::MulWide | Sem::MulAddWide => true,
             _ => false,
@@ -289,7 +297,12 @@ impl<'p> Classes<'p> {
 }
 
 /// How a register's values differ between the lanes of every pack of a mask.
-pub(in crate::interp::native) fn observed(width: Width, mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
+pub(in crate::interp::native) fn observed(
+    width: Width,
+    mask: u32,
+    form: Option<ValueForm>,
+    value: impl Fn(usize) -> u64,
+) -> Class {
     let mut class = Class::Unknown;
     for first in (0..32).step_by(width.lanes()) {
         if (mask >> first) & width.full() != width.full() {

@@ -123,11 +123,17 @@ impl Pack<'_, '_> {
                 }
                 (LaneTy::I32, LaneTy::F32) => {
                     let words = self.words(i.a);
-                    Lanes::Singles(each(self.width, |at| self.e.v.b.ins().fcvt_from_sint(types::F32X4, words[at])), false)
+                    Lanes::Singles(
+                        each(self.width, |at| self.e.v.b.ins().fcvt_from_sint(types::F32X4, words[at])),
+                        false,
+                    )
                 }
                 (LaneTy::U32, LaneTy::F32) => {
                     let words = self.words(i.a);
-                    Lanes::Singles(each(self.width, |at| self.e.v.b.ins().fcvt_from_uint(types::F32X4, words[at])), false)
+                    Lanes::Singles(
+                        each(self.width, |at| self.e.v.b.ins().fcvt_from_uint(types::F32X4, words[at])),
+                        false,
+                    )
                 }
                 (LaneTy::F32, LaneTy::I32) => {
                     let (a, _) = self.singles(i.a, true);

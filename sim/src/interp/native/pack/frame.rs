@@ -117,13 +117,19 @@ impl Pack<'_, '_> {
             vector
         };
         match self.form(row) {
-            ValueForm::Word => Lanes::Words(each(self.width, |at| join(self, types::I32X4, &values[4 * at..4 * at + 4]))),
+            ValueForm::Word => {
+                Lanes::Words(each(self.width, |at| join(self, types::I32X4, &values[4 * at..4 * at + 4])))
+            }
             ValueForm::Single => {
                 let loose = self.e.v.flow.loose.has(row as usize);
                 Lanes::Singles(each(self.width, |at| join(self, types::F32X4, &values[4 * at..4 * at + 4])), loose)
             }
-            ValueForm::Double => Lanes::Longs(each(self.width, |at| join(self, types::I64X2, &values[2 * at..2 * at + 2]))),
-            ValueForm::LongFloat => Lanes::Doubles(each(self.width, |at| join(self, types::F64X2, &values[2 * at..2 * at + 2]))),
+            ValueForm::Double => {
+                Lanes::Longs(each(self.width, |at| join(self, types::I64X2, &values[2 * at..2 * at + 2])))
+            }
+            ValueForm::LongFloat => {
+                Lanes::Doubles(each(self.width, |at| join(self, types::F64X2, &values[2 * at..2 * at + 2])))
+            }
         }
     }
 }

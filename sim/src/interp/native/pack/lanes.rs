@@ -7,8 +7,8 @@ use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, 
 use cranelift_frontend::Variable;
 
 use super::class::{Class, Classes};
-use super::width::{Vectors, Width, all};
 pub(super) use super::width::{Narrow, Wide, each};
+use super::width::{Vectors, Width, all};
 use crate::interp::native::effects::Register;
 use crate::interp::native::flow::{ValueForm, constant};
 use crate::interp::native::instruction::Emitter;

@@ -111,11 +111,15 @@ pub(super) fn build(
     for at in builder.plan.blocks.clone() {
         builder.block(program, at);
     }
-    turns.end(&mut builder.p.e.v, |v, left, lane| {
-        let done = v.int(types::I32, u64::from(supposed.width.full()));
-        let done = v.b.ins().ishl(done, lane);
-        v.b.ins().band_not(left, done)
-    });
+    if whole {
+        turns.end_at_once(&mut builder.p.e.v);
+    } else {
+        turns.end(&mut builder.p.e.v, |v, left, lane| {
+            let done = v.int(types::I32, u64::from(supposed.width.full()));
+            let done = v.b.ins().ishl(done, lane);
+            v.b.ins().band_not(left, done)
+        });
+    }
     let access = &builder.p.e.access;
     let shape = Built { sites: access.sites.len() as u32, local: access.local };
     builder.p.e.v.b.finalize(config);

@@ -116,7 +116,8 @@ impl Pack<'_, '_> {
             all(self.width, value)
         } else if double {
             let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-            let wide: Wide = each(self.width, |at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]));
+            let wide: Wide =
+                each(self.width, |at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]));
             self.narrowed(wide)
         } else {
             let (a, b) = (self.flag_operand(i.a, i.x), self.flag_operand(i.b, i.x));

@@ -153,11 +153,13 @@ impl Pack<'_, '_> {
             let any = self.e.v.b.ins().vhigh_bits(types::I32, bad);
             self.e.v.b.ins().brif(any, slow, &[], fast, &[]);
             self.e.v.b.switch_to_block(fast);
-            let pointers = (0..self.width.lanes()).map(|lane| {
-                let own = self.e.v.b.ins().extractlane(near[lane / 4], (lane % 4) as u8);
-                let own = self.e.v.b.ins().uextend(types::I64, own);
-                self.e.v.b.ins().iadd(start, own)
-            }).collect();
+            let pointers = (0..self.width.lanes())
+                .map(|lane| {
+                    let own = self.e.v.b.ins().extractlane(near[lane / 4], (lane % 4) as u8);
+                    let own = self.e.v.b.ins().uextend(types::I64, own);
+                    self.e.v.b.ins().iadd(start, own)
+                })
+                .collect();
             return (Reach::Scattered(pointers), NO_SITE);
         }
         // Each lane has local memory of its own.

@@ -129,8 +129,7 @@ impl Pack<'_, '_> {
 
     /// `shfl` where each lane's source is known.
     fn shuffled(&mut self, i: &Inst, mode: u32, distance: u32, clamp: u32) {
-        let sources: [(u32, bool); LANES] =
-            std::array::from_fn(|lane| source_of(mode, lane as u32, distance, clamp));
+        let sources: [(u32, bool); LANES] = std::array::from_fn(|lane| source_of(mode, lane as u32, distance, clamp));
         let from = |lane: usize| sources[lane].0 as usize & (LANES - 1);
         // Whole vectors need no memory, unless they are shifted.
         let whole = |part: usize| (1..4).all(|lane| from(4 * part + lane) == from(4 * part) + lane);
