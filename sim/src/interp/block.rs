@@ -284,6 +284,9 @@ impl<'b> Block<'b> {
             warp.pc = group.pc;
             let mask = group.mask;
             let _ = warp.fail(why, mask);
+        } else if warp.parked.is_some() {
+            let mask = warp.active;
+            let _ = warp.fail(why, mask);
         }
         Progress::Fault(at)
     }
@@ -292,12 +295,14 @@ impl<'b> Block<'b> {
     pub(crate) fn can_go_on(&mut self) -> bool {
         let state = &self.state;
         self.warps.iter().any(|warp| {
-            warp.groups.iter().any(|group| match group.wait {
-                Wait::None => true,
-                Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
-                Wait::Cluster(phase) => state.members.passed(phase),
-                Wait::Lanes(_) => false,
-            })
+            let parked = warp.parked.is_some_and(|(number, phase)| state.barrier_passed(number, phase).is_some());
+            parked
+                || warp.groups.iter().any(|group| match group.wait {
+                    Wait::None => true,
+                    Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
+                    Wait::Cluster(phase) => state.members.passed(phase),
+                    Wait::Lanes(_) => false,
+                })
         })
     }
 

@@ -75,6 +75,8 @@ pub(crate) enum Next {
     Jumped,
     /// The groups changed: choose one again.
     Repick,
+    /// The whole warp waits: see [`Warp::parked`].
+    Parked,
     /// Let others run before this one goes on (its program counter was advanced).
     Yield,
     /// `Warp::fault` says what is wrong.

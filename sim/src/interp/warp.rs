@@ -104,6 +104,9 @@ pub(crate) struct Warp<'b> {
     unfair: u32,
     /// How often lanes have yielded while others waited for them.
     pub yields: u32,
+    /// The barrier (number and phase that must end) that the whole warp waits at, at its program
+    /// counter. There are no groups then.
+    pub parked: Option<(u8, u32)>,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
@@ -146,6 +149,7 @@ impl<'b> Warp<'b> {
             oldest: false,
             unfair: 0,
             yields: 0,
+            parked: None,
             jumps: 0,
             native: None,
             native_known: false,
@@ -166,6 +170,7 @@ impl<'b> Warp<'b> {
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
+        self.parked = None;
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
@@ -444,6 +449,13 @@ impl<'b> Warp<'b> {
         let code: &'b [Inst] = &self.env.program.code;
         let native: Option<&'b NativeEntries> = self.env.native;
         let mut budget = budget;
+        if let Some((number, phase)) = self.parked {
+            if self.block().barrier_passed(number, phase).is_none() {
+                return Outcome::Blocked;
+            }
+            self.parked = None;
+            self.pc += 1;
+        }
         self.set_frame();
         loop {
             let oldest = self.oldest || self.unfair >= PATIENCE;
@@ -483,6 +495,9 @@ impl<'b> Warp<'b> {
                             self.jumps += u64::from(turns);
                             // A region has jumps of its own, which are not counted.
                             self.unfair += if others { PATIENCE / 256 } else { 0 };
+                            if self.parked.is_some() {
+                                return Outcome::Blocked;
+                            }
                             budget = budget.saturating_sub(turns);
                             if budget == 0 || spent && !others {
                                 return self.pause();
@@ -528,6 +543,7 @@ impl<'b> Warp<'b> {
                             }
                             break;
                         }
+                        Next::Parked => return Outcome::Blocked,
                         Next::Yield => {
                             self.jumps += 1;
                             self.oldest = true;

@@ -1,6 +1,6 @@
 //! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
 
-use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
+use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::interp::exec::per_lane::each;
 use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 use crate::interp::warp::{Group, Wait, Warp};
@@ -308,6 +308,14 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let phase = w.block().arrive(number, index, mask, expected, truth);
     if i.y == BARRIER_ARRIVE {
         return Next::Step;
+    }
+    // A whole warp needs no groups.
+    if i.y == BARRIER_SYNC && mask == w.active && w.groups.is_empty() {
+        if w.block().barrier_passed(number, phase).is_some() {
+            return Next::Step;
+        }
+        w.parked = Some((number, phase));
+        return Next::Parked;
     }
     let group = Group { wait: Wait::Barrier(number, phase), ..w.here(w.pc) };
     w.send(mask, group);
