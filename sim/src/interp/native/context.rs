@@ -51,7 +51,9 @@ pub(crate) struct RegionContext {
     /// What the lanes of a pack ask for, and where that is.
     pub addresses: [u64; LANES],
     pub pointers: [u64; LANES],
-    /// What lanes take from each other.
+    /// The same in shared memory.
+    pub near: [u32; LANES],
+    /// What lanes take from each other, load or store.
     pub aside: [u32; LANES],
     /// What lanes write that do not store.
     pub nowhere: [u64; 4],
@@ -84,6 +86,7 @@ impl RegionContext {
             entered: 0,
             addresses: [0; LANES],
             pointers: [0; LANES],
+            near: [0; LANES],
             aside: [0; LANES],
             nowhere: [0; 4],
         }

@@ -439,7 +439,7 @@ impl Native {
         let program = warp.env.program;
         let flow = compiler.flow(program, region.entry)?;
         let varying = region.varying.lock().ok()?;
-        let mut supposed = widest(warp, flow, region.entry);
+        let mut supposed = widest(warp, flow);
         supposed.registers.retain(|index, _| !varying.contains(index));
         let mut code = compiler.compile(program, region.entry, Some(&supposed));
         while code.is_none()
@@ -482,28 +482,20 @@ impl Native {
     }
 }
 
-/// What is supposed for the widest packs among which values are as regular as among narrow ones.
-fn widest(warp: &mut Warp<'_>, flow: &Flow, entry: u32) -> Supposed {
-    let live = flow.live_before(warp.env.program, entry);
+/// What is supposed, for the widest packs in which threads are as regular as in narrow ones: those
+/// of a row of the block.
+fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
     let mask = warp.active;
+    let rows = |warp: &Warp<'_>, width: Width| {
+        let packs = width.full_packs(mask);
+        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, |lane| u64::from(axis[lane]));
+        warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
+    };
+    let narrow = rows(warp, Width::NARROWEST);
     let packs = |width: Width| width.full_packs(mask);
-    let narrow = observed(warp, flow, Width::NARROWEST, packs(Width::NARROWEST));
-    for width in Width::ALL {
-        if packs(width) != packs(Width::NARROWEST) {
-            continue;
-        }
-        let wide = observed(warp, flow, width, packs(width));
-        let varies = |class: Option<&Class>| class == Some(&Class::Varying);
-        let same = |(index, class): (&usize, &Class)| {
-            let wanted = live.as_ref().is_none_or(|live| live.has(*index));
-            !wanted || varies(Some(class)) == varies(narrow.registers.get(index))
-        };
-        let same_place = wide.tid.iter().zip(&narrow.tid).all(|(&a, &b)| varies(Some(&a)) == varies(Some(&b)));
-        if same_place && wide.registers.iter().all(same) {
-            return wide;
-        }
-    }
-    narrow
+    let fits = |width: &Width| packs(*width) == packs(Width::NARROWEST) && rows(warp, *width) == narrow;
+    let width = Width::ALL.into_iter().find(fits).unwrap_or(Width::NARROWEST);
+    observed(warp, flow, width, packs(width))
 }
 
 /// How the values that a warp has differ from lane to lane of a pack.

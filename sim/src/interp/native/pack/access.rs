@@ -171,6 +171,12 @@ impl Pack<'_, '_> {
     pub(super) fn load(&mut self, i: &Inst, pc: u32, size: u32, signed: bool) {
         let slots = self.e.v.elements(i, i.d);
         let total = size * slots.len() as u32;
+        if self.is_apart(i, total) && slots.len() == 1 {
+            let words = self.load_apart(i, pc);
+            let kept = self.kept(words, size, signed, i.c.0);
+            self.define(slots[0], kept);
+            return;
+        }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Read };
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());
         self.e.v.b.set_cold_block(slow);
@@ -309,6 +315,10 @@ impl Pack<'_, '_> {
     pub(super) fn store(&mut self, i: &Inst, pc: u32, size: u32) {
         let slots = self.e.v.elements(i, i.b);
         let total = size * slots.len() as u32;
+        if self.is_apart(i, total) && slots.len() == 1 {
+            self.store_apart(i, pc);
+            return;
+        }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Write };
         let moved = self.stored(&slots, size);
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());

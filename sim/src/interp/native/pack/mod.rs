@@ -8,6 +8,7 @@
 //! chooses, `masked` knows the short code. This file has the flow of control.
 
 mod access;
+mod apart;
 mod arithmetic;
 mod carries;
 pub(super) mod class;

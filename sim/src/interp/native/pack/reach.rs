@@ -32,7 +32,7 @@ pub(super) struct AccessShape {
 
 impl Pack<'_, '_> {
     /// By how much the address grows from lane to lane, if that is known and keeps the alignment.
-    fn steady(&self, i: &Inst, total: u32) -> Option<i64> {
+    pub(super) fn steady(&self, i: &Inst, total: u32) -> Option<i64> {
         let wide = !matches!(i.z & 15, SHARED | LOCAL | FRAME);
         let step = match self.classes.slot(i.a) {
             Class::Uniform | Class::Unknown => 0,
@@ -192,7 +192,7 @@ impl Pack<'_, '_> {
     }
 
     /// Addresses in a space of 32 bits.
-    fn near(&mut self, i: &Inst) -> Narrow {
+    pub(super) fn near(&mut self, i: &Inst) -> Narrow {
         let words = self.words(i.a);
         if i.x == 0 {
             return words;
@@ -203,6 +203,24 @@ impl Pack<'_, '_> {
 
     /// Asks the host where each lane's bytes are.
     pub(super) fn asked(&mut self, i: &Inst, shape: AccessShape, site: u32) -> Vec<Value> {
+        let space = i.z & 15;
+        self.put_addresses(i);
+        let context = self.e.v.context;
+        let mask = self.lanes_of_mask();
+        let what = self.e.v.int(types::I64, pack(site, shape.shift, shape.kind, space));
+        let pc = self.e.v.int(types::I64, u64::from(shape.pc));
+        let lane = self.e.v.lane;
+        self.e.v.call_finder_of_packs(&mut self.e.access, [context, mask, what, lane, pc]);
+        let result = self.e.v.found();
+        let good = self.e.v.b.create_block();
+        self.e.v.b.ins().brif(result, good, &[], self.e.access.fault, &[]);
+        self.e.v.b.switch_to_block(good);
+        let load = |lane: usize| self.e.v.b.ins().load(types::I64, plain(), context, at!(pointers) + 8 * lane as i32);
+        (0..self.width.lanes()).map(load).collect()
+    }
+
+    /// Puts the addresses of an access into the context.
+    pub(super) fn put_addresses(&mut self, i: &Inst) {
         let space = i.z & 15;
         let addresses = if matches!(space, SHARED | LOCAL | FRAME) {
             let near = self.near(i);
@@ -221,23 +239,17 @@ impl Pack<'_, '_> {
         for (part, value) in addresses.into_iter().enumerate() {
             self.e.v.b.ins().store(plain(), value, context, at!(addresses) + 16 * part as i32);
         }
-        let mask = match self.mask {
+    }
+
+    /// A bit for each lane that executes the instruction.
+    pub(super) fn lanes_of_mask(&mut self) -> Value {
+        match self.mask {
             Some(mask) => {
                 let bits = self.bits(mask);
                 self.e.v.b.ins().uextend(types::I64, bits)
             }
             None => self.e.v.int(types::I64, u64::from(self.width.full())),
-        };
-        let what = self.e.v.int(types::I64, pack(site, shape.shift, shape.kind, space));
-        let pc = self.e.v.int(types::I64, u64::from(shape.pc));
-        let lane = self.e.v.lane;
-        self.e.v.call_finder_of_packs(&mut self.e.access, [context, mask, what, lane, pc]);
-        let result = self.e.v.found();
-        let good = self.e.v.b.create_block();
-        self.e.v.b.ins().brif(result, good, &[], self.e.access.fault, &[]);
-        self.e.v.b.switch_to_block(good);
-        let load = |lane: usize| self.e.v.b.ins().load(types::I64, plain(), context, at!(pointers) + 8 * lane as i32);
-        (0..self.width.lanes()).map(load).collect()
+        }
     }
 
     pub(super) fn pointer(&mut self, reach: &Reach, lane: usize) -> (Value, i32) {

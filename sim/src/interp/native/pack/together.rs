@@ -119,7 +119,7 @@ impl Pack<'_, '_> {
     }
 
     /// Puts a row's words into the context.
-    fn put_aside(&mut self, slot: Slot) {
+    pub(super) fn put_aside(&mut self, slot: Slot) {
         let words = self.words(slot);
         let context = self.e.v.context;
         for (part, value) in words.into_iter().enumerate() {
