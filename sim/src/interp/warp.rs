@@ -107,6 +107,8 @@ pub(crate) struct Warp<'b> {
     /// The barrier (number and phase that must end) that the whole warp waits at, at its program
     /// counter. There are no groups then.
     pub parked: Option<(u8, u32)>,
+    /// It goes on behind such a barrier, and has executed nothing since.
+    pub resumed: bool,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
@@ -150,6 +152,7 @@ impl<'b> Warp<'b> {
             unfair: 0,
             yields: 0,
             parked: None,
+            resumed: false,
             jumps: 0,
             native: None,
             native_known: false,
@@ -170,7 +173,7 @@ impl<'b> Warp<'b> {
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
-        self.parked = None;
+        (self.parked, self.resumed) = (None, false);
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
@@ -455,6 +458,7 @@ impl<'b> Warp<'b> {
             }
             self.parked = None;
             self.pc += 1;
+            self.resumed = true;
         }
         self.set_frame();
         loop {
@@ -510,6 +514,7 @@ impl<'b> Warp<'b> {
                         }
                     }
                 }
+                self.resumed = false;
                 let inst = &code[pc as usize];
                 let mask = self.active & self.pred(inst.guard);
                 if mask == 0 {

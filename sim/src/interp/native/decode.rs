@@ -301,6 +301,11 @@ pub(super) fn continues(program: &Program, inst: &Inst, pc: u32) -> Vec<u32> {
     vec![pc + 1]
 }
 
+/// True for a barrier that gives no result.
+pub(super) fn writes_nothing(inst: &Inst) -> bool {
+    std::ptr::fn_addr_eq(inst.run, warp_sync::barrier as InstFn) && inst.y == crate::interp::block::BARRIER_SYNC
+}
+
 /// True for an instruction of a whole warp behind which it mostly goes on at the next one.
 pub(super) fn passes(inst: &Inst) -> bool {
     let known = inst.lane.is_none().then(|| tags().get(&(inst.run as usize))).flatten();

@@ -1,11 +1,28 @@
 //! A place where native code may be entered, and what is compiled for it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::compiler::{RegionCode, RegionFn};
+use super::pack::class::Class;
 use super::pack::width::Width;
+
+/// One way out of a region of whole warps: what is known of the registers that are still wanted. Its
+/// code names it to the host. So the next region need not look at them again.
+pub(super) struct Exit {
+    /// By the registers' numbers; what is not here is not known.
+    classes: HashMap<usize, Class>,
+    /// Code that supposes nothing else, and code that does.
+    agrees: AtomicPtr<()>,
+    differs: AtomicPtr<()>,
+}
+
+impl Exit {
+    pub(super) fn new(classes: HashMap<usize, Class>) -> Exit {
+        Exit { classes, agrees: AtomicPtr::default(), differs: AtomicPtr::default() }
+    }
+}
 
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
@@ -36,7 +53,7 @@ impl Tier {
     }
 
     pub(super) fn set(&self, compiled: Option<RegionCode>) {
-        if let Some(RegionCode { code, sites, local }) = compiled {
+        if let Some(RegionCode { code, sites, local, .. }) = compiled {
             // Those of code that still runs stay enough.
             self.sites.fetch_max(sites, Ordering::Relaxed);
             self.local.fetch_or(local, Ordering::Relaxed);
@@ -60,6 +77,8 @@ pub(super) struct Region {
     pub packs: Tier,
     /// Lanes of a pack.
     width: AtomicU32,
+    /// What the code for whole warps supposes of registers, and which code that is.
+    supposed: Mutex<(usize, Vec<(usize, Class)>)>,
     /// Packs that entered it, and those that found other values than supposed, since it was
     /// compiled.
     pub entered: AtomicU32,
@@ -77,7 +96,38 @@ impl Region {
         Width::of_lanes(self.width.load(Ordering::Relaxed) as usize)
     }
 
-    pub(super) fn set_width(&self, width: Width) {
+    /// Takes code for packs.
+    pub(super) fn set_packs(&self, width: Width, compiled: Option<RegionCode>, supposed: Vec<(usize, Class)>) {
+        self.set_width(width);
+        if let (Some(compiled), Ok(mut known)) = (&compiled, self.supposed.lock()) {
+            *known = (compiled.code as usize, supposed);
+        }
+        self.packs.set(compiled);
+    }
+
+    /// Whether a warp that has left another region there has what this one's code supposes.
+    #[inline]
+    pub(super) fn trusts(&self, exit: &Exit) -> bool {
+        let code = self.packs.code.load(Ordering::Acquire);
+        if exit.agrees.load(Ordering::Relaxed) == code {
+            return !code.is_null();
+        }
+        exit.differs.load(Ordering::Relaxed) != code && self.finds_out(exit, code)
+    }
+
+    #[cold]
+    fn finds_out(&self, exit: &Exit, code: *mut ()) -> bool {
+        let Ok(known) = self.supposed.lock() else { return false };
+        if known.0 != code as usize {
+            return false;
+        }
+        let agrees = known.1.iter().all(|(register, class)| exit.classes.get(register) == Some(class));
+        let answer = if agrees { &exit.agrees } else { &exit.differs };
+        answer.store(code, Ordering::Relaxed);
+        agrees
+    }
+
+    fn set_width(&self, width: Width) {
         self.width.store(width.lanes() as u32, Ordering::Relaxed);
     }
 
@@ -87,6 +137,7 @@ impl Region {
             lanes: Tier::default(),
             packs: Tier::default(),
             width: AtomicU32::new(Width::NARROWEST.lanes() as u32),
+            supposed: Mutex::default(),
             entered: AtomicU32::new(0),
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),

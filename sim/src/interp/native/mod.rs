@@ -111,6 +111,9 @@ impl NativeCode for Native {
         let fresh = kept.is_none();
         let mut kept = kept.unwrap_or_else(|| Box::new(OfWarp { context: RegionContext::new(), sites: Vec::new() }));
         let OfWarp { context, sites } = &mut *kept;
+        if fresh {
+            context.know(warp);
+        }
         if fresh || !warp.native_known {
             context.fill(warp);
             warp.native_known = true;
@@ -122,16 +125,21 @@ impl NativeCode for Native {
         context.warp = std::ptr::from_mut(warp).cast();
         let fuel = fuel.max(1);
         let mut turns = 0;
+        // What was known where the warp came to a barrier is so behind it.
+        let mut left = if warp.resumed && !fresh { context.left } else { std::ptr::null() };
         let result = loop {
+            // SAFETY: exits live as long as `self`.
+            context.trusted = u64::from(unsafe { left.as_ref() }.is_some_and(|left| region.trusts(left)));
             context.missed = 0;
+            context.left = std::ptr::null();
             turns += 1;
-            let left = self.run(region, warp, context, sites, mask, u64::from(fuel));
+            let end = self.run(region, warp, context, sites, mask, u64::from(fuel));
             if context.missed != 0 {
                 region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
                 self.missed(region, warp, context.missed as usize - 1);
             }
             let ran = Entered::Ran { spent: context.spent != 0, turns };
-            match left {
+            match end {
                 Left::Fault => break Entered::Fault,
                 Left::Apart => {
                     self.part(warp, mask, &context.exits);
@@ -145,12 +153,21 @@ impl NativeCode for Native {
             if context.spent != 0 || turns == fuel || !warp.groups.is_empty() {
                 break ran;
             }
-            match self.together(warp, mask) {
+            let mut pure = true;
+            let next = self.together(warp, mask, &mut pure);
+            if !pure {
+                context.left = std::ptr::null();
+            }
+            left = context.left;
+            match next {
                 Together::Region(next) if self.ready(next, warp) => region = next,
                 Together::Fault => break Entered::Fault,
                 _ => break ran,
             }
         };
+        if warp.parked.is_none() {
+            context.left = std::ptr::null();
+        }
         warp.native = Some(kept);
         result
     }
@@ -306,7 +323,8 @@ impl Native {
     }
 
     /// Executes instructions of a warp whose lanes are all together, up to the next region.
-    fn together(&self, warp: &mut Warp<'_>, mask: u32) -> Together<'_> {
+    /// `pure` becomes false when they may have written registers.
+    fn together(&self, warp: &mut Warp<'_>, mask: u32, pure: &mut bool) -> Together<'_> {
         let program = warp.env.program;
         loop {
             let pc = warp.pc;
@@ -319,6 +337,7 @@ impl Native {
             let inst = &program.code[pc as usize];
             let lanes = mask & warp.pred(inst.guard);
             if lanes != 0 {
+                *pure &= decode::writes_nothing(inst);
                 match (inst.run)(warp, inst, lanes) {
                     Next::Step => {}
                     Next::Fault => break Together::Fault,
@@ -439,7 +458,8 @@ impl Native {
         let program = warp.env.program;
         let flow = compiler.flow(program, region.entry)?;
         let varying = region.varying.lock().ok()?;
-        let mut supposed = widest(warp, flow);
+        let often = region.renewed.load(Ordering::Relaxed) >= 2;
+        let mut supposed = if often { narrow(warp, flow) } else { widest(warp, flow) };
         supposed.registers.retain(|index, _| !varying.contains(index));
         let mut code = compiler.compile(program, region.entry, Some(&supposed));
         while code.is_none()
@@ -448,8 +468,8 @@ impl Native {
             supposed.width = narrower;
             code = compiler.compile(program, region.entry, Some(&supposed));
         }
-        region.set_width(supposed.width);
-        region.packs.set(code);
+        let checked = code.as_mut().map(|code| std::mem::take(&mut code.supposed)).unwrap_or_default();
+        region.set_packs(supposed.width, code, checked);
         region.missed.store(0, Ordering::Relaxed);
         region.entered.store(0, Ordering::Relaxed);
         Some(())
@@ -480,6 +500,12 @@ impl Native {
         drop(compiler);
         region.packs.reset();
     }
+}
+
+/// What is supposed, for narrow packs.
+fn narrow(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let packs = Width::NARROWEST.full_packs(warp.active);
+    observed(warp, flow, Width::NARROWEST, packs)
 }
 
 /// What is supposed, for the widest packs in which threads are as regular as in narrow ones: those

@@ -13,9 +13,11 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::context::{RegionContext, at};
 use super::decode::{self, Kind};
 use super::effects;
+use super::entry::Exit;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
+use super::pack::class::Class;
 use super::plan::{RegionPlan, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
@@ -32,6 +34,9 @@ pub(super) const FAULT: u64 = 2 << 32;
 pub(super) struct Built {
     pub sites: u32,
     pub local: bool,
+    pub exits: Vec<Box<Exit>>,
+    /// What it checks at its entry.
+    pub supposed: Vec<(usize, Class)>,
 }
 
 /// What a region has to know of those before it.
@@ -185,7 +190,12 @@ pub(super) fn build(
         let less = v.b.ins().iadd_imm_s(left, -1);
         v.b.ins().band(left, less)
     });
-    let shape = Built { sites: builder.e.access.sites.len() as u32, local: builder.e.access.local };
+    let shape = Built {
+        sites: builder.e.access.sites.len() as u32,
+        local: builder.e.access.local,
+        exits: Vec::new(),
+        supposed: Vec::new(),
+    };
     builder.e.v.b.finalize(config);
     Some(shape)
 }

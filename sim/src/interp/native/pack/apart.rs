@@ -122,7 +122,11 @@ unsafe fn store_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64
                 let at = (host + (*context).addresses[lane]) as *mut u32;
                 at.write_volatile((*context).aside[lane]);
             };
-            if mask as u32 == u32::MAX { (0..LANES).for_each(put) } else { lanes(mask).for_each(put) }
+            if mask as u32 == u32::MAX {
+                (0..LANES).for_each(put)
+            } else {
+                lanes(mask).for_each(put)
+            }
             return 1;
         }
         if !found(context, access, mask, pc) {
@@ -174,7 +178,12 @@ impl Pack<'_, '_> {
 
     /// The words at the lanes' addresses.
     pub(super) fn load_apart(&mut self, i: &Inst, pc: u32) -> Lanes {
-        self.access_apart(i, pc, AccessKind::Read, if has_wide() { load_wide as *const () } else { load_plain as *const () });
+        self.access_apart(
+            i,
+            pc,
+            AccessKind::Read,
+            if has_wide() { load_wide as *const () } else { load_plain as *const () },
+        );
         let context = self.e.v.context;
         Lanes::Words(each(self.width, |part| {
             self.e.v.b.ins().load(types::I32X4, plain(), context, at!(aside) + 16 * part as i32)
@@ -184,7 +193,12 @@ impl Pack<'_, '_> {
     /// Stores words to the lanes' addresses.
     pub(super) fn store_apart(&mut self, i: &Inst, pc: u32) {
         self.put_aside(i.b);
-        self.access_apart(i, pc, AccessKind::Write, if has_wide() { store_wide as *const () } else { store_plain as *const () });
+        self.access_apart(
+            i,
+            pc,
+            AccessKind::Write,
+            if has_wide() { store_wide as *const () } else { store_plain as *const () },
+        );
     }
 
     /// Puts addresses in shared memory into the context; zeros for lanes that do not take part.
@@ -201,7 +215,11 @@ impl Pack<'_, '_> {
 
     fn access_apart(&mut self, i: &Inst, pc: u32, kind: AccessKind, function: *const ()) {
         let space = i.z & 15;
-        if space == SHARED { self.put_near(i) } else { self.put_addresses(i) }
+        if space == SHARED {
+            self.put_near(i)
+        } else {
+            self.put_addresses(i)
+        }
         let site = if space == SHARED { NO_SITE } else { self.e.access.site(i.a, SHIFT, kind) };
         let access = self.e.v.int(types::I64, pack(site, SHIFT, kind, space));
         let mask = self.lanes_of_mask();

@@ -102,20 +102,6 @@ impl Pack<'_, '_> {
         let kind = decode::kind(i);
         let mut after = self.classes.clone();
         let how = after.step(i, way);
-        if std::env::var("DUMPCODE").is_ok() {
-            eprintln!(
-                "w{} pc {pc} line {} how {how:?} sem {:?} types {:?} d {:?}:{:?} a {:?} b {:?} c {:?}",
-                self.width.lanes(),
-                i.line,
-                i.lane.map(|l| l.sem),
-                i.lane.map(|l| l.types),
-                i.d,
-                if i.d.0 & Slot::CONSTANT == 0 { Some(self.form(i.d.0)) } else { None },
-                self.classes.slot(i.a),
-                self.classes.slot(i.b),
-                self.classes.slot(i.c)
-            );
-        }
         if how != Class::Varying {
             let flow = self.e.v.flow;
             self.e.instruction(flow, i, pc);

@@ -36,6 +36,7 @@ use width::{Narrow, Width};
 use super::context::at;
 use super::decode::{self, Kind};
 use super::effects::{self, Register};
+use super::entry::Exit;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
@@ -78,6 +79,11 @@ struct Builder<'p, 'b> {
     short: HashMap<usize, Short>,
     fuel: Variable,
     next_pack: Block,
+    /// Packs are whole warps.
+    whole: bool,
+    exits: Vec<Box<Exit>>,
+    /// What is checked of registers at the entry.
+    checked: Vec<(usize, Class)>,
 }
 
 /// Compiles the region that begins at `pc` into `function`, for packs.
@@ -106,8 +112,20 @@ pub(super) fn build(
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
     let changed = flow.none();
-    let mut builder =
-        Builder { p: pack, flow, plan, known: HashMap::new(), changed, heads: HashMap::new(), short, fuel, next_pack };
+    let mut builder = Builder {
+        p: pack,
+        flow,
+        plan,
+        known: HashMap::new(),
+        changed,
+        heads: HashMap::new(),
+        short,
+        fuel,
+        next_pack,
+        whole,
+        exits: Vec::new(),
+        checked: Vec::new(),
+    };
     builder.enter(program, entry, supposed);
     for at in builder.plan.blocks.clone() {
         builder.block(program, at);
@@ -122,7 +140,8 @@ pub(super) fn build(
         });
     }
     let access = &builder.p.e.access;
-    let shape = Built { sites: access.sites.len() as u32, local: access.local };
+    let (exits, supposed) = (std::mem::take(&mut builder.exits), std::mem::take(&mut builder.checked));
+    let shape = Built { sites: access.sites.len() as u32, local: access.local, exits, supposed };
     builder.p.e.v.b.finalize(config);
     Some(shape)
 }
@@ -145,20 +164,34 @@ impl<'p> Builder<'p, '_> {
         let start = self.flow.blocks[entry].start;
         let live = self.flow.live_at(start).cloned().unwrap_or_else(|| self.flow.none());
         let mut checked = Vec::new();
-        for index in live.iter().filter(|index| used.contains(index)) {
+        for index in live.iter().filter(|&index| index < self.flow.registers()) {
             let register = self.flow.register(index);
+            let is_used = used.contains(&index);
             match supposed.registers.get(&index).copied() {
-                Some(class @ (Class::Uniform | Class::Affine(_))) => {
+                // The next region may ask for what this one does not use.
+                Some(class @ (Class::Uniform | Class::Affine(_))) if is_used || self.whole => {
                     self.p.e.v.enter(register);
                     self.p.classes.set(register, class);
                     checked.push(register);
+                    self.checked.push((index, class));
                 }
-                _ => self.p.enter(register),
+                _ if is_used => self.p.enter(register),
+                _ => {}
             }
         }
         let mut axes: Vec<u32> = axes.into_iter().collect();
         axes.sort_unstable();
-        if let Some(bad) = self.p.differs(&checked, &axes) {
+        let trusted = self.whole.then(|| {
+            let (check, trusted) = (self.block_now(), self.block_now());
+            let b = &mut self.p.e.v.b;
+            let is = b.ins().load(types::I64, plain(), self.p.e.v.context, at!(trusted));
+            b.ins().brif(is, trusted, &[], check, &[]);
+            b.switch_to_block(check);
+            b.set_cold_block(check);
+            trusted
+        });
+        let known = self.p.e.v.at_hand();
+        if let Some(bad) = self.p.differs(&checked, if self.whole { &[] } else { &axes }) {
             let (miss, good) = (self.block_now(), self.block_now());
             let b = &mut self.p.e.v.b;
             b.set_cold_block(miss);
@@ -171,10 +204,40 @@ impl<'p> Builder<'p, '_> {
             self.leave(program, start, &none, true, false);
             self.p.e.v.b.switch_to_block(good);
         }
+        self.p.e.v.restore(known);
+        if let Some(trusted) = trusted {
+            self.p.e.v.b.ins().jump(trusted, &[]);
+            self.p.e.v.b.switch_to_block(trusted);
+            self.places(program, start, &axes);
+        }
         let known = Known { classes: self.p.classes.clone(), changed: self.changed.clone() };
         self.known.insert(entry, known);
         self.analyse(program);
         self.go(program, None, start);
+    }
+
+    /// Checks what is supposed of `%tid` in whole warps.
+    fn places(&mut self, program: &'p Program, start: u32, axes: &[u32]) {
+        for &axis in axes {
+            let step = match self.p.classes.tid(axis) {
+                Class::Uniform => 0,
+                Class::Affine(step) => step,
+                _ => continue,
+            };
+            let (miss, good) = (self.block_now(), self.block_now());
+            let context = self.p.e.v.context;
+            let b = &mut self.p.e.v.b;
+            let own = b.ins().load(types::I64, plain(), context, at!(tid_steps) + 8 * axis as i32);
+            let is = b.ins().icmp_imm_s(IntCC::Equal, own, step);
+            b.ins().brif(is, good, &[], miss, &[]);
+            b.set_cold_block(miss);
+            b.switch_to_block(miss);
+            let one = self.p.e.v.int(types::I64, 1);
+            self.p.e.v.b.ins().store(plain(), one, context, at!(missed));
+            let none = self.flow.none();
+            self.leave(program, start, &none, true, false);
+            self.p.e.v.b.switch_to_block(good);
+        }
     }
 
     fn block_now(&mut self) -> Block {
@@ -304,6 +367,19 @@ impl<'p> Builder<'p, '_> {
             if index < self.flow.registers() {
                 self.p.leave(self.flow.register(index));
             }
+        }
+        if self.whole && !one_by_one {
+            let regular = |index: usize| {
+                let class = self.p.classes.of(self.flow.register(index));
+                matches!(class, Class::Uniform | Class::Affine(_)).then_some((index, class))
+            };
+            let wanted = |&index: &usize| live.as_ref().is_none_or(|live| live.has(index));
+            let classes = (0..self.flow.registers()).filter(wanted).filter_map(regular).collect();
+            let exit = Box::new(Exit::new(classes));
+            let (v, address) = (&mut self.p.e.v, &raw const *exit);
+            let address = v.int(types::I64, address as u64);
+            v.b.ins().store(plain(), address, v.context, at!(left));
+            self.exits.push(exit);
         }
         let parts = self.p.width.parts();
         let v = &mut self.p.e.v;
