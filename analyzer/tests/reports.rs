@@ -281,4 +281,13 @@ fn long_kernel_names_are_cut_in_the_headline_only() {
     assert_eq!(text::short_kernel(name), "at::native::elementwise_kernel<...>");
     assert_eq!(text::short_kernel("void fill(float*, int)"), "fill(float*, int)");
     assert_eq!(text::short_kernel("(anonymous namespace)::k(int)"), "(anonymous namespace)::k(int)");
+    let parameters = "(Accessor<long, (unsigned long)1, int>, Accessor<int, (unsigned long)2, int>, int const*, bool)";
+    for (name, short) in [
+        ("(anonymous namespace)::find_kernel", "(anonymous namespace)::find_kernel"),
+        ("void (anonymous namespace)::insert_kernel<float, int>", "(anonymous namespace)::insert_kernel<...>"),
+        ("void ns::(anonymous namespace)::copy_kernel<int>", "ns::(anonymous namespace)::copy_kernel<...>"),
+        ("void ns::functor<(int)4>::operator()", "ns::functor<...>::operator()"),
+    ] {
+        assert_eq!(text::short_kernel(&format!("{name}{parameters}")), short);
+    }
 }

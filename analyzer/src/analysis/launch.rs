@@ -134,7 +134,7 @@ impl Analysis {
         let known = known.outline();
         let indirect = known.indirect || work_unfollowed;
         let c = &mut self.coverage;
-        c.launched(1, &known, indirect, work.unknown_memory);
+        c.launched(1, &known, indirect, work.unplaced);
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
         if known.knowledge == Knowledge::Unknown {

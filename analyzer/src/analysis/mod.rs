@@ -168,6 +168,8 @@ pub struct Analysis {
     pub(crate) submissions: Submissions,
     hints: Hints,
     pub(crate) coverage: Coverage,
+    /// Whether a device reaches what the operating system allocated.
+    system_memory: bool,
     /// Whether the trace records how host threads synchronise.
     has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
@@ -218,6 +220,7 @@ impl Analysis {
             submissions: Submissions::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
+            system_memory: false,
             has_host_edges: false,
             kernels: FxHashMap::default(),
             pending: PendingRecords::default(),
@@ -378,7 +381,7 @@ impl Analysis {
         self.release();
         for (tally, times) in self.code.counted() {
             let known = &tally.known;
-            self.coverage.launched(times, known, known.indirect, tally.unknown_memory);
+            self.coverage.launched(times, known, known.indirect, tally.unplaced);
             self.kernels.entry(tally.kernel).or_default().count(times, known, tally.several, known.indirect);
         }
         self.code.keep();
@@ -416,6 +419,9 @@ impl Analysis {
         }
         let unwatched = self.memory.unwatched();
         (coverage.unwatched_managed, coverage.unwatched_pinned) = (unwatched.managed, unwatched.pinned);
+        if !self.system_memory {
+            coverage.launches_system = 0;
+        }
         coverage.assumed = self.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped += self.findings.dropped();
@@ -484,7 +490,7 @@ impl Analysis {
                     NoteKind::NotModelled => *self.coverage.not_modelled.entry(text).or_default() += count.max(1),
                     NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
                     NoteKind::Disabled => self.coverage.disabled.push(text),
-                    NoteKind::Info => {}
+                    NoteKind::Info => self.system_memory |= text == trace::SYSTEM_MEMORY,
                 }
             }
             _ => {}

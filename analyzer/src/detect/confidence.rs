@@ -82,7 +82,7 @@
 //!    up. `kernels/src/ranges/` owns the way from an instruction to its range.
 //! 4. If the range in `explain` is exact but the finding is not, the loss is on this side: in
 //!    `launches/image_reader.rs` (translation), in `launches/coalesce.rs` (only bounds), in
-//!    `detect/accesses.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
+//!    `detect/accesses/kernels.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
 //! 5. If both sides are `exact`, [`Extent::meet`] has given up on irregular patterns.
 //! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
 //!    finding certain or withdraws it.

@@ -8,6 +8,27 @@ use kernels::Gap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The lowest address at which an operating system gives memory to programs. Below it are null
+/// pointers and what is added to them. (Linux: `vm.mmap_min_addr` is 64 KiB.)
+const LOWEST_ADDRESS: u64 = 1 << 16;
+
+/// Accesses of one launch at addresses in no allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unplaced {
+    /// All of them.
+    pub accesses: u64,
+    /// Whether one begins at a pointer of the program that may well be memory.
+    pub passed: bool,
+}
+
+impl Unplaced {
+    /// Counts an access that begins at the pointer `base`; 0 where there is none.
+    pub fn count(&mut self, base: u64) {
+        self.accesses += 1;
+        self.passed |= base >= LOWEST_ADDRESS;
+    }
+}
+
 /// Counters of one process or of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
@@ -35,6 +56,10 @@ pub struct Coverage {
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
+    /// Launches that were given memory which no observed call allocated, where devices reach what
+    /// the operating system allocates (`malloc`). What they do there is not checked.
+    #[serde(default)]
+    pub launches_system: u64,
     /// Managed allocations that devices used while nothing looked for the host's accesses.
     pub unwatched_managed: u64,
     /// Pinned and registered allocations that kernels or fills used in place meanwhile.
@@ -176,6 +201,7 @@ impl Coverage {
         self.launches_measured += other.launches_measured;
         self.launches_learned += other.launches_learned;
         self.unknown_memory += other.unknown_memory;
+        self.launches_system += other.launches_system;
         self.unwatched_managed += other.unwatched_managed;
         self.unwatched_pinned += other.unwatched_pinned;
         self.forgotten += other.forgotten;
@@ -205,10 +231,12 @@ impl Coverage {
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
-    /// Counts `times` launches, each with `unknown_memory` accesses at addresses in no allocation.
+    /// Counts `times` launches, each with the same accesses at addresses in no allocation. Whether
+    /// devices reach what lies there is for [`Coverage::launches_system`]'s reader to know.
     /// A launch without known accesses must be passed to [`Coverage::launch_unknown`] too.
-    pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unknown_memory: u64) {
-        self.unknown_memory += times * unknown_memory;
+    pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unplaced: Unplaced) {
+        self.unknown_memory += times * unplaced.accesses;
+        self.launches_system += times * u64::from(unplaced.passed);
         self.launches += times;
         self.launches_indirect += times * u64::from(indirect);
         match known.knowledge {

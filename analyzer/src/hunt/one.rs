@@ -21,8 +21,11 @@ use crate::launcher::descendants;
 use crate::report::model::Report;
 use crate::report::program::{Checked, Program};
 
-/// What the analysis may take when the program's time is over.
+/// The processor time that the analysis may take when the program's time is over. What else the
+/// machine does meanwhile does not count.
 const ANALYSIS: Duration = Duration::from_secs(120);
+/// It is waited for no longer than this, whatever it takes.
+const LONGEST_ANALYSIS: Duration = Duration::from_secs(1200);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A program that has run, and its own report, which is not judged yet.
@@ -224,6 +227,7 @@ fn wait(mut child: Child, limit: Duration, shared: &HuntState, tick: &dyn Fn()) 
     let began = Instant::now();
     let tool = child.id();
     let mut asked: Option<Instant> = None;
+    let mut before: Option<Duration> = None;
     let status = loop {
         if let Ok(Some(status)) = child.try_wait() {
             break Some(status);
@@ -234,7 +238,12 @@ fn wait(mut child: Child, limit: Duration, shared: &HuntState, tick: &dyn Fn()) 
             descendants::signal(tool as i32, libc::SIGTERM);
         }
         let patience = descendants::GRACE + Duration::from_secs(2);
-        if began.elapsed() > limit + ANALYSIS || asked.is_some_and(|at| at.elapsed() > patience) {
+        let late = began.elapsed() > limit && {
+            let taken = processor_time(tool).unwrap_or_default();
+            let analysis = taken.saturating_sub(*before.get_or_insert(taken));
+            analysis > ANALYSIS || began.elapsed() > limit + LONGEST_ANALYSIS
+        };
+        if late || asked.is_some_and(|at| at.elapsed() > patience) {
             descendants::signal(-(tool as i32), libc::SIGKILL);
             let _ = child.wait();
             break None;
@@ -249,6 +258,18 @@ fn wait(mut child: Child, limit: Duration, shared: &HuntState, tick: &dyn Fn()) 
         descendants::sweep(&running);
     }
     status
+}
+
+/// The processor time of all threads of a process, in steps of 10 ms (proc(5): `stat`, fields 14 and
+/// 15).
+fn processor_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    // SAFETY: a plain query.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
+    Some(Duration::from_millis(ticks * 1000 / per_second))
 }
 
 /// A name as that of a folder.
@@ -293,6 +314,18 @@ mod tests {
         assert_eq!(of(&target, &report, rest(Ok(3), 3, false, &[])), (Checked::Failed, "exit code 3".into()));
         assert_eq!(of(&free, &report, rest(Ok(3), 3, false, &[])).0, Checked::Clean);
         assert_eq!(of(&target, &report, rest(Ok(77), 77, false, &[])).0, Checked::Skipped);
+    }
+
+    #[test]
+    fn what_a_process_computes_is_its_processor_time() {
+        let before = processor_time(std::process::id()).expect("it runs");
+        let mut number = 1_u64;
+        let began = Instant::now();
+        while processor_time(std::process::id()).expect("it runs") < before + Duration::from_millis(100) {
+            (0..100_000).for_each(|_| number = std::hint::black_box(number.wrapping_mul(3)));
+            assert!(began.elapsed() < Duration::from_secs(60), "it never grows");
+        }
+        assert_eq!(processor_time(u32::MAX), None);
     }
 
     #[test]

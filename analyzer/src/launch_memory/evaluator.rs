@@ -5,6 +5,7 @@
 //! ([`crate::launches::image_reader`]), nor which allocation the bytes belong to
 //! ([`crate::detect::accesses`]).
 
+use crate::detect::coverage::Unplaced;
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
@@ -25,7 +26,7 @@ pub struct Tally {
     /// How well their accesses are known.
     pub known: Outline,
     /// Accesses of each launch at addresses in no allocation.
-    pub unknown_memory: u64,
+    pub unplaced: Unplaced,
     /// Whether an address was computed from several words that point into allocations.
     pub several: bool,
 }

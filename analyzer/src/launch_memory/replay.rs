@@ -75,14 +75,14 @@ impl ReplayLog {
     /// `None`: the launch did something that can not be replayed.
     pub fn of(work: &mut Work<'_, '_>, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<Self> {
         let made = work.recording.take().filter(|made| !made.spoilt)?;
-        let (unknown_memory, several) = (work.unknown_memory, work.several());
+        let (unplaced, several) = (work.unplaced, work.several());
         Some(Self {
             steps: made.steps,
             generations: made.generations,
             open: made.open,
             layout: work.memory.layout(),
             forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
-            tally: tally(Tally { kernel: work.site.kernel, known: evaluated.outline(), unknown_memory, several }),
+            tally: tally(Tally { kernel: work.site.kernel, known: evaluated.outline(), unplaced, several }),
         })
     }
 

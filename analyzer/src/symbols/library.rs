@@ -69,10 +69,11 @@ const MODULES: [(&str, &str); 5] = [
 ];
 
 /// Packages of Python, installed.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("_pytest", "pytest"),
     ("pytest", "pytest"),
     ("pluggy", "pytest"),
+    ("hypothesis", "Hypothesis"),
     ("torch", "PyTorch"),
     ("triton", "Triton"),
     ("cupy", "CuPy"),
@@ -141,7 +142,11 @@ fn package(file: &str) -> Option<&'static str> {
         return Some("Python's library");
     }
     let folders = ["/site-packages/", "/dist-packages/"];
-    let inside = folders.iter().find_map(|folder| file.split_once(folder))?.1;
+    let Some((_, inside)) = folders.iter().find_map(|folder| file.split_once(folder)) else {
+        // It stands around the test as pytest does.
+        let unittest = file.split_once("/lib/python3.").and_then(|(_, rest)| rest.split_once('/'));
+        return unittest.filter(|(_, rest)| rest.starts_with("unittest/")).map(|_| "unittest");
+    };
     let first = inside.split(['/', '.']).next().unwrap_or(inside);
     PACKAGES.iter().find(|(name, _)| *name == first).map(|(_, library)| *library)
 }
@@ -206,6 +211,9 @@ mod tests {
     fn frames_of_pytest_are_not_the_tests() {
         let of = |file| library(&frame(FrameKind::Python, "f", Some(file)));
         assert_eq!(of("/v/lib/python3.12/site-packages/_pytest/runner.py"), Some("pytest"));
+        assert_eq!(of("/v/lib/python3.12/site-packages/hypothesis/core.py"), Some("Hypothesis"));
+        assert_eq!(of("/usr/lib/python3.12/unittest/case.py"), Some("unittest"));
+        assert_eq!(of("/home/me/unittest/case.py"), None);
         assert_eq!(of("/v/lib/python3.12/site-packages/triton/runtime/jit.py"), Some("Triton"));
         assert_eq!(of("/v/lib/python3.12/site-packages/vllm/worker.py"), None);
         assert_eq!(of("/home/me/torch/test_copy.py"), None);

@@ -4,7 +4,7 @@
 //! from a context's end is decided by `order`.
 
 use cuda_sys::*;
-use trace::{ContextId, Op};
+use trace::{ContextId, NoteKind, Op};
 
 use crate::observe::Cx;
 use crate::real::driver::real;
@@ -84,6 +84,9 @@ impl Cx<'_> {
         let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
         let len = name.iter().position(|b| *b == 0).unwrap_or(0);
         self.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
+        if attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 {
+            self.define(&Op::Note { kind: NoteKind::Info, text: trace::SYSTEM_MEMORY.into(), count: 1 });
+        }
     }
 
     /// A context goes away: its handle may come back as another one.

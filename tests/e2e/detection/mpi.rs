@@ -228,11 +228,13 @@ fn a_root_scatters_in_place_what_is_for_others() {
         assert!(alone.err.contains("SUMMARY: 0 findings"), "{mpi:?}: {}", alone.err);
         let launcher = format!("mpirun.{}", mpi.name());
         let two = |words: &[&str]| sim(mpi, &[&[&launcher, "-n", "2", &program, "scatter-inplace"], words].concat());
+        // The launcher may put one rank's text between the other's words and the end of its line.
+        let both_done = |ended: &Ended| ended.out.matches("done").count() == 2;
         let (racy, fixed) = (two(&[]), two(&["fixed"]));
-        assert_eq!((racy.code(), racy.out.as_str()), (Some(66), "done\ndone\n"), "{mpi:?}: {}", racy.err);
+        assert_eq!((racy.code(), both_done(&racy)), (Some(66), true), "{mpi:?}: {}{}", racy.out, racy.err);
         assert!(racy.err.contains("DATA RACE: read-after-write (certain)"), "{mpi:?}: {}", racy.err);
         assert!(racy.err.contains("access=MPI_Scatter "), "{mpi:?}: {}", racy.err);
-        assert_eq!((fixed.code(), fixed.out.as_str()), (Some(0), "done\ndone\n"), "{mpi:?}: {}", fixed.err);
+        assert_eq!((fixed.code(), both_done(&fixed)), (Some(0), true), "{mpi:?}: {}{}", fixed.out, fixed.err);
     }
 }
 

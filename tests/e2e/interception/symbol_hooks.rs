@@ -147,6 +147,16 @@ fn per_thread_names_mean_another_default_stream() {
     }
 }
 
+/// The driver without a GPU says of its device that it reaches what `malloc` gave; the simulated GPU
+/// does not. The report tells launches with such memory by that.
+#[test]
+fn devices_that_reach_memory_of_the_system_are_recorded() {
+    let folder = build::scratch("door-system");
+    let (_, _) = record_with(&folder, &doors(), &["dlsym"], |_| {});
+    let dump = end(run::streamsan(["dump"]).arg(folder.join("run.trace")));
+    assert!(dump.code() == Some(0) && dump.out.contains("devices reach system-allocated memory"), "{}", dump.out);
+}
+
 /// Runs `lookups.c` bare and under the shim: it checks by itself what look-ups answer, and prints
 /// what must not change.
 fn lookups(mode: &str) {

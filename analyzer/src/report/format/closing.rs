@@ -205,6 +205,14 @@ pub fn coverage(report: &Report) -> String {
             c.watching_option().map_or("not on this driver".into(), |option| format!("{option} sees them"))
         );
     }
+    if c.launches_system > 0 {
+        let what = counted(c.launches_system, "launch", "launches");
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {what} used memory that no CUDA call allocated; this device reaches what malloc \
+             gave, and no option watches that (cudaMallocManaged in its place is checked)"
+        );
+    }
     if !c.reasons.is_empty() {
         let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
     }

@@ -168,6 +168,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "host_unwatched": {
                 "managed": c.unwatched_managed,
                 "pinned": c.unwatched_pinned,
+                "system_launches": c.launches_system,
                 "option": c.watching_option(),
             },
             "forgotten": c.forgotten,

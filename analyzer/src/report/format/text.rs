@@ -217,7 +217,7 @@ pub fn headline(f: &Finding) -> String {
 pub fn short_kernel(name: &str) -> String {
     let mut depth = 0_u32;
     let mut short = String::new();
-    for c in name.chars() {
+    for (at, c) in name.char_indices() {
         match c {
             '<' => depth += 1,
             '>' if depth > 0 => {
@@ -226,7 +226,10 @@ pub fn short_kernel(name: &str) -> String {
                     short.push_str("<...>");
                 }
             }
-            '(' if depth == 0 && !name.starts_with('(') && !short.ends_with("::") => break,
+            // Parentheses are part of two names; elsewhere parameters begin.
+            '(' if depth == 0 && !name[at..].starts_with("(anonymous namespace)") && !short.ends_with("operator") => {
+                break;
+            }
             c if depth == 0 => short.push(c),
             _ => {}
         }

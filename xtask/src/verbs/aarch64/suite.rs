@@ -33,6 +33,8 @@ const FAST_UNIT_TESTS: [&str; 1] = ["trace"];
 /// Of these only what they test inside: further tests compile programs with CUDA's compiler, or
 /// expect x86-64's stacks.
 const INSIDE_ONLY: [&str; 3] = ["shim", "sim", "sim-divert"];
+/// How many random cases are tried, where nothing else is asked for.
+const FEW_CASES: [(&str, &str); 2] = [("RANGES_FUZZ", "1..2"), ("PROPTEST_CASES", "16")];
 /// End-to-end tests on the fake driver and the simulated GPU, by parts of their names.
 const END_TO_END: [&str; 20] = [
     "architectures::stacks",
@@ -154,6 +156,13 @@ pub fn unit_tests(
         let mut cargo = emulation::command(tools, std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(workspace::root()).args(["test", "-q", "--target", TRIPLE, "--no-fail-fast"]).args(what);
         cargo.args(["-p", package, "--"]).args(rest);
+        // Random cases take ten times as long under emulation, and which processor computes them
+        // matters to few.
+        for (variable, cases) in FEW_CASES {
+            if std::env::var_os(variable).is_none() {
+                cargo.env(variable, cases);
+            }
+        }
         set(tools, extent, &mut cargo);
         tally.run(&format!("unit tests of {package}"), &mut cargo)?;
     }
