@@ -1,12 +1,17 @@
-//! A place where native code may be entered, and what is compiled for it.
+//! A place where native code may be entered, what is compiled for it, and what is supposed there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::compiler::{RegionCode, RegionFn};
-use super::pack::class::Class;
+use super::effects::Register;
+use super::flow::{Flow, ValueForm};
+use super::pack::Supposed;
+use super::pack::class::{self, Class};
 use super::pack::width::Width;
+use crate::interp::program::LANES;
+use crate::interp::warp::Warp;
 
 /// One way out of a region of whole warps: what is known of the registers that are still wanted. Its
 /// code names it to the host. So the next region need not look at them again.
@@ -144,4 +149,50 @@ impl Region {
             varying: Mutex::default(),
         }
     }
+}
+
+/// What is supposed, for narrow packs.
+pub(super) fn narrow(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let packs = Width::NARROWEST.full_packs(warp.active);
+    observed(warp, flow, Width::NARROWEST, packs)
+}
+
+/// What is supposed, for the widest packs in which threads are as regular as in narrow ones: those
+/// of a row of the block.
+pub(super) fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let mask = warp.active;
+    let rows = |warp: &Warp<'_>, width: Width| {
+        let packs = width.full_packs(mask);
+        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, |lane| u64::from(axis[lane]));
+        warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
+    };
+    let narrow = rows(warp, Width::NARROWEST);
+    let packs = |width: Width| width.full_packs(mask);
+    let fits = |width: &Width| packs(*width) == packs(Width::NARROWEST) && rows(warp, *width) == narrow;
+    let width = Width::ALL.into_iter().find(fits).unwrap_or(Width::NARROWEST);
+    observed(warp, flow, width, packs(width))
+}
+
+/// How the values that a warp has differ from lane to lane of a pack.
+pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u32) -> Supposed {
+    let (frame, preds) = warp.frame_and_preds();
+    let mut registers = HashMap::new();
+    for index in 0..flow.registers() {
+        let register = flow.register(index);
+        let class = match register {
+            Register::Row(row) => {
+                // SAFETY: the frame has the function's rows.
+                let row_values = unsafe { &(*frame.add(row as usize)).0 };
+                class::observed(width, packs, Some(flow.form(row)), |lane| row_values[lane])
+            }
+            Register::Pred(pred) => {
+                // SAFETY: and its predicates.
+                let word = unsafe { *preds.add(pred as usize) };
+                class::observed(width, packs, None, |lane| u64::from(word >> lane & 1))
+            }
+        };
+        registers.insert(index, class);
+    }
+    let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
+    Supposed { width, registers, tid }
 }

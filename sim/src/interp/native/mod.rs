@@ -33,19 +33,16 @@ mod plan;
 mod region;
 mod values;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use compiler::{RegionCompiler, RegionFn};
 use context::{RegionContext, Site};
 use decode::Kind;
-use effects::Register;
-use entry::Region;
-use flow::{Flow, ValueForm};
-use pack::class::{self, Class};
+use entry::{Region, narrow, observed, widest};
+use pack::ONE_BY_ONE;
+use pack::class::Class;
 use pack::width::Width;
-use pack::{ONE_BY_ONE, Supposed};
 
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use crate::interp::warp::Warp;
@@ -500,50 +497,4 @@ impl Native {
         drop(compiler);
         region.packs.reset();
     }
-}
-
-/// What is supposed, for narrow packs.
-fn narrow(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
-    let packs = Width::NARROWEST.full_packs(warp.active);
-    observed(warp, flow, Width::NARROWEST, packs)
-}
-
-/// What is supposed, for the widest packs in which threads are as regular as in narrow ones: those
-/// of a row of the block.
-fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
-    let mask = warp.active;
-    let rows = |warp: &Warp<'_>, width: Width| {
-        let packs = width.full_packs(mask);
-        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, |lane| u64::from(axis[lane]));
-        warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
-    };
-    let narrow = rows(warp, Width::NARROWEST);
-    let packs = |width: Width| width.full_packs(mask);
-    let fits = |width: &Width| packs(*width) == packs(Width::NARROWEST) && rows(warp, *width) == narrow;
-    let width = Width::ALL.into_iter().find(fits).unwrap_or(Width::NARROWEST);
-    observed(warp, flow, width, packs(width))
-}
-
-/// How the values that a warp has differ from lane to lane of a pack.
-fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u32) -> Supposed {
-    let (frame, preds) = warp.frame_and_preds();
-    let mut registers = HashMap::new();
-    for index in 0..flow.registers() {
-        let register = flow.register(index);
-        let class = match register {
-            Register::Row(row) => {
-                // SAFETY: the frame has the function's rows.
-                let row_values = unsafe { &(*frame.add(row as usize)).0 };
-                class::observed(width, packs, Some(flow.form(row)), |lane| row_values[lane])
-            }
-            Register::Pred(pred) => {
-                // SAFETY: and its predicates.
-                let word = unsafe { *preds.add(pred as usize) };
-                class::observed(width, packs, None, |lane| u64::from(word >> lane & 1))
-            }
-        };
-        registers.insert(index, class);
-    }
-    let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
-    Supposed { width, registers, tid }
 }

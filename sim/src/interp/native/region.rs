@@ -34,6 +34,7 @@ pub(super) const FAULT: u64 = 2 << 32;
 pub(super) struct Built {
     pub sites: u32,
     pub local: bool,
+    #[allow(clippy::vec_box, reason = "code has their addresses")]
     pub exits: Vec<Box<Exit>>,
     /// What it checks at its entry.
     pub supposed: Vec<(usize, Class)>,
