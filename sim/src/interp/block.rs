@@ -18,12 +18,9 @@ const CLUSTER: usize = 16;
 /// One of the block's 16 barriers, or its part in the cluster's.
 #[derive(Debug, Clone, Default)]
 struct Barrier {
-    /// Lanes of each warp that have arrived in this phase.
-    arrived: Vec<u32>,
     /// Threads that this phase asks for; 0 for all of the block.
     expected: u32,
     phase: u32,
-    waiting: bool,
     /// Reductions over the arrivals: how many were true; all; any.
     count: u32,
     all: bool,
@@ -53,7 +50,11 @@ pub(crate) struct BlockState {
     pub shared_size: u32,
     pub shared_limit: u32,
     alive: Vec<u32>,
-    barriers: Vec<Barrier>,
+    barriers: [Barrier; CLUSTER + 1],
+    /// Lanes of each warp that have arrived in this phase, barrier by barrier.
+    arrived: Vec<u32>,
+    /// A bit for each barrier that somebody waits at.
+    waiting: u32,
     /// The blocks of the cluster, this one among them.
     pub members: Members,
     ended: bool,
@@ -70,7 +71,9 @@ impl BlockState {
             shared_size: env.shared_size(),
             shared_limit: limit,
             alive: vec![0; warps],
-            barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; CLUSTER + 1],
+            barriers: Default::default(),
+            arrived: vec![0; warps * (CLUSTER + 1)],
+            waiting: 0,
             members: Members::default(),
             ended: false,
         }
@@ -100,7 +103,11 @@ impl BlockState {
     pub(crate) fn cluster_phase(&self, warp: usize, mask: u32) -> u32 {
         let barrier = &self.barriers[CLUSTER];
         // A lane's mark stays until all of the block have arrived.
-        if barrier.arrived[warp] & mask != 0 { barrier.phase } else { barrier.phase.wrapping_sub(1) }
+        if self.arrived[CLUSTER * self.alive.len() + warp] & mask != 0 {
+            barrier.phase
+        } else {
+            barrier.phase.wrapping_sub(1)
+        }
     }
 
     /// True when this block's threads have all arrived for that phase.
@@ -110,12 +117,12 @@ impl BlockState {
 
     fn arrive_at(&mut self, number: usize, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
         let barrier = &mut self.barriers[number];
-        if !barrier.waiting {
-            barrier.waiting = true;
+        if self.waiting >> number & 1 == 0 {
+            self.waiting |= 1 << number;
             (barrier.count, barrier.all, barrier.any) = (0, true, false);
             barrier.expected = expected;
         }
-        barrier.arrived[warp] |= mask;
+        self.arrived[number * self.alive.len() + warp] |= mask;
         barrier.count += (truth & mask).count_ones();
         barrier.all &= truth & mask == mask;
         barrier.any |= truth & mask != 0;
@@ -125,12 +132,11 @@ impl BlockState {
     }
 
     fn check(&mut self, number: usize) {
-        let barrier = &mut self.barriers[number];
-        if !barrier.waiting {
-            return;
-        }
+        let (barrier, warps) = (&mut self.barriers[number], self.alive.len());
+        let arrived = &mut self.arrived[number * warps..][..warps];
         let complete = if barrier.expected == 0 {
-            self.alive.iter().zip(&barrier.arrived).all(|(&alive, &arrived)| alive & !arrived == 0)
+            // Warps mostly come in order: the last one is what is missing.
+            self.alive.iter().zip(arrived.iter()).rev().all(|(&alive, &arrived)| alive & !arrived == 0)
         } else {
             // A warp that has arrived with all its threads counts as a full one.
             let count = |(&alive, &arrived): (&u32, &u32)| match arrived {
@@ -138,14 +144,14 @@ impl BlockState {
                 _ if alive & !arrived == 0 => LANES as u32,
                 _ => arrived.count_ones(),
             };
-            self.alive.iter().zip(&barrier.arrived).map(count).sum::<u32>() >= barrier.expected
+            self.alive.iter().zip(arrived.iter()).map(count).sum::<u32>() >= barrier.expected
         };
         if complete {
             let flags = if barrier.all { RESULT_ALL } else { 0 } | if barrier.any { RESULT_ANY } else { 0 };
             barrier.results[(barrier.phase & 1) as usize] = barrier.count | flags;
             barrier.phase = barrier.phase.wrapping_add(1);
-            barrier.waiting = false;
-            barrier.arrived.fill(0);
+            arrived.fill(0);
+            self.waiting &= !(1 << number);
         }
     }
 
@@ -158,8 +164,10 @@ impl BlockState {
     /// Lanes of a warp have exited: barriers no longer wait for them.
     pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) {
         self.alive[warp] = alive;
-        for number in 0..self.barriers.len() {
-            self.check(number);
+        let mut left = self.waiting;
+        while left != 0 {
+            self.check(left.trailing_zeros() as usize);
+            left &= left - 1;
         }
     }
 }
@@ -204,10 +212,8 @@ impl<'b> Block<'b> {
     pub(crate) fn start(&mut self, linear: u64) {
         self.state.linear = linear;
         self.state.index = self.env.block_index(linear);
-        for barrier in &mut self.state.barriers {
-            barrier.arrived.fill(0);
-            barrier.waiting = false;
-        }
+        self.state.arrived.fill(0);
+        self.state.waiting = 0;
         // All blocks of a cluster count its barrier's phases from the same number.
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;
@@ -282,6 +288,9 @@ impl<'b> Block<'b> {
             warp.pc = group.pc;
             let mask = group.mask;
             let _ = warp.fail(why, mask);
+        } else if warp.parked.is_some() {
+            let mask = warp.active;
+            let _ = warp.fail(why, mask);
         }
         Progress::Fault(at)
     }
@@ -290,12 +299,14 @@ impl<'b> Block<'b> {
     pub(crate) fn can_go_on(&mut self) -> bool {
         let state = &self.state;
         self.warps.iter().any(|warp| {
-            warp.groups.iter().any(|group| match group.wait {
-                Wait::None => true,
-                Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
-                Wait::Cluster(phase) => state.members.passed(phase),
-                Wait::Lanes(_) => false,
-            })
+            let parked = warp.parked.is_some_and(|(number, phase)| state.barrier_passed(number, phase).is_some());
+            parked
+                || warp.groups.iter().any(|group| match group.wait {
+                    Wait::None => true,
+                    Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
+                    Wait::Cluster(phase) => state.members.passed(phase),
+                    Wait::Lanes(_) => false,
+                })
         })
     }
 

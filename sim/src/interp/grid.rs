@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::block::Progress;
 use super::cluster::Cluster;
@@ -23,6 +24,9 @@ const RESIDENT: u64 = 2112;
 
 /// Warps of a program's launches from which on it is worth to look at its code for hot places.
 const WORTH: u64 = 64;
+
+/// How often a launch tells that it gets on.
+const TELL: Duration = Duration::from_millis(1);
 
 /// The native code that a launch uses.
 fn native_code<'b>(
@@ -132,7 +136,7 @@ pub fn run(
         lane_local,
         cluster,
         native: native_code(program, launch, device, blocks * u64::from(threads.div_ceil(LANES as u32)), members),
-        started: std::time::Instant::now(),
+        started: Instant::now(),
         workspace,
         overrun: AtomicBool::new(false),
         device_work: DeviceWorkState::default(),
@@ -168,6 +172,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
     let mut resident: VecDeque<Cluster<'_>> = VecDeque::new();
     let mut spare: Vec<Cluster<'_>> = Vec::new();
     let mut begun = index;
+    let mut told = Instant::now();
     loop {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -198,7 +203,11 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
             let alone = resident.is_empty();
             match block.run(if alone { TURNS } else { 1 }, !alone) {
                 Progress::Done => {
-                    shared.env.device.progress();
+                    // The time is read now and then only: that costs as much as a small block.
+                    if told.elapsed() >= TELL {
+                        shared.env.device.progress();
+                        told = Instant::now();
+                    }
                     spare.push(block);
                 }
                 Progress::Paused | Progress::Blocked => {

@@ -178,6 +178,66 @@ pub struct TextureRequest<'a> {
     pub values: &'a [u64],
 }
 
+/// Lanes of a warp.
+pub const WARP_LANES: usize = 32;
+
+/// A texture or surface operation of lanes of a warp, see [`Device::textures`].
+#[derive(Debug)]
+pub struct WarpTexture<'a> {
+    /// As in a [`TextureRequest`].
+    pub opcode: &'a str,
+    /// The lanes.
+    pub lanes: u32,
+    /// Each lane's object.
+    pub objects: &'a [u64; WARP_LANES],
+    /// Each lane's coordinates (then level or gradients): one row for each operand.
+    pub coordinates: &'a [&'a [u64; WARP_LANES]],
+    /// What each lane stores.
+    pub values: &'a [&'a [u64; WARP_LANES]],
+    /// What each lane gets. Other lanes' may be anything.
+    pub results: &'a mut [[u64; WARP_LANES]; 4],
+}
+
+impl WarpTexture<'_> {
+    /// The object, if all lanes name the same.
+    pub fn one_object(&self) -> Option<u64> {
+        let first = *self.objects.get(self.lanes.trailing_zeros() as usize)?;
+        let same = |lane: usize| self.lanes >> lane & 1 == 0 || self.objects[lane] == first;
+        (0..WARP_LANES).all(same).then_some(first)
+    }
+
+    /// Asks for one lane after the other.
+    ///
+    /// # Errors
+    /// The first lane that `serve` says no to, with its reason.
+    pub fn lane_by_lane(
+        &mut self,
+        serve: impl Fn(&TextureRequest<'_>) -> Result<[u64; 4], String>,
+    ) -> Result<(), (u32, String)> {
+        for lane in (0..WARP_LANES).filter(|lane| self.lanes >> lane & 1 != 0) {
+            let mut coordinates = [0u32; 16];
+            for (to, row) in coordinates.iter_mut().zip(self.coordinates) {
+                *to = row[lane] as u32;
+            }
+            let mut values = [0u64; 8];
+            for (to, row) in values.iter_mut().zip(self.values) {
+                *to = row[lane];
+            }
+            let request = TextureRequest {
+                opcode: self.opcode,
+                object: self.objects[lane],
+                coordinates: &coordinates[..self.coordinates.len()],
+                values: &values[..self.values.len()],
+            };
+            let found = serve(&request).map_err(|why| (lane as u32, why))?;
+            for (row, value) in self.results.iter_mut().zip(found) {
+                row[lane] = value;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Work that a thread of a kernel asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceWork {
@@ -270,6 +330,10 @@ pub trait Device: Sync {
     /// Textures and surfaces: raw bits of up to four elements, or the reason why not.
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
         Err(format!("{} is not supported by this device", request.opcode))
+    }
+    /// The same for lanes of a warp. An error comes with the first lane that it is of.
+    fn textures(&self, warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
+        warp.lane_by_lane(|request| self.texture(request))
     }
     /// True when [`Device::observe`] wants to be called.
     fn observing(&self) -> bool {

@@ -21,8 +21,8 @@ pub(crate) trait NativeCode: Send + Sync {
 pub(crate) enum Entered {
     /// There is none yet, or never.
     Nothing,
-    /// It ran; `spent`: a lane has used up its jumps.
-    Ran { spent: bool },
+    /// It ran so many regions; `spent`: a lane has used up its jumps.
+    Ran { spent: bool, turns: u32 },
     /// A lane is at fault.
     Fault,
 }
@@ -75,6 +75,8 @@ pub(crate) enum Next {
     Jumped,
     /// The groups changed: choose one again.
     Repick,
+    /// The whole warp waits: see [`Warp::parked`].
+    Parked,
     /// Let others run before this one goes on (its program counter was advanced).
     Yield,
     /// `Warp::fault` says what is wrong.

@@ -104,6 +104,11 @@ pub(crate) struct Warp<'b> {
     unfair: u32,
     /// How often lanes have yielded while others waited for them.
     pub yields: u32,
+    /// The barrier (number and phase that must end) that the whole warp waits at, at its program
+    /// counter. There are no groups then.
+    pub parked: Option<(u8, u32)>,
+    /// It goes on behind such a barrier, and has executed nothing since.
+    pub resumed: bool,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
@@ -146,6 +151,8 @@ impl<'b> Warp<'b> {
             oldest: false,
             unfair: 0,
             yields: 0,
+            parked: None,
+            resumed: false,
             jumps: 0,
             native: None,
             native_known: false,
@@ -166,6 +173,7 @@ impl<'b> Warp<'b> {
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
+        (self.parked, self.resumed) = (None, false);
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
@@ -444,6 +452,14 @@ impl<'b> Warp<'b> {
         let code: &'b [Inst] = &self.env.program.code;
         let native: Option<&'b NativeEntries> = self.env.native;
         let mut budget = budget;
+        if let Some((number, phase)) = self.parked {
+            if self.block().barrier_passed(number, phase).is_none() {
+                return Outcome::Blocked;
+            }
+            self.parked = None;
+            self.pc += 1;
+            self.resumed = true;
+        }
         self.set_frame();
         loop {
             let oldest = self.oldest || self.unfair >= PATIENCE;
@@ -479,11 +495,14 @@ impl<'b> Warp<'b> {
                     match native.code.enter(self, fuel) {
                         Entered::Nothing => {}
                         Entered::Fault => return Outcome::Fault,
-                        Entered::Ran { spent } => {
-                            self.jumps += 1;
+                        Entered::Ran { spent, turns } => {
+                            self.jumps += u64::from(turns);
                             // A region has jumps of its own, which are not counted.
                             self.unfair += if others { PATIENCE / 256 } else { 0 };
-                            budget -= 1;
+                            if self.parked.is_some() {
+                                return Outcome::Blocked;
+                            }
+                            budget = budget.saturating_sub(turns);
                             if budget == 0 || spent && !others {
                                 return self.pause();
                             }
@@ -495,6 +514,7 @@ impl<'b> Warp<'b> {
                         }
                     }
                 }
+                self.resumed = false;
                 let inst = &code[pc as usize];
                 let mask = self.active & self.pred(inst.guard);
                 if mask == 0 {
@@ -528,6 +548,7 @@ impl<'b> Warp<'b> {
                             }
                             break;
                         }
+                        Next::Parked => return Outcome::Blocked,
                         Next::Yield => {
                             self.jumps += 1;
                             self.oldest = true;

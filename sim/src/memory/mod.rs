@@ -3,7 +3,7 @@
 //! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped)
 //! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
-//! processes), `array`, `texture` with `sampling` and `texture_access`. `memcpy` moves bytes.
+//! processes), `array`, `texture`. `memcpy` moves bytes.
 //! `own_view` says to a tool which memory the simulator maps twice, and `registered_view` does so
 //! with the program's own pages.
 //!
@@ -22,9 +22,7 @@ pub mod own_view;
 pub mod pool;
 pub mod registered_view;
 pub(crate) mod result_digests;
-mod sampling;
 pub(crate) mod texture;
-pub(crate) mod texture_access;
 pub mod virtual_memory;
 
 use std::collections::BTreeMap;

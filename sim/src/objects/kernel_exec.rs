@@ -10,11 +10,11 @@ use crate::access_log::Collector;
 use crate::config;
 use crate::interp::{
     self, AccessKind, Accesses, Device, DeviceStream, DeviceWork, Extent, Fault, FaultKind, Linker, Program,
-    TextureRequest,
+    TextureRequest, WarpTexture,
 };
 use crate::memory::address_space::{GRANULE, Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::{self, Allocation, AllocationKind, registered_view, texture, texture_access};
+use crate::memory::{self, Allocation, AllocationKind, registered_view, texture};
 use crate::objects::context::Context;
 use crate::objects::device_launches::{self, Launched, Launches};
 use crate::objects::module::{CodeForm, Function, Module};
@@ -190,7 +190,11 @@ impl Device for Gpu<'_> {
     }
 
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-        texture_access::serve(request)
+        texture::access::serve(request)
+    }
+
+    fn textures(&self, warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
+        texture::access::serve_warp(warp)
     }
 
     fn observing(&self) -> bool {

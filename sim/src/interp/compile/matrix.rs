@@ -6,6 +6,7 @@ use super::{Op, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope};
 use crate::interp::compile::load_store::space_of;
 use crate::interp::exec::control;
+use crate::interp::exec::fragment;
 use crate::interp::exec::load_store::SHARED;
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
@@ -176,7 +177,7 @@ impl<'m> Scope<'_, 'm> {
         };
         let z = space | (slots.len() as u32) << 8 | u32::from(store) << 30;
         let y = self.list(&slots);
-        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(matrix::transfer) });
+        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(fragment::transfer) });
         Ok(())
     }
 

@@ -110,6 +110,11 @@ pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let stay = w.active & !mask;
     let group = w.here(w.pc + 1);
     w.send(stay, group);
+    // The frame below all others is the kernel's.
+    if w.rbase == 0 {
+        w.exit(mask);
+        return Next::Repick;
+    }
     let callee = &program.functions[i.y as usize];
     let mut left = mask;
     while left != 0 {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::interp::exec::load_store::{Cell, GENERIC, GLOBAL, SHARED};
+use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
 use crate::interp::float16::{Brain, Half, Small};
@@ -44,7 +44,7 @@ impl Element {
     }
 
     /// Elements in one register.
-    fn packed(self) -> usize {
+    pub(super) fn packed(self) -> usize {
         if self == Element::F64 { 1 } else { 4 / self.size() as usize }
     }
 
@@ -63,6 +63,23 @@ impl Element {
         }
     }
 
+    /// Gives out the bits of the entries of some lanes.
+    fn write_row(self, sums: &[f64; MOST], places: &[u16; LANES], saturate: bool, mut out: impl FnMut(usize, u64)) {
+        macro_rules! of {
+            ($($kind:ident),*) => {
+                match self {
+                    $(Element::$kind => {
+                        for (lane, &at) in places.iter().enumerate() {
+                            out(lane, Element::$kind.write(sums[usize::from(at.min(NOWHERE))], saturate));
+                        }
+                    })*
+                }
+            };
+        }
+        of!(F16, Bf16, Tf32, F32, F64, S8, U8, S32)
+    }
+
+    #[inline(always)]
     fn write(self, value: f64, saturate: bool) -> u64 {
         match self {
             Element::F16 => u64::from(Half::cut(value, Rounding::Nearest)),
@@ -102,7 +119,7 @@ impl Form {
             | (self.k as u64) << 40
     }
 
-    fn unpack(x: u64) -> Form {
+    pub(super) fn unpack(x: u64) -> Form {
         let size = |at: u32| (x >> at & 0xff) as usize;
         Form {
             a: Element::from_code(x),
@@ -137,7 +154,7 @@ pub(crate) fn of_c(row: usize, column: usize) -> (usize, usize) {
 
 /// Lane and element of an entry of a `wmma` fragment, which is opaque: rows one after the other,
 /// spread evenly.
-fn of_fragment(row: usize, column: usize, columns: usize, total: usize) -> (usize, usize) {
+pub(super) fn of_fragment(row: usize, column: usize, columns: usize, total: usize) -> (usize, usize) {
     let (index, each) = (row * columns + column, (total / LANES).max(1));
     (index / each, index % each)
 }
@@ -157,196 +174,168 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     }
     let [to, c, a, b] = slots;
     let Form { m, n, k, .. } = form;
-    let places = places(form, opaque);
-    let factor_a = entries(w, form.a, a, &places.a);
-    let factor_b = entries(w, form.b, b, &places.b);
-    let mut sums = entries(w, form.c, c, &places.sum);
+    let layouts = layouts(form, opaque);
+    let (mut factor_a, mut factor_b, mut sums) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
+    entries(w, form.a, a, &layouts.a, &mut factor_a);
+    entries(w, form.b, b, &layouts.b, &mut factor_b);
+    entries(w, form.c, c, &layouts.sum, &mut sums);
     add_product([m, n, k], &factor_a, &factor_b, &mut sums);
-    each(mask, |l| to.iter().for_each(|&slot| w.set(slot, l, 0)));
-    let packed = form.d.packed();
-    for (&(lane, at), &sum) in places.sum.iter().zip(&sums) {
-        let (lane, at) = (usize::from(lane), usize::from(at));
-        let bits = form.d.write(sum, form.saturate);
-        let slot = to[at / packed];
-        let shift = at % packed * 8 * form.d.size() as usize;
-        let old = w.get(slot, lane);
-        w.set(slot, lane, old | bits << shift);
+    sums[usize::from(NOWHERE)] = 0.0;
+    let (packed, width) = (form.d.packed(), 8 * form.d.size() as usize);
+    for (&slot, places) in to.iter().zip(layouts.sum_out.chunks(packed)) {
+        let mut row = [0u64; LANES];
+        for (sub, places) in places.iter().enumerate() {
+            form.d.write_row(&sums, places, form.saturate, |lane, bits| row[lane] |= bits << (sub * width));
+        }
+        if mask == u32::MAX {
+            // SAFETY: a live row; no other reference to it is there.
+            unsafe { (*w.row_mut(slot)).0 = row };
+        } else {
+            each(mask, |l| w.set(slot, l, row[l]));
+        }
     }
     Next::Step
 }
 
-/// Lane and element of each entry of the factors and the sum, row by row.
-struct Places {
-    a: Vec<(u8, u8)>,
-    b: Vec<(u8, u8)>,
-    sum: Vec<(u8, u8)>,
+/// Entries that a factor or sum has at most, and behind them what has no place.
+pub(super) const MOST: usize = 512 + 1;
+const NOWHERE: u16 = MOST as u16 - 1;
+
+/// Of each element that a lane's registers hold, one after the other: which entry it is, lane by
+/// lane.
+type Layout = Vec<[u16; LANES]>;
+
+/// Where the factors and the sum of a product are.
+struct Layouts {
+    a: Layout,
+    b: Layout,
+    sum: Layout,
+    /// Of the result, which may have another type.
+    sum_out: Layout,
 }
 
 /// Where the entries of a product are. What was worked out once is kept.
-fn places(form: Form, opaque: bool) -> Rc<Places> {
+fn layouts(form: Form, opaque: bool) -> Rc<Layouts> {
     thread_local! {
-        static KNOWN: RefCell<Vec<(u64, bool, Rc<Places>)>> = const { RefCell::new(Vec::new()) };
+        static KNOWN: RefCell<Vec<(u64, bool, Rc<Layouts>)>> = const { RefCell::new(Vec::new()) };
     }
     let key = form.pack();
     KNOWN.with_borrow_mut(|known| {
-        if let Some((.., places)) = known.iter().find(|(form, kind, _)| *form == key && *kind == opaque) {
-            return places.clone();
+        if let Some((.., layouts)) = known.iter().find(|(form, kind, _)| *form == key && *kind == opaque) {
+            return layouts.clone();
         }
         let Form { m, n, k, .. } = form;
-        let list = |rows: usize, columns: usize, place: &dyn Fn(usize, usize) -> (usize, usize)| {
-            let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-            all.map(|(row, column)| place(row, column)).map(|(lane, at)| (lane as u8, at as u8)).collect::<Vec<_>>()
+        let list = |rows: usize, columns: usize, packed: usize, place: &dyn Fn(usize, usize) -> (usize, usize)| {
+            debug_assert!(rows * columns < MOST);
+            let mut layout: Layout = Vec::new();
+            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                let (lane, at) = place(row, column);
+                if layout.len() <= at {
+                    layout.resize((at + 1).next_multiple_of(packed), [NOWHERE; LANES]);
+                }
+                layout[at][lane] = (row * columns + column) as u16;
+            }
+            layout
         };
-        let places = Rc::new(if opaque {
-            Places {
-                a: list(m, k, &|row, column| of_fragment(row, column, k, m * k)),
-                b: list(k, n, &|row, column| of_fragment(row, column, n, k * n)),
-                sum: list(m, n, &|row, column| of_fragment(row, column, n, m * n)),
-            }
+        let sum = |packed: usize| match opaque {
+            true => list(m, n, packed, &|row, column| of_fragment(row, column, n, m * n)),
+            false => list(m, n, packed, &of_c),
+        };
+        let (packed_a, packed_b) = (form.a.packed(), form.b.packed());
+        let (a, b) = if opaque {
+            (
+                list(m, k, packed_a, &|row, column| of_fragment(row, column, k, m * k)),
+                list(k, n, packed_b, &|row, column| of_fragment(row, column, n, k * n)),
+            )
         } else {
-            Places {
-                a: list(m, k, &|row, column| of_a(row, column, form.a.packed())),
-                b: list(k, n, &|row, column| of_b(row, column, form.b.packed())),
-                sum: list(m, n, &of_c),
-            }
-        });
-        known.push((key, opaque, places.clone()));
-        places
+            (
+                list(m, k, packed_a, &|row, column| of_a(row, column, packed_a)),
+                list(k, n, packed_b, &|row, column| of_b(row, column, packed_b)),
+            )
+        };
+        let layouts = Rc::new(Layouts { a, b, sum: sum(form.c.packed()), sum_out: sum(form.d.packed()) });
+        known.push((key, opaque, layouts.clone()));
+        layouts
     })
 }
 
 /// A matrix that a warp has in its registers.
-fn entries(w: &Warp<'_>, element: Element, slots: &[Slot], places: &[(u8, u8)]) -> Vec<f64> {
+fn entries(w: &Warp<'_>, element: Element, slots: &[Slot], layout: &Layout, into: &mut [f64; MOST]) {
     let (packed, bits) = (element.packed(), 8 * element.size() as usize);
-    let raw = |&(lane, at): &(u8, u8)| {
-        let (lane, at) = (usize::from(lane), usize::from(at));
-        w.get(slots[at / packed], lane) >> (at % packed * bits)
-    };
-    macro_rules! of {
-        ($($kind:ident),*) => {
-            match element {
-                $(Element::$kind => places.iter().map(|place| Element::$kind.read(raw(place))).collect(),)*
+    for (&slot, places) in slots.iter().zip(layout.chunks(packed)) {
+        // SAFETY: a live row, which nobody writes meanwhile.
+        let row = unsafe { &(*w.row(slot)).0 };
+        for (sub, places) in places.iter().enumerate() {
+            macro_rules! of {
+                ($($kind:ident),*) => {
+                    match element {
+                        $(Element::$kind => {
+                            let values: [f64; LANES] =
+                                std::array::from_fn(|lane| Element::$kind.read(row[lane] >> (sub * bits)));
+                            places.iter().zip(values).for_each(|(&at, value)| into[usize::from(at.min(NOWHERE))] = value);
+                        })*
+                    }
+                };
             }
-        };
+            of!(F16, Bf16, Tf32, F32, F64, S8, U8, S32)
+        }
     }
-    of!(F16, Bf16, Tf32, F32, F64, S8, U8, S32)
 }
 
 /// Adds a product to sums. Each sum grows in the order of the inner index.
-fn add_product(sizes: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
+fn add_product(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        #[target_feature(enable = "avx2")]
-        fn wide(sizes: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
+    {
+        #[target_feature(enable = "avx512f")]
+        fn widest(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
             add_rows(sizes, a, b, sums);
         }
-        // SAFETY: the processor has them.
-        unsafe { wide(sizes, a, b, sums) };
-        return;
+        #[target_feature(enable = "avx2")]
+        fn wide(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
+            add_rows(sizes, a, b, sums);
+        }
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has them.
+            unsafe { widest(sizes, a, b, sums) };
+            return;
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has them.
+            unsafe { wide(sizes, a, b, sums) };
+            return;
+        }
     }
     add_rows(sizes, a, b, sums);
 }
 
 #[inline(always)]
-fn add_rows([m, n, k]: [usize; 3], a: &[f64], b: &[f64], sums: &mut [f64]) {
-    for (row, sums) in sums.chunks_exact_mut(n).enumerate().take(m) {
-        for (inner, b) in b.chunks_exact(n).enumerate().take(k) {
-            let factor = a[row * k + inner];
-            for (sum, b) in sums.iter_mut().zip(b) {
-                *sum += factor * b;
+fn add_rows([m, n, k]: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
+    match n {
+        8 => add_rows_of::<8>([m, k], a, b, sums),
+        16 => add_rows_of::<16>([m, k], a, b, sums),
+        32 => add_rows_of::<32>([m, k], a, b, sums),
+        _ => {
+            for (at, sum) in sums.iter_mut().enumerate().take(m * n) {
+                let (row, column) = (at / n, at % n);
+                (0..k).for_each(|inner| *sum += a[row * k + inner] * b[inner * n + column]);
             }
         }
     }
 }
 
-/// `wmma.load` and `wmma.store`: fragment slots from `y` on, `z` of them (bits 8 and up; bit 30 set
-/// for a store) at address `a` with the stride `b` (elements) in the space of the low bits of `z`.
-/// `x` is a [`Form`]: element `a`, rows `m`, columns `n`, and `k` is 1 for columns one after the
-/// other.
-#[inline(never)]
-pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let form = Form::unpack(i.x);
-    let (space, count, store) = (i.z & 15, (i.z >> 8 & 63) as usize, i.z >> 30 & 1 != 0);
-    let slots = &w.env.program.slots[i.y as usize..][..count];
-    let (size, packed) = (form.a.size(), form.a.packed());
-    let (rows, columns) = (form.m, form.n);
-    let kind = if store { AccessKind::Write } else { AccessKind::Read };
-    if !store {
-        each(mask, |l| slots.iter().for_each(|&slot| w.set(slot, l, 0)));
-    }
-    let each_lane = (rows * columns / LANES).max(1);
-    let whole = if mask == u32::MAX && !w.env.observing { whole_matrix(w, i, form, kind) } else { None };
-    for row in 0..rows {
-        for column in 0..columns {
-            let (lane, at) = of_fragment(row, column, columns, rows * columns);
-            if mask >> lane & 1 == 0 {
-                continue;
-            }
-            let stride = w.get(i.b, lane);
-            let (major, minor) = if form.k == 1 { (column, row) } else { (row, column) };
-            let index = (major as u64).wrapping_mul(stride).wrapping_add(minor as u64);
-            let address =
-                w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())).wrapping_add(index * u64::from(size));
-            let host = match whole {
-                Some((first, host)) => host + (address - first),
-                None => match w.resolve(space, address, size, kind, lane) {
-                    Ok(host) => host,
-                    Err(kind) => return w.fail(kind, 1 << lane),
-                },
-            };
-            if w.env.observing && space != SHARED && w.env.device.allocation(address).is_some() {
-                w.observe(i, 1 << lane, size, kind, &[address; LANES]);
-            }
-            if store {
-                let bits = w.get(slots[at / packed], lane) >> (at % packed * 8 * size as usize);
-                // SAFETY: `resolve` vouches for the element.
-                unsafe {
-                    match size {
-                        1 => u8::write(host, bits),
-                        2 => u16::write(host, bits),
-                        4 => u32::write(host, bits),
-                        _ => u64::write(host, bits),
-                    }
-                }
-                continue;
-            }
-            // SAFETY: as above.
-            let bits = unsafe {
-                match size {
-                    1 => u8::read(host),
-                    2 => u16::read(host),
-                    4 => u32::read(host),
-                    _ => u64::read(host),
-                }
-            };
-            // Registers beyond the lane's share hold copies.
-            for copy in (at..count * packed).step_by(each_lane) {
-                let slot = slots[copy / packed];
-                let old = w.get(slot, lane);
-                w.set(slot, lane, old | bits << (copy % packed * 8 * size as usize));
+/// A row of sums stays in registers.
+#[inline(always)]
+fn add_rows_of<const N: usize>([m, k]: [usize; 2], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
+    for row in 0..m {
+        let Some(place) = sums[row * N..].first_chunk_mut::<N>() else { return };
+        let mut sum = *place;
+        for (&factor, b) in a[row * k..(row + 1) * k].iter().zip(b.as_chunks::<N>().0) {
+            for at in 0..N {
+                sum[at] += factor * b[at];
             }
         }
+        *place = sum;
     }
-    Next::Step
-}
-
-/// The first address of a fragment, and where it is in the host's memory, if all lanes name the
-/// same matrix and one check answers for all of it.
-fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<(u64, u64)> {
-    let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
-    let same = (1..LANES).all(|lane| w.get(i.a, lane) == base && w.get(i.b, lane) == stride);
-    let size = form.a.size();
-    let (majors, minors) = if form.k == 1 { (form.n, form.m) } else { (form.m, form.n) };
-    let far = (majors as u64 - 1).checked_mul(stride)?.checked_add(minors as u64 - 1)?;
-    let (first, space) = (base.wrapping_add(u64::from(i.line_offset())), i.z & 15);
-    let last = first.checked_add(far.checked_mul(u64::from(size))?)?;
-    if !same || !matches!(space, SHARED | GLOBAL | GENERIC) {
-        return None;
-    }
-    let from = w.resolve(space, first, size, kind, 0).ok()?;
-    let to = w.resolve(space, last, size, kind, 0).ok()?;
-    let together = space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
-    (together && to.wrapping_sub(from) == last - first).then_some((first, from))
 }
 
 /// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits,
@@ -367,27 +356,36 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
         }
-        each(mask, |l| {
-            let mut bits = if store { w.get(slot, l) } else { 0 };
-            for element in 0..2 {
-                let (row, column) =
-                    if transposed { (l % 4 * 2 + element, l / 4) } else { (l / 4, l % 4 * 2 + element) };
-                let at = hosts[row] + column as u64 * 2;
-                // SAFETY: `resolve` vouches for the row.
-                unsafe {
-                    if store {
-                        u16::write(at, bits >> (16 * element));
-                    } else {
-                        bits |= u16::read(at) << (16 * element);
-                    }
+        if store {
+            each(mask, |l| {
+                let bits = w.get(slot, l);
+                for element in 0..2 {
+                    let (row, column) = place_of(transposed, l, element);
+                    // SAFETY: `resolve` vouches for the row.
+                    unsafe { u16::write(hosts[row] + column as u64 * 2, bits >> (16 * element)) };
                 }
-            }
-            if !store {
-                w.set(slot, l, bits);
-            }
-        });
+            });
+            continue;
+        }
+        // SAFETY: as above; the memory is the block's, and one thread runs the block.
+        let tile: [[u16; 8]; 8] = hosts.map(|host| unsafe { (host as *const [u16; 8]).read() });
+        let value = |l: usize| {
+            let [low, high] = [0, 1].map(|element| {
+                let (row, column) = place_of(transposed, l, element);
+                u64::from(tile[row][column])
+            });
+            low | high << 16
+        };
+        each(mask, |l| w.set(slot, l, value(l)));
     }
     Next::Step
+}
+
+/// Row and column of an element of a lane in a tile of 8 by 8.
+#[inline(always)]
+fn place_of(transposed: bool, lane: usize, element: usize) -> (usize, usize) {
+    let (major, minor) = (lane / 4 % 8, lane % 4 * 2 + element);
+    if transposed { (minor, major) } else { (major, minor) }
 }
 
 /// `movmatrix`: `d` = the tile of 8 by 8 halves that the warp has in `a`, transposed.
@@ -405,7 +403,7 @@ pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 impl Inst {
     /// The constant part of a matrix address, which `d` holds.
-    fn line_offset(&self) -> u32 {
+    pub(super) fn line_offset(&self) -> u32 {
         self.d.0
     }
 }

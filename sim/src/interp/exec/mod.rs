@@ -10,6 +10,7 @@ pub(crate) mod call;
 pub(crate) mod cluster_memory;
 pub(crate) mod control;
 pub(crate) mod device_runtime;
+pub(crate) mod fragment;
 pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;

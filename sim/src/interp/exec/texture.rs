@@ -1,7 +1,8 @@
-//! Texture and surface operations, lane by lane. The device executes them.
+//! Texture and surface operations. The device executes them, for all lanes at once.
 
-use crate::interp::interface::{FaultKind, TextureRequest};
-use crate::interp::program::{Inst, LANES, Next};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::{FaultKind, WarpTexture};
+use crate::interp::program::{Inst, LANES, Next, Row, Slot};
 use crate::interp::warp::Warp;
 
 /// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose
@@ -11,28 +12,29 @@ pub(crate) fn access(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let (results, coordinates, values) = ((i.z & 0xff) as usize, (i.z >> 8 & 0xff) as usize, (i.z >> 16) as usize);
     let slots = &program.slots[i.y as usize..][..results + coordinates + values];
-    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
-        let mut coordinate_bits = [0u32; 16];
-        for (to, &slot) in coordinate_bits.iter_mut().zip(&slots[results..results + coordinates]) {
-            *to = w.get(slot, lane) as u32;
-        }
-        let mut value_bits = [0u64; 8];
-        for (to, &slot) in value_bits.iter_mut().zip(&slots[results + coordinates..]) {
-            *to = w.get(slot, lane);
-        }
-        let request = TextureRequest {
-            opcode: &program.texts[i.x as usize],
-            object: w.get(i.a, lane),
-            coordinates: &coordinate_bits[..coordinates],
-            values: &value_bits[..values],
-        };
-        match w.env.device.texture(&request) {
-            Ok(found) => {
-                for (&slot, value) in slots[..results].iter().zip(found) {
-                    w.set(slot, lane, value);
-                }
-            }
-            Err(why) => return w.fail(FaultKind::Texture(why), 1 << lane),
+    const NOTHING: Row = Row([0; LANES]);
+    let mut operands = [&NOTHING.0; 24];
+    for (operand, &slot) in operands.iter_mut().zip(&slots[results..]) {
+        // SAFETY: a live row. Results are written when nobody looks at it any more.
+        *operand = unsafe { &(*w.row(slot)).0 };
+    }
+    let (given, stored) = operands[..coordinates + values].split_at(coordinates);
+    let mut found = [[0; LANES]; 4];
+    let mut warp = WarpTexture {
+        opcode: &program.texts[i.x as usize],
+        lanes: mask,
+        // SAFETY: as above.
+        objects: unsafe { &(*w.row(i.a)).0 },
+        coordinates: given,
+        values: stored,
+        results: &mut found,
+    };
+    if let Err((lane, why)) = w.env.device.textures(&mut warp) {
+        return w.fail(FaultKind::Texture(why), 1 << lane);
+    }
+    for (&slot, row) in slots[..results].iter().zip(&found) {
+        if slot != Slot::NONE {
+            each(mask, |l| w.set(slot, l, row[l]));
         }
     }
     Next::Step

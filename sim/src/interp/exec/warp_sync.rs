@@ -1,6 +1,6 @@
 //! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
 
-use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
+use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::interp::exec::per_lane::each;
 use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 use crate::interp::warp::{Group, Wait, Warp};
@@ -30,6 +30,18 @@ fn assemble(w: &mut Warp<'_>, mask: u32, members: Slot) -> u32 {
         w.send(blocked, group);
     }
     mask & !blocked
+}
+
+/// The value of an operand, if it is the same in all lanes.
+fn the_same(w: &Warp<'_>, slot: Slot) -> Option<u32> {
+    if slot == Slot::NONE {
+        return None;
+    }
+    let first = w.get(slot, 0) as u32;
+    // SAFETY: a live row, which nobody writes meanwhile.
+    let row = unsafe { &(*w.row(slot)).0 };
+    let differ = row.iter().fold(0, |differ, &value| differ | (value as u32 ^ first));
+    (differ == 0).then_some(first)
 }
 
 /// The value of a constant operand, which is the same in all lanes.
@@ -68,7 +80,7 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// Which lane a lane shuffles from, and whether that one is inside its segment.
 #[inline(always)]
-fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {
+pub(crate) fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (segment, clamp) = (c >> 8 & 31, c & 31);
     let highest = (lane & segment) | (clamp & !segment);
     let (from, ok) = match mode {
@@ -99,6 +111,37 @@ fn sources(mode: u32, (b, c): (u32, u32)) -> [(u32, bool); LANES] {
     }
 }
 
+/// Shuffles of whole warps by the same distance in all lanes, as moves of whole rows. Returns the
+/// lanes whose source is inside; None: it is another shuffle.
+#[inline(always)]
+fn shift_rows(w: &mut Warp<'_>, i: &Inst, source: &[u64; LANES], b: u32, c: u32) -> Option<u32> {
+    let distance = b as usize;
+    let mut to = *source;
+    let inside = match (i.y, c) {
+        (0, 0) => {
+            to[distance..].copy_from_slice(&source[..LANES - distance]);
+            u32::MAX << distance
+        }
+        (1, 31) => {
+            to[..LANES - distance].copy_from_slice(&source[distance..]);
+            u32::MAX >> distance
+        }
+        (2, 31) => {
+            to = std::array::from_fn(|lane| source[lane ^ distance]);
+            u32::MAX
+        }
+        (3, 31) => {
+            to = [source[distance]; LANES];
+            u32::MAX
+        }
+        _ => return None,
+    };
+    let d = w.row_mut(i.d);
+    // SAFETY: a live row; no other reference to it is there.
+    unsafe { (*d).0 = to };
+    Some(inside)
+}
+
 /// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
 /// `x`; `y` is the mode.
 #[inline(never)]
@@ -107,7 +150,13 @@ pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     // SAFETY: a live row, copied before anything is written.
     let source: Row = unsafe { (*w.row(i.a)).clone() };
     let mut inside = 0;
-    let known = everywhere(w, i.b).zip(everywhere(w, i.c));
+    let known = if ready == u32::MAX { the_same(w, i.b).zip(the_same(w, i.c)) } else { None };
+    if let Some((b, c)) = known
+        && let Some(inside) = shift_rows(w, i, &source.0, b & 31, c)
+    {
+        w.set_pred(Pred(i.z), ready, inside);
+        return finish(w, ready, mask);
+    }
     if let (u32::MAX, Some(known)) = (ready, known) {
         let sources = sources(i.y, known);
         for (l, &(from, ok)) in sources.iter().enumerate() {
@@ -259,6 +308,14 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let phase = w.block().arrive(number, index, mask, expected, truth);
     if i.y == BARRIER_ARRIVE {
         return Next::Step;
+    }
+    // A whole warp needs no groups.
+    if i.y == BARRIER_SYNC && mask == w.active && w.groups.is_empty() {
+        if w.block().barrier_passed(number, phase).is_some() {
+            return Next::Step;
+        }
+        w.parked = Some((number, phase));
+        return Next::Parked;
     }
     let group = Group { wait: Wait::Barrier(number, phase), ..w.here(w.pc) };
     w.send(mask, group);

@@ -12,7 +12,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::code_memory::CodeMemory;
 use super::context::{self, RegionContext};
+use super::entry::Exit;
 use super::flow::Flow;
+use super::pack::class::Class;
 use super::pack::{self, Supposed};
 use super::region::{self, Built};
 use crate::interp::program::Program;
@@ -30,6 +32,8 @@ pub(super) struct RegionCode {
     pub sites: u32,
     /// Whether it uses local memory.
     pub local: bool,
+    /// What it checks of registers, unless it is told that they are so.
+    pub supposed: Vec<(usize, Class)>,
 }
 
 /// What makes code for one program.
@@ -43,6 +47,9 @@ pub(super) struct RegionCompiler {
     /// By the first instruction of a function; None for what is too large.
     flows: HashMap<u32, Option<Flow>>,
     memory: Vec<CodeMemory>,
+    /// Code has their addresses.
+    #[allow(clippy::vec_box, reason = "code has their addresses")]
+    exits: Vec<Box<Exit>>,
 }
 
 impl RegionCompiler {
@@ -62,6 +69,7 @@ impl RegionCompiler {
             sites: 0,
             flows: HashMap::new(),
             memory: Vec::new(),
+            exits: Vec::new(),
         };
         compiler.finder = compiler.apart(context::find as *const () as u64)?;
         compiler.pack_finder = compiler.apart(context::find_pack as *const () as u64)?;
@@ -146,7 +154,8 @@ impl RegionCompiler {
             None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
         };
         self.frontend = frontend;
-        let Built { sites, local } = built?;
+        let Built { sites, local, exits, supposed } = built?;
+        self.exits.extend(exits);
         if self.sites + sites > MOST_SITES {
             return None;
         }
@@ -154,6 +163,6 @@ impl RegionCompiler {
         self.sites += sites;
         // SAFETY: the code at this address was made for that signature.
         let code = unsafe { std::mem::transmute::<*const (), RegionFn>(address as *const ()) };
-        Some(RegionCode { code, sites: self.sites, local })
+        Some(RegionCode { code, sites: self.sites, local, supposed })
     }
 }

@@ -1,10 +1,13 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
-use super::pack::width::WIDTH;
+use super::entry::Exit;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
 use crate::interp::warp::Warp;
+
+/// The step of what does not grow by one.
+pub(super) const IRREGULAR: u64 = u64::MAX / 2;
 
 /// Where an instruction that accesses memory found it last.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,11 +50,21 @@ pub(crate) struct RegionContext {
     pub exits: [u32; LANES],
     /// The lane behind the first of a pack whose values are not what code supposes.
     pub missed: u64,
+    /// The way by which a whole warp has left a region; null: by another.
+    pub left: *const Exit,
+    /// Not 0: registers are as the region supposes.
+    pub trusted: u64,
+    /// By how much `%tid` grows from lane to lane of the whole warp, or [`IRREGULAR`].
+    pub tid_steps: [u64; 3],
     /// Packs that have entered regions since one of them missed.
     pub entered: u32,
     /// What the lanes of a pack ask for, and where that is.
-    pub addresses: [u64; WIDTH],
-    pub pointers: [u64; WIDTH],
+    pub addresses: [u64; LANES],
+    pub pointers: [u64; LANES],
+    /// The same in shared memory.
+    pub near: [u32; LANES],
+    /// What lanes take from each other, load or store.
+    pub aside: [u32; LANES],
     /// What lanes write that do not store.
     pub nowhere: [u64; 4],
 }
@@ -80,11 +93,25 @@ impl RegionContext {
             sites: std::ptr::null_mut(),
             exits: [0; LANES],
             missed: 0,
+            left: std::ptr::null(),
+            trusted: 0,
+            tid_steps: [IRREGULAR; 3],
             entered: 0,
-            addresses: [0; WIDTH],
-            pointers: [0; WIDTH],
+            addresses: [0; LANES],
+            pointers: [0; LANES],
+            near: [0; LANES],
+            aside: [0; LANES],
             nowhere: [0; 4],
         }
+    }
+
+    /// Fills in what stays as it is while the warp is used.
+    pub(crate) fn know(&mut self, w: &Warp<'_>) {
+        self.tid_steps = w.tid.map(|tid| {
+            let step = tid[1].wrapping_sub(tid[0]);
+            let grows = |lane: usize| tid[0].wrapping_add(step.wrapping_mul(lane as u32));
+            if (0..LANES).all(|lane| tid[lane] == grows(lane)) { step as i32 as u64 } else { IRREGULAR }
+        });
     }
 
     /// Fills in what stays as it is while a block runs.
@@ -178,7 +205,7 @@ pub(super) unsafe extern "C" fn find(context: *mut RegionContext, address: u64, 
 /// # Safety
 /// As of [`find`].
 pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64, access: u64, first: u64, pc: u64) {
-    for lane in 0..WIDTH {
+    for lane in 0..LANES - first as usize {
         // SAFETY: the caller's promise: the context is nobody else's.
         unsafe {
             (*context).pointers[lane] = (&raw mut (*context).nowhere) as u64;

@@ -13,7 +13,7 @@ use kernels::ptx::Type;
 use crate::interp::compile::bits::with_carry;
 use crate::interp::compile::convert;
 use crate::interp::compile::load_store::atomic_by_name;
-use crate::interp::exec::{call, control, load_store, matrix, narrow_matrix, texture, warp_sync};
+use crate::interp::exec::{call, control, fragment, load_store, matrix, narrow_matrix, texture, warp_sync};
 use crate::interp::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::interp::float16::{Brain, Half};
 use crate::interp::program::{Inst, InstFn, LaneOp, Pred, Program, Sem};
@@ -212,7 +212,6 @@ pub(super) fn tags() -> &'static HashMap<usize, Tag> {
             ($($ty:ty),*) => {$( foreign(memory::load_bank::<$ty>(), Fields::LoadBank); )*};
         }
         banks!(u8, u16, u32, i8, i16);
-        foreign(texture::access, Fields::Texture);
         foreign(load_store::copy_async, Fields::ReadThree);
         let mut stop = |run: InstFn, fields: Fields| {
             map.insert(run as usize, Tag::Stop(fields));
@@ -232,10 +231,11 @@ pub(super) fn tags() -> &'static HashMap<usize, Tag> {
         stop(warp_sync::barrier, Fields::Barrier);
         stop(warp_sync::cluster_arrive, Fields::None);
         stop(warp_sync::cluster_wait, Fields::None);
+        stop(texture::access, Fields::Texture);
         stop(matrix::multiply, Fields::Multiply);
         stop(narrow_matrix::multiply_narrow, Fields::Narrow);
         stop(matrix::rows, Fields::Rows);
-        stop(matrix::transfer, Fields::Transfer);
+        stop(fragment::transfer, Fields::Transfer);
         stop(matrix::transpose, Fields::FromOne);
         stop(call::call, Fields::Call);
         stop(call::ret, Fields::Return);
@@ -274,7 +274,7 @@ pub(super) fn is_pure(inst: &Inst) -> bool {
         Some(Tag::Foreign(fields)) => fields,
         _ => return false,
     };
-    !matches!(fields, Fields::Texture | Fields::ReadThree | Fields::LoadBank | Fields::PredA)
+    !matches!(fields, Fields::ReadThree | Fields::LoadBank | Fields::PredA)
 }
 
 /// Volatile accesses are executed by the warp as one: programs of old count on it.
@@ -299,6 +299,35 @@ pub(super) fn continues(program: &Program, inst: &Inst, pc: u32) -> Vec<u32> {
         return vec![inst.x as u32, pc + 1];
     }
     vec![pc + 1]
+}
+
+/// True for a barrier that gives no result.
+pub(super) fn writes_nothing(inst: &Inst) -> bool {
+    std::ptr::fn_addr_eq(inst.run, warp_sync::barrier as InstFn) && inst.y == crate::interp::block::BARRIER_SYNC
+}
+
+/// True for an instruction of a whole warp behind which it mostly goes on at the next one.
+pub(super) fn passes(inst: &Inst) -> bool {
+    let known = inst.lane.is_none().then(|| tags().get(&(inst.run as usize))).flatten();
+    let fields = match known {
+        Some(Tag::Stop(fields)) => fields,
+        Some(Tag::Known(_)) => return matches!(kind(inst), Kind::Stop),
+        _ => return false,
+    };
+    let is = |run: InstFn| std::ptr::fn_addr_eq(inst.run, run);
+    match fields {
+        Fields::Shuffle | Fields::Vote | Fields::Elect | Fields::Match | Fields::Barrier | Fields::FromTwo => true,
+        Fields::Texture | Fields::Multiply | Fields::Narrow | Fields::Rows | Fields::Transfer | Fields::FromOne => true,
+        Fields::Read | Fields::Result | Fields::None => {
+            is(warp_sync::warp_barrier)
+                || is(warp_sync::active_mask)
+                || is(control::fence)
+                || is(convergence::begin)
+                || is(convergence::meet)
+        }
+        Fields::Update => is(convergence::leave),
+        _ => false,
+    }
 }
 
 /// True for an instruction behind which its lanes have ended.

@@ -1,10 +1,33 @@
-//! A place where native code may be entered, and what is compiled for it.
+//! A place where native code may be entered, what is compiled for it, and what is supposed there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::compiler::{RegionCode, RegionFn};
+use super::effects::Register;
+use super::flow::{Flow, ValueForm};
+use super::pack::Supposed;
+use super::pack::class::{self, Class};
+use super::pack::width::Width;
+use crate::interp::program::LANES;
+use crate::interp::warp::Warp;
+
+/// One way out of a region of whole warps: what is known of the registers that are still wanted. Its
+/// code names it to the host. So the next region need not look at them again.
+pub(super) struct Exit {
+    /// By the registers' numbers; what is not here is not known.
+    classes: HashMap<usize, Class>,
+    /// Code that supposes nothing else, and code that does.
+    agrees: AtomicPtr<()>,
+    differs: AtomicPtr<()>,
+}
+
+impl Exit {
+    pub(super) fn new(classes: HashMap<usize, Class>) -> Exit {
+        Exit { classes, agrees: AtomicPtr::default(), differs: AtomicPtr::default() }
+    }
+}
 
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
@@ -35,7 +58,7 @@ impl Tier {
     }
 
     pub(super) fn set(&self, compiled: Option<RegionCode>) {
-        if let Some(RegionCode { code, sites, local }) = compiled {
+        if let Some(RegionCode { code, sites, local, .. }) = compiled {
             // Those of code that still runs stay enough.
             self.sites.fetch_max(sites, Ordering::Relaxed);
             self.local.fetch_or(local, Ordering::Relaxed);
@@ -57,6 +80,10 @@ pub(super) struct Region {
     /// For lanes one by one, and for packs of them.
     pub lanes: Tier,
     pub packs: Tier,
+    /// Lanes of a pack.
+    width: AtomicU32,
+    /// What the code for whole warps supposes of registers, and which code that is.
+    supposed: Mutex<(usize, Vec<(usize, Class)>)>,
     /// Packs that entered it, and those that found other values than supposed, since it was
     /// compiled.
     pub entered: AtomicU32,
@@ -68,15 +95,104 @@ pub(super) struct Region {
 }
 
 impl Region {
+    /// How wide its packs are.
+    #[inline]
+    pub(super) fn width(&self) -> Width {
+        Width::of_lanes(self.width.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Takes code for packs.
+    pub(super) fn set_packs(&self, width: Width, compiled: Option<RegionCode>, supposed: Vec<(usize, Class)>) {
+        self.set_width(width);
+        if let (Some(compiled), Ok(mut known)) = (&compiled, self.supposed.lock()) {
+            *known = (compiled.code as usize, supposed);
+        }
+        self.packs.set(compiled);
+    }
+
+    /// Whether a warp that has left another region there has what this one's code supposes.
+    #[inline]
+    pub(super) fn trusts(&self, exit: &Exit) -> bool {
+        let code = self.packs.code.load(Ordering::Acquire);
+        if exit.agrees.load(Ordering::Relaxed) == code {
+            return !code.is_null();
+        }
+        exit.differs.load(Ordering::Relaxed) != code && self.finds_out(exit, code)
+    }
+
+    #[cold]
+    fn finds_out(&self, exit: &Exit, code: *mut ()) -> bool {
+        let Ok(known) = self.supposed.lock() else { return false };
+        if known.0 != code as usize {
+            return false;
+        }
+        let agrees = known.1.iter().all(|(register, class)| exit.classes.get(register) == Some(class));
+        let answer = if agrees { &exit.agrees } else { &exit.differs };
+        answer.store(code, Ordering::Relaxed);
+        agrees
+    }
+
+    fn set_width(&self, width: Width) {
+        self.width.store(width.lanes() as u32, Ordering::Relaxed);
+    }
+
     pub(super) fn new(entry: u32) -> Region {
         Region {
             entry,
             lanes: Tier::default(),
             packs: Tier::default(),
+            width: AtomicU32::new(Width::NARROWEST.lanes() as u32),
+            supposed: Mutex::default(),
             entered: AtomicU32::new(0),
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),
             varying: Mutex::default(),
         }
     }
+}
+
+/// What is supposed, for narrow packs.
+pub(super) fn narrow(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let packs = Width::NARROWEST.full_packs(warp.active);
+    observed(warp, flow, Width::NARROWEST, packs)
+}
+
+/// What is supposed, for the widest packs in which threads are as regular as in narrow ones: those
+/// of a row of the block.
+pub(super) fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
+    let mask = warp.active;
+    let rows = |warp: &Warp<'_>, width: Width| {
+        let packs = width.full_packs(mask);
+        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, |lane| u64::from(axis[lane]));
+        warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
+    };
+    let narrow = rows(warp, Width::NARROWEST);
+    let packs = |width: Width| width.full_packs(mask);
+    let fits = |width: &Width| packs(*width) == packs(Width::NARROWEST) && rows(warp, *width) == narrow;
+    let width = Width::ALL.into_iter().find(fits).unwrap_or(Width::NARROWEST);
+    observed(warp, flow, width, packs(width))
+}
+
+/// How the values that a warp has differ from lane to lane of a pack.
+pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u32) -> Supposed {
+    let (frame, preds) = warp.frame_and_preds();
+    let mut registers = HashMap::new();
+    for index in 0..flow.registers() {
+        let register = flow.register(index);
+        let class = match register {
+            Register::Row(row) => {
+                // SAFETY: the frame has the function's rows.
+                let row_values = unsafe { &(*frame.add(row as usize)).0 };
+                class::observed(width, packs, Some(flow.form(row)), |lane| row_values[lane])
+            }
+            Register::Pred(pred) => {
+                // SAFETY: and its predicates.
+                let word = unsafe { *preds.add(pred as usize) };
+                class::observed(width, packs, None, |lane| u64::from(word >> lane & 1))
+            }
+        };
+        registers.insert(index, class);
+    }
+    let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
+    Supposed { width, registers, tid }
 }

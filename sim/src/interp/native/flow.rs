@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::decode::{self, AtomKind, Kind};
 use super::effects::{self, Register};
-use crate::interp::program::{ArgumentHome, Inst, LaneTy, Pred, Program, ResultUse, Sem, Slot};
+use crate::interp::program::{ArgumentHome, Inst, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// Bits that the sets of live registers of one function may take.
 const MOST_BITS: usize = 1 << 28;
@@ -91,6 +91,8 @@ pub(super) struct Flow {
     /// Rows that only ever hold results of arithmetic on singles: a NaN among them may be any NaN
     /// until somebody looks at its bits.
     pub loose: Registers,
+    /// Rows that one instruction gives a constant, and no other anything.
+    constants: HashMap<u32, u64>,
 }
 
 impl Flow {
@@ -117,6 +119,7 @@ impl Flow {
             preds,
             forms: Vec::new(),
             loose: Registers::default(),
+            constants: HashMap::new(),
         };
         flow.cut(program, start, end);
         if flow.blocks.len() * flow.bits() > MOST_BITS {
@@ -268,6 +271,11 @@ impl Flow {
         self.at.get(&pc).map(|&block| &self.live_in[block])
     }
 
+    /// The value of an operand that is the same whenever it is read.
+    pub(super) fn constant(&self, program: &Program, slot: Slot) -> Option<u64> {
+        constant(program, slot).or_else(|| self.constants.get(&slot.0).copied())
+    }
+
     /// How the values of a row are kept.
     pub(super) fn form(&self, row: u32) -> ValueForm {
         self.forms.get(row as usize).copied().unwrap_or(ValueForm::Double)
@@ -294,6 +302,7 @@ impl Flow {
             *wide = true;
         }
         let mut seen = HashSet::new();
+        let mut varied = HashSet::new();
         for pc in start..end {
             let inst = &program.code[pc as usize];
             let kind = decode::kind(inst);
@@ -303,6 +312,15 @@ impl Flow {
                 let at = row as usize;
                 if at >= rows {
                     continue;
+                }
+                if let Kind::Lane(LaneOp { sem: Sem::Move, .. }) = kind
+                    && inst.guard == Pred::ALWAYS
+                    && !seen.contains(&row)
+                    && let Some(value) = constant(program, inst.a)
+                {
+                    self.constants.insert(row, value);
+                } else {
+                    varied.insert(row);
                 }
                 seen.insert(row);
                 let (mut is_wide, mut is_loose, mut vote) = (true, false, 0);
@@ -424,6 +442,7 @@ impl Flow {
                 (false, true) => ValueForm::Single,
             })
             .collect();
+        self.constants.retain(|row, _| !varied.contains(row));
         self.loose = Registers::new(self.bits());
         for (at, &form) in self.forms.iter().enumerate() {
             if loose[at] && form == ValueForm::Single && seen.contains(&(at as u32)) {

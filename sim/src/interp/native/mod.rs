@@ -33,21 +33,18 @@ mod plan;
 mod region;
 mod values;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use compiler::{RegionCompiler, RegionFn};
 use context::{RegionContext, Site};
 use decode::Kind;
-use effects::Register;
-use entry::Region;
-use flow::{Flow, ValueForm};
-use pack::class::{self, Class};
-use pack::width::{FULL, WIDTH};
-use pack::{ONE_BY_ONE, Supposed};
+use entry::{Region, narrow, observed, widest};
+use pack::ONE_BY_ONE;
+use pack::class::Class;
+use pack::width::Width;
 
-use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Pred, Program};
+use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
@@ -69,6 +66,8 @@ struct Native {
     /// For each instruction: null where no region begins, [`candidate`], or the region.
     entries: Arc<[AtomicPtr<()>]>,
     counts: Box<[AtomicU32]>,
+    /// Of each instruction: a warp executes it together and goes on behind it.
+    passes: Box<[bool]>,
     often: u32,
     compiler: Mutex<RegionCompiler>,
     #[allow(clippy::vec_box, reason = "entries point to them")]
@@ -100,54 +99,84 @@ pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
 impl NativeCode for Native {
     fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered {
         let program = warp.env.program;
-        let Some(region) = self.region(program, warp.pc) else { return Entered::Nothing };
+        let Some(mut region) = self.region(program, warp.pc) else { return Entered::Nothing };
         let mask = warp.active;
-        let packs = full_packs(mask);
-        if !self.ready(region, warp, packs) {
+        if !self.ready(region, warp) {
             return Entered::Nothing;
         }
         let kept = warp.native.take().and_then(|kept| kept.downcast::<OfWarp>().ok());
         let fresh = kept.is_none();
         let mut kept = kept.unwrap_or_else(|| Box::new(OfWarp { context: RegionContext::new(), sites: Vec::new() }));
         let OfWarp { context, sites } = &mut *kept;
+        if fresh {
+            context.know(warp);
+        }
         if fresh || !warp.native_known {
             context.fill(warp);
             warp.native_known = true;
         }
         (context.frame, context.preds) = warp.frame_and_preds();
         context.local_base = u64::from(warp.lbase);
-        (context.spent, context.missed) = (0, 0);
+        context.spent = 0;
         context.tid = &raw const warp.tid;
         context.warp = std::ptr::from_mut(warp).cast();
-        let fuel = u64::from(fuel.max(1));
-        let left = self.run(region, warp, context, sites, (mask, packs), fuel);
-        let spent = context.spent != 0;
-        match left {
-            Left::Fault => {}
-            Left::At(pc) => {
-                self.left_at(program, pc);
-                warp.pc = pc;
+        let fuel = fuel.max(1);
+        let mut turns = 0;
+        // What was known where the warp came to a barrier is so behind it.
+        let mut left = if warp.resumed && !fresh { context.left } else { std::ptr::null() };
+        let result = loop {
+            // SAFETY: exits live as long as `self`.
+            context.trusted = u64::from(unsafe { left.as_ref() }.is_some_and(|left| region.trusts(left)));
+            context.missed = 0;
+            context.left = std::ptr::null();
+            turns += 1;
+            let end = self.run(region, warp, context, sites, mask, u64::from(fuel));
+            if context.missed != 0 {
+                region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
+                self.missed(region, warp, context.missed as usize - 1);
             }
-            Left::Apart => self.part(warp, mask, &context.exits),
-        }
-        if context.missed != 0 {
-            region.entered.fetch_add(std::mem::take(&mut context.entered), Ordering::Relaxed);
-            self.missed(region, warp, context.missed as usize - 1);
+            let ran = Entered::Ran { spent: context.spent != 0, turns };
+            match end {
+                Left::Fault => break Entered::Fault,
+                Left::Apart => {
+                    self.part(warp, mask, &context.exits);
+                    break ran;
+                }
+                Left::At(pc) => {
+                    self.left_at(program, pc);
+                    warp.pc = pc;
+                }
+            }
+            if context.spent != 0 || turns == fuel || !warp.groups.is_empty() {
+                break ran;
+            }
+            let mut pure = true;
+            let next = self.together(warp, mask, &mut pure);
+            if !pure {
+                context.left = std::ptr::null();
+            }
+            left = context.left;
+            match next {
+                Together::Region(next) if self.ready(next, warp) => region = next,
+                Together::Fault => break Entered::Fault,
+                _ => break ran,
+            }
+        };
+        if warp.parked.is_none() {
+            context.left = std::ptr::null();
         }
         warp.native = Some(kept);
-        if left == Left::Fault { Entered::Fault } else { Entered::Ran { spent } }
+        result
     }
 }
 
-/// The lanes of a mask whose pack is complete.
-fn full_packs(mask: u32) -> u32 {
-    let mut packs = 0;
-    for first in (0..LANES).step_by(WIDTH) {
-        if mask >> first & FULL == FULL {
-            packs |= FULL << first;
-        }
-    }
-    packs
+/// What came of the instructions between two regions.
+enum Together<'n> {
+    /// The warp stands at a region.
+    Region(&'n Region),
+    /// It stands at something else, or its lanes have parted.
+    Other,
+    Fault,
 }
 
 /// Runs compiled code for some lanes.
@@ -208,7 +237,8 @@ impl Native {
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
         let counts = (0..=code.len()).map(|_| AtomicU32::new(0)).collect();
         let often = if always { 0 } else { OFTEN };
-        Some(Native { entries, counts, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
+        let passes = code.iter().map(decode::passes).collect();
+        Some(Native { entries, counts, passes, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
     }
 
     /// Runs a region for the lanes of a mask: complete packs as such, the others one by one.
@@ -218,9 +248,11 @@ impl Native {
         warp: &mut Warp<'_>,
         context: &mut RegionContext,
         sites: &mut Vec<Site>,
-        (mask, packs): (u32, u32),
+        mask: u32,
         fuel: u64,
     ) -> Left {
+        let width = region.width();
+        let packs = width.full_packs(mask);
         let code = if packs == 0 { None } else { region.packs.code() };
         let Some(code) = code else {
             let Some(code) = region.lanes.code() else { return Left::At(region.entry) };
@@ -230,7 +262,7 @@ impl Native {
                 pc => Left::At(pc as u32),
             };
         };
-        context.entered += packs.count_ones() / WIDTH as u32;
+        context.entered += packs.count_ones() / width.lanes() as u32;
         let result = run_code(code, warp, context, sites, packs, fuel);
         if result == region::FAULT {
             return Left::Fault;
@@ -285,6 +317,32 @@ impl Native {
             self.compile_lanes(region, program)?;
         }
         region.lanes.code()
+    }
+
+    /// Executes instructions of a warp whose lanes are all together, up to the next region.
+    /// `pure` becomes false when they may have written registers.
+    fn together(&self, warp: &mut Warp<'_>, mask: u32, pure: &mut bool) -> Together<'_> {
+        let program = warp.env.program;
+        loop {
+            let pc = warp.pc;
+            if !self.passes.get(pc as usize).is_some_and(|&passes| passes) {
+                break match self.region(program, pc) {
+                    Some(region) => Together::Region(region),
+                    None => Together::Other,
+                };
+            }
+            let inst = &program.code[pc as usize];
+            let lanes = mask & warp.pred(inst.guard);
+            if lanes != 0 {
+                *pure &= decode::writes_nothing(inst);
+                match (inst.run)(warp, inst, lanes) {
+                    Next::Step => {}
+                    Next::Fault => break Together::Fault,
+                    _ => break Together::Other,
+                }
+            }
+            warp.pc = pc + 1;
+        }
     }
 
     /// Makes groups of the lanes that have left a region at different instructions.
@@ -364,9 +422,10 @@ impl Native {
 
     /// Compiles what a warp needs of a region. Returns false when it cannot run it.
     #[inline]
-    fn ready(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> bool {
+    fn ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
+        let packs = region.width().full_packs(warp.active);
         if packs != 0 && !region.packs.tried() {
-            self.compile_packs(region, warp, packs);
+            self.compile_packs(region, warp);
         }
         if packs != 0 && region.packs.code().is_some() {
             return true;
@@ -391,13 +450,23 @@ impl Native {
     }
 
     #[cold]
-    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>, packs: u32) -> Option<()> {
+    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>) -> Option<()> {
         let mut compiler = self.compiler()?;
         let program = warp.env.program;
         let flow = compiler.flow(program, region.entry)?;
-        let (mut supposed, varying) = (observed(warp, flow, packs), region.varying.lock().ok()?);
+        let varying = region.varying.lock().ok()?;
+        let often = region.renewed.load(Ordering::Relaxed) >= 2;
+        let mut supposed = if often { narrow(warp, flow) } else { widest(warp, flow) };
         supposed.registers.retain(|index, _| !varying.contains(index));
-        region.packs.set(compiler.compile(program, region.entry, Some(&supposed)));
+        let mut code = compiler.compile(program, region.entry, Some(&supposed));
+        while code.is_none()
+            && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
+        {
+            supposed.width = narrower;
+            code = compiler.compile(program, region.entry, Some(&supposed));
+        }
+        let checked = code.as_mut().map(|code| std::mem::take(&mut code.supposed)).unwrap_or_default();
+        region.set_packs(supposed.width, code, checked);
         region.missed.store(0, Ordering::Relaxed);
         region.entered.store(0, Ordering::Relaxed);
         Some(())
@@ -416,7 +485,8 @@ impl Native {
         // What the pack found is in the frame no more: nothing is supposed now of what differs
         // between any of the warp's packs.
         let registers = flow.registers();
-        let now = observed(warp, flow, FULL << first);
+        let width = region.width();
+        let now = observed(warp, flow, width, width.full() << first);
         if let Ok(mut varying) = region.varying.lock() {
             if region.renewed.fetch_add(1, Ordering::Relaxed) >= 2 {
                 varying.extend(0..registers);
@@ -427,28 +497,4 @@ impl Native {
         drop(compiler);
         region.packs.reset();
     }
-}
-
-/// How the values that a warp has differ from lane to lane.
-fn observed(warp: &mut Warp<'_>, flow: &Flow, packs: u32) -> Supposed {
-    let (frame, preds) = warp.frame_and_preds();
-    let mut registers = HashMap::new();
-    for index in 0..flow.registers() {
-        let register = flow.register(index);
-        let class = match register {
-            Register::Row(row) => {
-                // SAFETY: the frame has the function's rows.
-                let row_values = unsafe { &(*frame.add(row as usize)).0 };
-                class::observed(packs, Some(flow.form(row)), |lane| row_values[lane])
-            }
-            Register::Pred(pred) => {
-                // SAFETY: and its predicates.
-                let word = unsafe { *preds.add(pred as usize) };
-                class::observed(packs, None, |lane| u64::from(word >> lane & 1))
-            }
-        };
-        registers.insert(index, class);
-    }
-    let tid = warp.tid.map(|tid| class::observed(packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
-    Supposed { registers, tid }
 }

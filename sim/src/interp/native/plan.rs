@@ -32,14 +32,17 @@ fn loads_shared(inst: &Inst, kind: Kind) -> bool {
     matches!(kind, Kind::Load { .. }) && inst.z & 15 == SHARED
 }
 
-pub(super) fn plan(program: &Program, flow: &Flow, entry: usize) -> RegionPlan {
+/// `goes_on` says which instructions that stop native code a region does not end at; a region that
+/// has such ones is of whole warps, whose lanes wait for nobody in it.
+pub(super) fn plan(program: &Program, flow: &Flow, entry: usize, goes_on: Option<fn(&Inst) -> bool>) -> RegionPlan {
     let mut inside = HashSet::new();
     let mut todo = std::collections::VecDeque::from([entry]);
     let mut size = 0;
     while let Some(at) = todo.pop_front() {
         let block = &flow.blocks[at];
         let length = (block.end - block.start) as usize;
-        if block.stop || size + length > MOST && at != entry || !inside.insert(at) {
+        let ends = block.stop && !goes_on.is_some_and(|goes_on| goes_on(&program.code[block.end as usize - 1]));
+        if ends || size + length > MOST && at != entry || !inside.insert(at) {
             continue;
         }
         size += length;
@@ -54,7 +57,7 @@ pub(super) fn plan(program: &Program, flow: &Flow, entry: usize) -> RegionPlan {
     // An entry that has to wait itself is not gone back to after a store.
     let mut waits = false;
     let mut stored_behind = HashSet::new();
-    while changed {
+    while changed && goes_on.is_none() {
         changed = false;
         cuts.clear();
         stored_behind.clear();

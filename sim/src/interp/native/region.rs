@@ -13,9 +13,11 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::context::{RegionContext, at};
 use super::decode::{self, Kind};
 use super::effects;
+use super::entry::Exit;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
+use super::pack::class::Class;
 use super::plan::{RegionPlan, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
@@ -32,6 +34,10 @@ pub(super) const FAULT: u64 = 2 << 32;
 pub(super) struct Built {
     pub sites: u32,
     pub local: bool,
+    #[allow(clippy::vec_box, reason = "code has their addresses")]
+    pub exits: Vec<Box<Exit>>,
+    /// What it checks at its entry.
+    pub supposed: Vec<(usize, Class)>,
 }
 
 /// What a region has to know of those before it.
@@ -115,6 +121,22 @@ impl Turns {
         (v, Turns { head, left, lane, every, some, fuel, next, exit, fault })
     }
 
+    /// Ends the only turn, and the function.
+    pub(super) fn end_at_once(self, v: &mut Values<'_, '_>) {
+        v.b.switch_to_block(self.next);
+        let result = v.b.ins().uextend(types::I64, self.exit);
+        v.b.ins().return_(&[result]);
+        Self::end_with_fault(v, self.fault);
+    }
+
+    fn end_with_fault(v: &mut Values<'_, '_>, fault: Block) {
+        v.b.switch_to_block(fault);
+        v.b.set_cold_block(fault);
+        let bad = v.int(types::I64, FAULT);
+        v.b.ins().return_(&[bad]);
+        v.b.seal_all_blocks();
+    }
+
     /// Ends the turn and the function. `others`: which lanes are left behind this turn, of those
     /// that were left, and of its first lane.
     pub(super) fn end(self, v: &mut Values<'_, '_>, others: impl FnOnce(&mut Values<'_, '_>, Value, Value) -> Value) {
@@ -129,11 +151,7 @@ impl Turns {
         let (place, apart) = (v.b.ins().uextend(types::I64, every), v.int(types::I64, APART));
         let result = v.b.ins().select(same, place, apart);
         v.b.ins().return_(&[result]);
-        v.b.switch_to_block(fault);
-        v.b.set_cold_block(fault);
-        let bad = v.int(types::I64, FAULT);
-        v.b.ins().return_(&[bad]);
-        v.b.seal_all_blocks();
+        Self::end_with_fault(v, fault);
     }
 }
 
@@ -152,7 +170,7 @@ pub(super) fn build(
     if flow.blocks[entry].stop {
         return None;
     }
-    let plan = plan(program, flow, entry);
+    let plan = plan(program, flow, entry, None);
     let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
     let access = Access::new(turns.fault, finder, pack_finder, first_site);
     let mut builder = Builder {
@@ -173,7 +191,12 @@ pub(super) fn build(
         let less = v.b.ins().iadd_imm_s(left, -1);
         v.b.ins().band(left, less)
     });
-    let shape = Built { sites: builder.e.access.sites.len() as u32, local: builder.e.access.local };
+    let shape = Built {
+        sites: builder.e.access.sites.len() as u32,
+        local: builder.e.access.local,
+        exits: Vec::new(),
+        supposed: Vec::new(),
+    };
     builder.e.v.b.finalize(config);
     Some(shape)
 }

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use super::reach::{AccessShape, Reach};
-use super::width::{PARTS, WIDTH};
+use super::width::Width;
 use crate::interp::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::interp::interface::AccessKind;
 use crate::interp::native::context::at;
@@ -23,15 +23,15 @@ impl Moved {
         match self {
             Moved::Words(words) => words.to_vec(),
             Moved::Longs(longs) => longs.to_vec(),
-            Moved::Columns(columns) => columns.concat(),
+            Moved::Columns(columns) => columns.iter().flat_map(|column| column.to_vec()).collect(),
         }
     }
 
-    fn of(total: u32, values: &[Value]) -> Moved {
+    fn of(width: Width, total: u32, values: &[Value]) -> Moved {
         match total {
-            ..=4 => Moved::Words(each(|at| values[at])),
-            8 => Moved::Longs(each(|at| values[at])),
-            _ => Moved::Columns(values.chunks(PARTS).map(|part| each(|at| part[at])).collect()),
+            ..=4 => Moved::Words(each(width, |at| values[at])),
+            8 => Moved::Longs(each(width, |at| values[at])),
+            _ => Moved::Columns(values.chunks(width.parts()).map(|part| each(width, |at| part[at])).collect()),
         }
     }
 }
@@ -53,21 +53,29 @@ impl Pack<'_, '_> {
             && *step == i64::from(total)
         {
             match total {
-                2 => return Moved::Words(each(|at| self.e.v.b.ins().uload16x4(plain(), *host, 8 * at as i32))),
+                2 => {
+                    return Moved::Words(each(self.width, |at| {
+                        self.e.v.b.ins().uload16x4(plain(), *host, 8 * at as i32)
+                    }));
+                }
                 4 => {
                     let ty = types::I32X4;
-                    return Moved::Words(each(|at| self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)));
+                    return Moved::Words(each(self.width, |at| {
+                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                    }));
                 }
                 8 => {
                     let ty = types::I64X2;
-                    return Moved::Longs(each(|at| self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)));
+                    return Moved::Longs(each(self.width, |at| {
+                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                    }));
                 }
                 _ => {}
             }
         }
         let same = matches!(reach, Reach::Steady(_, 0));
         let mut scalars = Vec::new();
-        for lane in 0..if same { 1 } else { WIDTH } {
+        for lane in 0..if same { 1 } else { self.width.lanes() } {
             let (from, offset) = self.pointer(reach, lane);
             let ins = self.e.v.b.ins();
             match total {
@@ -84,18 +92,18 @@ impl Pack<'_, '_> {
             }
         }
         if same {
-            scalars = scalars.iter().copied().cycle().take(scalars.len() * WIDTH).collect();
+            scalars = scalars.iter().copied().cycle().take(scalars.len() * self.width.lanes()).collect();
         }
         match total {
-            ..=4 => Moved::Words(each(|at| self.joined(&scalars[4 * at..4 * at + 4]))),
-            8 => Moved::Longs(each(|at| self.joined(&scalars[2 * at..2 * at + 2]))),
+            ..=4 => Moved::Words(each(self.width, |at| self.joined(&scalars[4 * at..4 * at + 4]))),
+            8 => Moved::Longs(each(self.width, |at| self.joined(&scalars[2 * at..2 * at + 2]))),
             _ => {
                 let rows = total as usize / 16;
                 let mut columns = Vec::new();
                 for row in 0..rows {
                     let own: Vec<Value> = scalars.iter().skip(row).step_by(rows).copied().collect();
                     let parts: Vec<[Value; 4]> = own.chunks(4).map(|four| self.transposed(four)).collect();
-                    columns.extend((0..4).map(|column| each(|at| parts[at][column])));
+                    columns.extend((0..4).map(|column| each(self.width, |at| parts[at][column])));
                 }
                 Moved::Columns(columns)
             }
@@ -133,7 +141,7 @@ impl Pack<'_, '_> {
             0 => words,
             bit => {
                 let count = pack.e.v.int(types::I32, u64::from(bit));
-                each(|at| pack.e.v.b.ins().ushr(words[at], count))
+                each(pack.width, |at| pack.e.v.b.ins().ushr(words[at], count))
             }
         };
         let bit = at as u32 * size * 8;
@@ -153,7 +161,7 @@ impl Pack<'_, '_> {
     }
 
     fn words_joined(&mut self, low: Narrow, high: Narrow) -> Wide {
-        each(|at| {
+        each(self.width, |at| {
             let picks = if at % 2 == 0 { [0, 4, 1, 5] } else { [2, 6, 3, 7] };
             self.picked(types::I64X2, low[at / 2], high[at / 2], picks)
         })
@@ -163,6 +171,12 @@ impl Pack<'_, '_> {
     pub(super) fn load(&mut self, i: &Inst, pc: u32, size: u32, signed: bool) {
         let slots = self.e.v.elements(i, i.d);
         let total = size * slots.len() as u32;
+        if self.is_apart(i, total) && slots.len() == 1 {
+            let words = self.load_apart(i, pc);
+            let kept = self.kept(words, size, signed, i.c.0);
+            self.define(slots[0], kept);
+            return;
+        }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Read };
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());
         self.e.v.b.set_cold_block(slow);
@@ -180,12 +194,12 @@ impl Pack<'_, '_> {
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
         let pointers = self.asked(i, shape, site);
-        let found = self.read(&Reach::Scattered(Box::new(pointers)), total).values();
+        let found = self.read(&Reach::Scattered(pointers), total).values();
         let arguments: Vec<_> = found.into_iter().map(Into::into).collect();
         self.e.v.b.ins().jump(done, &arguments);
         self.e.v.restore(known);
         self.e.v.b.switch_to_block(done);
-        let moved = Moved::of(total, &results);
+        let moved = Moved::of(self.width, total, &results);
         let lanes: Vec<Lanes> = (0..slots.len()).map(|at| self.element(&moved, at, size)).collect();
         for (&slot, lanes) in slots.iter().zip(lanes) {
             let kept = self.kept(lanes, size, signed, i.c.0);
@@ -198,7 +212,7 @@ impl Pack<'_, '_> {
         let Lanes::Words(mut words) = lanes else { return lanes };
         if size < 4 {
             let count = self.e.v.int(types::I32, u64::from(32 - 8 * size));
-            words = each(|at| {
+            words = each(self.width, |at| {
                 let up = self.e.v.b.ins().ishl(words[at], count);
                 if signed { self.e.v.b.ins().sshr(up, count) } else { self.e.v.b.ins().ushr(up, count) }
             });
@@ -210,7 +224,7 @@ impl Pack<'_, '_> {
             u32::MAX => Lanes::Words(words),
             mask => {
                 let mask = self.word_everywhere(mask);
-                Lanes::Words(each(|at| self.e.v.b.ins().band(words[at], mask)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().band(words[at], mask)))
             }
         }
     }
@@ -233,13 +247,13 @@ impl Pack<'_, '_> {
             if size < 4 && slots.len() > 1 {
                 let mask = self.word_everywhere((1 << (8 * size)) - 1);
                 let count = self.e.v.int(types::I32, u64::from(bit));
-                let own: Narrow = each(|at| {
+                let own: Narrow = each(self.width, |at| {
                     let low = self.e.v.b.ins().band(words[at], mask);
                     self.e.v.b.ins().ishl(low, count)
                 });
                 if bit != 0 {
                     let column = columns.len() - 1;
-                    columns[column] = each(|at| self.e.v.b.ins().bor(columns[column][at], own[at]));
+                    columns[column] = each(self.width, |at| self.e.v.b.ins().bor(columns[column][at], own[at]));
                     continue;
                 }
                 columns.push(own);
@@ -267,11 +281,13 @@ impl Pack<'_, '_> {
         let rows: Vec<Vec<[Value; 4]>> = match moved {
             Moved::Columns(columns) => columns
                 .chunks(4)
-                .map(|four| (0..PARTS).map(|at| self.transposed(&[0, 1, 2, 3].map(|n| four[n][at]))).collect())
+                .map(|four| {
+                    (0..self.width.parts()).map(|at| self.transposed(&[0, 1, 2, 3].map(|n| four[n][at]))).collect()
+                })
                 .collect(),
             _ => Vec::new(),
         };
-        for lane in 0..WIDTH {
+        for lane in 0..self.width.lanes() {
             let (to, offset) = self.pointer(reach, lane);
             match moved {
                 Moved::Words(words) => {
@@ -299,6 +315,10 @@ impl Pack<'_, '_> {
     pub(super) fn store(&mut self, i: &Inst, pc: u32, size: u32) {
         let slots = self.e.v.elements(i, i.b);
         let total = size * slots.len() as u32;
+        if self.is_apart(i, total) && slots.len() == 1 {
+            self.store_apart(i, pc);
+            return;
+        }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Write };
         let moved = self.stored(&slots, size);
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());
@@ -309,20 +329,22 @@ impl Pack<'_, '_> {
             Some(mask) => {
                 // Lanes that do not store do it to bytes that nobody reads.
                 let nowhere = self.context_address(at!(nowhere));
-                let pointers = std::array::from_fn(|lane| {
-                    let (to, offset) = self.pointer(&reach, lane);
-                    let to = self.e.v.b.ins().iadd_imm_s(to, i64::from(offset));
-                    let is = self.lane_truth(mask, lane);
-                    self.e.v.b.ins().select(is, to, nowhere)
-                });
-                self.write(&Reach::Scattered(Box::new(pointers)), &moved, total);
+                let pointers = (0..self.width.lanes())
+                    .map(|lane| {
+                        let (to, offset) = self.pointer(&reach, lane);
+                        let to = self.e.v.b.ins().iadd_imm_s(to, i64::from(offset));
+                        let is = self.lane_truth(mask, lane);
+                        self.e.v.b.ins().select(is, to, nowhere)
+                    })
+                    .collect();
+                self.write(&Reach::Scattered(pointers), &moved, total);
             }
         }
         self.e.v.b.ins().jump(done, &[]);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
         let pointers = self.asked(i, shape, site);
-        self.write(&Reach::Scattered(Box::new(pointers)), &moved, total);
+        self.write(&Reach::Scattered(pointers), &moved, total);
         self.e.v.b.ins().jump(done, &[]);
         self.e.v.restore(known);
         self.e.v.b.switch_to_block(done);

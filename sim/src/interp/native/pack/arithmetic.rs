@@ -26,11 +26,11 @@ impl Pack<'_, '_> {
                 return false;
             }
             let yes = self.word_everywhere(i.x as u32);
-            let words = each(|at| self.e.v.b.ins().band(first[at], yes));
+            let words = each(self.width, |at| self.e.v.b.ins().band(first[at], yes));
             self.define(i.d, Lanes::Words(words));
             return true;
         }
-        let opposite = each(|at| self.e.v.b.ins().bnot(holds[at]));
+        let opposite = each(self.width, |at| self.e.v.b.ins().bnot(holds[at]));
         let second = self.combined(i.y, opposite, third);
         self.set(i.d.0, first);
         self.set(i.z, second);
@@ -39,7 +39,7 @@ impl Pack<'_, '_> {
 
     fn combined(&mut self, how: u32, value: Narrow, third: Option<Narrow>) -> Narrow {
         let Some(third) = third else { return value };
-        each(|at| match how {
+        each(self.width, |at| match how {
             COMBINE_AND => self.e.v.b.ins().band(value[at], third[at]),
             COMBINE_OR => self.e.v.b.ins().bor(value[at], third[at]),
             _ => self.e.v.b.ins().bxor(value[at], third[at]),
@@ -52,22 +52,22 @@ impl Pack<'_, '_> {
             let code = comparison_of_floats(op.sem)?;
             if ty == LaneTy::F32 {
                 let ((a, _), (b, _)) = (self.singles(i.a, true), self.singles(i.b, true));
-                return Some(each(|at| self.float_compared(code, a[at], b[at])));
+                return Some(each(self.width, |at| self.float_compared(code, a[at], b[at])));
             }
             let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-            let wide: Wide = each(|at| self.float_compared(code, a[at], b[at]));
+            let wide: Wide = each(self.width, |at| self.float_compared(code, a[at], b[at]));
             return Some(self.narrowed(wide));
         }
         let code = comparison_of_integers(op.sem, ty)?;
         Some(match bits(ty) {
             64 => {
                 let (a, b) = (self.longs(i.a), self.longs(i.b));
-                let wide: Wide = each(|at| self.e.v.b.ins().icmp(code, a[at], b[at]));
+                let wide: Wide = each(self.width, |at| self.e.v.b.ins().icmp(code, a[at], b[at]));
                 self.narrowed(wide)
             }
             _ => {
                 let (a, b) = (self.integer(i.a, ty), self.integer(i.b, ty));
-                each(|at| self.e.v.b.ins().icmp(code, a[at], b[at]))
+                each(self.width, |at| self.e.v.b.ins().icmp(code, a[at], b[at]))
             }
         })
     }
@@ -83,14 +83,14 @@ impl Pack<'_, '_> {
         match (bits(ty), sign) {
             (8 | 16, true) => {
                 let count = self.e.v.int(types::I32, u64::from(32 - bits(ty)));
-                each(|at| {
+                each(self.width, |at| {
                     let up = self.e.v.b.ins().ishl(words[at], count);
                     self.e.v.b.ins().sshr(up, count)
                 })
             }
             (8 | 16, false) => {
                 let mask = self.word_everywhere((1 << bits(ty)) - 1);
-                each(|at| self.e.v.b.ins().band(words[at], mask))
+                each(self.width, |at| self.e.v.b.ins().band(words[at], mask))
             }
             _ => words,
         }
@@ -133,11 +133,11 @@ impl Pack<'_, '_> {
                 let f = $f;
                 if wide {
                     let operands = [$(self.longs($operand)),*];
-                    let longs = each(|at| f(self, operands.map(|operand| operand[at])));
+                    let longs = each(self.width, |at| f(self, operands.map(|operand| operand[at])));
                     self.long_result(longs, tr)
                 } else {
                     let operands = [$(self.words($operand)),*];
-                    let words = each(|at| f(self, operands.map(|operand| operand[at])));
+                    let words = each(self.width, |at| f(self, operands.map(|operand| operand[at])));
                     self.word_result(words, tr)
                 }
             }};
@@ -145,6 +145,7 @@ impl Pack<'_, '_> {
         Some(match op.sem {
             Sem::Move if ta == tr && bits(ta) >= 32 => match self.whole(i.a) {
                 Some(lanes) => lanes,
+                None if self.moves_word(i) => Lanes::Words(self.words(i.a)),
                 None if bits(ta) == 64 => Lanes::Longs(self.longs(i.a)),
                 None => Lanes::Words(self.words(i.a)),
             },
@@ -168,14 +169,14 @@ impl Pack<'_, '_> {
                     u32::MAX => Lanes::Words(words),
                     mask => {
                         let mask = self.word_everywhere(mask);
-                        Lanes::Words(each(|at| self.e.v.b.ins().band(words[at], mask)))
+                        Lanes::Words(each(self.width, |at| self.e.v.b.ins().band(words[at], mask)))
                     }
                 }
             }
             Sem::MoveMasked => {
                 let longs = self.extended_operand(i.a, ta);
                 let mask = self.long_everywhere(i.x);
-                Lanes::Longs(each(|at| self.e.v.b.ins().band(longs[at], mask)))
+                Lanes::Longs(each(self.width, |at| self.e.v.b.ins().band(longs[at], mask)))
             }
             Sem::Add => both!(|p: &mut Self, [a, b]: [Value; 2]| p.e.v.b.ins().iadd(a, b), i.a, i.b),
             Sem::Sub => both!(|p: &mut Self, [a, b]: [Value; 2]| p.e.v.b.ins().isub(a, b), i.a, i.b),
@@ -205,28 +206,28 @@ impl Pack<'_, '_> {
             ),
             Sem::MulWide if bits(ta) == 32 && bits(tb) == 32 => {
                 let (a, b) = (self.extended_operand(i.a, ta), self.extended_operand(i.b, tb));
-                Lanes::Longs(each(|at| self.e.v.b.ins().imul(a[at], b[at])))
+                Lanes::Longs(each(self.width, |at| self.e.v.b.ins().imul(a[at], b[at])))
             }
             Sem::MulAddWide if bits(ta) == 32 && bits(tb) == 32 && bits(tc) == 64 => {
                 let (a, b) = (self.extended_operand(i.a, ta), self.extended_operand(i.b, tb));
                 let c = self.longs(i.c);
-                Lanes::Longs(each(|at| {
+                Lanes::Longs(each(self.width, |at| {
                     let product = self.e.v.b.ins().imul(a[at], b[at]);
                     self.e.v.b.ins().iadd(product, c[at])
                 }))
             }
             Sem::MulHigh if bits(ta) == 32 => {
                 let (a, b) = (self.extended_operand(i.a, ta), self.extended_operand(i.b, tb));
-                let product: Wide = each(|at| self.e.v.b.ins().imul(a[at], b[at]));
+                let product: Wide = each(self.width, |at| self.e.v.b.ins().imul(a[at], b[at]));
                 Lanes::Words(self.upper_halves(product))
             }
             Sem::Abs if bits(ta) == 32 => {
                 let words = self.words(i.a);
-                Lanes::Words(each(|at| self.e.v.b.ins().iabs(words[at])))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().iabs(words[at])))
             }
             Sem::Min | Sem::Max if !wide => {
                 let (a, b) = (self.integer(i.a, ta), self.integer(i.b, tb));
-                let words = each(|at| match (op.sem, signed(ta)) {
+                let words = each(self.width, |at| match (op.sem, signed(ta)) {
                     (Sem::Min, true) => self.e.v.b.ins().smin(a[at], b[at]),
                     (Sem::Min, false) => self.e.v.b.ins().umin(a[at], b[at]),
                     (_, true) => self.e.v.b.ins().smax(a[at], b[at]),
@@ -237,11 +238,11 @@ impl Pack<'_, '_> {
             Sem::Shl | Sem::Shr => return self.shifted(i, op),
             Sem::AndCount => {
                 let (words, mask) = (self.words(i.a), self.word_everywhere((i.x as u32).wrapping_sub(1)));
-                Lanes::Words(each(|at| self.e.v.b.ins().band(words[at], mask)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().band(words[at], mask)))
             }
             Sem::MinCount => {
                 let (words, most) = (self.words(i.a), self.word_everywhere(i.x as u32));
-                Lanes::Words(each(|at| self.e.v.b.ins().umin(words[at], most)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().umin(words[at], most)))
             }
             Sem::FunnelLeft | Sem::FunnelRight => {
                 let count = constant(self.e.v.program, i.c)? & 31;
@@ -251,7 +252,7 @@ impl Pack<'_, '_> {
                 Lanes::Words(match right {
                     0 => a,
                     32 => b,
-                    right => each(|at| {
+                    right => each(self.width, |at| {
                         let low = self.e.v.int(types::I32, right);
                         let low = self.e.v.b.ins().ushr(a[at], low);
                         let high = self.e.v.int(types::I32, 32 - right);
@@ -262,11 +263,11 @@ impl Pack<'_, '_> {
             }
             Sem::Lop3 => {
                 let [a, b, c] = [i.a, i.b, i.c].map(|slot| self.words(slot));
-                Lanes::Words(each(|at| self.e.v.table(i.x as u32, [a[at], b[at], c[at]], types::I32X4)))
+                Lanes::Words(each(self.width, |at| self.e.v.table(i.x as u32, [a[at], b[at], c[at]], types::I32X4)))
             }
             Sem::Join => {
                 let (a, b) = (self.words(i.a), self.words(i.b));
-                Lanes::Longs(each(|at| {
+                Lanes::Longs(each(self.width, |at| {
                     let picks = if at % 2 == 0 { [0, 4, 1, 5] } else { [2, 6, 3, 7] };
                     self.picked(types::I64X2, a[at / 2], b[at / 2], picks)
                 }))
@@ -278,31 +279,37 @@ impl Pack<'_, '_> {
             Sem::ShiftedHigh => {
                 let longs = self.longs(i.a);
                 let count = self.e.v.int(types::I32, i.x & 63);
-                let shifted = each(|at| self.e.v.b.ins().ishl(longs[at], count));
+                let shifted = each(self.width, |at| self.e.v.b.ins().ishl(longs[at], count));
                 Lanes::Words(self.upper_halves(shifted))
             }
             Sem::Shifted => {
                 let (words, count) = (self.words(i.a), self.e.v.int(types::I32, i.x & 31));
-                Lanes::Words(each(|at| self.e.v.b.ins().ishl(words[at], count)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().ishl(words[at], count)))
             }
             Sem::NegBits if wide => {
                 let (longs, sign) = (self.longs(i.a), self.long_everywhere(1 << 63));
-                Lanes::Longs(each(|at| self.e.v.b.ins().bxor(longs[at], sign)))
+                Lanes::Longs(each(self.width, |at| self.e.v.b.ins().bxor(longs[at], sign)))
             }
             Sem::NegBits => {
                 let (words, sign) = (self.words(i.a), self.word_everywhere(1 << 31));
-                Lanes::Words(each(|at| self.e.v.b.ins().bxor(words[at], sign)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().bxor(words[at], sign)))
             }
             Sem::AbsBits if wide => {
                 let (longs, rest) = (self.longs(i.a), self.long_everywhere(u64::MAX >> 1));
-                Lanes::Longs(each(|at| self.e.v.b.ins().band(longs[at], rest)))
+                Lanes::Longs(each(self.width, |at| self.e.v.b.ins().band(longs[at], rest)))
             }
             Sem::AbsBits => {
                 let (words, rest) = (self.words(i.a), self.word_everywhere(u32::MAX >> 1));
-                Lanes::Words(each(|at| self.e.v.b.ins().band(words[at], rest)))
+                Lanes::Words(each(self.width, |at| self.e.v.b.ins().band(words[at], rest)))
             }
             _ => return None,
         })
+    }
+
+    /// Whether a move is between rows of words.
+    fn moves_word(&self, i: &Inst) -> bool {
+        let is = |slot: Slot| slot.0 & Slot::CONSTANT == 0 && self.form(slot.0) == ValueForm::Word;
+        is(i.a) && is(i.d)
     }
 
     /// What a row holds, as it is.
@@ -341,7 +348,7 @@ impl Pack<'_, '_> {
         macro_rules! shift {
             ($values:expr) => {{
                 let values = $values;
-                each(|at| match (left, signed(ta)) {
+                each(self.width, |at| match (left, signed(ta)) {
                     (true, _) => self.e.v.b.ins().ishl(values[at], count),
                     (false, true) => self.e.v.b.ins().sshr(values[at], count),
                     (false, false) => self.e.v.b.ins().ushr(values[at], count),
@@ -355,13 +362,13 @@ impl Pack<'_, '_> {
             let mut longs: Wide = shift!(self.longs(i.a));
             if let Some(out) = out {
                 let out = self.mask_of_wide(out);
-                longs = each(|at| self.e.v.b.ins().band(longs[at], out[at]));
+                longs = each(self.width, |at| self.e.v.b.ins().band(longs[at], out[at]));
             }
             return Some(self.long_result(longs, tr));
         }
         let mut words: Narrow = shift!(self.integer(i.a, ta));
         if let Some(out) = out {
-            words = each(|at| self.e.v.b.ins().band(words[at], out[at]));
+            words = each(self.width, |at| self.e.v.b.ins().band(words[at], out[at]));
         }
         Some(self.word_result(words, tr))
     }

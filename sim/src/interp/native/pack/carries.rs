@@ -13,8 +13,8 @@ impl Pack<'_, '_> {
     fn word_term(&mut self, slot: Slot, flags: u32, negate: u32, invert: u32) -> Narrow {
         let words = self.words(slot);
         match () {
-            () if flags & negate != 0 => each(|at| self.e.v.b.ins().ineg(words[at])),
-            () if flags & invert != 0 => each(|at| self.e.v.b.ins().bnot(words[at])),
+            () if flags & negate != 0 => each(self.width, |at| self.e.v.b.ins().ineg(words[at])),
+            () if flags & invert != 0 => each(self.width, |at| self.e.v.b.ins().bnot(words[at])),
             () => words,
         }
     }
@@ -25,13 +25,13 @@ impl Pack<'_, '_> {
             return self.longs(slot);
         }
         let words = self.words(slot);
-        let not: Narrow = each(|at| self.e.v.b.ins().bnot(words[at]));
+        let not: Narrow = each(self.width, |at| self.e.v.b.ins().bnot(words[at]));
         let longs = self.extended(not, false);
         if flags & negate == 0 {
             return longs;
         }
         let one = self.long_everywhere(1);
-        each(|at| self.e.v.b.ins().iadd(longs[at], one))
+        each(self.width, |at| self.e.v.b.ins().iadd(longs[at], one))
     }
 
     fn with_carry(&mut self, sum: Wide, carry: Pred) -> Wide {
@@ -40,7 +40,7 @@ impl Pack<'_, '_> {
         }
         let masks = self.masks(carry.0);
         let masks = self.mask_of_wide(masks);
-        each(|at| self.e.v.b.ins().isub(sum[at], masks[at]))
+        each(self.width, |at| self.e.v.b.ins().isub(sum[at], masks[at]))
     }
 
     /// IADD3.
@@ -54,7 +54,7 @@ impl Pack<'_, '_> {
         let carries = [first, second] != [Pred::NEVER; 2] || [one, two] != [Pred::ALWAYS; 2];
         if !carries {
             let [a, b, c] = parts.map(|(slot, negate, invert)| self.word_term(slot, i.y, negate, invert));
-            let sum = each(|at| {
+            let sum = each(self.width, |at| {
                 let sum = self.e.v.b.ins().iadd(a[at], b[at]);
                 self.e.v.b.ins().iadd(sum, c[at])
             });
@@ -62,7 +62,7 @@ impl Pack<'_, '_> {
             return;
         }
         let [a, b, c] = parts.map(|(slot, negate, invert)| self.long_term(slot, i.y, negate, invert));
-        let sum = each(|at| {
+        let sum = each(self.width, |at| {
             let sum = self.e.v.b.ins().iadd(a[at], b[at]);
             self.e.v.b.ins().iadd(sum, c[at])
         });
@@ -73,7 +73,7 @@ impl Pack<'_, '_> {
         for (pred, least) in [(one, 0), (two, 1)] {
             if pred != Pred::ALWAYS {
                 let least = self.word_everywhere(least);
-                let is = each(|at| self.e.v.b.ins().icmp(IntCC::SignedGreaterThan, high[at], least));
+                let is = each(self.width, |at| self.e.v.b.ins().icmp(IntCC::SignedGreaterThan, high[at], least));
                 self.set(pred.0, is);
             }
         }
@@ -82,14 +82,14 @@ impl Pack<'_, '_> {
     /// The sum of 64 bits of a product.
     pub(super) fn added_wide(&mut self, i: &Inst) {
         let (a, b) = (self.longs(i.a), self.longs(i.b));
-        let first: Wide = each(|at| self.e.v.b.ins().iadd(a[at], b[at]));
+        let first: Wide = each(self.width, |at| self.e.v.b.ins().iadd(a[at], b[at]));
         let sum = self.with_carry(first, unpacked(i.x));
         let out = unpacked(i.x >> 32);
         let over = if out == Pred::ALWAYS {
             None
         } else {
             let less = IntCC::UnsignedLessThan;
-            let over: Wide = each(|at| {
+            let over: Wide = each(self.width, |at| {
                 let over = self.e.v.b.ins().icmp(less, first[at], a[at]);
                 let again = self.e.v.b.ins().icmp(less, sum[at], first[at]);
                 self.e.v.b.ins().bor(over, again)
@@ -106,7 +106,7 @@ impl Pack<'_, '_> {
     pub(super) fn not_zero(&mut self, i: &Inst) {
         let (words, zero) = (self.words(i.a), self.word_everywhere(0));
         let third = self.masks(i.c.0);
-        let value: Narrow = each(|at| {
+        let value: Narrow = each(self.width, |at| {
             let is = self.e.v.b.ins().icmp(IntCC::NotEqual, words[at], zero);
             if i.y == 1 { self.e.v.b.ins().band(is, third[at]) } else { self.e.v.b.ins().bor(is, third[at]) }
         });

@@ -5,7 +5,7 @@
 //! one, whatever the control around it. What is supposed of values at a region's entry is checked
 //! there.
 
-use super::width::{FULL, WIDTH};
+use super::width::Width;
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
 use crate::interp::native::decode::{self, Kind};
@@ -79,6 +79,14 @@ fn signed(ty: LaneTy) -> bool {
 impl<'p> Classes<'p> {
     pub(super) fn new(program: &'p Program, flow: &'p Flow, tid: [Class; 3]) -> Self {
         Classes { program, flow, tid, state: vec![Class::Unknown; flow.registers()] }
+    }
+
+    pub(super) fn flow(&self) -> &'p Flow {
+        self.flow
+    }
+
+    pub(super) fn program(&self) -> &'p Program {
+        self.program
     }
 
     pub(super) fn of(&self, register: Register) -> Class {
@@ -173,7 +181,7 @@ impl<'p> Classes<'p> {
         }
     }
 
-    fn form(&self, slot: Slot) -> ValueForm {
+    pub(super) fn form(&self, slot: Slot) -> ValueForm {
         if slot.0 & Slot::CONSTANT != 0 { ValueForm::Double } else { self.flow.form(slot.0) }
     }
 
@@ -226,6 +234,14 @@ impl<'p> Classes<'p> {
         }
         let [ta, tb, tc, tr] = op.types;
         let form = self.form(i.d);
+        // A word stays one, whatever the move is said to be of.
+        if op.sem == Sem::Move
+            && form == ValueForm::Word
+            && self.form(i.a) == ValueForm::Word
+            && let (Class::Affine(step), 32 | 64, 32 | 64) = (self.slot(i.a), width(ta), width(tr))
+        {
+            return Some(Class::Affine(step));
+        }
         let narrow_mask = op.sem == Sem::MoveMasked && i.x == 0xffff_ffff;
         let result = if narrow_mask { 32 } else { width(tr) };
         match (result, form) {
@@ -262,7 +278,7 @@ impl<'p> Classes<'p> {
     /// The operands of an instruction, executed once, that are extended.
     pub(super) fn extensions(&self, i: &Inst, op: &LaneOp) -> Vec<Extension> {
         let wide = match op.sem {
-            Sem::Move => width(op.types[3]) == 64,
+            Sem::Move => width(op.types[3]) == 64 && self.form(i.d) != ValueForm::Word,
             Sem::MoveMasked => i.x == u64::MAX,
             Sem::MulWide | Sem::MulAddWide => true,
             _ => false,
@@ -281,15 +297,20 @@ impl<'p> Classes<'p> {
 }
 
 /// How a register's values differ between the lanes of every pack of a mask.
-pub(in crate::interp::native) fn observed(mask: u32, form: Option<ValueForm>, value: impl Fn(usize) -> u64) -> Class {
+pub(in crate::interp::native) fn observed(
+    width: Width,
+    mask: u32,
+    form: Option<ValueForm>,
+    value: impl Fn(usize) -> u64,
+) -> Class {
     let mut class = Class::Unknown;
-    for first in (0..32).step_by(WIDTH) {
-        if (mask >> first) & FULL != FULL {
+    for first in (0..32).step_by(width.lanes()) {
+        if (mask >> first) & width.full() != width.full() {
             continue;
         }
         let step = value(first + 1).wrapping_sub(value(first)) as i64;
         let grows = |lane: usize| value(first).wrapping_add(step.wrapping_mul(lane as i64) as u64);
-        let is = (1..WIDTH).all(|lane| value(first + lane) == grows(lane));
+        let is = (1..width.lanes()).all(|lane| value(first + lane) == grows(lane));
         let integer = matches!(form, Some(ValueForm::Word | ValueForm::Double));
         class = class.join(match (is, step) {
             (true, 0) => Class::Uniform,

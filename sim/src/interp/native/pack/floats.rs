@@ -4,7 +4,6 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::width::PARTS;
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::native::floats::has_fma;
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};
@@ -13,7 +12,7 @@ impl Pack<'_, '_> {
     fn flushed(&mut self, values: Narrow) -> Narrow {
         let (exponent, sign) = (self.word_everywhere(0x7f80_0000), self.word_everywhere(0x8000_0000));
         let zero = self.word_everywhere(0);
-        each(|at| {
+        each(self.width, |at| {
             let word = self.cast(types::I32X4, values[at]);
             let power = self.e.v.b.ins().band(word, exponent);
             let small = self.e.v.b.ins().icmp(IntCC::Equal, power, zero);
@@ -39,7 +38,7 @@ impl Pack<'_, '_> {
             return Lanes::Singles(values, true);
         }
         let (zero, one) = (self.single_everywhere(0.0), self.single_everywhere(1.0));
-        let clamped = each(|at| {
+        let clamped = each(self.width, |at| {
             let positive = self.e.v.b.ins().fcmp(FloatCC::GreaterThan, values[at], zero);
             let low = self.chosen(positive, values[at], zero);
             let large = self.e.v.b.ins().fcmp(FloatCC::GreaterThanOrEqual, values[at], one);
@@ -61,7 +60,7 @@ impl Pack<'_, '_> {
                 let plain = matches!(op.sem, Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul);
                 let x = if plain { 0 } else { i.x };
                 let (a, b) = (self.flag_operand(i.a, x), self.flag_operand(i.b, x));
-                let values = each(|at| match op.sem {
+                let values = each(self.width, |at| match op.sem {
                     Sem::FloatAdd | Sem::FlagAdd => self.e.v.b.ins().fadd(a[at], b[at]),
                     Sem::FloatSub | Sem::FlagSub => self.e.v.b.ins().fsub(a[at], b[at]),
                     _ => self.e.v.b.ins().fmul(a[at], b[at]),
@@ -71,22 +70,22 @@ impl Pack<'_, '_> {
             Sem::FloatFma | Sem::FlagFma if has_fma() && (nearest || op.sem == Sem::FloatFma) => {
                 let x = if op.sem == Sem::FloatFma { 0 } else { i.x };
                 let [a, b, c] = [i.a, i.b, i.c].map(|slot| self.flag_operand(slot, x));
-                let values = each(|at| self.e.v.b.ins().fma(a[at], b[at], c[at]));
+                let values = each(self.width, |at| self.e.v.b.ins().fma(a[at], b[at], c[at]));
                 self.finished(values, x)
             }
             Sem::FlagDiv if nearest => {
                 let (a, b) = (self.flag_operand(i.a, i.x), self.flag_operand(i.b, i.x));
-                let values = each(|at| self.e.v.b.ins().fdiv(a[at], b[at]));
+                let values = each(self.width, |at| self.e.v.b.ins().fdiv(a[at], b[at]));
                 self.finished(values, i.x)
             }
             Sem::FlagSqrt if nearest => {
                 let a = self.flag_operand(i.a, i.x);
-                let values = each(|at| self.e.v.b.ins().sqrt(a[at]));
+                let values = each(self.width, |at| self.e.v.b.ins().sqrt(a[at]));
                 self.finished(values, i.x)
             }
             Sem::FlagNeg | Sem::FlagAbs => {
                 let (a, _) = self.singles(i.a, true);
-                let values = each(|at| match op.sem {
+                let values = each(self.width, |at| match op.sem {
                     Sem::FlagNeg => self.e.v.b.ins().fneg(a[at]),
                     _ => self.e.v.b.ins().fabs(a[at]),
                 });
@@ -96,7 +95,7 @@ impl Pack<'_, '_> {
                 let (a, b) = (self.flag_operand(i.a, i.x), self.flag_operand(i.b, i.x));
                 let min = op.sem == Sem::FlagMin;
                 let code = if min { FloatCC::LessThan } else { FloatCC::GreaterThan };
-                let values = each(|at| {
+                let values = each(self.width, |at| {
                     let first = self.e.v.b.ins().fcmp(code, a[at], b[at]);
                     let other = self.e.v.b.ins().fcmp(FloatCC::Unordered, b[at], b[at]);
                     let first = self.e.v.b.ins().bor(first, other);
@@ -113,7 +112,7 @@ impl Pack<'_, '_> {
             Sem::Convert => match (ta, tr) {
                 (LaneTy::F32, LaneTy::F64) => {
                     let (a, _) = self.singles(i.a, false);
-                    Lanes::Doubles(each(|at| {
+                    Lanes::Doubles(each(self.width, |at| {
                         let part = a[at / 2];
                         let part = match at % 2 {
                             0 => part,
@@ -124,15 +123,21 @@ impl Pack<'_, '_> {
                 }
                 (LaneTy::I32, LaneTy::F32) => {
                     let words = self.words(i.a);
-                    Lanes::Singles(each(|at| self.e.v.b.ins().fcvt_from_sint(types::F32X4, words[at])), false)
+                    Lanes::Singles(
+                        each(self.width, |at| self.e.v.b.ins().fcvt_from_sint(types::F32X4, words[at])),
+                        false,
+                    )
                 }
                 (LaneTy::U32, LaneTy::F32) => {
                     let words = self.words(i.a);
-                    Lanes::Singles(each(|at| self.e.v.b.ins().fcvt_from_uint(types::F32X4, words[at])), false)
+                    Lanes::Singles(
+                        each(self.width, |at| self.e.v.b.ins().fcvt_from_uint(types::F32X4, words[at])),
+                        false,
+                    )
                 }
                 (LaneTy::F32, LaneTy::I32) => {
                     let (a, _) = self.singles(i.a, true);
-                    Lanes::Words(each(|at| self.e.v.b.ins().fcvt_to_sint_sat(types::I32X4, a[at])))
+                    Lanes::Words(each(self.width, |at| self.e.v.b.ins().fcvt_to_sint_sat(types::I32X4, a[at])))
                 }
                 _ => return None,
             },
@@ -145,7 +150,7 @@ impl Pack<'_, '_> {
         let values: Wide = match op.sem {
             Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul => {
                 let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-                each(|at| match op.sem {
+                each(self.width, |at| match op.sem {
                     Sem::FloatAdd => self.e.v.b.ins().fadd(a[at], b[at]),
                     Sem::FloatSub => self.e.v.b.ins().fsub(a[at], b[at]),
                     _ => self.e.v.b.ins().fmul(a[at], b[at]),
@@ -153,15 +158,15 @@ impl Pack<'_, '_> {
             }
             Sem::FloatFma if has_fma() => {
                 let [a, b, c] = [i.a, i.b, i.c].map(|slot| self.doubles(slot));
-                each(|at| self.e.v.b.ins().fma(a[at], b[at], c[at]))
+                each(self.width, |at| self.e.v.b.ins().fma(a[at], b[at], c[at]))
             }
             Sem::Neg => {
                 let a = self.doubles(i.a);
-                return Some(Lanes::Doubles(each(|at| self.e.v.b.ins().fneg(a[at]))));
+                return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fneg(a[at]))));
             }
             Sem::Abs => {
                 let a = self.doubles(i.a);
-                return Some(Lanes::Doubles(each(|at| self.e.v.b.ins().fabs(a[at]))));
+                return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fabs(a[at]))));
             }
             _ => return None,
         };
@@ -170,7 +175,7 @@ impl Pack<'_, '_> {
 
     fn checked_doubles(&mut self, values: Wide, i: &Inst, op: &LaneOp) -> Wide {
         let (done, slow) = (self.e.v.b.create_block(), self.e.v.b.create_block());
-        let results: Wide = each(|_| self.e.v.b.append_block_param(done, types::F64X2));
+        let results: Wide = each(self.width, |_| self.e.v.b.append_block_param(done, types::F64X2));
         self.e.v.b.set_cold_block(slow);
         let mut is = self.e.v.b.ins().fcmp(FloatCC::Unordered, values[0], values[0]);
         for &value in &values[1..] {
@@ -178,14 +183,14 @@ impl Pack<'_, '_> {
             is = self.e.v.b.ins().bor(is, more);
         }
         let any = self.e.v.b.ins().vhigh_bits(types::I32, is);
-        let arguments = values.map(Into::into);
+        let arguments: Vec<_> = values.iter().map(|&value| value.into()).collect();
         self.e.v.b.ins().brif(any, slow, &[], done, &arguments);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
         let operands = [i.a, i.b, if op.operands > 2 { i.c } else { i.b }].map(|slot| self.longs(slot));
         let function = self.e.v.int(types::I64, op.call as usize as u64);
         let mut exact: Vec<Value> = Vec::new();
-        for at in 0..2 * PARTS {
+        for at in 0..2 * self.width.parts() {
             let mut part = self.cast(types::I64X2, values[at]);
             for half in 0..2u8 {
                 let mut arguments = vec![self.e.v.context, function];

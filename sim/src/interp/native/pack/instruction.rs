@@ -6,7 +6,6 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::class::{Class, Way};
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::width::{FULL, PARTS, WIDTH};
 use crate::interp::exec::control::Special;
 use crate::interp::native::context::{RegionContext, execute};
 use crate::interp::native::decode::{self, Kind};
@@ -33,10 +32,10 @@ impl Pack<'_, '_> {
                 }
                 Register::Pred(pred) => {
                     let bits = self.pack_bits(pred);
-                    let bits = self.e.v.b.ins().band_imm_u(bits, i64::from(FULL));
+                    let bits = self.e.v.b.ins().band_imm_u(bits, i64::from(self.width.full()));
                     // Neither none nor all.
                     let less = self.e.v.b.ins().iadd_imm_s(bits, -1);
-                    let most = i64::from(FULL - 1);
+                    let most = i64::from(self.width.full() - 1);
                     let mixed = self.e.v.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, less, most);
                     truths = Some(truths.map_or(mixed, |known| self.e.v.b.ins().bor(known, mixed)));
                 }
@@ -72,7 +71,7 @@ impl Pack<'_, '_> {
         let lane = self.e.v.lane;
         let offset = self.e.v.b.ins().ishl_imm_u(lane, 2);
         let base = self.e.v.b.ins().iadd(base, offset);
-        each(|at| self.e.v.b.ins().load(types::I32X4, fixed(), base, axis as i32 * 128 + 16 * at as i32))
+        each(self.width, |at| self.e.v.b.ins().load(types::I32X4, fixed(), base, axis as i32 * 128 + 16 * at as i32))
     }
 
     /// Whether an operand of an instruction that is executed once would wrap among the lanes.
@@ -83,7 +82,7 @@ impl Pack<'_, '_> {
         }
         let mut any: Option<Value> = None;
         for extension in self.classes.extensions(i, &op) {
-            let last = extension.step * (WIDTH as i64 - 1);
+            let last = extension.step * (self.width.lanes() as i64 - 1);
             let base = self.e.v.word(extension.slot);
             let (code, bound) = match (extension.signed, last > 0) {
                 (true, true) => (IntCC::SignedGreaterThan, i64::from(i32::MAX) - last),
@@ -113,7 +112,7 @@ impl Pack<'_, '_> {
         if i.guard != Pred::ALWAYS {
             let guard = self.masks(i.guard.0);
             self.mask = Some(match outer {
-                Some(outer) => each(|at| self.e.v.b.ins().band(outer[at], guard[at])),
+                Some(outer) => each(self.width, |at| self.e.v.b.ins().band(outer[at], guard[at])),
                 None => guard,
             });
         }
@@ -151,7 +150,7 @@ impl Pack<'_, '_> {
     }
 
     /// An instruction that the interpreter executes for the lanes.
-    fn foreign(&mut self, i: &Inst, pc: u32) {
+    pub(super) fn foreign(&mut self, i: &Inst, pc: u32) {
         let effects = effects::effects(self.e.v.program, i);
         let guard = i.guard.0 & !Pred::NEGATED;
         for &register in &effects.reads {
@@ -172,7 +171,7 @@ impl Pack<'_, '_> {
                 self.e.v.b.switch_to_block(run);
                 self.e.v.b.ins().uextend(types::I64, bits)
             }
-            None => self.e.v.int(types::I64, u64::from(FULL)),
+            None => self.e.v.int(types::I64, u64::from(self.width.full())),
         };
         let (context, lane) = (self.e.v.context, self.e.v.lane);
         let lanes = self.e.v.b.ins().ishl(bits, lane);
@@ -205,7 +204,7 @@ impl Pack<'_, '_> {
         let (first, row) = (self.e.v.lane, self.e.v.row);
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); effects.writes.len()];
         self.e.v.guard = None;
-        for lane in 0..WIDTH {
+        for lane in 0..self.width.lanes() {
             self.e.v.lane = self.e.v.b.ins().iadd_imm_s(first, lane as i64);
             self.e.v.row = self.e.v.b.ins().iadd_imm_s(row, 8 * lane as i64);
             for &register in &registers {
@@ -256,7 +255,7 @@ impl Pack<'_, '_> {
                             self.e.v.b.ins().ineg(word)
                         })
                         .collect();
-                    let value: Narrow = std::array::from_fn::<_, PARTS, _>(|at| {
+                    let value: Narrow = each(self.width, |at| {
                         let mut part = self.e.v.b.ins().scalar_to_vector(types::I32X4, words[4 * at]);
                         for lane in 1..4 {
                             part = self.e.v.b.ins().insertlane(part, words[4 * at + lane], lane as u8);

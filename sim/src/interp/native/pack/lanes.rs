@@ -7,15 +7,12 @@ use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, 
 use cranelift_frontend::Variable;
 
 use super::class::{Class, Classes};
-use super::width::PARTS;
+pub(super) use super::width::{Narrow, Wide, each};
+use super::width::{Vectors, Width, all};
 use crate::interp::native::effects::Register;
 use crate::interp::native::flow::{ValueForm, constant};
 use crate::interp::native::instruction::Emitter;
 use crate::interp::program::{Pred, Slot};
-
-/// Values of 32 bits, and of 64.
-pub(super) type Narrow = [Value; PARTS];
-pub(super) type Wide = [Value; 2 * PARTS];
 
 /// A result of each lane.
 #[derive(Clone, Copy)]
@@ -34,18 +31,14 @@ pub(super) struct Pack<'p, 'b> {
     pub classes: Classes<'p>,
     /// The lanes that execute the instruction, if these are not all: 0 or -1 in each.
     pub mask: Option<Narrow>,
-    narrow: HashMap<usize, [Variable; PARTS]>,
-    wide: HashMap<usize, [Variable; 2 * PARTS]>,
-}
-
-/// The same of each part.
-pub(super) fn each<const N: usize>(f: impl FnMut(usize) -> Value) -> [Value; N] {
-    std::array::from_fn(f)
+    pub width: Width,
+    narrow: HashMap<usize, Vec<Variable>>,
+    wide: HashMap<usize, Vec<Variable>>,
 }
 
 impl<'p, 'b> Pack<'p, 'b> {
-    pub(super) fn new(e: Emitter<'p, 'b>, classes: Classes<'p>) -> Self {
-        Pack { e, classes, mask: None, narrow: HashMap::new(), wide: HashMap::new() }
+    pub(super) fn new(e: Emitter<'p, 'b>, classes: Classes<'p>, width: Width) -> Self {
+        Pack { e, classes, mask: None, width, narrow: HashMap::new(), wide: HashMap::new() }
     }
 
     pub(super) fn cast(&mut self, ty: Type, value: Value) -> Value {
@@ -53,8 +46,8 @@ impl<'p, 'b> Pack<'p, 'b> {
         self.e.v.b.ins().bitcast(ty, flags, value)
     }
 
-    pub(super) fn cast_all<const N: usize>(&mut self, ty: Type, values: [Value; N]) -> [Value; N] {
-        each(|at| self.cast(ty, values[at]))
+    pub(super) fn cast_all<const N: usize>(&mut self, ty: Type, values: Vectors<N>) -> Vectors<N> {
+        values.map(|value| self.cast(ty, value))
     }
 
     /// A vector of constants.
@@ -87,16 +80,16 @@ impl<'p, 'b> Pack<'p, 'b> {
 
     /// The lower halves of longs.
     pub(super) fn narrowed(&mut self, longs: Wide) -> Narrow {
-        each(|at| self.picked(types::I32X4, longs[2 * at], longs[2 * at + 1], [0, 2, 4, 6]))
+        each(self.width, |at| self.picked(types::I32X4, longs[2 * at], longs[2 * at + 1], [0, 2, 4, 6]))
     }
 
     pub(super) fn upper_halves(&mut self, longs: Wide) -> Narrow {
-        each(|at| self.picked(types::I32X4, longs[2 * at], longs[2 * at + 1], [1, 3, 5, 7]))
+        each(self.width, |at| self.picked(types::I32X4, longs[2 * at], longs[2 * at + 1], [1, 3, 5, 7]))
     }
 
     /// Words extended to 64 bits.
     pub(super) fn extended(&mut self, words: Narrow, signed: bool) -> Wide {
-        each(|at| {
+        each(self.width, |at| {
             let (word, ins) = (words[at / 2], self.e.v.b.ins());
             match (signed, at % 2) {
                 (false, 0) => ins.uwiden_low(word),
@@ -111,28 +104,16 @@ impl<'p, 'b> Pack<'p, 'b> {
         self.e.v.flow.form(row)
     }
 
-    fn narrow_variables(&mut self, register: Register, ty: Type) -> [Variable; PARTS] {
+    fn narrow_variables(&mut self, register: Register, ty: Type) -> Vec<Variable> {
         let index = self.e.v.flow.index(register);
-        match self.narrow.get(&index) {
-            Some(&known) => known,
-            None => {
-                let new = std::array::from_fn(|_| self.e.v.b.declare_var(ty));
-                self.narrow.insert(index, new);
-                new
-            }
-        }
+        let (parts, b) = (self.width.parts(), &mut self.e.v.b);
+        self.narrow.entry(index).or_insert_with(|| (0..parts).map(|_| b.declare_var(ty)).collect()).clone()
     }
 
-    fn wide_variables(&mut self, register: Register, ty: Type) -> [Variable; 2 * PARTS] {
+    fn wide_variables(&mut self, register: Register, ty: Type) -> Vec<Variable> {
         let index = self.e.v.flow.index(register);
-        match self.wide.get(&index) {
-            Some(&known) => known,
-            None => {
-                let new = std::array::from_fn(|_| self.e.v.b.declare_var(ty));
-                self.wide.insert(index, new);
-                new
-            }
-        }
+        let (parts, b) = (2 * self.width.parts(), &mut self.e.v.b);
+        self.wide.entry(index).or_insert_with(|| (0..parts).map(|_| b.declare_var(ty)).collect()).clone()
     }
 
     /// The vectors of a register that differs from lane to lane.
@@ -141,20 +122,20 @@ impl<'p, 'b> Pack<'p, 'b> {
         match self.form(row) {
             ValueForm::Word => {
                 let known = self.narrow_variables(register, types::I32X4);
-                Lanes::Words(each(|at| self.e.v.b.use_var(known[at])))
+                Lanes::Words(each(self.width, |at| self.e.v.b.use_var(known[at])))
             }
             ValueForm::Single => {
                 let known = self.narrow_variables(register, types::F32X4);
                 let loose = self.e.v.flow.loose.has(row as usize);
-                Lanes::Singles(each(|at| self.e.v.b.use_var(known[at])), loose)
+                Lanes::Singles(each(self.width, |at| self.e.v.b.use_var(known[at])), loose)
             }
             ValueForm::Double => {
                 let known = self.wide_variables(register, types::I64X2);
-                Lanes::Longs(each(|at| self.e.v.b.use_var(known[at])))
+                Lanes::Longs(each(self.width, |at| self.e.v.b.use_var(known[at])))
             }
             ValueForm::LongFloat => {
                 let known = self.wide_variables(register, types::F64X2);
-                Lanes::Doubles(each(|at| self.e.v.b.use_var(known[at])))
+                Lanes::Doubles(each(self.width, |at| self.e.v.b.use_var(known[at])))
             }
         }
     }
@@ -178,12 +159,12 @@ impl<'p, 'b> Pack<'p, 'b> {
     pub(super) fn words(&mut self, slot: Slot) -> Narrow {
         if let Some(value) = constant(self.e.v.program, slot) {
             let value = self.word_everywhere(value as u32);
-            return [value; PARTS];
+            return all(self.width, value);
         }
         if let Some(step) = self.step(slot) {
             let first = self.e.v.word(slot);
             let first = self.e.v.b.ins().splat(types::I32X4, first);
-            return each(|at| {
+            return each(self.width, |at| {
                 if step == 0 {
                     return first;
                 }
@@ -214,13 +195,13 @@ impl<'p, 'b> Pack<'p, 'b> {
     pub(super) fn longs(&mut self, slot: Slot) -> Wide {
         if let Some(value) = constant(self.e.v.program, slot) {
             let value = self.long_everywhere(value);
-            return [value; 2 * PARTS];
+            return all(self.width, value);
         }
         match self.step(slot) {
             Some(step) if step == 0 || self.form(slot.0) == ValueForm::Double => {
                 let first = self.e.v.long(slot);
                 let first = self.e.v.b.ins().splat(types::I64X2, first);
-                return each(|at| {
+                return each(self.width, |at| {
                     if step == 0 {
                         return first;
                     }
@@ -254,12 +235,12 @@ impl<'p, 'b> Pack<'p, 'b> {
     pub(super) fn singles(&mut self, slot: Slot, loose: bool) -> (Narrow, bool) {
         if let Some(value) = constant(self.e.v.program, slot) {
             let value = self.single_everywhere(f32::from_bits(value as u32));
-            return ([value; PARTS], false);
+            return (all(self.width, value), false);
         }
         if self.step(slot) == Some(0) {
             let value = self.e.v.single(slot, loose);
             let value = self.e.v.b.ins().splat(types::F32X4, value);
-            return ([value; PARTS], loose);
+            return (all(self.width, value), loose);
         }
         if self.step(slot).is_none()
             && let Lanes::Singles(singles, may) = self.vectors(slot.0)
@@ -279,7 +260,7 @@ impl<'p, 'b> Pack<'p, 'b> {
     /// Makes NaNs the one of the hardware.
     pub(super) fn strict(&mut self, singles: Narrow) -> Narrow {
         let nan = self.single_everywhere(f32::from_bits(0x7fff_ffff));
-        each(|at| {
+        each(self.width, |at| {
             let is = self.e.v.b.ins().fcmp(FloatCC::Unordered, singles[at], singles[at]);
             self.chosen(is, nan, singles[at])
         })
@@ -298,12 +279,12 @@ impl<'p, 'b> Pack<'p, 'b> {
     }
 
     pub(super) fn merged_narrow(&mut self, mask: Narrow, new: Narrow, old: Narrow) -> Narrow {
-        each(|at| self.chosen(mask[at], new[at], old[at]))
+        each(self.width, |at| self.chosen(mask[at], new[at], old[at]))
     }
 
     fn merged_wide(&mut self, mask: Narrow, new: Wide, old: Wide) -> Wide {
         let mask = self.mask_of_wide(mask);
-        each(|at| self.chosen(mask[at], new[at], old[at]))
+        each(self.width, |at| self.chosen(mask[at], new[at], old[at]))
     }
 
     /// Gives a row a value in each lane, where the mask says so.
@@ -352,24 +333,24 @@ impl<'p, 'b> Pack<'p, 'b> {
             ValueForm::Word => {
                 let words = self.as_words(lanes);
                 let known = self.narrow_variables(register, types::I32X4);
-                (0..PARTS).for_each(|at| self.e.v.b.def_var(known[at], words[at]));
+                known.iter().zip(words.iter()).for_each(|(&known, &part)| self.e.v.b.def_var(known, part));
             }
             ValueForm::Single => {
                 let loose = self.e.v.flow.loose.has(row as usize);
                 let (singles, _) = self.as_singles(lanes, loose);
                 let known = self.narrow_variables(register, types::F32X4);
-                (0..PARTS).for_each(|at| self.e.v.b.def_var(known[at], singles[at]));
+                known.iter().zip(singles.iter()).for_each(|(&known, &part)| self.e.v.b.def_var(known, part));
             }
             ValueForm::Double => {
                 let longs = self.as_longs(lanes);
                 let known = self.wide_variables(register, types::I64X2);
-                (0..2 * PARTS).for_each(|at| self.e.v.b.def_var(known[at], longs[at]));
+                known.iter().zip(longs.iter()).for_each(|(&known, &part)| self.e.v.b.def_var(known, part));
             }
             ValueForm::LongFloat => {
                 let longs = self.as_longs(lanes);
                 let doubles = self.cast_all(types::F64X2, longs);
                 let known = self.wide_variables(register, types::F64X2);
-                (0..2 * PARTS).for_each(|at| self.e.v.b.def_var(known[at], doubles[at]));
+                known.iter().zip(doubles.iter()).for_each(|(&known, &part)| self.e.v.b.def_var(known, part));
             }
         }
     }
@@ -380,14 +361,14 @@ impl<'p, 'b> Pack<'p, 'b> {
         let number = pred & !Pred::NEGATED;
         if number == Pred::ALWAYS.0 {
             let value = self.word_everywhere(if negated { 0 } else { u32::MAX });
-            return [value; PARTS];
+            return all(self.width, value);
         }
         if self.classes.pred(pred) != Class::Varying {
             let truth = self.e.v.truth(pred);
             return self.spread(truth);
         }
         let known = self.narrow_variables(Register::Pred(number), types::I32X4);
-        each(|at| {
+        each(self.width, |at| {
             let value = self.e.v.b.use_var(known[at]);
             if negated { self.e.v.b.ins().bnot(value) } else { value }
         })
@@ -398,7 +379,7 @@ impl<'p, 'b> Pack<'p, 'b> {
         let word = self.e.v.b.ins().uextend(types::I32, truth);
         let word = self.e.v.b.ins().ineg(word);
         let value = self.e.v.b.ins().splat(types::I32X4, word);
-        [value; PARTS]
+        all(self.width, value)
     }
 
     /// Gives a predicate a truth in each lane, where the mask says so.
@@ -414,7 +395,7 @@ impl<'p, 'b> Pack<'p, 'b> {
             None => value,
         };
         let known = self.narrow_variables(Register::Pred(pred), types::I32X4);
-        (0..PARTS).for_each(|at| self.e.v.b.def_var(known[at], value[at]));
+        known.iter().zip(value.iter()).for_each(|(&known, &part)| self.e.v.b.def_var(known, part));
         self.classes.set(Register::Pred(pred), Class::Varying);
     }
 

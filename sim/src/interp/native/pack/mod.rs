@@ -1,13 +1,15 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
 //! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
-//! lane by lane.
+//! lane by lane. A pack may be a whole warp: then its region goes on behind what warps do together.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
-//! `arithmetic`, `carries`, `floats`, `predicates` and `access` make code for them, `instruction`
-//! chooses, `masked` knows the short code. This file has the flow of control.
+//! `arithmetic`, `carries`, `floats`, `predicates`, `access` and `apart` make code for them,
+//! `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
+//! `masked` knows the short code. This file has the flow of control.
 
 mod access;
+mod apart;
 mod arithmetic;
 mod carries;
 pub(super) mod class;
@@ -18,39 +20,43 @@ mod lanes;
 mod masked;
 mod predicates;
 mod reach;
+mod together;
 pub(super) mod width;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
 use cranelift_frontend::Variable;
 
 use class::{Class, Classes, Way};
 use lanes::Pack;
 use masked::{Short, mark};
-use width::{FULL, PARTS};
+use width::{Narrow, Width};
 
 use super::context::at;
 use super::decode::{self, Kind};
-use super::effects::{self, Register};
+use super::effects::Register;
+use super::entry::Exit;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
 use super::plan::{RegionPlan, plan};
 use super::region::{Built, FEW, Place, Turns};
 use super::values::plain;
-use crate::interp::exec::control::Special;
-use crate::interp::program::{Pred, Program};
+use crate::interp::program::{LANES, Pred, Program};
 
-/// Instructions that a region may have to be compiled for packs.
-const MOST: usize = 2000;
+/// Instructions that a region may have to be compiled for packs, each for as many vectors as they
+/// have.
+const MOST: usize = 4000;
 
 /// Marks where lanes have left to be gone on with one by one.
 pub(super) const ONE_BY_ONE: u32 = 1 << 31;
 
 /// What is supposed of the values that a region finds.
 pub(super) struct Supposed {
+    /// Lanes of a pack.
+    pub width: Width,
     pub registers: HashMap<usize, Class>,
     pub tid: [Class; 3],
 }
@@ -73,6 +79,12 @@ struct Builder<'p, 'b> {
     short: HashMap<usize, Short>,
     fuel: Variable,
     next_pack: Block,
+    /// Packs are whole warps.
+    whole: bool,
+    #[allow(clippy::vec_box, reason = "code has their addresses")]
+    exits: Vec<Box<Exit>>,
+    /// What is checked of registers at the entry.
+    checked: Vec<(usize, Class)>,
 }
 
 /// Compiles the region that begins at `pc` into `function`, for packs.
@@ -89,84 +101,53 @@ pub(super) fn build(
     if flow.blocks[entry].stop {
         return None;
     }
-    let plan = plan(program, flow, entry);
+    let whole = supposed.width.lanes() == LANES;
+    let plan = plan(program, flow, entry, whole.then_some(together::goes_on));
     let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
-    if plan.blocks.iter().map(length).sum::<usize>() > MOST {
+    if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
         return None;
     }
     let (v, turns) = Turns::begin(program, flow, lent, place.convention, place.caller);
     let (fuel, next_pack) = (turns.fuel, turns.next);
     let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
-    let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid));
+    let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
     let changed = flow.none();
-    let mut builder =
-        Builder { p: pack, flow, plan, known: HashMap::new(), changed, heads: HashMap::new(), short, fuel, next_pack };
+    let mut builder = Builder {
+        p: pack,
+        flow,
+        plan,
+        known: HashMap::new(),
+        changed,
+        heads: HashMap::new(),
+        short,
+        fuel,
+        next_pack,
+        whole,
+        exits: Vec::new(),
+        checked: Vec::new(),
+    };
     builder.enter(program, entry, supposed);
     for at in builder.plan.blocks.clone() {
         builder.block(program, at);
     }
-    turns.end(&mut builder.p.e.v, |v, left, lane| {
-        let done = v.int(types::I32, u64::from(FULL));
-        let done = v.b.ins().ishl(done, lane);
-        v.b.ins().band_not(left, done)
-    });
+    if whole {
+        turns.end_at_once(&mut builder.p.e.v);
+    } else {
+        turns.end(&mut builder.p.e.v, |v, left, lane| {
+            let done = v.int(types::I32, u64::from(supposed.width.full()));
+            let done = v.b.ins().ishl(done, lane);
+            v.b.ins().band_not(left, done)
+        });
+    }
     let access = &builder.p.e.access;
-    let shape = Built { sites: access.sites.len() as u32, local: access.local };
+    let (exits, supposed) = (std::mem::take(&mut builder.exits), std::mem::take(&mut builder.checked));
+    let shape = Built { sites: access.sites.len() as u32, local: access.local, exits, supposed };
     builder.p.e.v.b.finalize(config);
     Some(shape)
 }
 
 impl<'p> Builder<'p, '_> {
-    /// Takes the values that the region uses from the frame, and checks what is supposed of them.
-    fn enter(&mut self, program: &'p Program, entry: usize, supposed: &Supposed) {
-        let (mut used, mut axes) = (HashSet::new(), HashSet::new());
-        for &at in &self.plan.blocks {
-            let block = &self.flow.blocks[at];
-            for pc in block.start..block.end {
-                let i = &program.code[pc as usize];
-                let effects = effects::effects(program, i);
-                used.extend(effects.reads.iter().chain(&effects.writes).map(|&register| self.flow.index(register)));
-                if matches!(decode::kind(i), Kind::Special) && i.y < Special::NtidX as u32 {
-                    axes.insert(i.y);
-                }
-            }
-        }
-        let start = self.flow.blocks[entry].start;
-        let live = self.flow.live_at(start).cloned().unwrap_or_else(|| self.flow.none());
-        let mut checked = Vec::new();
-        for index in live.iter().filter(|index| used.contains(index)) {
-            let register = self.flow.register(index);
-            match supposed.registers.get(&index).copied() {
-                Some(class @ (Class::Uniform | Class::Affine(_))) => {
-                    self.p.e.v.enter(register);
-                    self.p.classes.set(register, class);
-                    checked.push(register);
-                }
-                _ => self.p.enter(register),
-            }
-        }
-        let mut axes: Vec<u32> = axes.into_iter().collect();
-        axes.sort_unstable();
-        if let Some(bad) = self.p.differs(&checked, &axes) {
-            let (miss, good) = (self.block_now(), self.block_now());
-            let b = &mut self.p.e.v.b;
-            b.set_cold_block(miss);
-            b.ins().brif(bad, miss, &[], good, &[]);
-            b.switch_to_block(miss);
-            let (context, lane) = (self.p.e.v.context, self.p.e.v.lane);
-            let number = self.p.e.v.b.ins().iadd_imm_s(lane, 1);
-            self.p.e.v.b.ins().store(plain(), number, context, at!(missed));
-            let none = self.flow.none();
-            self.leave(program, start, &none, true, false);
-            self.p.e.v.b.switch_to_block(good);
-        }
-        let known = Known { classes: self.p.classes.clone(), changed: self.changed.clone() };
-        self.known.insert(entry, known);
-        self.analyse(program);
-        self.go(program, None, start);
-    }
-
     fn block_now(&mut self) -> Block {
         self.p.e.v.b.create_block()
     }
@@ -209,7 +190,11 @@ impl<'p> Builder<'p, '_> {
                         ended = true;
                         break;
                     }
-                    now.classes.step(i, Way::Plain);
+                    if matches!(decode::kind(i), Kind::Stop) {
+                        now.classes.together(i);
+                    } else {
+                        now.classes.step(i, Way::Plain);
+                    }
                     mark(program, self.flow, pc, &mut now.changed);
                 }
                 if !ended {
@@ -291,6 +276,20 @@ impl<'p> Builder<'p, '_> {
                 self.p.leave(self.flow.register(index));
             }
         }
+        if self.whole && !one_by_one {
+            let regular = |index: usize| {
+                let class = self.p.classes.of(self.flow.register(index));
+                matches!(class, Class::Uniform | Class::Affine(_)).then_some((index, class))
+            };
+            let wanted = |&index: &usize| live.as_ref().is_none_or(|live| live.has(index));
+            let classes = (0..self.flow.registers()).filter(wanted).filter_map(regular).collect();
+            let exit = Box::new(Exit::new(classes));
+            let (v, address) = (&mut self.p.e.v, &raw const *exit);
+            let address = v.int(types::I64, address as u64);
+            v.b.ins().store(plain(), address, v.context, at!(left));
+            self.exits.push(exit);
+        }
+        let parts = self.p.width.parts();
         let v = &mut self.p.e.v;
         let context = v.context;
         if spent {
@@ -304,7 +303,7 @@ impl<'p> Builder<'p, '_> {
         let place = v.b.ins().iadd(context, place);
         let exit = v.int(types::I32, u64::from(if one_by_one { pc | ONE_BY_ONE } else { pc }));
         let all = v.b.ins().splat(types::I32X4, exit);
-        for part in 0..PARTS as i32 {
+        for part in 0..parts as i32 {
             v.b.ins().store(plain(), all, place, at!(exits) + 16 * part);
         }
         v.b.ins().jump(self.next_pack, &[exit.into()]);
@@ -329,11 +328,38 @@ impl<'p> Builder<'p, '_> {
                 self.branch(program, at, pc);
                 return;
             }
+            if matches!(decode::kind(i), Kind::Stop) {
+                self.together(program, pc);
+                continue;
+            }
             self.checked(program, pc);
             self.p.instruction(i, pc, Way::Plain);
             mark(program, self.flow, pc, &mut self.changed);
         }
         self.go(program, Some(at), end);
+    }
+
+    /// An instruction of the whole warp. Where not all lanes execute it, the region ends.
+    fn together(&mut self, program: &Program, pc: u32) {
+        let i = &program.code[pc as usize];
+        if i.guard != Pred::ALWAYS {
+            let (out, on) = (self.block_now(), self.block_now());
+            let all = if self.p.classes.pred(i.guard.0) == Class::Varying {
+                let masks = self.p.masks(i.guard.0);
+                let bits = self.p.bits(masks);
+                self.p.e.v.b.ins().icmp_imm_s(IntCC::Equal, bits, -1)
+            } else {
+                self.p.e.v.truth(i.guard.0)
+            };
+            self.p.e.v.b.ins().brif(all, on, &[], out, &[]);
+            self.p.e.v.b.switch_to_block(out);
+            let known = self.p.e.v.at_hand();
+            self.go_out(program, pc);
+            self.p.e.v.restore(known);
+            self.p.e.v.b.switch_to_block(on);
+        }
+        self.p.together(i, pc);
+        mark(program, self.flow, pc, &mut self.changed);
     }
 
     fn go_out(&mut self, program: &Program, pc: u32) {
@@ -385,7 +411,7 @@ impl<'p> Builder<'p, '_> {
         let bits = self.p.bits(masks);
         let (not_all, mixed) = (self.block_now(), self.block_now());
         let b = &mut self.p.e.v.b;
-        let all = b.ins().icmp_imm_u(IntCC::Equal, bits, i64::from(FULL));
+        let all = b.ins().icmp_imm_u(IntCC::Equal, bits, i64::from(self.p.width.full()));
         b.ins().brif(all, taken, &[], not_all, &[]);
         b.switch_to_block(not_all);
         b.ins().brif(bits, mixed, &[], other, &[]);
@@ -406,7 +432,7 @@ impl<'p> Builder<'p, '_> {
     }
 
     /// Executes short code for the lanes that take a branch, and for those that do not.
-    fn masked(&mut self, program: &'p Program, short: &Short, taken: [Value; PARTS]) {
+    fn masked(&mut self, program: &'p Program, short: &Short, taken: Narrow) {
         for (side, mask) in [(&short.untaken, false), (&short.taken, true)] {
             let Some((start, end)) = *side else { continue };
             let mask = if mask { taken } else { taken.map(|part| self.p.e.v.b.ins().bnot(part)) };

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::width::PARTS;
+use super::width::all;
 use crate::interp::exec_sass::floats::BOP;
 use crate::interp::exec_sass::predicates;
 use crate::interp::native::flow::ValueForm;
@@ -28,7 +28,7 @@ impl Pack<'_, '_> {
             ValueForm::Double | ValueForm::LongFloat => {
                 let (a, b) = (self.longs(i.a), self.longs(i.b));
                 let by = self.mask_of_wide(by);
-                Lanes::Longs(each(|at| self.chosen(by[at], a[at], b[at])))
+                Lanes::Longs(each(self.width, |at| self.chosen(by[at], a[at], b[at])))
             }
         };
         self.define(i.d, lanes);
@@ -36,7 +36,7 @@ impl Pack<'_, '_> {
 
     pub(super) fn logic(&mut self, i: &Inst) {
         let (a, b) = (self.masks(i.a.0), self.masks(i.b.0));
-        let value = each(|at| match i.y {
+        let value = each(self.width, |at| match i.y {
             0 => self.e.v.b.ins().band(a[at], b[at]),
             1 => self.e.v.b.ins().bor(a[at], b[at]),
             2 => self.e.v.b.ins().bxor(a[at], b[at]),
@@ -47,17 +47,17 @@ impl Pack<'_, '_> {
 
     pub(super) fn table_of_masks(&mut self, i: &Inst) {
         let [a, b, c] = [i.a, i.b, i.c].map(|pred| self.masks(pred.0));
-        let first = each(|at| self.e.v.table(i.y & 0xff, [a[at], b[at], c[at]], types::I32X4));
-        let second = each(|at| self.e.v.table(i.y >> 8 & 0xff, [a[at], b[at], c[at]], types::I32X4));
+        let first = each(self.width, |at| self.e.v.table(i.y & 0xff, [a[at], b[at], c[at]], types::I32X4));
+        let second = each(self.width, |at| self.e.v.table(i.y >> 8 & 0xff, [a[at], b[at], c[at]], types::I32X4));
         self.set(i.d.0, first);
         self.set(i.z, second);
     }
 
     fn pair(&mut self, i: &Inst, how: u32, holds: Narrow) {
         let third = self.masks(i.c.0);
-        let opposite: Narrow = each(|at| self.e.v.b.ins().bnot(holds[at]));
+        let opposite: Narrow = each(self.width, |at| self.e.v.b.ins().bnot(holds[at]));
         let mut join = |values: Narrow| {
-            each(|at| match how & 3 {
+            each(self.width, |at| match how & 3 {
                 0 => self.e.v.b.ins().band(values[at], third[at]),
                 1 => self.e.v.b.ins().bor(values[at], third[at]),
                 _ => self.e.v.b.ins().bxor(values[at], third[at]),
@@ -75,7 +75,7 @@ impl Pack<'_, '_> {
         let greater = if sign { IntCC::SignedGreaterThan } else { IntCC::UnsignedGreaterThan };
         let low = if i.y & predicates::EXTENDED != 0 { Some(self.masks(i.x as u32)) } else { None };
         let outcomes = i.y & 7;
-        let holds = each(|at| {
+        let holds = each(self.width, |at| {
             let mut holds = self.word_everywhere(0);
             let is = |pack: &mut Self, code: IntCC| pack.e.v.b.ins().icmp(code, a[at], b[at]);
             if let Some(low) = low {
@@ -113,14 +113,15 @@ impl Pack<'_, '_> {
         let wanted = i.y & 15;
         let holds = if wanted == 0 || wanted == 15 {
             let value = self.word_everywhere(if wanted == 0 { 0 } else { u32::MAX });
-            [value; PARTS]
+            all(self.width, value)
         } else if double {
             let (a, b) = (self.doubles(i.a), self.doubles(i.b));
-            let wide: Wide = each(|at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]));
+            let wide: Wide =
+                each(self.width, |at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]));
             self.narrowed(wide)
         } else {
             let (a, b) = (self.flag_operand(i.a, i.x), self.flag_operand(i.b, i.x));
-            each(|at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]))
+            each(self.width, |at| self.float_compared(float_codes()[wanted as usize - 1], a[at], b[at]))
         };
         self.pair(i, i.y >> BOP, holds);
     }

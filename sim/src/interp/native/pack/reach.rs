@@ -6,7 +6,6 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::class::Class;
 use super::lanes::{Narrow, Pack, Wide, each};
-use super::width::{FULL, WIDTH};
 use crate::interp::exec::load_store::{FRAME, LOCAL, SHARED};
 use crate::interp::interface::AccessKind;
 use crate::interp::native::context::{NO_SITE, RegionContext, Site, at, pack};
@@ -18,7 +17,7 @@ use crate::interp::program::Inst;
 pub(super) enum Reach {
     /// The first lane's, and the step to the next.
     Steady(Value, i64),
-    Scattered(Box<[Value; WIDTH]>),
+    Scattered(Vec<Value>),
 }
 
 /// An access as its parts need it.
@@ -33,7 +32,7 @@ pub(super) struct AccessShape {
 
 impl Pack<'_, '_> {
     /// By how much the address grows from lane to lane, if that is known and keeps the alignment.
-    fn steady(&self, i: &Inst, total: u32) -> Option<i64> {
+    pub(super) fn steady(&self, i: &Inst, total: u32) -> Option<i64> {
         let wide = !matches!(i.z & 15, SHARED | LOCAL | FRAME);
         let step = match self.classes.slot(i.a) {
             Class::Uniform | Class::Unknown => 0,
@@ -48,7 +47,7 @@ impl Pack<'_, '_> {
     pub(super) fn reach(&mut self, i: &Inst, shape: AccessShape, slow: Block) -> (Reach, u32) {
         let (fast, space) = (self.e.v.b.create_block(), i.z & 15);
         let AccessShape { total, shift, kind, .. } = shape;
-        let last = (WIDTH as i64 - 1) * self.steady(i, total).unwrap_or(0);
+        let last = (self.width.lanes() as i64 - 1) * self.steady(i, total).unwrap_or(0);
         let index = |pack: &mut Self, address: Value| match shift {
             0 => address,
             shift => pack.e.v.b.ins().rotr_imm_u(address, i64::from(shift)),
@@ -81,15 +80,15 @@ impl Pack<'_, '_> {
             let mut longs = self.longs(i.a);
             if i.x != 0 {
                 let offset = self.long_everywhere(i.x);
-                longs = each(|at| self.e.v.b.ins().iadd(longs[at], offset));
+                longs = each(self.width, |at| self.e.v.b.ins().iadd(longs[at], offset));
             }
             let first = self.e.v.b.ins().splat(types::I64X2, start);
-            let mut within: Wide = each(|at| self.e.v.b.ins().isub(longs[at], first));
+            let mut within: Wide = each(self.width, |at| self.e.v.b.ins().isub(longs[at], first));
             if let Some(mask) = self.mask {
                 let mask = self.mask_of_wide(mask);
-                within = each(|at| self.e.v.b.ins().band(within[at], mask[at]));
+                within = each(self.width, |at| self.e.v.b.ins().band(within[at], mask[at]));
             }
-            let mut pointers = [host; WIDTH];
+            let mut pointers = vec![host; self.width.lanes()];
             for (lane, pointer) in pointers.iter_mut().enumerate() {
                 let own = self.e.v.b.ins().extractlane(within[lane / 2], (lane % 2) as u8);
                 let good = below(self, own, count);
@@ -100,7 +99,7 @@ impl Pack<'_, '_> {
             }
             self.e.v.b.ins().jump(fast, &[]);
             self.e.v.b.switch_to_block(fast);
-            return (Reach::Scattered(Box::new(pointers)), site);
+            return (Reach::Scattered(pointers), site);
         }
         let counts = match space {
             SHARED => std::mem::offset_of!(RegionContext, shared_counts),
@@ -132,7 +131,7 @@ impl Pack<'_, '_> {
         }
         let mut near = self.near(i);
         if let Some(mask) = self.mask {
-            near = each(|at| self.e.v.b.ins().band(near[at], mask[at]));
+            near = each(self.width, |at| self.e.v.b.ins().band(near[at], mask[at]));
         }
         if space == SHARED {
             let bits = self.word_everywhere(total - 1);
@@ -141,7 +140,7 @@ impl Pack<'_, '_> {
             let amount = self.e.v.int(types::I32, u64::from(shift));
             let zero = self.word_everywhere(0);
             let mut bad = zero;
-            for &part in &near {
+            for part in near {
                 let index = self.e.v.b.ins().ushr(part, amount);
                 let over = self.e.v.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
                 bad = self.e.v.b.ins().bor(bad, over);
@@ -154,12 +153,14 @@ impl Pack<'_, '_> {
             let any = self.e.v.b.ins().vhigh_bits(types::I32, bad);
             self.e.v.b.ins().brif(any, slow, &[], fast, &[]);
             self.e.v.b.switch_to_block(fast);
-            let pointers = std::array::from_fn(|lane| {
-                let own = self.e.v.b.ins().extractlane(near[lane / 4], (lane % 4) as u8);
-                let own = self.e.v.b.ins().uextend(types::I64, own);
-                self.e.v.b.ins().iadd(start, own)
-            });
-            return (Reach::Scattered(Box::new(pointers)), NO_SITE);
+            let pointers = (0..self.width.lanes())
+                .map(|lane| {
+                    let own = self.e.v.b.ins().extractlane(near[lane / 4], (lane % 4) as u8);
+                    let own = self.e.v.b.ins().uextend(types::I64, own);
+                    self.e.v.b.ins().iadd(start, own)
+                })
+                .collect();
+            return (Reach::Scattered(pointers), NO_SITE);
         }
         // Each lane has local memory of its own.
         let stride = self.e.v.field(types::I64, std::mem::offset_of!(RegionContext, stride));
@@ -167,7 +168,7 @@ impl Pack<'_, '_> {
         let before = self.e.v.b.ins().imul(stride, lane);
         let mut mine = self.e.v.b.ins().iadd(start, before);
         let frame = self.frame_of(space);
-        let mut pointers = [start; WIDTH];
+        let mut pointers = vec![start; self.width.lanes()];
         for (lane, pointer) in pointers.iter_mut().enumerate() {
             let own = self.e.v.b.ins().extractlane(near[lane / 4], (lane % 4) as u8);
             let mut own = self.e.v.b.ins().uextend(types::I64, own);
@@ -183,7 +184,7 @@ impl Pack<'_, '_> {
         }
         self.e.v.b.ins().jump(fast, &[]);
         self.e.v.b.switch_to_block(fast);
-        (Reach::Scattered(Box::new(pointers)), NO_SITE)
+        (Reach::Scattered(pointers), NO_SITE)
     }
 
     fn frame_of(&mut self, space: u32) -> Option<Value> {
@@ -191,42 +192,21 @@ impl Pack<'_, '_> {
     }
 
     /// Addresses in a space of 32 bits.
-    fn near(&mut self, i: &Inst) -> Narrow {
+    pub(super) fn near(&mut self, i: &Inst) -> Narrow {
         let words = self.words(i.a);
         if i.x == 0 {
             return words;
         }
         let offset = self.word_everywhere(i.x as u32);
-        each(|at| self.e.v.b.ins().iadd(words[at], offset))
+        each(self.width, |at| self.e.v.b.ins().iadd(words[at], offset))
     }
 
     /// Asks the host where each lane's bytes are.
-    pub(super) fn asked(&mut self, i: &Inst, shape: AccessShape, site: u32) -> [Value; WIDTH] {
+    pub(super) fn asked(&mut self, i: &Inst, shape: AccessShape, site: u32) -> Vec<Value> {
         let space = i.z & 15;
-        let addresses = if matches!(space, SHARED | LOCAL | FRAME) {
-            let near = self.near(i);
-            let mut longs = self.extended(near, false);
-            if let Some(frame) = self.frame_of(space) {
-                let frame = self.e.v.b.ins().splat(types::I64X2, frame);
-                longs = each(|at| self.e.v.b.ins().iadd(longs[at], frame));
-            }
-            longs
-        } else {
-            let longs = self.longs(i.a);
-            let offset = self.long_everywhere(i.x);
-            each(|at| self.e.v.b.ins().iadd(longs[at], offset))
-        };
+        self.put_addresses(i);
         let context = self.e.v.context;
-        for (part, value) in addresses.into_iter().enumerate() {
-            self.e.v.b.ins().store(plain(), value, context, at!(addresses) + 16 * part as i32);
-        }
-        let mask = match self.mask {
-            Some(mask) => {
-                let bits = self.bits(mask);
-                self.e.v.b.ins().uextend(types::I64, bits)
-            }
-            None => self.e.v.int(types::I64, u64::from(FULL)),
-        };
+        let mask = self.lanes_of_mask();
         let what = self.e.v.int(types::I64, pack(site, shape.shift, shape.kind, space));
         let pc = self.e.v.int(types::I64, u64::from(shape.pc));
         let lane = self.e.v.lane;
@@ -235,7 +215,41 @@ impl Pack<'_, '_> {
         let good = self.e.v.b.create_block();
         self.e.v.b.ins().brif(result, good, &[], self.e.access.fault, &[]);
         self.e.v.b.switch_to_block(good);
-        std::array::from_fn(|lane| self.e.v.b.ins().load(types::I64, plain(), context, at!(pointers) + 8 * lane as i32))
+        let load = |lane: usize| self.e.v.b.ins().load(types::I64, plain(), context, at!(pointers) + 8 * lane as i32);
+        (0..self.width.lanes()).map(load).collect()
+    }
+
+    /// Puts the addresses of an access into the context.
+    pub(super) fn put_addresses(&mut self, i: &Inst) {
+        let space = i.z & 15;
+        let addresses = if matches!(space, SHARED | LOCAL | FRAME) {
+            let near = self.near(i);
+            let mut longs = self.extended(near, false);
+            if let Some(frame) = self.frame_of(space) {
+                let frame = self.e.v.b.ins().splat(types::I64X2, frame);
+                longs = each(self.width, |at| self.e.v.b.ins().iadd(longs[at], frame));
+            }
+            longs
+        } else {
+            let longs = self.longs(i.a);
+            let offset = self.long_everywhere(i.x);
+            each(self.width, |at| self.e.v.b.ins().iadd(longs[at], offset))
+        };
+        let context = self.e.v.context;
+        for (part, value) in addresses.into_iter().enumerate() {
+            self.e.v.b.ins().store(plain(), value, context, at!(addresses) + 16 * part as i32);
+        }
+    }
+
+    /// A bit for each lane that executes the instruction.
+    pub(super) fn lanes_of_mask(&mut self) -> Value {
+        match self.mask {
+            Some(mask) => {
+                let bits = self.bits(mask);
+                self.e.v.b.ins().uextend(types::I64, bits)
+            }
+            None => self.e.v.int(types::I64, u64::from(self.width.full())),
+        }
     }
 
     pub(super) fn pointer(&mut self, reach: &Reach, lane: usize) -> (Value, i32) {

@@ -5,15 +5,16 @@
 //! PTX ISA, "Texture Instructions" and "Surface Instructions": the order of the operands. What is
 //! not simulated is refused by its name.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use cuda_sys::*;
 
-use crate::interp::TextureRequest;
+use crate::interp::{TextureRequest, WarpTexture};
 use crate::memory;
 use crate::memory::array::channel_bytes;
-use crate::memory::sampling::Sample;
-use crate::memory::texture::{NOT_SIMULATED, RETIRED, TEXTURE_OBJECTS, TextureObject};
+use crate::memory::texture::sampling::Sample;
+use crate::memory::texture::{NOT_SIMULATED, RETIRED, TEXTURE_OBJECTS, TextureObject, warp};
 
 /// What an instruction answers: raw bits of four elements. None: it is not simulated.
 type Answer = Result<Option<[u64; 4]>, String>;
@@ -21,14 +22,14 @@ type Answer = Result<Option<[u64; 4]>, String>;
 /// Which coordinates an instruction has: of a line, an area or a room, of a direction (cube), and
 /// before them the layer.
 #[derive(Clone, Copy)]
-struct Geometry {
-    axes: usize,
-    cube: bool,
-    layered: bool,
+pub(super) struct Geometry {
+    pub axes: usize,
+    pub cube: bool,
+    pub layered: bool,
 }
 
 impl Geometry {
-    fn of(parts: &[&str]) -> Option<Geometry> {
+    pub(super) fn of(parts: &[&str]) -> Option<Geometry> {
         let (axes, cube, layered) = parts.iter().find_map(|part| {
             Some(match *part {
                 "1d" => (1, false, false),
@@ -45,7 +46,7 @@ impl Geometry {
     }
 
     /// How many coordinates an instruction gives: vectors have one, two or four elements.
-    fn given(self) -> usize {
+    pub(super) fn given(self) -> usize {
         match self.axes + usize::from(self.layered) {
             3 => 4,
             count => count,
@@ -53,17 +54,39 @@ impl Geometry {
     }
 }
 
-/// Answers an instruction: the opcode names the geometry, the type of the coordinates and the width
-/// of surface accesses.
-pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-    let object = TEXTURE_OBJECTS.find(request.object as usize).or_else(|| RETIRED.find(request.object));
-    let object = object.ok_or("not a texture or surface object")?;
+/// The object of a handle.
+fn object_of(handle: u64) -> Result<Arc<TextureObject>, String> {
+    let object = TEXTURE_OBJECTS.find(handle as usize).or_else(|| RETIRED.find(handle));
+    object.ok_or_else(|| "not a texture or surface object".to_owned())
+}
+
+/// The parts of an opcode, and how many they are.
+pub(super) fn names_of(opcode: &str) -> ([&str; 12], usize) {
     let mut names = [""; 12];
     let mut count = 0;
-    for (name, part) in names.iter_mut().zip(request.opcode.split('.')) {
+    for (name, part) in names.iter_mut().zip(opcode.split('.')) {
         *name = part;
         count += 1;
     }
+    (names, count)
+}
+
+/// Answers an instruction for lanes of a warp. A lane that it says no to comes with the reason.
+pub fn serve_warp(warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
+    if let Some(handle) = warp.one_object()
+        && let Ok(object) = object_of(handle)
+        && warp::serve(&object, warp)
+    {
+        return Ok(());
+    }
+    warp.lane_by_lane(serve)
+}
+
+/// Answers an instruction: the opcode names the geometry, the type of the coordinates and the width
+/// of surface accesses.
+pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+    let object = object_of(request.object)?;
+    let (names, count) = names_of(request.opcode);
     let parts = &names[..count];
     let done = match (Geometry::of(parts), parts[0]) {
         (Some(geometry), "tex") => read(&object, geometry, parts, request),

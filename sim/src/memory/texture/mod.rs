@@ -1,8 +1,12 @@
 //! Texture and surface objects: what kernels read and write through them, and where. How a texture
 //! is sampled (filters, address modes, faces) is in `sampling`, what instructions ask for in
-//! `texture_access`.
+//! `access`, what is sampled for all lanes of a warp at once in `warp`.
 //!
 //! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
+
+pub mod access;
+mod sampling;
+mod warp;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -42,7 +46,7 @@ impl Retired {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(super) fn find(&self, object: u64) -> Option<Arc<TextureObject>> {
+    fn find(&self, object: u64) -> Option<Arc<TextureObject>> {
         self.list().iter().map(|(object, _)| object).find(|known| known.handle == object).cloned()
     }
 }
@@ -56,7 +60,7 @@ pub struct TextureObject {
     /// Whether it is a surface.
     pub surface: bool,
     handle: u64,
-    pub(super) view: View,
+    view: View,
     keep: Mutex<Option<Arc<Array>>>,
 }
 
@@ -67,7 +71,7 @@ const MOST_HANDLES: u64 = 1 << 20;
 
 /// The texels that an object reaches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View {
+struct View {
     at: u64,
     pitch: u64,
     layer: u64,
@@ -171,7 +175,7 @@ impl TextureObject {
     }
 
     /// Bytes of a texel.
-    pub(super) fn texel_bytes(&self) -> u64 {
+    fn texel_bytes(&self) -> u64 {
         channel_bytes(self.view.format).unwrap_or(1) * self.view.channels
     }
 
@@ -182,7 +186,7 @@ impl TextureObject {
 
     /// One texel: the raw bits of four channels, missing ones zero (and one for the last, as
     /// devices answer).
-    pub(super) fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
+    fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
         let Some(at) = at else { return Ok(self.texture.borderColor.map(|c| u64::from(c.to_bits()))) };
         let mut out = [0u64; 4];
         let channel = channel_bytes(self.view.format).unwrap_or(1) as usize;
@@ -200,12 +204,12 @@ impl TextureObject {
     }
 
     /// Whether integers come out as fractions of one.
-    pub(super) fn normalises(&self) -> bool {
+    fn normalises(&self) -> bool {
         let narrow = channel_bytes(self.view.format).is_some_and(|bytes| bytes < 4);
         narrow && !self.is_float() && self.texture.flags & CU_TRSF_READ_AS_INTEGER == 0 && !self.surface
     }
 
-    pub(super) fn is_float(&self) -> bool {
+    fn is_float(&self) -> bool {
         matches!(self.view.format, CU_AD_FORMAT_FLOAT | CU_AD_FORMAT_HALF)
     }
 
@@ -224,7 +228,7 @@ impl TextureObject {
     }
 
     /// A fetch at integer coordinates, which ignores filter and address mode: outside is zero.
-    pub(super) fn fetch(&self, coordinates: &[i64]) -> Result<[u64; 4], String> {
+    fn fetch(&self, coordinates: &[i64]) -> Result<[u64; 4], String> {
         let mut at = [0u64; 3];
         for (axis, &c) in coordinates.iter().enumerate().take(3) {
             if c < 0 || c as u64 >= self.view.size[axis] {
@@ -237,7 +241,7 @@ impl TextureObject {
 
     /// Address of a surface access; the first coordinate counts bytes, layers and faces come last.
     /// What is outside is brought inside if `clamp`, else there is no address.
-    pub(super) fn surface_address(&self, coordinates: &[i64], bytes: u64, clamp: bool) -> Option<u64> {
+    fn surface_address(&self, coordinates: &[i64], bytes: u64, clamp: bool) -> Option<u64> {
         let row = self.view.size[0] * self.texel_bytes();
         let last = [row.checked_sub(bytes)?, self.view.size[1] - 1, self.view.size[2] - 1];
         let mut at = [0u64; 3];
@@ -249,7 +253,7 @@ impl TextureObject {
     }
 
     /// Whether the depth counts layers or faces.
-    pub(super) fn is_layered(&self) -> bool {
+    fn is_layered(&self) -> bool {
         let keep = self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         keep.as_ref().is_some_and(|array| array.descriptor.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) != 0)
     }

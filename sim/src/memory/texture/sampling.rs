@@ -6,7 +6,7 @@
 
 use cuda_sys::*;
 
-use super::texture::TextureObject;
+use super::TextureObject;
 
 /// What an instruction wants to know of a place.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum Sample {
 type Place = Option<[u64; 3]>;
 
 impl TextureObject {
-    fn is_normalised(&self) -> bool {
+    pub(super) fn is_normalised(&self) -> bool {
         self.texture.flags & CU_TRSF_NORMALIZED_COORDINATES != 0
     }
 
@@ -47,7 +47,7 @@ impl TextureObject {
         u64::from(layer).min(layers - 1) * each
     }
 
-    fn is_linear(&self) -> bool {
+    pub(super) fn is_linear(&self) -> bool {
         self.texture.filterMode == CU_TR_FILTER_MODE_LINEAR && (self.is_float() || self.normalises())
     }
 
