@@ -14,7 +14,7 @@ use super::toolchain::Toolchain;
 use crate::environment;
 
 /// A name for what is fetched, changed whenever that changes.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 /// The interpreter, its modules, and the libraries that those need. The wheel of pip is the same
 /// for all processors: it is this machine's (python3-venv).
 const DEBIAN: [&str; 10] = [
@@ -30,6 +30,9 @@ const DEBIAN: [&str; 10] = [
     "zlib1g:arm64",
 ];
 
+/// Where the interpreter lies: an environment (`venv`) looks for the modules beside this folder.
+const PROGRAMS: &str = "root/usr/bin";
+
 /// The interpreter, once it is there.
 pub struct Python {
     folder: PathBuf,
@@ -43,7 +46,7 @@ impl Python {
 
     /// Puts `python3` first in the path of a command that has the compilers there.
     pub fn set(&self, command: &mut Command, tools: &Toolchain) {
-        command.env("PATH", tools.path_behind(&self.folder.join("bin")));
+        command.env("PATH", tools.path_behind(&self.folder.join(PROGRAMS)));
     }
 
     /// The folders with its libraries.
@@ -53,14 +56,17 @@ impl Python {
 }
 
 fn make(folder: &Path) -> Result<()> {
-    for made in ["bin", "root/lib/aarch64-linux-gnu", "root/usr/lib/aarch64-linux-gnu"] {
+    for made in ["root/lib/aarch64-linux-gnu", "root/usr/lib/aarch64-linux-gnu"] {
         fs::create_dir_all(folder.join(made))?;
     }
     let debian = Debian::read(folder)?;
     debian.unpack(&DEBIAN, &folder.join("root"))?;
     debian.forget()?;
     for name in ["python3", "python"] {
-        symlink("../root/usr/bin/python3.11", folder.join("bin").join(name))?;
+        let link = folder.join(PROGRAMS).join(name);
+        if !link.is_symlink() {
+            symlink("python3.11", link)?;
+        }
     }
     Ok(())
 }
