@@ -41,8 +41,8 @@ pub use record::*;
 /// of a kind are not looked for, though that was asked for.
 pub const STEPPED_ASIDE: &str = "host touches of ";
 
-/// The text of a [`NoteKind::Info`] that says that a device reaches memory which the operating system
-/// allocated (CUDA's attribute `pageableMemoryAccess`).
+/// The text of a [`NoteKind::Info`] that says that a device reaches memory which the operating
+/// system allocated (CUDA's attribute `pageableMemoryAccess`).
 pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the

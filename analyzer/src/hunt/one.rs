@@ -260,8 +260,8 @@ fn wait(mut child: Child, limit: Duration, shared: &HuntState, tick: &dyn Fn()) 
     status
 }
 
-/// The processor time of all threads of a process, in steps of 10 ms (proc(5): `stat`, fields 14 and
-/// 15).
+/// The processor time of all threads of a process, in steps of 10 ms (proc(5): `stat`, fields 14
+/// and 15).
 fn processor_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything.

@@ -147,8 +147,8 @@ fn per_thread_names_mean_another_default_stream() {
     }
 }
 
-/// The driver without a GPU says of its device that it reaches what `malloc` gave; the simulated GPU
-/// does not. The report tells launches with such memory by that.
+/// The driver without a GPU says of its device that it reaches what `malloc` gave. The report tells
+/// launches with such memory by that.
 #[test]
 fn devices_that_reach_memory_of_the_system_are_recorded() {
     let folder = build::scratch("door-system");

@@ -319,7 +319,8 @@ fn protected_pages_are_invisible_to_the_program() {
     for function in ["uploads", "registered", "mapped", "columns", "small", "moves", "altstacks"] {
         assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
     }
-    // `memmove` both loads and stores. Without single steps (aarch64) its page is open when it stores.
+    // `memmove` both loads and stores. Without single steps (aarch64) its page is open when it
+    // stores.
     assert_eq!(findings.len(), if product::is_aarch64() { 22 } else { 23 }, "{lines:#?}");
 }
 

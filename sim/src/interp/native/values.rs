@@ -149,7 +149,12 @@ impl<'p, 'b> Values<'p, 'b> {
         }
     }
 
+    /// A number; of a vector type, the same in each of its parts.
     pub(super) fn int(&mut self, ty: Type, value: u64) -> Value {
+        if ty.is_vector() {
+            let part = self.int(ty.lane_type(), value);
+            return self.b.ins().splat(ty, part);
+        }
         let value = if ty == types::I64 { value as i64 } else { (value & ((1 << ty.bits()) - 1)) as i64 };
         self.b.ins().iconst(ty, value)
     }
