@@ -6,9 +6,17 @@ use std::sync::Arc;
 use cuda_sys::*;
 
 use crate::handles::Handles;
-use crate::memory::texture::refuse;
 use crate::memory::{self, AllocationKind};
 use crate::sched::ContextId;
+
+/// How the reason ends when an instruction is the simulator's lack, and no error of the kernel.
+pub const NOT_SIMULATED: &str = "is not simulated";
+
+/// Says what is not simulated.
+pub fn refuse(what: &str) -> CUresult {
+    crate::status::complain(&format!("{what} {NOT_SIMULATED}"));
+    CUresult::ERROR_NOT_SUPPORTED
+}
 
 /// All live arrays.
 pub static ARRAYS: Handles<Array> = Handles::new();

@@ -14,7 +14,7 @@ use crate::interp::{
 };
 use crate::memory::address_space::{GRANULE, Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::{self, Allocation, AllocationKind, registered_view, texture};
+use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
 use crate::objects::device_launches::{self, Launched, Launches};
 use crate::objects::module::{CodeForm, Function, Module};
@@ -378,7 +378,7 @@ fn one_grid(
             FaultKind::Unsupported(why) => {
                 status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
-            FaultKind::Texture(why) if why.ends_with(texture::NOT_SIMULATED) => {
+            FaultKind::Texture(why) if why.ends_with(array::NOT_SIMULATED) => {
                 status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
             kind => eprintln!("streamsan-sim: {fault}{}", nearest(kind)),

@@ -4,8 +4,8 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::memory::array::{ARRAYS, Array};
-use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, refuse};
+use crate::memory::array::{ARRAYS, Array, refuse};
+use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject};
 
 /// The object is gone for calls that follow. Kernels that were launched before may still read
 /// through it, as on a device, which keeps its descriptors apart from the host's: programs destroy

@@ -12,9 +12,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::code_memory::CodeMemory;
 use super::context::{self, RegionContext};
-use super::entry::Exit;
 use super::flow::Flow;
-use super::pack::class::Class;
+use super::pack::class::{Class, Exit};
 use super::pack::{self, Supposed};
 use super::region::{self, Built};
 use crate::interp::program::Program;

@@ -1,6 +1,5 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
-use super::entry::Exit;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
@@ -50,8 +49,8 @@ pub(crate) struct RegionContext {
     pub exits: [u32; LANES],
     /// The lane behind the first of a pack whose values are not what code supposes.
     pub missed: u64,
-    /// The way by which a whole warp has left a region; null: by another.
-    pub left: *const Exit,
+    /// The way (an `Exit`) by which a whole warp has left a region; null: by another.
+    pub left: *const (),
     /// Not 0: registers are as the region supposes.
     pub trusted: u64,
     /// By how much `%tid` grows from lane to lane of the whole warp, or [`IRREGULAR`].

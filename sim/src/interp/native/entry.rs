@@ -8,26 +8,10 @@ use super::compiler::{RegionCode, RegionFn};
 use super::effects::Register;
 use super::flow::{Flow, ValueForm};
 use super::pack::Supposed;
-use super::pack::class::{self, Class};
+use super::pack::class::{self, Class, Exit};
 use super::pack::width::Width;
 use crate::interp::program::LANES;
 use crate::interp::warp::Warp;
-
-/// One way out of a region of whole warps: what is known of the registers that are still wanted. Its
-/// code names it to the host. So the next region need not look at them again.
-pub(super) struct Exit {
-    /// By the registers' numbers; what is not here is not known.
-    classes: HashMap<usize, Class>,
-    /// Code that supposes nothing else, and code that does.
-    agrees: AtomicPtr<()>,
-    differs: AtomicPtr<()>,
-}
-
-impl Exit {
-    pub(super) fn new(classes: HashMap<usize, Class>) -> Exit {
-        Exit { classes, agrees: AtomicPtr::default(), differs: AtomicPtr::default() }
-    }
-}
 
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
@@ -114,22 +98,10 @@ impl Region {
     #[inline]
     pub(super) fn trusts(&self, exit: &Exit) -> bool {
         let code = self.packs.code.load(Ordering::Acquire);
-        if exit.agrees.load(Ordering::Relaxed) == code {
-            return !code.is_null();
-        }
-        exit.differs.load(Ordering::Relaxed) != code && self.finds_out(exit, code)
-    }
-
-    #[cold]
-    fn finds_out(&self, exit: &Exit, code: *mut ()) -> bool {
-        let Ok(known) = self.supposed.lock() else { return false };
-        if known.0 != code as usize {
-            return false;
-        }
-        let agrees = known.1.iter().all(|(register, class)| exit.classes.get(register) == Some(class));
-        let answer = if agrees { &exit.agrees } else { &exit.differs };
-        answer.store(code, Ordering::Relaxed);
-        agrees
+        exit.has(code, || {
+            let known = self.supposed.lock().ok()?;
+            (known.0 == code as usize).then(|| known.1.clone())
+        })
     }
 
     fn set_width(&self, width: Width) {

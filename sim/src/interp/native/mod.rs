@@ -41,7 +41,7 @@ use context::{RegionContext, Site};
 use decode::Kind;
 use entry::{Region, narrow, observed, widest};
 use pack::ONE_BY_ONE;
-use pack::class::Class;
+use pack::class::{Class, Exit};
 use pack::width::Width;
 
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
@@ -126,7 +126,8 @@ impl NativeCode for Native {
         let mut left = if warp.resumed && !fresh { context.left } else { std::ptr::null() };
         let result = loop {
             // SAFETY: exits live as long as `self`.
-            context.trusted = u64::from(unsafe { left.as_ref() }.is_some_and(|left| region.trusts(left)));
+            context.trusted =
+                u64::from(unsafe { left.cast::<Exit>().as_ref() }.is_some_and(|left| region.trusts(left)));
             context.missed = 0;
             context.left = std::ptr::null();
             turns += 1;

@@ -12,9 +12,9 @@ use cuda_sys::*;
 
 use crate::interp::{TextureRequest, WarpTexture};
 use crate::memory;
-use crate::memory::array::channel_bytes;
+use crate::memory::array::{NOT_SIMULATED, channel_bytes};
 use crate::memory::texture::sampling::Sample;
-use crate::memory::texture::{NOT_SIMULATED, RETIRED, TEXTURE_OBJECTS, TextureObject, warp};
+use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, warp};
 
 /// What an instruction answers: raw bits of four elements. None: it is not simulated.
 type Answer = Result<Option<[u64; 4]>, String>;

@@ -14,7 +14,7 @@ use cuda_sys::*;
 
 use crate::handles::Handles;
 use crate::memory;
-use crate::memory::array::{ARRAYS, Array, channel_bytes};
+use crate::memory::array::{ARRAYS, Array, channel_bytes, refuse};
 use crate::sched::OpId;
 
 /// All live texture and surface objects.
@@ -87,15 +87,6 @@ struct View {
 unsafe impl Send for TextureObject {}
 // SAFETY: as above.
 unsafe impl Sync for TextureObject {}
-
-/// How the reason ends when an instruction is the simulator's lack, and no error of the kernel.
-pub const NOT_SIMULATED: &str = "is not simulated";
-
-/// Says what is not simulated.
-pub fn refuse(what: &str) -> CUresult {
-    crate::status::complain(&format!("{what} {NOT_SIMULATED}"));
-    CUresult::ERROR_NOT_SUPPORTED
-}
 
 impl TextureObject {
     /// Makes an object known and answers its handle.

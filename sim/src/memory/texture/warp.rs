@@ -229,7 +229,7 @@ impl TextureObject {
                 let centre = at[lane] - 0.5;
                 let floor = centre.floor();
                 low[lane] = floor as i32;
-                // Devices keep eight bits of the fraction. As `round` does it, which has no vectors.
+                // Devices keep eight bits of the fraction. As `round`, which has no vectors.
                 let scaled = (centre - floor) * 256.0;
                 let whole = scaled.floor();
                 let nearest = if scaled - whole >= 0.5 { whole + 1.0 } else { whole };

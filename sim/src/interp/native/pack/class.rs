@@ -5,6 +5,9 @@
 //! one, whatever the control around it. What is supposed of values at a region's entry is checked
 //! there.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
 use super::width::Width;
 use crate::interp::exec::control::Special;
 use crate::interp::exec::load_store::{FRAME, GENERIC, LOCAL};
@@ -319,4 +322,43 @@ pub(in crate::interp::native) fn observed(
         });
     }
     if class == Class::Unknown { Class::Varying } else { class }
+}
+
+/// One way out of a region of whole warps: what is known of the registers that are still wanted.
+/// Its code names it to the host. So the next region need not look at them again.
+pub(in crate::interp::native) struct Exit {
+    /// By the registers' numbers; what is not here is not known.
+    classes: HashMap<usize, Class>,
+    /// Code that supposes nothing else, and code that does.
+    agrees: AtomicPtr<()>,
+    differs: AtomicPtr<()>,
+}
+
+impl Exit {
+    pub(in crate::interp::native) fn new(classes: HashMap<usize, Class>) -> Exit {
+        Exit { classes, agrees: AtomicPtr::default(), differs: AtomicPtr::default() }
+    }
+
+    /// Whether code supposes of registers what is known here. `supposed` says what it supposes,
+    /// when nobody has asked for this code yet.
+    #[inline]
+    pub(in crate::interp::native) fn has(
+        &self,
+        code: *mut (),
+        supposed: impl FnOnce() -> Option<Vec<(usize, Class)>>,
+    ) -> bool {
+        if self.agrees.load(Ordering::Relaxed) == code {
+            return !code.is_null();
+        }
+        self.differs.load(Ordering::Relaxed) != code && self.finds_out(code, supposed())
+    }
+
+    #[cold]
+    fn finds_out(&self, code: *mut (), supposed: Option<Vec<(usize, Class)>>) -> bool {
+        let Some(supposed) = supposed else { return false };
+        let agrees = supposed.iter().all(|(register, class)| self.classes.get(register) == Some(class));
+        let answer = if agrees { &self.agrees } else { &self.differs };
+        answer.store(code, Ordering::Relaxed);
+        agrees
+    }
 }

@@ -29,7 +29,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
 use cranelift_frontend::Variable;
 
-use class::{Class, Classes, Way};
+use class::{Class, Classes, Exit, Way};
 use lanes::Pack;
 use masked::{Short, mark};
 use width::{Narrow, Width};
@@ -37,7 +37,6 @@ use width::{Narrow, Width};
 use super::context::at;
 use super::decode::{self, Kind};
 use super::effects::Register;
-use super::entry::Exit;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
@@ -248,9 +247,10 @@ impl<'p> Builder<'p, '_> {
             b.ins().brif(fuel, on, &[], spent, &[]);
             b.switch_to_block(spent);
             let changed = self.changed.clone();
-            let kept = self.p.classes.clone();
+            let kept = (self.p.classes.clone(), self.p.e.v.at_hand());
             self.leave(program, to, &changed, false, true);
-            self.p.classes = kept;
+            self.p.classes = kept.0;
+            self.p.e.v.restore(kept.1);
             self.p.e.v.b.switch_to_block(on);
         }
         let wanted = &self.known[&target].classes;
