@@ -9,10 +9,28 @@ mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+use std::ffi::c_void;
+
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{call_foreign, read_pair, write_pair};
+pub use aarch64::{read_pair, write_pair};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{call_foreign, read_pair, write_pair};
+pub use x86_64::{read_pair, write_pair};
+
+unsafe extern "C" {
+    #[link_name = "streamsan_call_foreign"]
+    fn call_without_unwind_tables(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void);
+}
+
+/// Calls a function of the program as the driver does, whose code has no tables for unwinding: a
+/// C++ exception that leaves the function finds no handler and no way on. So `throw` calls
+/// `std::terminate`, with the stack that it was called from, and never comes to Rust's frames.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe fn call_foreign(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { call_without_unwind_tables(function, data) };
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,9 +3,8 @@
 
 use std::arch::x86_64::__m128i;
 use std::arch::{asm, global_asm};
-use std::ffi::c_void;
 
-// Without `.cfi_startproc`: see `call_foreign`. The frame pointer leads debuggers on.
+// Without `.cfi_startproc`: see `super::call_foreign`. The frame pointer leads debuggers on.
 global_asm!(
     ".pushsection .text.streamsan_call_foreign, \"ax\", @progbits",
     ".hidden streamsan_call_foreign",
@@ -22,22 +21,6 @@ global_asm!(
     ".size streamsan_call_foreign, . - streamsan_call_foreign",
     ".popsection",
 );
-
-unsafe extern "C" {
-    #[link_name = "streamsan_call_foreign"]
-    fn call_without_unwind_tables(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void);
-}
-
-/// Calls a function of the program as the driver does, whose code has no tables for unwinding: a
-/// C++ exception that leaves the function finds no handler and no way on. So `throw` calls
-/// `std::terminate`, with the stack that it was called from, and never comes to Rust's frames.
-///
-/// # Safety
-/// As for the function itself.
-pub unsafe fn call_foreign(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
-    // SAFETY: the caller's promise.
-    unsafe { call_without_unwind_tables(function, data) };
-}
 
 /// Reads 16 bytes as one, before everything that follows.
 ///
