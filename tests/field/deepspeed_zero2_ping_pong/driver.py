@@ -1,4 +1,5 @@
 """A backward pass under ZeRO 2 with overlapped reduction, of more gradients than fit the two buckets."""
+import autograd_worker
 import deepspeed_alone  # before DeepSpeed
 import deepspeed
 import torch
@@ -37,3 +38,4 @@ for _ in range(2):
     engine.backward(engine(torch.ones(n, device="cuda")))
     engine.step()
 torch.cuda.synchronize()
+autograd_worker.settle()

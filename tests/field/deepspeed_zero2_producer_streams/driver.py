@@ -1,4 +1,5 @@
 """A backward pass under ZeRO 2 whose gradients come from two streams, as compiled code makes them."""
+import autograd_worker
 import deepspeed_alone  # before DeepSpeed
 import deepspeed
 import torch
@@ -46,3 +47,4 @@ for _ in range(2):
     engine.backward(engine(torch.ones(n, device="cuda")))
     engine.step()
 torch.cuda.synchronize()
+autograd_worker.settle()

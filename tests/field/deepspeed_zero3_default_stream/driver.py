@@ -1,4 +1,5 @@
 """A backward pass under ZeRO 3 of a model that computes on a stream of its own."""
+import autograd_worker
 import deepspeed_alone  # before DeepSpeed
 import deepspeed
 import torch
@@ -41,3 +42,4 @@ for _ in range(2):
     engine.backward(engine(torch.ones(n, device="cuda")))
     engine.step()
 torch.cuda.synchronize()
+autograd_worker.settle()
