@@ -29,6 +29,7 @@ VERBS = (
     "tools",
     "csan",
     "exact",
+    "recordings",
     "cost",
     "calls",
 )

@@ -13,5 +13,6 @@ pub mod made;
 pub mod oracle;
 pub mod product;
 pub mod recorded;
+pub mod replay;
 pub mod run;
 pub mod verdict;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use verbs::simulated::{frameworks, machine_code, operators, oracle, schedules};
+use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
     aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census,
     torch_sim, unsafe_blocks, validators,
@@ -39,6 +39,7 @@ enum Verb {
     Numba(numba::NumbaArgs),
     Operators(operators::OperatorsArgs),
     Oracle(oracle::OracleArgs),
+    Replay(replay::ReplayArgs),
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
     Schedules(schedules::SchedulesArgs),
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Verb::Numba(args) => numba::run(&args),
         Verb::Operators(args) => operators::run(&args),
         Verb::Oracle(args) => oracle::run(&args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
         Verb::Schedules(args) => schedules::run(&args),

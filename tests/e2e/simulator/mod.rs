@@ -7,5 +7,6 @@ mod host_functions;
 mod libraries;
 mod measured;
 mod refusals;
+mod replayed;
 mod runtimes;
 mod simulated;

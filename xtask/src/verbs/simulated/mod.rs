@@ -6,6 +6,7 @@ pub mod frameworks;
 pub mod machine_code;
 pub mod operators;
 pub mod oracle;
+pub mod replay;
 pub mod schedules;
 
 use std::process::{Command, ExitCode};

@@ -77,9 +77,12 @@ struct OracleRun {
     must_end_well: bool,
 }
 
+/// Launches and kernels by verdict, by whether data decide, and by what was lost.
+pub(super) type Reasons = BTreeMap<(String, bool, String), (u64, BTreeSet<String>)>;
+
 /// Launches by verdict, and their kernels.
 #[derive(Default)]
-struct Judged {
+pub(super) struct Judged {
     kernels: BTreeSet<String>,
     counts: BTreeMap<String, u64>,
     /// Launches that are not tight because data decide about an access.
@@ -87,7 +90,7 @@ struct Judged {
 }
 
 impl Judged {
-    fn add(&mut self, kernel: &JudgedKernel) {
+    pub(super) fn add(&mut self, kernel: &JudgedKernel) {
         self.kernels.insert(kernel.name.clone());
         for (verdict, count) in &kernel.counts {
             *self.counts.entry(verdict.clone()).or_default() += count;
@@ -161,12 +164,12 @@ pub fn run(args: &OracleArgs) -> Result<ExitCode> {
 }
 
 /// The class of a kernel.
-fn class(kernel: &str) -> &'static str {
+pub(super) fn class(kernel: &str) -> &'static str {
     if kernel.starts_with("streamsan_") { STAND_INS } else { precision::class(kernel) }
 }
 
 /// Launches that are not predicted to the byte, by what they lost, the most first.
-fn why_not_tight(reasons: BTreeMap<(String, bool, String), (u64, BTreeSet<String>)>) -> String {
+pub(super) fn why_not_tight(reasons: Reasons) -> String {
     let mut rows: Vec<_> = reasons.into_iter().collect();
     rows.sort_by_key(|(_, (launches, _))| std::cmp::Reverse(*launches));
     let mut table = Table::new(&["not tight", "data decide", "lost", "launches", "kernels", "for example"]);
@@ -178,7 +181,8 @@ fn why_not_tight(reasons: BTreeMap<(String, bool, String), (u64, BTreeSet<String
     table.markdown()
 }
 
-fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a Judged)>) -> String {
+/// How launches were predicted, a row for each label.
+pub(super) fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a Judged)>) -> String {
     let columns: Vec<&str> = [title, "kernels", "launches"]
         .into_iter()
         .chain(VERDICTS)
