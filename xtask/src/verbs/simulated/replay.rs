@@ -22,7 +22,8 @@ use crate::{command, workspace};
 /// For kernels of libraries that only run with NVIDIA's driver: record a program on a GPU (`python3
 /// tests/gpu recordings`), bring the trace, and name the folder where pip has put the same
 /// libraries. Each different launch runs with its own grid and parameters, over fresh memory that
-/// is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
+/// is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN` names a
+/// folder of binaries with `sim` in it.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// Traces of one file each.
