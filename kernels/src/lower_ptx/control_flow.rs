@@ -38,6 +38,7 @@ impl Work {
 /// parameter points to (`vprintf` reads its format and its arguments in local memory).
 fn is_runtime(name: &str) -> bool {
     matches!(name, "vprintf" | "__assertfail" | "malloc" | "free" | "__nv_aligned_device_malloc")
+        || matches!(name, "cudaCGGetIntrinsicHandle" | "cudaCGSynchronize" | "cudaCGSynchronizeGrid")
 }
 
 fn is_control(name: &str) -> bool {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use crate::interp::device_work::DeviceWorkState;
+use crate::interp::grid_barrier::GridBarrier;
 use crate::interp::interface::{Device, Launch};
 use crate::interp::program::{Kernel, LANES, NativeEntries, Program, Row};
 
@@ -32,11 +33,17 @@ pub(crate) struct Env<'b> {
     pub overrun: AtomicBool,
     /// What threads keep that launch work themselves.
     pub device_work: DeviceWorkState,
+    pub grid_barrier: GridBarrier,
 }
 
 impl Env<'_> {
     pub(crate) fn warps(&self) -> u32 {
         self.launch.block.iter().product::<u32>().div_ceil(LANES as u32)
+    }
+
+    /// Threads of the launch.
+    pub(crate) fn threads(&self) -> u64 {
+        self.launch.grid.iter().chain(&self.launch.block).map(|&n| u64::from(n)).product()
     }
 
     /// Bytes of shared memory that were asked for.

@@ -10,6 +10,7 @@ use super::block::Progress;
 use super::cluster::Cluster;
 use super::env::Env;
 use crate::interp::device_work::DeviceWorkState;
+use crate::interp::grid_barrier::GridBarrier;
 use crate::interp::interface::{Compile, CompileError, Device, Fault, FaultKind, Launch};
 use crate::interp::launch_constants;
 use crate::interp::native;
@@ -140,6 +141,7 @@ pub fn run(
         workspace,
         overrun: AtomicBool::new(false),
         device_work: DeviceWorkState::default(),
+        grid_barrier: GridBarrier::default(),
     };
     let shared =
         Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };

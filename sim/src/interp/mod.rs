@@ -47,6 +47,7 @@ mod exec_sass;
 mod float;
 pub(crate) mod float16;
 mod grid;
+mod grid_barrier;
 pub(crate) mod interface;
 mod launch_constants;
 pub(crate) mod machine_module;

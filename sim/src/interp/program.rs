@@ -283,6 +283,10 @@ pub(crate) enum Builtin {
     Malloc,
     Free,
     SetConditional,
+    /// What `cudaCGSynchronize` is given.
+    GridHandle,
+    /// The barrier of a cooperative launch.
+    GridBarrier,
     /// One that launches work, or has to do with that.
     Runtime(RuntimeCall),
 }
@@ -296,14 +300,15 @@ impl Builtin {
             "malloc" => Builtin::Malloc,
             "free" | "cudaFree" | "__cudaCDP2Free" => Builtin::Free,
             "cudaGraphSetConditional" => Builtin::SetConditional,
+            "cudaCGGetIntrinsicHandle" => Builtin::GridHandle,
+            "cudaCGSynchronize" | "cudaCGSynchronizeGrid" => Builtin::GridBarrier,
             _ => return RuntimeCall::by_name(name).map(Builtin::Runtime),
         })
     }
 
     /// Whether it takes the place of a definition, too: the device runtime's library has some.
     pub(crate) fn replaces(name: &str) -> bool {
-        matches!(name, "cudaGraphSetConditional" | "cudaFree" | "__cudaCDP2Free")
-            || RuntimeCall::by_name(name).is_some()
+        !matches!(name, "vprintf" | "__assertfail" | "malloc" | "free") && Builtin::by_name(name).is_some()
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY};
 use super::env::Env;
+use crate::interp::grid_barrier::Arrivals;
 use crate::interp::interface::{Extent, Fault, FaultKind};
 use crate::interp::program::{Entered, Inst, LANES, NativeEntries, Next, Pred, Row, Slot};
 
@@ -109,6 +110,8 @@ pub(crate) struct Warp<'b> {
     pub parked: Option<(u8, u32)>,
     /// It goes on behind such a barrier, and has executed nothing since.
     pub resumed: bool,
+    /// Its lanes at the grid's barrier.
+    pub arrivals: Arrivals,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
@@ -153,6 +156,7 @@ impl<'b> Warp<'b> {
             yields: 0,
             parked: None,
             resumed: false,
+            arrivals: Arrivals::default(),
             jumps: 0,
             native: None,
             native_known: false,
@@ -173,7 +177,7 @@ impl<'b> Warp<'b> {
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
-        (self.parked, self.resumed) = (None, false);
+        (self.parked, self.resumed, self.arrivals) = (None, false, Arrivals::default());
         self.fault = None;
         self.set_frame();
         // The return address of a kernel: no instruction.
@@ -330,6 +334,9 @@ impl<'b> Warp<'b> {
         }
         let (index, alive) = (self.index as usize, self.alive);
         self.block().lanes_left(index, alive);
+        if self.env.launch.cooperative {
+            self.env.grid_barrier.leave(mask.count_ones(), self.env.threads());
+        }
     }
 
     /// Chooses the group to run next. Returns false when none can.

@@ -3,6 +3,7 @@
 mod answers;
 mod architecture;
 mod device_launches;
+mod grid_barriers;
 mod host_functions;
 mod libraries;
 mod measured;

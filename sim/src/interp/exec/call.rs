@@ -3,9 +3,13 @@
 
 use crate::interp::exec::device_runtime;
 use crate::interp::exec::per_lane::each;
-use crate::interp::interface::FaultKind;
+use crate::interp::grid_barrier;
+use crate::interp::interface::{CompileError, FaultKind};
 use crate::interp::program::{ArgumentHome, Builtin, CallSite, Inst, LANES, Next, Slot, function_number};
 use crate::interp::warp::Warp;
+
+/// `cudaCGScopeGrid`.
+const GRID_SCOPE: u32 = 1;
 
 /// Moves a value of one lane between frames. Rows and local offsets are counted from the bases
 /// given.
@@ -49,6 +53,9 @@ fn source_value(w: &mut Warp<'_>, slot: Slot, base: u32, lane: usize) -> u64 {
 pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let site = &program.calls[i.x as usize];
+    if site.callee.is_some_and(|number| program.functions[number as usize].builtin == Some(Builtin::GridBarrier)) {
+        return synchronize(w, &Caller::Site(site), mask);
+    }
     let return_to = w.pc + 1;
     let stay = w.active & !mask;
     let group = w.here(return_to);
@@ -218,6 +225,24 @@ fn give_back(w: &mut Warp<'_>, caller: &Caller<'_>, lane: usize, value: u64) {
     }
 }
 
+/// `cudaCGSynchronize` at the program counter. Some of the lanes may have to come to it again.
+pub(crate) fn synchronize(w: &mut Warp<'_>, caller: &Caller<'_>, mask: u32) -> Next {
+    const INVALID_VALUE: u64 = 1;
+    let status = if w.env.launch.cooperative { 0 } else { INVALID_VALUE };
+    let (passed, next) = grid_barrier::call(w, mask);
+    each(passed, |l| give_back(w, caller, l, status));
+    next
+}
+
+/// Lanes that wait come to a call again: it has to be one of the barrier alone.
+#[cold]
+fn by_address(w: &mut Warp<'_>, lane: usize) -> Next {
+    let instruction = "call of cudaCGSynchronize by its address".to_owned();
+    let line = w.env.program.code[w.pc as usize].line;
+    let error = CompileError::Unsupported { instruction, function: w.env.kernel.name.clone(), line };
+    w.fail(FaultKind::Unsupported(Box::new(error)), 1 << lane)
+}
+
 pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>, lanes: u32) -> Result<(), Next> {
     for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
         let first = argument(w, site, 0, lane);
@@ -243,6 +268,9 @@ pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>,
                 w.env.device.set_conditional(first, second as u32);
                 0
             }
+            Builtin::GridHandle if w.env.launch.cooperative && first as u32 == GRID_SCOPE => grid_barrier::HANDLE,
+            Builtin::GridHandle => 0,
+            Builtin::GridBarrier => return Err(by_address(w, lane)),
             Builtin::Assertfail => {
                 let (message, file, function) =
                     (w.read_string(first, lane), w.read_string(second, lane), argument(w, site, 3, lane));

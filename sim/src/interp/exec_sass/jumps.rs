@@ -1,11 +1,11 @@
 //! Jumps, calls and returns to addresses in registers, and calls of functions that the interpreter
 //! provides.
 
-use crate::interp::exec::call::{Caller, run_builtin};
+use crate::interp::exec::call::{Caller, run_builtin, synchronize};
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::{CompileError, FaultKind};
 use crate::interp::machine_module::code_place;
-use crate::interp::program::{Inst, Next, Pred};
+use crate::interp::program::{Builtin, Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// Where execution goes on at an address of code.
@@ -75,6 +75,9 @@ pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let known = program.machine.as_ref().and_then(|m| m.externs.iter().find(|(at, ..)| *at == address));
         match known {
             None => elsewhere |= same,
+            Some((_, _, Some(Builtin::GridBarrier))) if same == mask => {
+                return synchronize(w, &Caller::Registers(i.d), mask);
+            }
             Some((_, _, Some(builtin))) => {
                 if let Err(next) = run_builtin(w, *builtin, &Caller::Registers(i.d), same) {
                     return next;

@@ -1,0 +1,60 @@
+//! The grid's barrier by `cudaCGSynchronize`, on the simulated GPU: results, and verdicts of the
+//! launch as a whole. As PTX and as machine code.
+
+use std::path::PathBuf;
+
+use tests::{build, product, run};
+
+/// The program; nothing without CUDA's compiler.
+fn compiled() -> Option<PathBuf> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return None;
+    }
+    let file = product::root().join("tests/programs/sim/grid_calls.cu");
+    let built = build::cuda_program(&file, "static", &["-std=c++17", "-rdc=true", "-w"]);
+    Some(built.unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn simulated(program: &PathBuf, simulator: &str, case: &str, way: &str) -> run::Ended {
+    let mut command = run::streamsan(["run", "--sim", "--no-stacks"]);
+    command.args(["--exact", "--"]).arg(program).args([case, way]);
+    run::end(command.env("STREAMSAN_SIM", simulator).env_remove("LD_LIBRARY_PATH"))
+}
+
+/// All rounds see what all blocks wrote before; the copy races with the launch, or waits.
+fn rounds(simulator: &str) {
+    let Some(program) = compiled() else { return };
+    for case in ["all", "some", "apart"] {
+        for (way, code) in [("race", 66), ("clean", 0)] {
+            let ended = simulated(&program, simulator, case, way);
+            let what = format!("{case} {way}, {simulator}: {}\n{}", ended.out, ended.err);
+            assert_eq!((ended.code(), &*ended.out), (Some(code), "handle 1, status 0, right\n"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn blocks_wait_for_each_other_in_ptx() {
+    rounds("code=ptx");
+}
+
+#[test]
+fn blocks_wait_for_each_other_in_machine_code() {
+    rounds("code=sass");
+}
+
+#[test]
+fn blocks_wait_for_each_other_on_several_threads() {
+    rounds("code=ptx:workers=3");
+    rounds("code=sass:workers=3");
+}
+
+#[test]
+fn a_launch_that_is_not_cooperative_has_no_such_barrier() {
+    let Some(program) = compiled() else { return };
+    for simulator in ["code=ptx", "code=sass"] {
+        let ended = simulated(&program, simulator, "plain", "clean");
+        assert_eq!(ended.out, "handle 0, status 1, right\n", "{}", ended.err);
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    }
+}
