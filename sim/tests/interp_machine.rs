@@ -4,6 +4,8 @@
 
 mod interp_support;
 
+use std::ops::Range;
+
 use interp_support::Gpu;
 use streamsan_sim::interp::{FaultKind, Launch};
 
@@ -140,8 +142,17 @@ fn launch(gpu: &Gpu, name: &str, shared: u32, args: &[interp_support::Arg]) {
 
 #[test]
 fn both_forms_leave_the_same_memory() {
-    let gpus = Gpu::both(SOURCE);
-    for seed in 1..9 {
+    agree(Gpu::both(SOURCE), 1..9);
+}
+
+/// What `nvcc -G` makes: nothing is kept in registers, and each function looks at its stack.
+#[test]
+fn machine_code_for_debuggers_leaves_the_same_memory() {
+    agree([Gpu::new(SOURCE), Gpu::machine(SOURCE, &["-G"])], 1..4);
+}
+
+fn agree(gpus: [Gpu; 2], seeds: Range<u64>) {
+    for seed in seeds {
         let input = numbers(seed, 256);
         for name in ["arithmetic", "bits", "compares", "memory", "warps", "calls"] {
             let [ptx, machine] = gpus.each_ref().map(|gpu| {

@@ -13,6 +13,9 @@ use object::elf::{FileHeader64, SHT_RELA, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use std::collections::HashMap;
 
+/// What a kernel states whose calls recur.
+const STACK_UNKNOWN: u32 = u32::MAX;
+
 /// A parsed cubin. Borrows the file.
 #[derive(Clone, Debug)]
 pub struct Cubin<'d> {
@@ -132,9 +135,9 @@ pub struct KernelCode<'d> {
     pub shared_bytes: u64,
     /// Local memory of the kernel's own frame in bytes.
     pub frame_bytes: u32,
-    /// Local memory for its calls too, in bytes, as far as the compiler could tell (0 when not
-    /// stated).
-    pub stack_bytes: u32,
+    /// Local memory for its calls too, in bytes (0 when not stated); `None` when the compiler could
+    /// not tell.
+    pub stack_bytes: Option<u32>,
     /// Offsets of EXIT instructions.
     pub exits: Vec<u32>,
     /// Indirect branches.
@@ -302,7 +305,7 @@ impl<'d> Cubin<'d> {
                 registers: 0,
                 shared_bytes: shared.map_or(0, |&n| self.sections[n].size),
                 frame_bytes: 0,
-                stack_bytes: 0,
+                stack_bytes: Some(0),
                 exits: Vec::new(),
                 indirect: Vec::new(),
                 syscalls: Vec::new(),
@@ -316,7 +319,7 @@ impl<'d> Cubin<'d> {
                 match r.attribute {
                     attr::REGCOUNT => k.registers = r.word(1).unwrap_or(0),
                     attr::FRAME_SIZE => k.frame_bytes = r.word(1).unwrap_or(0),
-                    attr::MIN_STACK_SIZE => k.stack_bytes = r.word(1).unwrap_or(0),
+                    attr::MIN_STACK_SIZE => k.stack_bytes = r.word(1).filter(|&bytes| bytes != STACK_UNKNOWN),
                     _ => {}
                 }
             }

@@ -58,6 +58,7 @@ pub struct MachineKernel {
     pub(crate) section: usize,
     pub(crate) entry: u32,
     pub(crate) stack: u32,
+    pub(crate) is_stack_known: bool,
     pub(crate) param_base: u32,
     pub(crate) param_size: u32,
 }
@@ -332,7 +333,8 @@ fn kernel(code: &KernelCode<'_>) -> MachineKernel {
         cluster: code.cluster,
         section: code.section,
         entry: code.entry,
-        stack: code.stack_bytes.max(code.frame_bytes),
+        stack: code.stack_bytes.unwrap_or(0).max(code.frame_bytes),
+        is_stack_known: code.stack_bytes.is_some(),
         param_base: code.param_base,
         param_size: code.param_size,
     }
