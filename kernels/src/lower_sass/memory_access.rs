@@ -5,7 +5,7 @@
 //! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
 //! not only addressed through R1.)
 
-use super::{Code, Lower, known_call};
+use super::{Code, Lower, P, known_call};
 use crate::arch::Generation;
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
 use crate::sass::{self, Bank, MachineInst, MemEffect, MemTy, Value};
@@ -353,8 +353,18 @@ impl Lower<'_> {
             };
             self.any_memory(i, why);
         }
-        if known != Some(false) {
-            self.emit(i, Op::ClobberAll, &[], &[]);
+        match known {
+            // What the caller reads behind the call is either a result or kept by the callee: else
+            // the compiler would not read it. Results of these functions are in R4 and R5 (seen in
+            // code of `nvcc` for sm_75 to sm_120); R4 to R15 hold arguments.
+            Some(true) => {
+                let results: SmallVec<[Var; 12]> = (4..16).map(Var).collect();
+                self.emit(i, Op::Unknown(Reason::Call), &[], &results);
+                let predicates: SmallVec<[Var; 12]> = (0..7).map(|n| Var(P + n)).collect();
+                self.emit(i, Op::Unknown(Reason::Call), &[], &predicates);
+            }
+            Some(false) => {}
+            None => self.emit(i, Op::ClobberAll, &[], &[]),
         }
         known != Some(false)
     }

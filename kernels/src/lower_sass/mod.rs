@@ -84,8 +84,8 @@ pub fn known_call(name: &str) -> Option<bool> {
     match name {
         "__assertfail" | "__trap" => Some(false),
         "vprintf" | "malloc" | "free" | "__nv_aligned_device_malloc" => Some(true),
-        // What `cudaCGGetIntrinsicHandle` and `cudaCGSynchronize` call.
-        "__cuda_syscall_CGS_get_intrinsic_handle" | "__cuda_syscall_CGS_sync" => Some(true),
+        // Defined by the device runtime's library, where they only call the driver.
+        "cudaCGGetIntrinsicHandle" | "cudaCGSynchronize" | "cudaCGSynchronizeGrid" => Some(true),
         _ => None,
     }
 }

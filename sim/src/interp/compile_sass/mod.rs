@@ -75,8 +75,7 @@ impl Program {
             static_shared: kernel.shared,
             shared_align: 1,
             local: kernel.stack,
-            nested: !kernel.is_stack_known
-                || module.symbols.iter().any(|s| s.frame_bytes > 0 && s.name != kernel.name),
+            nested: !kernel.is_stack_known || module.symbols.iter().any(|s| s.frame_bytes > 0 && s.name != kernel.name),
             max_threads: kernel.max_threads,
             cluster: kernel.cluster,
             error: None,
