@@ -37,7 +37,7 @@ pub enum Packages {
 }
 
 /// The examples, without those that CI has no time for.
-pub const EXAMPLES: [(&str, Packages); 7] = [
+pub const EXAMPLES: [(&str, Packages); 8] = [
     ("train_two_layers", Packages::Torch),
     ("train_transformer", Packages::Torch),
     ("triton_layer", Packages::Triton),
@@ -45,6 +45,7 @@ pub const EXAMPLES: [(&str, Packages); 7] = [
     ("jax_convolution", Packages::Jax),
     ("cupy_jacobi", Packages::Cupy),
     ("numba_jacobi", Packages::Numba),
+    ("numba_grid", Packages::Numba),
 ];
 
 /// Those that only `cargo xtask frameworks` runs.
@@ -52,7 +53,8 @@ pub const BY_HAND: [(&str, Packages); 1] = [("train_resnet", Packages::Torch)];
 
 const TRITON: &str = "triton==3.6.0";
 const CUPY: &str = "cupy-cuda13x==14.2.0";
-const NVJITLINK: &str = "nvidia-nvjitlink==13.0.88";
+/// The second has CUDA's device runtime, with which kernels are linked that wait for their grid.
+const NUMBA: [&str; 2] = ["nvidia-nvjitlink==13.0.88", "nvidia-cuda-runtime==13.0.96"];
 const JAX: [&str; 7] = [
     "jax==0.10.2",
     "jaxlib==0.10.2",
@@ -71,7 +73,7 @@ impl Packages {
             Packages::Triton => &[TRITON],
             Packages::Jax => &JAX,
             Packages::Cupy => &[CUPY],
-            Packages::Numba => &[NVJITLINK],
+            Packages::Numba => &NUMBA,
         };
         let python = match self {
             // JAX shares NumPy with it.

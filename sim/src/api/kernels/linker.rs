@@ -18,9 +18,16 @@ struct Link {
     images: Mutex<Vec<Vec<u8>>>,
 }
 
+/// The member of `libcudadevrt.a`.
+const DEVICE_RUNTIME: &[u8] = b"cuda_device_runtime.o/";
+
 static LINKS: Handles<Link> = Handles::new();
 
 fn add(state: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Res {
+    if kind == CU_JIT_INPUT_LIBRARY && is_device_runtime(data) {
+        // Its functions are the interpreter's own.
+        return Ok(());
+    }
     if !matches!(kind, CU_JIT_INPUT_PTX | CU_JIT_INPUT_FATBINARY) {
         crate::status::complain(&format!("the linker takes PTX only, not {kind:?}"));
         return Err(CUresult::ERROR_NOT_SUPPORTED);
@@ -34,6 +41,26 @@ fn add(state: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Res {
     let link = LINKS.get(state.bits())?;
     link.inputs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(bytes);
     Ok(())
+}
+
+/// Whether an archive is `libcudadevrt.a`: one member, of a name that is too long to stand in its
+/// header.
+fn is_device_runtime(data: &[u8]) -> bool {
+    const HEADER: usize = 60;
+    let Some(mut rest) = data.strip_prefix(b"!<arch>\n") else { return false };
+    let (mut names, mut members) = (&[][..], 0);
+    while rest.len() >= HEADER {
+        let (header, behind) = rest.split_at(HEADER);
+        let size = std::str::from_utf8(&header[48..58]).ok().and_then(|size| size.trim().parse::<usize>().ok());
+        let Some(size) = size.filter(|&size| size <= behind.len()) else { return false };
+        match header[..16].trim_ascii_end() {
+            b"/" => {}
+            b"//" => names = &behind[..size],
+            _ => members += 1,
+        }
+        rest = behind.get(size + size % 2..).unwrap_or_default();
+    }
+    members == 1 && names.starts_with(DEVICE_RUNTIME)
 }
 
 abi! {
