@@ -315,7 +315,7 @@ fn what_is_refuted_from_the_start_is_told_as_withdrawn() {
     predicted.turn();
     let predicted = predicted.report();
     assert_eq!(withdrawn[0].identity.places, predicted.findings[0].identity.places);
-    // Without the word that kernels are measured from the start there is no such finding to withdraw.
+    // Without the word that kernels are measured from the start there is no such finding.
     let mut l = Loop::new(&unknown());
     l.measured(run(X, 64), run(X + 64, 64));
     assert_eq!(l.report().withdrawn().count(), 0);

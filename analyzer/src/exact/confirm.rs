@@ -15,9 +15,9 @@
 //! What was not measured is not refuted: a finding whose places were never seen again stays as it
 //! was. With `--exact=PATTERN` besides, the kernels so named are measured from the start, and a
 //! refuted race is told as withdrawn though it never was a finding: a hunt's second run asks for
-//! that. Otherwise the measurements are of later launches of the same places, not of the first one. Where the
-//! bytes are selected by data, the first launches may have met there all the same. The count of
-//! withdrawn findings says that there were such.
+//! that. Otherwise the measurements are of later launches of the same places, not of the first one.
+//! Where the bytes are selected by data, the first launches may have met there all the same. The
+//! count of withdrawn findings says that there were such.
 
 use crate::detect::confidence::{self, Confidence};
 use crate::detect::race::Race;

@@ -2,8 +2,9 @@
 //!
 //! Owns the process and its files: the program's output, its own report as text and as JSON. The
 //! program gets no input and no terminal; its process group, and whatever else it leaves behind,
-//! ends with it. So it is when it runs a second time ([`super::second`]). The limit of time is kept by `streamsan run`, which has what was found until then;
-//! here is a second one, for a tool that hangs itself.
+//! ends with it. So it is when it runs a second time ([`super::second`]). The limit of time is kept
+//! by `streamsan run`, which has what was found until then; here is a second one, for a tool that
+//! hangs itself.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::Under;
 use super::handed::Handed;
-use super::second::{self, InDoubt, Shown};
+use super::second::{self, InDoubt, SecondReport};
 use super::target::Target;
 use crate::exit_code;
 use crate::launcher::descendants;
@@ -101,7 +102,7 @@ pub fn again(target: &Target, ran: &mut Ran, doubt: &InDoubt, under: &Under, sha
             let words = second::words(&under.options, doubt);
             let Ran { program, report, ended } = once(target, &folder, under, &words, shared, tick);
             let why = otherwise(&ran.program, ran.ended, &program, ended);
-            let told = second::settle(&mut ran.report, doubt, Shown { report, why });
+            let told = second::settle(&mut ran.report, doubt, SecondReport { report, why });
             SecondRun { took: program.took, output: program.output, ..told }
         }
     };

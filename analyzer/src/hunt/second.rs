@@ -29,7 +29,7 @@ pub struct InDoubt {
 }
 
 /// What the second run has shown.
-pub struct Shown {
+pub struct SecondReport {
     /// Its report.
     pub report: Report,
     /// Why it says nothing about what it did not see; empty when it ended as the first one did.
@@ -84,8 +84,8 @@ fn patterns(kernels: &BTreeSet<String>) -> String {
 
 /// Settles the findings in doubt by what the second run has shown. The program's own numbers
 /// (launches, coverage) stay those of the first run.
-pub fn settle(first: &mut Report, doubt: &InDoubt, shown: Shown) -> SecondRun {
-    let Shown { report: mut second, why } = shown;
+pub fn settle(first: &mut Report, doubt: &InDoubt, shown: SecondReport) -> SecondRun {
+    let SecondReport { report: mut second, why } = shown;
     let mut told = SecondRun {
         launches: second.coverage.launches,
         measured: second.coverage.launches_measured,
@@ -111,10 +111,13 @@ pub fn settle(first: &mut Report, doubt: &InDoubt, shown: Shown) -> SecondRun {
             first.withdrawn.push(finding);
         } else {
             told.stay += 1;
+            let raced = |f: &Finding| is_proof(f) && same_site(&f.access, &finding.access);
             reasons.insert(if !why.is_empty() {
                 why.clone()
             } else if places.contains(&at) || refuted.contains(&at) {
                 "their bytes could not be measured".into()
+            } else if second.findings.iter().any(raced) {
+                "the later operation races with another one, which refutes nothing".into()
             } else {
                 "the two did not come unordered again".into()
             });
@@ -157,6 +160,14 @@ pub fn settle(first: &mut Report, doubt: &InDoubt, shown: Shown) -> SecondRun {
         retry(first, second, told.stay);
     }
     told
+}
+
+/// Whether two sides, of two runs, are one place of the program.
+fn same_site(a: &Side, b: &Side) -> bool {
+    let lines = |side: &Side| -> Vec<_> {
+        side.stack.iter().map(|frame| (frame.function.clone(), frame.file.clone(), frame.line)).collect()
+    };
+    (&a.call, &a.symbol) == (&b.call, &b.symbol) && lines(a) == lines(b)
 }
 
 /// The waits that were tried were tried on other findings than there are now: the second run's

@@ -133,6 +133,17 @@ fn what_the_second_run_does_not_come_to_stays() {
     assert!(ended.err.contains(note), "{}", ended.err);
 }
 
+#[test]
+fn a_race_with_another_partner_is_named_as_the_reason() {
+    let Some(folder) = folder("partner", &["PARTNER"]) else { return };
+    let (ended, report, _) = simulated(&[], &folder);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let of = [(&json!("certain"), &json!("call")), (&json!("likely"), &json!("code"))];
+    assert_eq!(certainties(&report), of, "{}", ended.err);
+    let note = "not settled by the second run: the later operation races with another one, which refutes nothing\n";
+    assert!(ended.err.contains(note), "{}", ended.err);
+}
+
 /// A hunt of `touching` with these words, which a script lists as CTest would.
 fn touching(name: &str, words: &[&str], patch: bool) -> (Ended, Value) {
     let program = build::c_program("touching.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);

@@ -1,7 +1,7 @@
 // What a hunt runs a second time: rows of a table are filled on one stream while others are read on another, once. Which rows is data, so
 // their code tells no more than that both are rows of the table. The rows are others, or (RACE) one is the same.
 // Each run adds a line to the file 'runs' in the working folder; what the second one does besides: (FAILS) ends with 3 before its work,
-// (TURNS) leaves the reads out.
+// (TURNS) leaves the reads out. With (PARTNER) one half of the table is cleared on both streams, while rows of the other half are filled.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -57,11 +57,21 @@ int main() {
 #ifdef RACE
     host[half + 3] = host[7];
 #endif
+#ifdef PARTNER
+    for (int i = 0; i < half; i++) host[i] = half + i;
+#endif
     CHECK(cudaMemcpy(rows, host.data(), ROWS * sizeof(int), cudaMemcpyHostToDevice));
     cudaStream_t a, b;
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
     CHECK(cudaDeviceSynchronize());
+#ifdef PARTNER
+    CHECK(cudaMemsetAsync(table, 0, half * WIDTH * sizeof(float), a));
+    fill_rows<<<half, WIDTH, 0, a>>>(table, rows, 1);
+    CHECK(cudaMemsetAsync(table, 0, half * WIDTH * sizeof(float), b));
+    CHECK(cudaDeviceSynchronize());
+    return 0;
+#endif
     fill_rows<<<half, WIDTH, 0, a>>>(table, rows, 1);
 #ifdef TURNS
     const bool reads = nth == 1;
