@@ -134,6 +134,19 @@ fn what_the_second_run_does_not_come_to_stays() {
 }
 
 #[test]
+fn of_a_second_run_without_end_what_it_confirmed_counts_and_nothing_is_withdrawn() {
+    for (way, confidence, told) in [("RACE", "certain", "1 confirmed"), ("APART", "likely", "1 not settled")] {
+        let Some(folder) = folder(&format!("hangs-{way}"), &[way, "HANGS"]) else { return };
+        let (ended, report, runs) = simulated(&["--timeout=10"], &folder);
+        assert_eq!((ended.code(), runs), (Some(66), 2), "{way}: {}", ended.err);
+        assert_eq!(report["findings"][0]["confidence"], confidence, "{way}: {}", ended.err);
+        assert!(ended.err.contains(&format!("  second run: {told}\n")), "{way}: {}", ended.err);
+        let note = "not settled by the second run: timed out: 10 s were not enough\n";
+        assert_eq!(ended.err.contains(note), way == "APART", "{way}: {}", ended.err);
+    }
+}
+
+#[test]
 fn a_race_with_another_partner_is_named_as_the_reason() {
     let Some(folder) = folder("partner", &["PARTNER"]) else { return };
     let (ended, report, _) = simulated(&[], &folder);

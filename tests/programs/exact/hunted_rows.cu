@@ -1,10 +1,11 @@
 // What a hunt runs a second time: rows of a table are filled on one stream while others are read on another, once. Which rows is data, so
 // their code tells no more than that both are rows of the table. The rows are others, or (RACE) one is the same.
 // Each run adds a line to the file 'runs' in the working folder; what the second one does besides: (FAILS) ends with 3 before its work,
-// (TURNS) leaves the reads out. With (PARTNER) one half of the table is cleared on both streams, while rows of the other half are filled.
+// (TURNS) leaves the reads out, or (HANGS) does not end after its work. With (PARTNER) one half of the table is cleared on both streams, while rows of the other half are filled.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+#include <unistd.h>
 #include <cuda_runtime.h>
 
 #define CHECK(call)                                                        \
@@ -80,6 +81,9 @@ int main() {
 #endif
     if (reads) read_rows<<<half, WIDTH, 0, b>>>(table, rows + half, out);
     CHECK(cudaDeviceSynchronize());
+#ifdef HANGS
+    if (nth > 1) sleep(100);
+#endif
     printf("run %d\n", nth);
     return 0;
 }
