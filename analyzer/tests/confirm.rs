@@ -293,3 +293,56 @@ fn memory_that_is_gone_is_no_witness() {
     let report = l.report();
     assert_eq!((report.findings.len(), report.withdrawn().count()), (1, 0));
 }
+
+/// As a hunt's second run: the kernels are measured from their first launch on.
+fn from_start() -> Loop {
+    Loop::with(AnalysisOptions { confirm: true, measured_from_start: true, ..Default::default() }, &unknown())
+}
+
+#[test]
+fn what_is_refuted_from_the_start_is_told_as_withdrawn() {
+    let mut l = from_start();
+    l.measured(run(X, 64), run(X + 64, 64));
+    l.measured(run(X, 64), run(X + 64, 64));
+    let report = l.report();
+    assert!(report.findings.is_empty(), "{:#?}", report.findings);
+    let withdrawn: Vec<_> = report.withdrawn().collect();
+    assert_eq!(withdrawn.len(), 1);
+    assert_eq!((withdrawn[0].confidence.name(), withdrawn[0].established), ("likely", "exact"));
+    assert!(!withdrawn[0].fingerprint.is_empty());
+    // Its places are those that the finding of a run without measurements has.
+    let mut predicted = Loop::with(AnalysisOptions::default(), &unknown());
+    predicted.turn();
+    let predicted = predicted.report();
+    assert_eq!(withdrawn[0].identity.places, predicted.findings[0].identity.places);
+    // Without the word that kernels are measured from the start there is no such finding.
+    let mut l = Loop::new(&unknown());
+    l.measured(run(X, 64), run(X + 64, 64));
+    assert_eq!(l.report().withdrawn().count(), 0);
+}
+
+#[test]
+fn a_later_turn_that_meets_outweighs_what_was_refuted_from_the_start() {
+    let mut l = from_start();
+    l.measured(run(X, 64), run(X + 64, 64));
+    l.measured(run(X, 64), run(X + 63, 64));
+    let report = l.report();
+    assert_eq!((report.findings.len(), report.withdrawn().count()), (1, 0));
+    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established), ("certain", "exact"));
+}
+
+#[test]
+fn places_are_the_same_whatever_the_sides_do() {
+    // By the code both read and write; by measurement one only reads.
+    let does = [reads(0, Shape::Unknown), writes(0, Shape::Unknown)];
+    let mut predicted = Loop::with(AnalysisOptions::default(), &does);
+    predicted.turn();
+    let predicted = predicted.report();
+    let mut l = Loop::with(AnalysisOptions { confirm: true, measured_from_start: true, ..Default::default() }, &does);
+    l.measured(ExactRun { kind: exact_kind::READ, ..run(X, 64) }, run(X, 64));
+    let measured = l.report();
+    let (f, m) = (&predicted.findings[0].identity, &measured.findings[0].identity);
+    assert_eq!(measured.findings[0].hazard.name(), "write-after-read");
+    assert!(predicted.findings.iter().any(|f| f.hazard.name() != "write-after-read"));
+    assert_eq!(f.places, m.places);
+}

@@ -86,6 +86,7 @@ fn what_was_not_checked_to_its_end_is_never_green() {
         findings: 0,
         took: Duration::ZERO,
         output: String::new(),
+        second: None,
     };
     let code = |outcomes: &[Checked], require_cuda: bool| {
         let mut report = Report::default();

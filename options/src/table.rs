@@ -171,9 +171,9 @@ table! {
         "colours in the report; 'auto' follows the terminal and NO_COLOR";
 
     Exact "exact" None, Kind::Word("KERNEL"), "", RUNS, Both, Exact,
-        "measure what kernels touch: those in doubt, 'all', or those so named";
+        "measure what kernels touch: those in doubt, 'all', or those so named (a,b,...)";
     Confirm "confirm" None, FLAG, "no", JUDGES, Both, Exact,
-        "measure kernels of uncertain findings, and withdraw what that refutes";
+        "measure kernels of uncertain findings, and withdraw what that refutes; hunts do, unless --no-confirm";
     Learned "learned" None, Kind::File, "", KEEPS, Analyzer, Exact,
         "use the measured ranges in FILE, and add those of this run";
     SanitizerLibrary "sanitizer-library" None, Kind::File, "", RUNS, Shim, Exact,

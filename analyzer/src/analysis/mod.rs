@@ -43,6 +43,7 @@ pub(crate) mod op_context;
 pub(crate) mod replanned;
 mod rules;
 mod submissions;
+mod trial;
 
 use crate::analysis::gap::Gaps;
 use crate::analysis::host_touch::HostTouches;
@@ -55,7 +56,6 @@ use crate::detect::hints::Hints;
 use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
 use crate::detect::race::Race;
-use crate::exact::confirm;
 use crate::exact::confirm::Confirm;
 use crate::exact::learned::{Learned, Lessons};
 use crate::exact::oracle::Oracle;
@@ -109,6 +109,8 @@ pub struct AnalysisOptions {
     /// Check findings that are not certain by measurement: ask for their kernels to be measured,
     /// and withdraw the findings that the measurements refute.
     pub confirm: bool,
+    /// With `confirm`: some kernels are measured from the start.
+    pub measured_from_start: bool,
     /// Determine which kernels need no measuring.
     pub settle: bool,
     /// What is assumed of the program, if anything is.
@@ -128,6 +130,7 @@ impl Default for AnalysisOptions {
             host_threads: false,
             compare: false,
             confirm: false,
+            measured_from_start: false,
             settle: false,
             assumptions: None,
             forbidden: None,
@@ -228,7 +231,7 @@ impl Analysis {
             kernels: FxHashMap::default(),
             pending: PendingRecords::default(),
             oracle: Oracle::default(),
-            confirm: options.confirm.then(Confirm::default),
+            confirm: options.confirm.then(|| Confirm::new(options.measured_from_start)),
             settle: options.settle.then(Settle::default),
             learned: None,
             races: Vec::new(),
@@ -333,16 +336,12 @@ impl Analysis {
         }
         if (self.gaps.any() && !self.gaps.judge(&record.op, self.names.contexts())) || self.paused {
             self.races.clear();
-        }
-        if let Some(trial) = &mut self.confirm
-            && !trial.supposed.is_empty()
-        {
-            let mut supposed = std::mem::take(&mut trial.supposed);
-            race::merge(&mut supposed);
-            for race in supposed.iter().filter(|race| confirm::is_refuted(race, &self.races)) {
-                self.findings.refute(race, &self.memory);
+            // What is not judged refutes nothing.
+            if let Some(trial) = &mut self.confirm {
+                trial.supposed.clear();
             }
         }
+        self.judge_supposed();
         if !self.races.is_empty() {
             self.count_races();
         }
@@ -358,11 +357,6 @@ impl Analysis {
     pub fn learn(&mut self, known: Arc<Learned>) {
         self.learned = Some(Lessons { known, fresh: Learned::default() });
         self.direct = false;
-    }
-
-    /// The next kernel to measure from now on. Each kernel is returned once.
-    pub fn wanted(&mut self) -> Option<KernelId> {
-        self.confirm.as_mut()?.wanted()
     }
 
     /// Takes a definition from the trailer of a trace. It comes before all other records and is not
@@ -513,10 +507,7 @@ impl Analysis {
             !(staged && observed && race.access.site.cause == crate::memory::Cause::Message)
         });
         race::merge(&mut self.races);
-        if let Some(trial) = &mut self.confirm {
-            let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
-            self.races.iter().for_each(|race| trial.suspect(race, least));
-        }
+        self.suspect();
         if let Some(trial) = self.replan.as_mut().and_then(|plan| plan.trial.as_mut()) {
             self.races.iter().for_each(|race| trial.race(race));
         }

@@ -48,6 +48,7 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
         host_threads: options.host_threads,
         compare: options.exact.compare.is_some(),
         confirm: options.exact.confirm,
+        measured_from_start: options.exact.confirm && options.exact.kernels.is_some(),
         // Some kernels by name, all, or all beside predictions: then nothing is left out.
         settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
         assumptions: options.assumptions.clone().keep(),

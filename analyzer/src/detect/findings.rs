@@ -90,7 +90,6 @@ pub struct Findings {
 impl Findings {
     /// Counts a race.
     pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, recent: &History) {
-        let allocation = memory.info(race.access.allocation).copied();
         let key = Key::of(race, memory);
         if let Some(&at) = self.index.get(&key) {
             let raw = &mut self.list[at];
@@ -105,6 +104,12 @@ impl Findings {
             self.dropped += 1;
             return;
         }
+        self.keep(key, race, memory, streams, recent);
+    }
+
+    /// Keeps the first race of a key.
+    fn keep(&mut self, key: Key, race: &Race, memory: &Allocations, streams: &Streams, recent: &History) {
+        let allocation = memory.info(race.access.allocation).copied();
         self.index.insert(key, self.list.len());
         self.pairs.entry(key.pair()).or_default().push(self.list.len());
         self.list.push(RawFinding {
@@ -118,10 +123,22 @@ impl Findings {
         });
     }
 
-    /// Notes that the pair of a supposed race was measured and shared no byte.
-    pub fn refute(&mut self, supposed: &Race, memory: &Allocations) {
-        for &at in self.pairs.get(&Key::of(supposed, memory).pair()).into_iter().flatten() {
+    /// Notes that the pair of a supposed race was measured and shared no byte. False: there is no
+    /// finding of that pair.
+    pub fn refute(&mut self, supposed: &Race, memory: &Allocations) -> bool {
+        let pair = self.pairs.get(&Key::of(supposed, memory).pair()).map_or(&[][..], SmallVec::as_slice);
+        for &at in pair {
             self.list[at].refuted += 1;
+        }
+        !pair.is_empty()
+    }
+
+    /// Keeps a refuted race of which there is no finding, since its kernels were measured from the
+    /// start: so it is told as withdrawn. Leaves half of the room to what may stand.
+    pub fn withdraw(&mut self, supposed: &Race, memory: &Allocations, streams: &Streams, recent: &History) {
+        if self.list.len() < MAX_FINDINGS / 2 {
+            self.keep(Key::of(supposed, memory), supposed, memory, streams, recent);
+            self.list.iter_mut().next_back().iter_mut().for_each(|raw| raw.refuted = 1);
         }
     }
 

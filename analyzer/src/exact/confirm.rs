@@ -13,9 +13,11 @@
 //! a race that only has another partner is not mistaken for none.
 //!
 //! What was not measured is not refuted: a finding whose places were never seen again stays as it
-//! was. The measurements are of later launches of the same places, not of the first one. Where the
-//! bytes are selected by data, the first launches may have met there all the same. The count of
-//! withdrawn findings says that there were such.
+//! was. With `--exact=PATTERN` besides, the kernels so named are measured from the start, and a
+//! refuted race is told as withdrawn though it never was a finding: a hunt's second run asks for
+//! that. Otherwise the measurements are of later launches of the same places, not of the first one.
+//! Where the bytes are selected by data, the first launches may have met there all the same. The
+//! count of withdrawn findings says that there were such.
 
 use crate::detect::confidence::{self, Confidence};
 use crate::detect::race::Race;
@@ -28,11 +30,24 @@ use trace::KernelId;
 pub struct Confirm {
     named: FxHashSet<KernelId>,
     fresh: Vec<KernelId>,
+    /// Kernels are measured from the start, so what is refuted may never have been a finding.
+    from_start: bool,
     /// Races that the current op has by the predictions of measured launches.
     pub supposed: Vec<Race>,
 }
 
 impl Confirm {
+    /// Of a process whose kernels, or some of them, are measured from the start, or are not.
+    pub fn new(from_start: bool) -> Self {
+        Self { from_start, ..Self::default() }
+    }
+
+    /// Whether a refuted race of which there is no finding is to be told: without measurements it
+    /// would have been shown.
+    pub fn tells(&self, supposed: &Race, least: Confidence) -> bool {
+        self.from_start && supposed.confidence >= least && !supposed.latent && !supposed.freed_early
+    }
+
     /// Notes a race. If it is worth showing, guessed or at the rim of a bound, and not certain, its
     /// kernels are to be measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {

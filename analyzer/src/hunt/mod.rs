@@ -7,7 +7,8 @@
 //!
 //! The files in the order of use: `find` walks the folder, `ctest` asks for the tests of a build,
 //! `links` says which executables use CUDA, `pytest` which Python files do. `one` runs a program
-//! and judges its end, `queue` runs them all, and `progress` says how far it is.
+//! and judges its end, `second` says what another run of it is to measure and what follows from
+//! that, `queue` runs them all, and `progress` says how far it is.
 
 pub mod ctest;
 pub mod find;
@@ -17,6 +18,7 @@ pub mod one;
 pub mod progress;
 pub mod pytest;
 pub mod queue;
+pub mod second;
 pub mod target;
 
 /// The words that a program is run under: `streamsan run` with its options.
@@ -34,4 +36,7 @@ pub struct Under {
     pub output: std::path::PathBuf,
     /// Whether weak findings count.
     pub pedantic: bool,
+    /// Whether programs with findings in doubt run a second time; the error says why they cannot.
+    /// `None`: that is not wanted.
+    pub second: Option<Result<(), String>>,
 }

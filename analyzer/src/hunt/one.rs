@@ -2,9 +2,11 @@
 //!
 //! Owns the process and its files: the program's output, its own report as text and as JSON. The
 //! program gets no input and no terminal; its process group, and whatever else it leaves behind,
-//! ends with it. The limit of time is kept by `streamsan run`, which has what was found until then;
-//! here is a second one, for a tool that hangs itself.
+//! ends with it. So it is when it runs a second time ([`super::second`]). The limit of time is kept
+//! by `streamsan run`, which has what was found until then; here is a second one, for a tool that
+//! hangs itself.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -15,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use super::Under;
 use super::handed::Handed;
+use super::second::{self, InDoubt, SecondReport};
 use super::target::Target;
 use crate::exit_code;
 use crate::launcher::descendants;
 use crate::report::model::Report;
-use crate::report::program::{Checked, Program};
+use crate::report::program::{Checked, Program, SecondRun};
 
 /// The processor time that the analysis may take when the program's time is over. What else the
 /// machine does meanwhile does not count.
@@ -34,6 +37,8 @@ pub struct Ran {
     pub program: Program,
     /// Its report.
     pub report: Report,
+    /// Exit code or signal, if it came to an end in time.
+    ended: Option<Result<i32, i32>>,
 }
 
 /// What the threads of a hunt share.
@@ -64,12 +69,13 @@ pub fn program(target: &Target, ended: Checked, why: &str) -> Program {
         findings: 0,
         took: Duration::ZERO,
         output: String::new(),
+        second: None,
     }
 }
 
 /// A program that is not run.
 pub fn not_run(target: &Target, outcome: Checked, why: &str) -> Ran {
-    Ran { program: program(target, outcome, why), report: Report::merge(Vec::new(), false) }
+    Ran { program: program(target, outcome, why), report: Report::merge(Vec::new(), false), ended: None }
 }
 
 /// Runs the program; `nth`: its number, from 1.
@@ -78,9 +84,60 @@ pub fn run(target: &Target, nth: usize, under: &Under, shared: &HuntState, tick:
         return not_run(target, *outcome, why);
     }
     let folder = under.output.join(format!("{nth:03}-{}", file_name(&target.name)));
+    once(target, &folder, under, &under.options, shared, tick)
+}
+
+/// Where the second run keeps what it prints, in the program's folder.
+const SECOND: &str = "second";
+
+/// Runs the program once more, to measure its findings in doubt, and settles them. What that has
+/// shown stands in the program and in the report.
+pub fn again(target: &Target, ran: &mut Ran, doubt: &InDoubt, under: &Under, shared: &HuntState, tick: &dyn Fn()) {
+    let told = match &under.second {
+        None => return,
+        _ if doubt.findings == 0 => return,
+        Some(Err(why)) => SecondRun { stay: doubt.findings, why: why.clone(), ..SecondRun::default() },
+        Some(Ok(())) => {
+            let folder = Path::new(&ran.program.output).join(SECOND);
+            let words = second::words(&under.options, doubt);
+            let Ran { program, report, ended } = once(target, &folder, under, &words, shared, tick);
+            let why = otherwise(&ran.program, ran.ended, &program, ended);
+            let told = second::settle(&mut ran.report, doubt, SecondReport { report, why });
+            SecondRun { took: program.took, output: program.output, ..told }
+        }
+    };
+    ran.program.second = Some(told);
+}
+
+/// Why the second run proves nothing by what it did not see; empty when it ended as the first one.
+fn otherwise(
+    first: &Program,
+    first_end: Option<Result<i32, i32>>,
+    second: &Program,
+    second_end: Option<Result<i32, i32>>,
+) -> String {
+    match second.ended {
+        Checked::TimedOut => format!("timed out: {}", second.why),
+        Checked::NotChecked if second_end.is_none() => format!("not checked: {}", second.why),
+        same if same == first.ended && first_end == second_end => String::new(),
+        other if second.why.is_empty() => format!("it ended otherwise: {}", other.name()),
+        other => format!("it ended otherwise: {}: {}", other.name(), second.why),
+    }
+}
+
+/// Runs the program under the tool with these options.
+fn once(
+    target: &Target,
+    folder: &Path,
+    under: &Under,
+    options: &[OsString],
+    shared: &HuntState,
+    tick: &dyn Fn(),
+) -> Ran {
     let limit = target.limit.filter(|_| !under.limit_for_all).unwrap_or(under.limit);
     let began = Instant::now();
-    let ended = start(target, &folder, under, limit, shared).map(|child| wait(child, limit, shared, tick));
+    let started = start(target, folder, (&under.tool, options), limit, shared);
+    let ended = started.map(|child| wait(child, limit, shared, tick));
     let handed = Handed::read(&folder.join(HANDED));
     // What it holds stands in the report beside it.
     let _ = std::fs::remove_file(folder.join(HANDED));
@@ -91,17 +148,18 @@ pub fn run(target: &Target, nth: usize, under: &Under, shared: &HuntState, tick:
         None => (Vec::new(), None),
     };
     let report = Report::merge(outcomes, under.pedantic);
-    let (outcome, why) = match (ended, rest) {
+    let (outcome, why) = match (ended, &rest) {
         (Err(why), _) => (Checked::NotChecked, why),
         (Ok(_), _) if shared.stop.load(Ordering::Relaxed) != 0 => (Checked::NotChecked, "interrupted".to_owned()),
-        (Ok(_), Some(rest)) => judge(target, &rest, &report, &folder, limit),
-        (Ok(ended), None) => (Checked::NotChecked, nothing_handed(ended, &folder)),
+        (Ok(_), Some(rest)) => judge(target, rest, &report, folder, limit),
+        (Ok(ended), None) => (Checked::NotChecked, nothing_handed(ended, folder)),
     };
+    let ended = rest.filter(|rest| !rest.timed_out).map(|rest| rest.ended);
     let mut program = program(target, outcome, &why);
     program.launches = report.coverage.launches;
     program.took = began.elapsed();
     program.output = folder.to_string_lossy().into_owned();
-    Ran { program, report }
+    Ran { program, report, ended }
 }
 
 /// What was handed over besides the findings.
@@ -179,7 +237,15 @@ const HANDED: &str = "outcome.json";
 const STDOUT: &str = "stdout";
 const STDERR: &str = "stderr";
 
-fn start(target: &Target, folder: &Path, under: &Under, limit: Duration, shared: &HuntState) -> Result<Child, String> {
+/// `under`: the tool and its options.
+fn start(
+    target: &Target,
+    folder: &Path,
+    under: (&Path, &[OsString]),
+    limit: Duration,
+    shared: &HuntState,
+) -> Result<Child, String> {
+    let (tool, options) = under;
     let wrong = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error))?;
@@ -190,8 +256,8 @@ fn start(target: &Target, folder: &Path, under: &Under, limit: Duration, shared:
     let option = |name: &str, file: &str| -> [std::ffi::OsString; 2] {
         [format!("--{name}").into(), folder.join(file).into_os_string()]
     };
-    let mut command = Command::new(&under.tool);
-    command.arg("run").args(&under.options);
+    let mut command = Command::new(tool);
+    command.arg("run").args(options);
     command.args(["--config=off", "--error-exitcode=0", "--color=never"]);
     command.args(option("log-file", "report.txt")).args(option("json", "report.json")).args(option("outcome", HANDED));
     command.arg(format!("--time-limit={}", limit.as_secs().max(1))).arg("--").args(&target.command);
@@ -217,7 +283,7 @@ fn start(target: &Target, folder: &Path, under: &Under, limit: Duration, shared:
     if !target.folder.is_dir() {
         return Err(format!("its working folder {} is not there", target.folder.display()));
     }
-    let child = command.spawn().map_err(|error| wrong(&under.tool, &error))?;
+    let child = command.spawn().map_err(|error| wrong(tool, &error))?;
     running.push(child.id());
     Ok(child)
 }

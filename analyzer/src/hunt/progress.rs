@@ -98,5 +98,9 @@ fn line(done: usize, total: usize, name: &str, program: &Program) -> String {
         Checked::Findings => counted(program.findings, "finding", "findings"),
         other => other.name().to_owned(),
     };
-    format!("streamsan: [{done:>width$}/{total}] {name}: {outcome}, {:.1} s", program.took.as_secs_f64())
+    let second = match program.second.as_ref().filter(|second| second.made) {
+        Some(second) => format!("; second run: {}, {:.1} s", second.settled(), second.took.as_secs_f64()),
+        None => String::new(),
+    };
+    format!("streamsan: [{done:>width$}/{total}] {name}: {outcome}, {:.1} s{second}", program.took.as_secs_f64())
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Under;
 use super::one::{self, HuntState, Ran};
 use super::progress::HuntProgress;
+use super::second;
 use super::target::Target;
 use crate::launcher::descendants;
 use crate::report::model::Report;
@@ -17,14 +18,14 @@ use crate::report::program::Checked;
 /// What a signal handler can reach.
 static SHARED: HuntState = HuntState { running: Mutex::new(Vec::new()), stop: std::sync::atomic::AtomicI32::new(0) };
 
-/// Runs the programs, `jobs` at a time. `findings` counts those that fail the run. Second: the
+/// Runs the programs, `jobs` at a time. `judge` is the gate's decision on a report. Second: the
 /// signal that has ended the hunt.
 pub fn run(
     targets: &[Target],
     under: &Under,
     jobs: usize,
     progress: &HuntProgress,
-    findings: &(dyn Fn(&Report) -> u64 + Sync),
+    judge: &(dyn Fn(&Report) -> Report + Sync),
 ) -> (Vec<Ran>, Option<i32>) {
     descendants::adopt();
     listen();
@@ -37,7 +38,13 @@ pub fn run(
             let Some(target) = targets.get(index) else { return };
             progress.begin(&target.name);
             let mut ran = one::run(target, index + 1, under, &SHARED, &|| progress.tick());
-            ran.program.findings = findings(&ran.report);
+            let mut judged = judge(&ran.report);
+            let doubt = second::in_doubt(&judged);
+            if stopped() == 0 && doubt.findings > 0 {
+                one::again(target, &mut ran, &doubt, under, &SHARED, &|| progress.tick());
+                judged = judge(&ran.report);
+            }
+            ran.program.findings = judged.failing();
             progress.end(&ran.program);
             done.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Some(ran);
         }

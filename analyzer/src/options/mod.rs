@@ -181,6 +181,8 @@ pub struct ExactOptions {
     pub patch: Option<String>,
     /// Measure kernels of findings that are not certain.
     pub confirm: bool,
+    /// `--no-confirm` was said: a hunt runs no program a second time.
+    pub once: bool,
     /// Ranges that earlier runs have measured, and where this run's are added.
     pub learned: Option<String>,
     /// Where to write what the summaries said of each launch, and what it really touched.
@@ -382,7 +384,7 @@ impl Options {
                     _ => None,
                 };
             }
-            Id::Confirm => self.exact.confirm = on,
+            Id::Confirm => (self.exact.confirm, self.exact.once) = (on, !on),
             Id::Learned => self.exact.learned = text,
             Id::SanitizerLibrary => self.exact.library = text,
             Id::ExactPatch => self.exact.patch = text,

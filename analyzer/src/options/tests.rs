@@ -5,10 +5,15 @@ use super::*;
 #[test]
 fn every_default_of_the_table_is_the_default() {
     let mut options = Options::default();
-    for row in ROWS.iter().filter(|row| !row.default.is_empty()) {
+    // To a hunt `--no-confirm` says more than nothing: that no program runs a second time.
+    for row in ROWS.iter().filter(|row| !row.default.is_empty() && row.id != Id::Confirm) {
         options.set(row.id, row.value(row.default.as_bytes()).expect("a default"));
     }
     assert_eq!(options, Options::default());
+    options.set(Id::Confirm, Value::Flag(false));
+    assert_eq!((options.exact.confirm, options.exact.once), (false, true));
+    options.set(Id::Confirm, Value::Flag(true));
+    assert_eq!((options.exact.confirm, options.exact.once), (true, false));
 }
 
 #[test]

@@ -74,7 +74,8 @@ pub(crate) fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals
 }
 
 /// Both sides are exact, and no byte can be named.
-const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
+/// Of a pair that is exact on both sides.
+pub(crate) const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
 
 /// What measures a prediction.
 const CONFIRM: &str = "--confirm measures these kernels (on a GPU, or with --sim without one)";

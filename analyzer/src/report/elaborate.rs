@@ -132,6 +132,7 @@ impl Elaborator<'_> {
             call,
             seen_by,
             kernel,
+            symbol: self.names.kernel(s.kernel).map_or_else(String::new, |k| k.name.to_string()),
             operator: Operator::of(&stack).filter(|_| self.names.torch).map(|operator| self.schemas.of(&operator)),
             stream: self.stream(s.stream),
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),

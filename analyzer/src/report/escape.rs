@@ -97,7 +97,7 @@ disarm! {
     Frame: function, file, module, source; kind, line, address, inlined;
     StreamName: long, name, short, stack; id, kind, handle;
     Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
-        actor, verb, guessed, node, param, from, to, precision, process;
+        actor, verb, guessed, symbol, node, param, from, to, precision, process;
     Inside: file, source; line;
     AllocationInfo: name, call, stack, freed; kind, address, size;
     Synchronisation: facts, missing, mend; ;

@@ -92,6 +92,8 @@ pub struct Side {
     pub seen_by: String,
     /// Demangled kernel name.
     pub kernel: Option<String>,
+    /// The kernel's name in its code, by which `--exact` knows it; empty without one. Not printed.
+    pub symbol: String,
     /// The PyTorch operator that made the access, with its schema when its library has it.
     pub operator: Option<String>,
     /// The stream.

@@ -23,12 +23,17 @@ pub struct Identity {
     pub exact: u64,
     /// Hash of what stays when lines move.
     pub lasting: u64,
+    /// Hash of the places alone: calls, kernels, stacks, memory. Which side reads and which writes
+    /// may look otherwise once the bytes are measured; the places stay.
+    pub places: u64,
 }
 
 /// FNV-1a, 64 bits: stable, which the hashers of the standard library do not promise.
 struct Fnv {
     hash: u64,
     exact: bool,
+    /// Whether the hazard and what the sides do are left out.
+    places: bool,
     /// See [`formerly`].
     former: bool,
 }
@@ -65,13 +70,21 @@ impl Fnv {
     fn side(&mut self, side: &Side) {
         self.text(&side.call);
         self.text(side.kernel.as_deref().unwrap_or(""));
-        self.text(side.verb);
+        if !self.places {
+            self.text(side.verb);
+        }
         self.stack(&side.stack);
     }
 
-    fn of(f: &Finding, exact: bool, former: bool) -> u64 {
-        let mut hash = Self { hash: 0xcbf2_9ce4_8422_2325, exact, former };
-        hash.text(f.hazard.name());
+    /// With nothing in it.
+    fn new(exact: bool, former: bool) -> Self {
+        Self { hash: 0xcbf2_9ce4_8422_2325, exact, places: false, former }
+    }
+
+    fn of(f: &Finding, mut hash: Self) -> u64 {
+        if !hash.places {
+            hash.text(f.hazard.name());
+        }
         hash.side(&f.previous);
         hash.side(&f.access);
         if let Some(memory) = &f.allocation {
@@ -99,7 +112,11 @@ fn base(path: &Option<String>) -> &str {
 
 /// The identity of a finding.
 pub fn identity(f: &Finding) -> Identity {
-    Identity { exact: Fnv::of(f, true, false), lasting: Fnv::of(f, false, false) }
+    Identity {
+        exact: Fnv::of(f, Fnv::new(true, false)),
+        lasting: Fnv::of(f, Fnv::new(false, false)),
+        places: Fnv::of(f, Fnv { places: true, ..Fnv::new(true, false) }),
+    }
 }
 
 /// The fingerprint that versions before 2026-11-24 gave a finding, the first of its kind: baselines
@@ -108,12 +125,12 @@ pub fn former(f: &Finding) -> Option<String> {
     let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
     let changed = |stack: &[Frame]| !formerly(stack).eq(significant(stack));
     let any = [&f.previous.stack[..], &f.access.stack, memory].into_iter().any(changed);
-    any.then(|| format!("{:016x}", Fnv::of(f, false, true)))
+    any.then(|| format!("{:016x}", Fnv::of(f, Fnv::new(false, true))))
 }
 
 /// The fingerprint of a cause: its kind and its two places, without numbers.
 pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
-    let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact: false, former: false };
+    let mut hash = Fnv::new(false, false);
     hash.text(kind);
     hash.stack(after);
     hash.stack(before);
@@ -123,7 +140,7 @@ pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
 /// The identity of a call that breaks a rule.
 pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
     let of = |exact| {
-        let mut hash = Fnv { hash: 0xcbf2_9ce4_8422_2325, exact, former: false };
+        let mut hash = Fnv::new(exact, false);
         hash.text(rule);
         if made.is_empty() {
             hash.side(side);
@@ -132,12 +149,13 @@ pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
         }
         hash.hash
     };
-    Identity { exact: of(true), lasting: of(false) }
+    let exact = of(true);
+    Identity { exact, lasting: of(false), places: exact }
 }
 
 /// The text of a fingerprint; `nth` of those that would share one.
 pub fn text_of(lasting: u64, nth: u32) -> String {
-    let mut hash = Fnv { hash: lasting, exact: false, former: false };
+    let mut hash = Fnv { hash: lasting, ..Fnv::new(false, false) };
     if nth > 0 {
         hash.text(&nth.to_string());
     }
@@ -188,7 +206,7 @@ mod tests {
     #[test]
     fn calls_of_one_library_function_are_told_apart_by_the_program_s_frames() {
         let hash = |caller, exact, former| {
-            let mut hash = Fnv { hash: 0, exact, former };
+            let mut hash = Fnv { hash: 0, ..Fnv::new(exact, former) };
             hash.stack(&through_library(caller));
             hash.hash
         };

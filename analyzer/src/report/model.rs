@@ -153,6 +153,7 @@ impl Report {
         }
         report.sort();
         number(&mut report.findings);
+        number(&mut report.withdrawn);
         breach::number(&mut report.breaches);
         report.disarm();
         report.settle_causes();
@@ -160,7 +161,7 @@ impl Report {
     }
 
     /// Adds causes. Those of several processes at one place are one.
-    pub(super) fn take_causes(&mut self, causes: Vec<RootCause>) {
+    pub(crate) fn take_causes(&mut self, causes: Vec<RootCause>) {
         for cause in causes {
             if !self.causes.iter().any(|known| known.fingerprint == cause.fingerprint) {
                 self.causes.push(cause);
@@ -178,7 +179,7 @@ impl Report {
     }
 
     /// Gives a cause to the findings that have none, and puts the causes with most findings first.
-    pub(super) fn settle_causes(&mut self) {
+    pub(crate) fn settle_causes(&mut self) {
         for at in 0..self.findings.len() {
             let known = self.causes.iter().any(|cause| cause.fingerprint == self.findings[at].cause);
             if !known {
@@ -213,7 +214,7 @@ impl Report {
     }
 
     /// Puts the most certain findings first.
-    pub(super) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
             (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
         });

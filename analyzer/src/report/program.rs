@@ -60,6 +60,45 @@ impl Checked {
     }
 }
 
+/// What the second run of a program has settled: its findings in doubt, measured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SecondRun {
+    /// Findings that share bytes, as measured.
+    pub confirmed: u64,
+    /// Findings whose measured bytes do not meet.
+    pub withdrawn: u64,
+    /// Findings that are as uncertain as before.
+    pub stay: u64,
+    /// Findings that the first run did not have.
+    pub fresh: u64,
+    /// Why some stay, in half a sentence; empty when none does.
+    pub why: String,
+    /// Whether it was made at all.
+    pub made: bool,
+    /// Launches that it saw.
+    pub launches: u64,
+    /// Those of them that were measured.
+    pub measured: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// The folder with what it printed.
+    pub output: String,
+}
+
+impl SecondRun {
+    /// What it has settled, in half a sentence: `3 confirmed, 24 not touched together`.
+    pub fn settled(&self) -> String {
+        let parts = [
+            (self.confirmed, "confirmed"),
+            (self.withdrawn, "not touched together"),
+            (self.fresh, "new"),
+            (self.stay, "not settled"),
+        ];
+        let parts = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// A program of a hunt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
@@ -83,6 +122,8 @@ pub struct Program {
     pub took: Duration,
     /// The folder with what it printed.
     pub output: String,
+    /// Its second run, if findings were in doubt.
+    pub second: Option<SecondRun>,
 }
 
 impl Program {
@@ -105,6 +146,13 @@ impl Program {
     pub fn error(&self) -> Option<String> {
         self.trouble().map(|trouble| format!("{}: {trouble}", self.name))
     }
+
+    /// What was not settled, without its name.
+    pub fn unsettled(&self) -> Option<String> {
+        let second = self.second.as_ref().filter(|second| second.stay > 0)?;
+        let what = if second.made { "not settled by the second run" } else { "not measured in a second run" };
+        Some(format!("findings in doubt {what}: {}", second.why))
+    }
 }
 
 impl Harmless for Program {
@@ -114,6 +162,10 @@ impl Harmless for Program {
         self.folder.disarm();
         self.why.disarm();
         self.output.disarm();
+        if let Some(second) = &mut self.second {
+            second.why.disarm();
+            second.output.disarm();
+        }
     }
 }
 

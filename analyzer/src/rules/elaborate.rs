@@ -73,6 +73,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
         call: called(&stack, elaborator.names.call(raw.origin.call)),
         seen_by: String::new(),
         kernel: Some(kernel).filter(|name| !name.is_empty()),
+        symbol: String::new(),
         operator: operator.map(|operator| elaborator.schemas.of(&operator)),
         stream: elaborator.stream(raw.stream),
         thread: elaborator.names.thread(raw.origin.thread).map(|(tid, name)| (tid, name.to_string())),

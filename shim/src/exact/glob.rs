@@ -1,17 +1,23 @@
-//! The patterns of `--exact=PATTERN`.
+//! The patterns of `--exact=PATTERN,PATTERN,...`.
 //!
-//! Owns the comparison of a pattern with a kernel's name. Knows nothing of kernels.
+//! Owns the comparison of patterns with a kernel's name. Knows nothing of kernels.
 
 use std::ffi::{CStr, c_char};
 
-/// Whether a kernel is to be measured: `None` wants none, the empty pattern all.
-pub fn wants(pattern: Option<&[u8]>, name: *const c_char) -> bool {
-    let Some(pattern) = pattern else { return false };
-    if pattern.is_empty() {
+/// Whether a kernel is to be measured: `None` wants none, the empty text all, otherwise one of the
+/// patterns between commas has to match.
+pub fn wants(patterns: Option<&[u8]>, name: *const c_char) -> bool {
+    let Some(patterns) = patterns else { return false };
+    if patterns.is_empty() {
         return true;
     }
     // SAFETY: null, or a C string of the one who launches.
-    !name.is_null() && matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+    !name.is_null() && any_matches(patterns, unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
+/// Whether one of the patterns between commas matches. An empty one matches nothing.
+fn any_matches(patterns: &[u8], name: &[u8]) -> bool {
+    patterns.split(|b| *b == b',').any(|pattern| !pattern.is_empty() && matches(pattern, name))
 }
 
 /// Whether a name matches: a pattern without `*` may occur anywhere in it.
@@ -38,7 +44,15 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{any_matches, matches};
+
+    #[test]
+    fn one_pattern_of_several_is_enough() {
+        assert!(any_matches(b"no_such,*copy*", b"_Z6k_copyPKfPfi"));
+        assert!(any_matches(b"k_copy,no_such", b"_Z6k_copyPKfPfi"));
+        assert!(!any_matches(b"no_such,nor_this", b"_Z6k_copyPKfPfi"));
+        assert!(!any_matches(b",no_such,", b"_Z6k_copyPKfPfi"), "an empty one matches nothing");
+    }
 
     #[test]
     fn patterns_match_like_globs_or_anywhere() {

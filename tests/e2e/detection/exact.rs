@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tests::run::{Ended, end, streamsan};
 use tests::{build, fake};
 
-fn sanitizer() -> PathBuf {
+pub fn sanitizer() -> PathBuf {
     let source = build::programs().join("fake/sanitizer.c");
     let args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
     let args = [args, vec![source.display().to_string(), "-ldl".into()]].concat();

@@ -1,6 +1,6 @@
 //! Which races are found, and which orders are known.
 
-mod exact;
+pub mod exact;
 mod host_order;
 mod in_place;
 mod instrumented;

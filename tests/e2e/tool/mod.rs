@@ -5,6 +5,7 @@ mod command_line;
 mod commands;
 mod explain;
 mod hunt;
+mod hunt_twice;
 mod offline;
 mod segments;
 mod traces;

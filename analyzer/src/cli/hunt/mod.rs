@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, print, wrong};
+use crate::exact::setup;
 use crate::gate::Gate;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
 use crate::hunt::target::Target;
 use crate::hunt::{Under, find, queue};
 use crate::launcher::process;
-use crate::options::Options;
+use crate::options::{ExactOptions, Options};
 use crate::output::StandardOutput;
 use crate::report::escape::{Harmless, harmless};
 use crate::report::format::Reporters;
@@ -121,14 +122,15 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
         limit_for_all: args.timeout.is_some(),
         output: output.clone(),
         pedantic: options.pedantic,
+        second: second(&options),
     };
     let progress = HuntProgress::new(targets.len(), options.quiet);
-    let findings = |report: &Report| {
+    let judge = |report: &Report| {
         let mut own = report.clone();
         gate.judge(&mut own);
-        own.failing()
+        own
     };
-    let (ran, signal) = queue::run(targets, &under, args.jobs.into(), &progress, &findings);
+    let (ran, signal) = queue::run(targets, &under, args.jobs.into(), &progress, &judge);
     let report = merged(ran, &gate, &options);
     let written = Reporters::asked_for(&options).write(&report);
     keep(args, &options, &report, &output);
@@ -139,10 +141,21 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
     if code == exit_code::CLEAN && !written { exit_code::INTERNAL } else { code }
 }
 
+/// Whether programs with findings in doubt run a second time, and can. Who says what is measured
+/// (`--exact`) has decided.
+fn second(options: &Options) -> Option<Result<(), String>> {
+    if options.exact.once || options.exact.kernels.is_some() {
+        return None;
+    }
+    let measured = ExactOptions { confirm: true, ..options.exact.clone() };
+    let shim = process::beside("libstreamsan.so").unwrap_or_default();
+    Some(setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim).map(|_| ()))
+}
+
 /// One report of all.
 fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
     let (mut programs, mut reports) = (Vec::new(), Vec::new());
-    for Ran { mut program, report } in ran {
+    for Ran { mut program, report, .. } in ran {
         program.disarm();
         reports.push((program.name.clone(), report));
         programs.push(program);
@@ -172,7 +185,8 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
 /// Says where the output is, or removes it when nobody has asked for it and there is nothing to
 /// see.
 fn keep(args: &HuntArgs, options: &Options, report: &Report, output: &Path) {
-    let is_plain = |p: &Program| matches!(p.outcome(), Checked::Clean | Checked::NoCuda | Checked::Skipped);
+    let is_quiet = |p: &Program| matches!(p.outcome(), Checked::Clean | Checked::NoCuda | Checked::Skipped);
+    let is_plain = |p: &Program| is_quiet(p) && p.second.is_none();
     let plain = report.programs.iter().all(is_plain);
     if plain && args.output.is_none() {
         let _ = std::fs::remove_dir_all(output);

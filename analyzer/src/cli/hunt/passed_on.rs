@@ -65,7 +65,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
             Some("") => flag(true),
             Some(kernels) => vec![kernels.to_owned()],
         },
-        Id::Confirm => flag(o.exact.confirm),
+        Id::Confirm if o.exact.confirm || o.exact.once => flag(o.exact.confirm),
         Id::SanitizerLibrary => some(o.exact.library.clone()),
         Id::ExactPatch => some(o.exact.patch.clone()),
         _ => Vec::new(),

@@ -301,6 +301,9 @@ pub fn errors(report: &Report) -> String {
     if let Some(more) = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0) {
         let _ = writeln!(out, "streamsan: ERROR: and {more} more that the simulated GPU refused");
     }
+    for line in programs::unsettled(&report.programs) {
+        let _ = writeln!(out, "streamsan: NOTE: {line}");
+    }
     for line in programs::errors(&report.programs) {
         let _ = writeln!(out, "streamsan: ERROR: {line}");
     }

@@ -6,7 +6,7 @@
 
 use super::{rules, text};
 use crate::report::call_site::site_frame;
-use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::format::{Event, Reporter, Verdict, programs};
 use crate::report::model::{Breach, Finding};
 use crate::report::program::Program;
 use crate::symbols::frame::Frame;
@@ -106,6 +106,9 @@ impl Reporter for Annotations {
             Event::End(report) => {
                 for why in &report.coverage.disabled {
                     let _ = writeln!(self.out, "::warning title=StreamSan::{}", data(&format!("not checked: {why}")));
+                }
+                for line in programs::unsettled(&report.programs) {
+                    let _ = writeln!(self.out, "::notice title=StreamSan::{}", data(&line));
                 }
                 for line in report.programs.iter().filter_map(Program::error) {
                     let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&line));

@@ -38,7 +38,9 @@
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
 //!               program (of a hunt: which) }
-//! programs[] { name, kind, command[], folder, outcome, why, launches, findings, seconds, output }
+//! programs[] { name, kind, command[], folder, outcome, why, launches, findings, seconds, output,
+//!              second_run (null: none was wanted) { made, confirmed, withdrawn, new, not_settled,
+//!              why (some are not settled), launches, measured, seconds, output } }
 //!            (of a hunt)
 //! ```
 //!
@@ -55,7 +57,7 @@ use crate::report::model::{
     Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines,
     Report, Running, Side,
 };
-use crate::report::program::Program;
+use crate::report::program::{Program, SecondRun};
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::library::library;
@@ -247,6 +249,22 @@ fn program(p: &Program) -> Value {
         "findings": p.findings,
         "seconds": p.took.as_secs_f64(),
         "output": p.output,
+        "second_run": p.second.as_ref().map(second_run),
+    })
+}
+
+fn second_run(s: &SecondRun) -> Value {
+    json!({
+        "made": s.made,
+        "confirmed": s.confirmed,
+        "withdrawn": s.withdrawn,
+        "new": s.fresh,
+        "not_settled": s.stay,
+        "why": s.why,
+        "launches": s.launches,
+        "measured": s.measured,
+        "seconds": s.took.as_secs_f64(),
+        "output": s.output,
     })
 }
 

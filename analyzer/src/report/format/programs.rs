@@ -18,8 +18,18 @@ pub fn listed(names: &[String]) -> String {
 
 /// What is wrong with programs besides findings: a line for all that have the same trouble.
 pub fn errors(programs: &[Program]) -> Vec<String> {
+    together(programs, Program::trouble)
+}
+
+/// Which findings a second run did not settle, and why: a line for all with the same reason.
+pub fn unsettled(programs: &[Program]) -> Vec<String> {
+    together(programs, Program::unsettled)
+}
+
+/// What is said of programs, those of which the same is said in one line.
+fn together(programs: &[Program], said: impl Fn(&Program) -> Option<String>) -> Vec<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
-    for (name, trouble) in programs.iter().filter_map(|p| Some((p.name.clone(), p.trouble()?))) {
+    for (name, trouble) in programs.iter().filter_map(|p| Some((p.name.clone(), said(p)?))) {
         match lines.iter_mut().find(|(known, _)| *known == trouble) {
             Some((_, names)) => names.push(name),
             None => lines.push((trouble, vec![name])),
@@ -39,9 +49,11 @@ pub fn table(programs: &[Program]) -> String {
     let _ = writeln!(out, "{HEAD:<width$}  outcome      launches  findings  seconds");
     for p in programs {
         let seconds = p.took.as_secs_f64();
+        let second = p.second.as_ref().filter(|second| second.made);
+        let second = second.map_or_else(String::new, |second| format!("  second run: {}", second.settled()));
         let _ = writeln!(
             out,
-            "{:<width$}  {:<11}  {:>8}  {:>8}  {seconds:>7.1}",
+            "{:<width$}  {:<11}  {:>8}  {:>8}  {seconds:>7.1}{second}",
             p.name,
             p.outcome().name(),
             p.launches,
