@@ -121,6 +121,62 @@ fn libraries_give_kernels_that_launch_like_functions() {
     let _ = gpu;
 }
 
+/// An archive of one member with a long name, as `ar` writes it.
+fn archive(member: &str, content: &[u8]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    let mut add = |name: &str, content: &[u8]| {
+        bytes.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).into_bytes());
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    };
+    add("//", format!("{member}/\n").as_bytes());
+    add("/0", content);
+    bytes
+}
+
+#[test]
+fn the_linker_has_the_functions_of_the_device_runtime_and_of_no_other_library() {
+    let _gpu = gpu();
+    let text = c"
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
+        .visible .entry handle(.param .u64 to) {
+            .reg .b64 %rd<3>;
+            ld.param.u64 %rd1, [to];
+            { .param .b32 a; .param .b64 r; st.param.b32 [a], 1;
+              call.uni (r), cudaCGGetIntrinsicHandle, (a); ld.param.b64 %rd2, [r]; }
+            st.global.u64 [%rd1], %rd2;
+            ret;
+        }";
+    let mut state = CUlinkState::NULL;
+    let (options, values) = (std::ptr::null_mut(), std::ptr::null_mut());
+    ok!(cuLinkCreate_v2(0, options, values, &mut state));
+    let add = |kind, bytes: &[u8]| {
+        let data = bytes.as_ptr().cast_mut().cast();
+        cu!(cuLinkAddData_v2(state, kind, data, bytes.len(), c"x".as_ptr(), 0, options, values))
+    };
+    assert_eq!(add(CU_JIT_INPUT_PTX, text.to_bytes_with_nul()), CUresult::SUCCESS);
+    assert_eq!(add(CU_JIT_INPUT_LIBRARY, &archive("cuda_device_runtime.o", b"odd")), CUresult::SUCCESS);
+    for other in [archive("another_long_name.o", b"odd"), b"!<arch>\n".to_vec(), b"no archive".to_vec()] {
+        assert_eq!(add(CU_JIT_INPUT_LIBRARY, &other), CUresult::ERROR_NOT_SUPPORTED);
+    }
+    let (mut image, mut size) = (std::ptr::null_mut(), 0);
+    ok!(cuLinkComplete(state, &mut image, &mut size));
+    let (mut module, mut f) = (CUmodule::NULL, CUfunction::NULL);
+    ok!(cuModuleLoadData(&mut module, image));
+    ok!(cuModuleGetFunction(&mut f, module, c"handle".as_ptr()));
+    let mut to = alloc(8);
+    let mut params = [(&raw mut to).cast()];
+    // A launch that is not cooperative has no such group.
+    ok!(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, CUstream::NULL, params.as_mut_ptr(), std::ptr::null_mut()));
+    assert_eq!(read(to, 2), [0, 0]);
+    ok!(cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, CUstream::NULL, params.as_mut_ptr()));
+    assert_eq!(read(to, 2), [1, 0]);
+    ok!(cuLinkDestroy(state));
+}
+
 #[test]
 fn the_linker_takes_texts_that_define_different_names() {
     let _gpu = gpu();
