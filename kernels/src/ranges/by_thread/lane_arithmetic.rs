@@ -55,14 +55,33 @@ impl ThreadLanes<'_> {
     }
 
     fn numbers(&self, of: &[NodeId], out: &mut Tags) {
-        let tags = |lane: usize| -> SmallVec<[Tag; 3]> { of.iter().map(|n| self.operand(*n).tags.at(lane)).collect() };
-        if of.iter().all(|n| matches!(self.operand(*n).tags, Tags::All(_))) {
-            *out = Tags::All(self.number(&tags(0)));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = self.number(&tags(lane)));
-            *out = Tags::Each(each);
+        let tags: SmallVec<[&Tags; 3]> = of.iter().map(|n| &self.operand(*n).tags).collect();
+        self.each_tag(&tags, out, |lane| {
+            let tags: SmallVec<[Tag; 3]> = tags.iter().map(|t| t.at(lane)).collect();
+            self.number(&tags)
+        });
+    }
+
+    /// The tags of a value, of those that it is made of: numbers where all are. Elsewhere `tag`
+    /// says what. Where the lane before is made of the same, it is asked once.
+    fn each_tag(&self, of: &[&Tags], out: &mut Tags, tag: impl Fn(usize) -> Tag) {
+        if of.iter().all(|t| matches!(t, Tags::All(_))) {
+            let numbers = of.iter().all(|t| matches!(t, Tags::All(NUMBER)));
+            *out = Tags::All(if numbers { NUMBER } else { tag(0) });
+            return;
         }
+        let mut each = [NUMBER; LANES];
+        of.iter().for_each(|t| t.note_others(&mut each));
+        let others = each;
+        for lane in 0..self.len {
+            if others[lane] == NUMBER {
+                continue;
+            }
+            // (What is unknown may be so for several reasons.)
+            let alike = |t: &&Tags| t.at(lane) == t.at(lane - 1) && t.at(lane) != UNKNOWN;
+            each[lane] = if lane > 0 && of.iter().all(alike) { each[lane - 1] } else { tag(lane) };
+        }
+        *out = Tags::found(Box::new(each), self.len);
     }
 
     fn one(&self, x: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64) -> u64) {
@@ -253,9 +272,6 @@ impl ThreadLanes<'_> {
         }
         out.bits.iter_mut().for_each(|o| *o &= mask);
         let tag = |lane: usize| {
-            if terms.iter().all(|t| self.operand(t.0).tags.at(lane) == NUMBER) {
-                return NUMBER;
-            }
             // What is part of the sum and may be a pointer, and how often.
             let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
             let mut work: SmallVec<[(NodeId, i64); 8]> = terms.iter().copied().collect();
@@ -275,13 +291,8 @@ impl ThreadLanes<'_> {
             }
             self.base_among(&parts)
         };
-        if terms.iter().all(|t| matches!(self.operand(t.0).tags, Tags::All(_))) {
-            out.tags = Tags::All(tag(0));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
-            out.tags = Tags::Each(each);
-        }
+        let of: SmallVec<[&Tags; 4]> = terms.iter().map(|t| &self.operand(t.0).tags).collect();
+        self.each_tag(&of, &mut out.tags, tag);
     }
 
     /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number, and
@@ -303,12 +314,15 @@ impl ThreadLanes<'_> {
 
     fn bitwise(&self, lut: u8, of: [NodeId; 3], mask: u64, out: &mut LaneValue) {
         let [x, y, z] = of.map(|n| &self.operand(n).bits);
-        let rows = (0..8u8).filter(|r| lut >> r & 1 == 1);
-        let rows: SmallVec<[u8; 8]> = rows.collect();
-        for (lane, o) in out.bits.iter_mut().enumerate() {
-            let v = [x[lane], y[lane], z[lane]];
-            let row = |r: u8| (0..3).fold(u64::MAX, |all, i| all & if r >> (2 - i) & 1 == 1 { v[i] } else { !v[i] });
-            *o = rows.iter().fold(0, |o, r| o | row(*r)) & mask;
+        // By the first two, and the third decides in each of the four cases.
+        let case = |of: u8| {
+            let bits = |row: u8| if lut >> row & 1 == 1 { u64::MAX } else { 0 };
+            (bits(2 * of + 1), bits(2 * of))
+        };
+        let cases = [0, 1, 2, 3].map(case);
+        for (((o, x), y), z) in out.bits.iter_mut().zip(x).zip(y).zip(z) {
+            let by = |of: usize| z & cases[of].0 | !z & cases[of].1;
+            *o = (x & (y & by(3) | !y & by(2)) | !x & (y & by(1) | !y & by(0))) & mask;
         }
         // An address that is rounded down stays one.
         let tags = of.map(|n| &self.operand(n).tags);
@@ -320,13 +334,7 @@ impl ThreadLanes<'_> {
                 _ => UNKNOWN,
             }
         };
-        if tags.iter().all(|t| matches!(t, Tags::All(_))) {
-            out.tags = Tags::All(tag(0));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
-            out.tags = Tags::Each(each);
-        }
+        self.each_tag(&tags, &mut out.tags, tag);
     }
 
     fn choice(&self, p: NodeId, x: NodeId, y: NodeId, out: &mut LaneValue) {
@@ -344,7 +352,7 @@ impl ThreadLanes<'_> {
                 None => each[lane] = UNKNOWN,
             }
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
 
     fn indexed(&mut self, off: i32, bytes: u8, sign: bool, index: NodeId, mask: u64, out: &mut LaneValue) {
@@ -364,7 +372,7 @@ impl ThreadLanes<'_> {
             let v = if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v };
             (out.bits[lane], each[lane]) = (v, tag);
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
 
     /// What all threads of a warp have alike is what any of them gets from another. Of values that
@@ -403,17 +411,18 @@ impl ThreadLanes<'_> {
             (Tags::All(p), Tags::All(q)) if equal && p == q && *p != UNKNOWN => out.tags = Tags::All(NUMBER),
             _ => self.numbers(&[x, y], &mut out.tags),
         }
-        for (lane, o) in out.bits.iter_mut().enumerate() {
-            let (x, y) = (a.bits[lane], b.bits[lane]);
-            let order = if s { signed(x, bits).cmp(&signed(y, bits)) } else { x.cmp(&y) };
-            *o = u64::from(match c {
-                Cmp::Lt => order.is_lt(),
-                Cmp::Le => order.is_le(),
-                Cmp::Gt => order.is_gt(),
-                Cmp::Ge => order.is_ge(),
-                Cmp::Eq => order.is_eq(),
-                Cmp::Ne => order.is_ne(),
-            });
+        // What holds for less, equal and greater.
+        let holds = match c {
+            Cmp::Lt => 0b001u64,
+            Cmp::Le => 0b011,
+            Cmp::Gt => 0b100,
+            Cmp::Ge => 0b110,
+            Cmp::Eq => 0b010,
+            Cmp::Ne => 0b101,
+        };
+        for ((o, x), y) in out.bits.iter_mut().zip(&a.bits).zip(&b.bits) {
+            let order = if s { signed(*x, bits).cmp(&signed(*y, bits)) } else { x.cmp(y) };
+            *o = holds >> (order as i8 + 1) & 1;
         }
     }
 
@@ -433,10 +442,18 @@ impl ThreadLanes<'_> {
     /// A truth table of predicates, of which some may be unknown.
     fn three_valued(&self, lut: u8, of: &[NodeId], out: &mut LaneValue) {
         let mut each = Box::new([NUMBER; LANES]);
+        let of: SmallVec<[&LaneValue; 3]> = of.iter().map(|n| self.operand(*n)).collect();
+        if of.iter().all(|v| matches!(v.tags, Tags::All(NUMBER))) {
+            for (lane, o) in out.bits.iter_mut().enumerate() {
+                let row = of.iter().enumerate().fold(0, |row, (i, v)| row | (v.bits[lane] as u8 & 1) << (2 - i));
+                *o = u64::from(lut >> row & 1);
+            }
+            out.tags = Tags::All(NUMBER);
+            return;
+        }
         for lane in 0..self.len {
             let (mut row, mut free) = (0u8, 0u8);
-            for (i, n) in of.iter().enumerate() {
-                let v = self.operand(*n);
+            for (i, v) in of.iter().enumerate() {
                 match v.tags.at(lane) {
                     NUMBER => row |= (v.bits[lane] as u8 & 1) << (2 - i),
                     _ => free |= 1 << (2 - i),
@@ -451,7 +468,7 @@ impl ThreadLanes<'_> {
                 each[lane] = UNKNOWN;
             }
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
 }
 

@@ -124,6 +124,7 @@ impl<'a> Walk<'a> {
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
+            self.lanes.joined();
             let mut all = NO_LANES;
             (0..count).for_each(|lane| add(&mut all, lane));
             self.waiting.clear();
