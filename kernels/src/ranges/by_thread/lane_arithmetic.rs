@@ -29,7 +29,8 @@ fn signed(v: u64, bits: u32) -> i64 {
 }
 
 impl ThreadLanes<'_> {
-    fn operand(&self, n: NodeId) -> &LaneValue {
+    /// A value that was made before.
+    pub(super) fn operand(&self, n: NodeId) -> &LaneValue {
         static MISSING: std::sync::OnceLock<LaneValue> = std::sync::OnceLock::new();
         self.values[n.0 as usize].as_deref().unwrap_or_else(|| MISSING.get_or_init(|| LaneValue::unknown(LANES)))
     }
@@ -56,15 +57,16 @@ impl ThreadLanes<'_> {
 
     fn numbers(&self, of: &[NodeId], out: &mut Tags) {
         let tags: SmallVec<[&Tags; 3]> = of.iter().map(|n| &self.operand(*n).tags).collect();
-        self.each_tag(&tags, out, |lane| {
+        self.each_tag(&tags, out, false, |lane| {
             let tags: SmallVec<[Tag; 3]> = tags.iter().map(|t| t.at(lane)).collect();
             self.number(&tags)
         });
     }
 
     /// The tags of a value, of those that it is made of: numbers where all are. Elsewhere `tag`
-    /// says what. Where the lane before is made of the same, it is asked once.
-    fn each_tag(&self, of: &[&Tags], out: &mut Tags, tag: impl Fn(usize) -> Tag) {
+    /// says what, once for lanes in a row that are made of the same. (Of what is unknown `tag` may
+    /// say more, where it `looks_inside`.)
+    fn each_tag(&self, of: &[&Tags], out: &mut Tags, looks_inside: bool, tag: impl Fn(usize) -> Tag) {
         if of.iter().all(|t| matches!(t, Tags::All(_))) {
             let numbers = of.iter().all(|t| matches!(t, Tags::All(NUMBER)));
             *out = Tags::All(if numbers { NUMBER } else { tag(0) });
@@ -77,8 +79,7 @@ impl ThreadLanes<'_> {
             if others[lane] == NUMBER {
                 continue;
             }
-            // (What is unknown may be so for several reasons.)
-            let alike = |t: &&Tags| t.at(lane) == t.at(lane - 1) && t.at(lane) != UNKNOWN;
+            let alike = |t: &&Tags| t.at(lane) == t.at(lane - 1) && !(looks_inside && t.at(lane) == UNKNOWN);
             each[lane] = if lane > 0 && of.iter().all(alike) { each[lane - 1] } else { tag(lane) };
         }
         *out = Tags::found(Box::new(each), self.len);
@@ -292,7 +293,8 @@ impl ThreadLanes<'_> {
             self.base_among(&parts)
         };
         let of: SmallVec<[&Tags; 4]> = terms.iter().map(|t| &self.operand(t.0).tags).collect();
-        self.each_tag(&of, &mut out.tags, tag);
+        let looks_inside = terms.iter().any(|t| matches!(self.g.node(t.0).kind, Kind::Lin(..)));
+        self.each_tag(&of, &mut out.tags, looks_inside, tag);
     }
 
     /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number, and
@@ -334,7 +336,7 @@ impl ThreadLanes<'_> {
                 _ => UNKNOWN,
             }
         };
-        self.each_tag(&tags, &mut out.tags, tag);
+        self.each_tag(&tags, &mut out.tags, false, tag);
     }
 
     fn choice(&self, p: NodeId, x: NodeId, y: NodeId, out: &mut LaneValue) {

@@ -150,7 +150,8 @@ impl<'a> ThreadLanes<'a> {
             let n = first + lane as u64;
             let (b, t) = (n / per_block, n % per_block);
             let split = |n: u64, by: [u64; 3]| [n % by[0], n / by[0] % by[1], n / by[0] / by[1]];
-            for (kind, (now, at)) in [split(t, block), split(b, grid)].into_iter().zip(&mut self.indices_at).enumerate() {
+            for (kind, (now, at)) in [split(t, block), split(b, grid)].into_iter().zip(&mut self.indices_at).enumerate()
+            {
                 let indices = if kind == 0 { &mut self.tid } else { &mut self.ctaid };
                 for d in 0..3 {
                     if std::mem::replace(&mut indices[d][lane], now[d] as u32) != now[d] as u32 {
@@ -176,6 +177,16 @@ impl<'a> ThreadLanes<'a> {
             }
         }
         self.changed(join, differs);
+    }
+
+    /// Gives a join the values of a node that was made, for some lanes.
+    pub fn assign_from(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>, from: NodeId) {
+        if let Some(value) = self.values[from.0 as usize].take() {
+            self.assign(join, lanes, &value);
+            self.values[from.0 as usize] = Some(value);
+        } else {
+            self.forget(join, lanes);
+        }
     }
 
     /// Makes a join unknown for some lanes.

@@ -175,16 +175,24 @@ impl<'a> Walk<'a> {
     /// ThreadLanes go from one block to another.
     fn go(&mut self, from: BlockId, to: Option<BlockId>, mask: &Mask) {
         let Some(to) = to.filter(|_| *mask != NO_LANES) else { return };
-        let joins = &self.joins[to.0 as usize];
-        let new: Vec<(NodeId, Option<LaneValue>)> =
-            joins.iter().map(|j| (*j, arm(self.lanes.g, *j, from).map(|n| self.lanes.get(n).clone()))).collect();
-        for (join, value) in &new {
-            match value {
-                Some(v) => self.lanes.assign(*join, lanes(mask), v),
+        let (g, joins) = (self.lanes.g, &self.joins[to.0 as usize]);
+        let arms: Vec<(NodeId, Option<NodeId>)> = joins.iter().map(|j| (*j, arm(g, *j, from))).collect();
+        // All are asked before any changes. What is no join itself does not change with them.
+        let mut kept: Vec<(NodeId, LaneValue)> = Vec::new();
+        for n in arms.iter().filter_map(|a| a.1) {
+            let value = self.lanes.get(n);
+            if joins.contains(&n) {
+                kept.push((n, value.clone()));
+            }
+        }
+        for (join, from) in &arms {
+            match from.map(|n| (n, kept.iter().find(|k| k.0 == n))) {
+                Some((_, Some((_, value)))) => self.lanes.assign(*join, lanes(mask), value),
+                Some((n, None)) => self.lanes.assign_from(*join, lanes(mask), n),
                 None => self.lanes.forget(*join, lanes(mask)),
             }
         }
-        if !new.is_empty() {
+        if !arms.is_empty() {
             self.lanes.joined();
         }
         self.wait(to, mask);
@@ -346,7 +354,7 @@ impl<'a> Walk<'a> {
             }
             let mut put: Option<(u8, Runs)> = None;
             let mut all: Vec<(u8, Runs)> = Vec::new();
-            let value = self.lanes.get(target).clone();
+            let value = self.lanes.operand(target);
             for lane in lanes(&mask) {
                 let tag = value.tags.at(lane);
                 if matches!(tag, NUMBER | MIXED | UNKNOWN) {
