@@ -3,7 +3,7 @@
 //! Owns the arithmetic of [`ThreadLanes`], modulo 2^32 and 2^64. When a value is asked for, and how
 //! long it holds, is in `lanes`.
 
-use super::lanes::{LANES, LaneValue, MIXED, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::lanes::{LANES, LaneValue, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
 use super::plan::Reach;
 use crate::ir::{Cmp, Combine, Special};
 use crate::ranges::domain::tape::{LaunchInput, input};
@@ -15,6 +15,8 @@ use smallvec::SmallVec;
 const MAX_BASES: usize = 200;
 /// Terms of a sum that are looked at.
 const MAX_PARTS: usize = 16;
+/// Words below are no pointers.
+const LEAST_POINTER: u64 = 1 << 20;
 
 fn mask_of(width: Width) -> u64 {
     match width {
@@ -37,9 +39,6 @@ impl ThreadLanes<'_> {
 
     /// Notes that something is done with the value of a base; whether it has one.
     fn note(&self, tag: Tag) -> bool {
-        if tag == MIXED {
-            return true;
-        }
         match self.bases[usize::from(tag) - 1].0 {
             SymbolicBase::Word(off) => {
                 input(LaunchInput::Bytes(off, 8), self.launch).pin();
@@ -297,20 +296,20 @@ impl ThreadLanes<'_> {
         self.each_tag(&of, &mut out.tags, looks_inside, tag);
     }
 
-    /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number, and
-    /// of two words nobody knows which is the pointer.
+    /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number. Of
+    /// several words the sum counts from the largest: it is the same whichever is chosen, and the
+    /// others are numbers then. Where none may be a pointer, all are.
     fn base_among(&self, parts: &[(Tag, i64)]) -> Tag {
         let times = |wanted: bool| parts.iter().filter(move |p| p.1 != 0 && (p.1 == 1) == wanted).map(|p| p.0);
+        let is_word = |t: Tag| matches!(self.bases[usize::from(t) - 1].0, SymbolicBase::Word(_));
+        let size = |t: &Tag| (!is_word(*t), self.bases[usize::from(*t) - 1].1);
         let once: SmallVec<[Tag; 4]> = times(true).collect();
-        let mut noted: SmallVec<[Tag; 4]> = times(false).collect();
-        if once.len() > 1 {
-            noted.extend(once.iter().copied());
-        }
-        match (self.number(&noted), &once[..]) {
-            (UNKNOWN, _) => UNKNOWN,
-            (_, []) => NUMBER,
-            (_, [t]) => *t,
-            (..) => MIXED,
+        let base = once.iter().copied().max_by_key(size);
+        let base = base.filter(|t| once.len() == 1 || size(t) >= (false, LEAST_POINTER));
+        let noted: SmallVec<[Tag; 4]> = times(false).chain(once.into_iter().filter(|t| Some(*t) != base)).collect();
+        match self.number(&noted) {
+            UNKNOWN => UNKNOWN,
+            _ => base.unwrap_or(NUMBER),
         }
     }
 

@@ -16,8 +16,6 @@ pub(super) const LANES: usize = 256;
 /// What a value counts from: nothing, or the base of this number, counted from one.
 pub(super) type Tag = u8;
 pub(super) const NUMBER: Tag = 0;
-/// A number as any other, as an address of no known base: several words are part of it.
-pub(super) const MIXED: Tag = Tag::MAX - 1;
 pub(super) const UNKNOWN: Tag = Tag::MAX;
 
 /// Operations that a value is made of, one behind the other.

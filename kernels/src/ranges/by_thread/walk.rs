@@ -3,7 +3,7 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lanes::{LANES, LaneValue, MIXED, NUMBER, ThreadLanes, UNKNOWN};
+use super::lanes::{LANES, LaneValue, NUMBER, ThreadLanes, UNKNOWN};
 use super::runs::Runs;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
@@ -14,7 +14,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
-const MAX_VALUES: usize = 2_000_000;
+const MAX_VALUES: usize = 6_000_000;
+/// How much cheaper than the first threads all of them may be: a launch in which they would still be
+/// too expensive is given up early.
+const CHEAPER: u64 = 4;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
 
@@ -137,6 +140,11 @@ impl<'a> Walk<'a> {
                 self.block(self.analysis.cfg.rpo[order as usize], &mask);
             }
             first += count as u64;
+            // Those that follow are not that much cheaper.
+            let each = self.lanes.spent as u64 / first;
+            if each.saturating_mul(threads) > CHEAPER * MAX_VALUES as u64 {
+                return None;
+            }
         }
         Some(self.touched)
     }
@@ -357,11 +365,16 @@ impl<'a> Walk<'a> {
             let value = self.lanes.operand(target);
             for lane in lanes(&mask) {
                 let tag = value.tags.at(lane);
-                if matches!(tag, NUMBER | MIXED | UNKNOWN) {
+                let (at, is_known) = match tag {
+                    UNKNOWN => (0, false),
+                    // The address itself, which the inputs tell that were noted for it.
+                    NUMBER => (value.bits[lane] as i64, i64::try_from(value.bits[lane]).is_ok()),
+                    _ => (value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64, true),
+                };
+                if !is_known {
                     self.touched.lost.insert(k);
                     return;
                 }
-                let at = value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64;
                 match &mut put {
                     Some((t, runs)) if *t == tag => runs.put(at, width),
                     _ => {
@@ -375,7 +388,11 @@ impl<'a> Walk<'a> {
             all.extend(put);
             let into = if perhaps { &mut self.touched.perhaps } else { &mut self.touched.surely };
             for (tag, runs) in all {
-                into.entry((k, self.lanes.bases[usize::from(tag) - 1].0)).or_default().append(&runs);
+                let base = match tag {
+                    NUMBER => SymbolicBase::Absolute,
+                    _ => self.lanes.bases[usize::from(tag) - 1].0,
+                };
+                into.entry((k, base)).or_default().append(&runs);
             }
         }
     }
