@@ -4,6 +4,7 @@
 //! long it holds, is in `lanes`.
 
 use super::lanes::{LANES, LaneValue, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::numbers::{compared_floats, divided, permuted, signed};
 use super::plan::Reach;
 use crate::ir::{Cmp, Combine, Special};
 use crate::ranges::domain::tape::{LaunchInput, input};
@@ -24,10 +25,6 @@ fn mask_of(width: Width) -> u64 {
         Width::W32 => 0xffff_ffff,
         Width::Pred => 1,
     }
-}
-
-fn signed(v: u64, bits: u32) -> i64 {
-    if bits == 64 { v as i64 } else { i64::from(v as u32 as i32) }
 }
 
 impl ThreadLanes<'_> {
@@ -471,43 +468,4 @@ impl ThreadLanes<'_> {
         }
         out.tags = Tags::found(each, self.len);
     }
-}
-
-fn divided(x: u64, y: u64, bits: u32, s: bool, rem: bool) -> u64 {
-    if y == 0 {
-        return 0;
-    }
-    match (s, rem) {
-        (false, false) => x / y,
-        (false, true) => x % y,
-        (true, false) => signed(x, bits).wrapping_div(signed(y, bits)) as u64,
-        (true, true) => signed(x, bits).wrapping_rem(signed(y, bits)) as u64,
-    }
-}
-
-fn permuted(x: u64, sel: u64, y: u64) -> u64 {
-    let v = x & 0xffff_ffff | y << 32;
-    (0..4).fold(0, |r, k| {
-        let c = sel >> (4 * k) & 15;
-        let byte = v >> (8 * (c & 7)) & 0xff;
-        let byte = match (c & 8 != 0, byte >> 7 == 1) {
-            (false, _) => byte,
-            (true, true) => 0xff,
-            (true, false) => 0,
-        };
-        r | byte << (8 * k)
-    })
-}
-
-fn compared_floats(holds: u8, flush: bool, wide: bool, x: u64, y: u64) -> bool {
-    let float = |v: u64| {
-        let (v, least) = if wide {
-            (f64::from_bits(v), f64::MIN_POSITIVE)
-        } else {
-            (f64::from(f32::from_bits(v as u32)), f64::from(f32::MIN_POSITIVE))
-        };
-        if flush && v.abs() < least { 0.0 } else { v }
-    };
-    let way = float(x).partial_cmp(&float(y)).map_or(3, |o| o as i8 + 1);
-    holds >> way & 1 == 1
 }

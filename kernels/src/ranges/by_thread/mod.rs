@@ -33,6 +33,7 @@
 
 mod lane_arithmetic;
 mod lanes;
+mod numbers;
 mod plan;
 mod runs;
 mod walk;

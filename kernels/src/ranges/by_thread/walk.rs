@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
 const MAX_VALUES: usize = 6_000_000;
-/// How much cheaper than the first threads all of them may be: a launch in which they would still be
-/// too expensive is given up early.
+/// How much cheaper than the first threads all of them may be: a launch that would be too expensive
+/// even so is given up early.
 const CHEAPER: u64 = 4;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
