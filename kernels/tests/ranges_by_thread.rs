@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// Stores: below the diagonal; of windows that are cut off at both ends; where a loaded word is not
 /// zero; as often as a loaded word says, to one place and to as many; through one of two pointers;
-/// through those of a table, by an index and by data.
+/// through those of a table, by an index and by data; behind a sum of two words; at an address that
+/// is put together of changed halves.
 const PTX: &str = r#"
 .version 8.0
 .target sm_80
@@ -83,6 +84,20 @@ NEXT: st.global.u32 [%d4], %r2; add.s64 %d4, %d4, 4;
   ld.param.u64 %d4, [%d3];
   mul.lo.u32 %r4, %r2, %r2; mul.wide.u32 %d5, %r4, 4; add.s64 %d6, %d4, %d5; st.global.u32 [%d6], %r2;
   ld.param.u64 %d7, [t+8]; add.s64 %d6, %d7, %d5; st.global.u32 [%d6], %r2;
+  ret;
+}
+.visible .entry further(.param .u64 o, .param .u64 at) {
+  .reg .b32 %r<8>; .reg .b64 %d<9>;
+  ld.param.u64 %d1, [o]; ld.param.u64 %d2, [at]; mov.u32 %r2, %tid.x;
+  mul.lo.u32 %r4, %r2, %r2; mul.wide.u32 %d3, %r4, 4; add.s64 %d4, %d1, %d2; add.s64 %d5, %d4, %d3;
+  st.global.u32 [%d5], %r2;
+  ret;
+}
+.visible .entry apart(.param .u64 o, .param .u32 n) {
+  .reg .b32 %r<9>; .reg .b64 %d<9>;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.b64 {%r3, %r4}, %d1;
+  mul.lo.u32 %r5, %r2, %r2; shl.b32 %r5, %r5, 2; xor.b32 %r6, %r3, %r5; xor.b32 %r7, %r4, %r1;
+  mov.b64 %d2, {%r6, %r7}; st.global.u32 [%d2], %r2;
   ret;
 }
 "#;
@@ -207,6 +222,44 @@ fn a_test_of_a_pointer_is_asked_again() {
     }
     // Another address that is not null makes no difference.
     assert_eq!(written(&s, 1, 20, &params(&[3 * BASE, 5 * BASE], &[]), 8), (squares(20), true, true));
+}
+
+/// Which of two words is the pointer makes no difference to the sum; the other one is an input.
+#[test]
+fn a_sum_of_two_words_counts_from_the_pointer() {
+    let s = summary("further");
+    for at in [0u64, 400, 8, 400] {
+        let expected: BTreeSet<i64> = squares(20).into_iter().map(|byte| byte + at as i64).collect();
+        assert_eq!(written(&s, 1, 20, &params(&[BASE, at], &[]), 0), (expected.clone(), true, true), "{at}");
+        assert_eq!(written(&s, 1, 20, &params(&[at, BASE], &[]), 8), (expected, true, true), "{at}, the other way");
+    }
+}
+
+/// The address holds for the pointer that it was made of, and for no other.
+#[test]
+fn an_address_of_changed_halves_is_that_of_its_pointer() {
+    let s = summary("apart");
+    for (pointer, n) in [(BASE, 0u32), (BASE, 1), (BASE + 64, 0), (BASE, 0)] {
+        let arguments = params(&[pointer], &[n]);
+        let launch = LaunchArgs::new([1; 3], [20, 1, 1], &arguments);
+        let (mut found, mut afresh) = (Vec::new(), Vec::new());
+        s.evaluate(&launch, &mut found);
+        s.evaluate_uncached(&launch, &mut afresh);
+        assert_eq!(found, afresh);
+        let place = |t: u64| (pointer ^ (4 * t * t)) ^ u64::from(n) << 32;
+        let expected: BTreeSet<u64> = (0..20).map(place).collect();
+        let mut places = BTreeSet::new();
+        for a in found.iter().filter(|a| a.kind == AccessKind::Write) {
+            let (Base::Absolute { value } | Base::Word { value, .. }) = a.base else { panic!("{a:?}") };
+            let Extent::Bounded { lo, dims, width, exact: true, .. } = &a.extent else { panic!("{a:?}") };
+            let mut starts = vec![value.wrapping_add_signed(*lo)];
+            for d in dims {
+                starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + d.stride * k)).collect();
+            }
+            places.extend(starts.iter().flat_map(|s| (*s..*s + u64::from(*width)).step_by(4)));
+        }
+        assert_eq!(places, expected, "{pointer:#x} {n}");
+    }
 }
 
 #[test]

@@ -190,3 +190,10 @@ K k_narrowed(float *a, int n) {
 }
 // The word around an element of two bytes.
 K k_rounded(char *a, int n) { if (I < n) *(unsigned *)((u64)(a + 2 * (long long)I) & ~3ull) = 1; }
+// PyTorch's `unique`: the high word of `i - 1` is made of a carry that never happens.
+K k_before(int *a, const int *b, int n) {
+  for (long long x = blockIdx.x * (long long)blockDim.x + threadIdx.x; x < n; x += (long long)blockDim.x * gridDim.x) {
+    int i = (int)x;
+    a[i] = i > 0 ? b[i] != b[i - 1] : 0;
+  }
+}

@@ -355,6 +355,22 @@ fn loops() -> Vec<Case> {
             },
         ),
         case(
+            "k_before",
+            Exact,
+            |n| vec![Ptr(0), Ptr(1), I32(n)],
+            |t, x, n| {
+                let mut i = x.i();
+                while i < n {
+                    if i > 0 {
+                        t.r(1, i);
+                        t.r(1, i - 1);
+                    }
+                    t.w(0, i);
+                    i += x.stride()
+                }
+            },
+        ),
+        case(
             "k_gather",
             Sound,
             |n| vec![Ptr(0), Ptr(1), Ptr(2), I32(n), I32(50)],

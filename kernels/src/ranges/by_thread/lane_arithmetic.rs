@@ -3,7 +3,8 @@
 //! Owns the arithmetic of [`ThreadLanes`], modulo 2^32 and 2^64. When a value is asked for, and how
 //! long it holds, is in `lanes`.
 
-use super::lanes::{LANES, LaneValue, MIXED, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::lanes::{LANES, LaneValue, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::numbers::{compared_floats, divided, permuted, signed};
 use super::plan::Reach;
 use crate::ir::{Cmp, Combine, Special};
 use crate::ranges::domain::tape::{LaunchInput, input};
@@ -15,6 +16,8 @@ use smallvec::SmallVec;
 const MAX_BASES: usize = 200;
 /// Terms of a sum that are looked at.
 const MAX_PARTS: usize = 16;
+/// Words below are no pointers.
+const LEAST_POINTER: u64 = 1 << 20;
 
 fn mask_of(width: Width) -> u64 {
     match width {
@@ -24,21 +27,15 @@ fn mask_of(width: Width) -> u64 {
     }
 }
 
-fn signed(v: u64, bits: u32) -> i64 {
-    if bits == 64 { v as i64 } else { i64::from(v as u32 as i32) }
-}
-
 impl ThreadLanes<'_> {
-    fn operand(&self, n: NodeId) -> &LaneValue {
+    /// A value that was made before.
+    pub(super) fn operand(&self, n: NodeId) -> &LaneValue {
         static MISSING: std::sync::OnceLock<LaneValue> = std::sync::OnceLock::new();
         self.values[n.0 as usize].as_deref().unwrap_or_else(|| MISSING.get_or_init(|| LaneValue::unknown(LANES)))
     }
 
     /// Notes that something is done with the value of a base; whether it has one.
     fn note(&self, tag: Tag) -> bool {
-        if tag == MIXED {
-            return true;
-        }
         match self.bases[usize::from(tag) - 1].0 {
             SymbolicBase::Word(off) => {
                 input(LaunchInput::Bytes(off, 8), self.launch).pin();
@@ -55,14 +52,33 @@ impl ThreadLanes<'_> {
     }
 
     fn numbers(&self, of: &[NodeId], out: &mut Tags) {
-        let tags = |lane: usize| -> SmallVec<[Tag; 3]> { of.iter().map(|n| self.operand(*n).tags.at(lane)).collect() };
-        if of.iter().all(|n| matches!(self.operand(*n).tags, Tags::All(_))) {
-            *out = Tags::All(self.number(&tags(0)));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = self.number(&tags(lane)));
-            *out = Tags::Each(each);
+        let tags: SmallVec<[&Tags; 3]> = of.iter().map(|n| &self.operand(*n).tags).collect();
+        self.each_tag(&tags, out, false, |lane| {
+            let tags: SmallVec<[Tag; 3]> = tags.iter().map(|t| t.at(lane)).collect();
+            self.number(&tags)
+        });
+    }
+
+    /// The tags of a value, of those that it is made of: numbers where all are. Elsewhere `tag`
+    /// says what, once for lanes in a row that are made of the same. (Of what is unknown `tag` may
+    /// say more, where it `looks_inside`.)
+    fn each_tag(&self, of: &[&Tags], out: &mut Tags, looks_inside: bool, tag: impl Fn(usize) -> Tag) {
+        if of.iter().all(|t| matches!(t, Tags::All(_))) {
+            let numbers = of.iter().all(|t| matches!(t, Tags::All(NUMBER)));
+            *out = Tags::All(if numbers { NUMBER } else { tag(0) });
+            return;
         }
+        let mut each = [NUMBER; LANES];
+        of.iter().for_each(|t| t.note_others(&mut each));
+        let others = each;
+        for lane in 0..self.len {
+            if others[lane] == NUMBER {
+                continue;
+            }
+            let alike = |t: &&Tags| t.at(lane) == t.at(lane - 1) && !(looks_inside && t.at(lane) == UNKNOWN);
+            each[lane] = if lane > 0 && of.iter().all(alike) { each[lane - 1] } else { tag(lane) };
+        }
+        *out = Tags::found(Box::new(each), self.len);
     }
 
     fn one(&self, x: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64) -> u64) {
@@ -253,9 +269,6 @@ impl ThreadLanes<'_> {
         }
         out.bits.iter_mut().for_each(|o| *o &= mask);
         let tag = |lane: usize| {
-            if terms.iter().all(|t| self.operand(t.0).tags.at(lane) == NUMBER) {
-                return NUMBER;
-            }
             // What is part of the sum and may be a pointer, and how often.
             let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
             let mut work: SmallVec<[(NodeId, i64); 8]> = terms.iter().copied().collect();
@@ -275,40 +288,39 @@ impl ThreadLanes<'_> {
             }
             self.base_among(&parts)
         };
-        if terms.iter().all(|t| matches!(self.operand(t.0).tags, Tags::All(_))) {
-            out.tags = Tags::All(tag(0));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
-            out.tags = Tags::Each(each);
-        }
+        let of: SmallVec<[&Tags; 4]> = terms.iter().map(|t| &self.operand(t.0).tags).collect();
+        let looks_inside = terms.iter().any(|t| matches!(self.g.node(t.0).kind, Kind::Lin(..)));
+        self.each_tag(&of, &mut out.tags, looks_inside, tag);
     }
 
-    /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number, and
-    /// of two words nobody knows which is the pointer.
+    /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number. Of
+    /// several words the sum counts from the largest: it is the same whichever is chosen, and the
+    /// others are numbers then. Where none may be a pointer, all are.
     fn base_among(&self, parts: &[(Tag, i64)]) -> Tag {
         let times = |wanted: bool| parts.iter().filter(move |p| p.1 != 0 && (p.1 == 1) == wanted).map(|p| p.0);
+        let is_word = |t: Tag| matches!(self.bases[usize::from(t) - 1].0, SymbolicBase::Word(_));
+        let size = |t: &Tag| (!is_word(*t), self.bases[usize::from(*t) - 1].1);
         let once: SmallVec<[Tag; 4]> = times(true).collect();
-        let mut noted: SmallVec<[Tag; 4]> = times(false).collect();
-        if once.len() > 1 {
-            noted.extend(once.iter().copied());
-        }
-        match (self.number(&noted), &once[..]) {
-            (UNKNOWN, _) => UNKNOWN,
-            (_, []) => NUMBER,
-            (_, [t]) => *t,
-            (..) => MIXED,
+        let base = once.iter().copied().max_by_key(size);
+        let base = base.filter(|t| once.len() == 1 || size(t) >= (false, LEAST_POINTER));
+        let noted: SmallVec<[Tag; 4]> = times(false).chain(once.into_iter().filter(|t| Some(*t) != base)).collect();
+        match self.number(&noted) {
+            UNKNOWN => UNKNOWN,
+            _ => base.unwrap_or(NUMBER),
         }
     }
 
     fn bitwise(&self, lut: u8, of: [NodeId; 3], mask: u64, out: &mut LaneValue) {
         let [x, y, z] = of.map(|n| &self.operand(n).bits);
-        let rows = (0..8u8).filter(|r| lut >> r & 1 == 1);
-        let rows: SmallVec<[u8; 8]> = rows.collect();
-        for (lane, o) in out.bits.iter_mut().enumerate() {
-            let v = [x[lane], y[lane], z[lane]];
-            let row = |r: u8| (0..3).fold(u64::MAX, |all, i| all & if r >> (2 - i) & 1 == 1 { v[i] } else { !v[i] });
-            *o = rows.iter().fold(0, |o, r| o | row(*r)) & mask;
+        // By the first two, and the third decides in each of the four cases.
+        let case = |of: u8| {
+            let bits = |row: u8| if lut >> row & 1 == 1 { u64::MAX } else { 0 };
+            (bits(2 * of + 1), bits(2 * of))
+        };
+        let cases = [0, 1, 2, 3].map(case);
+        for (((o, x), y), z) in out.bits.iter_mut().zip(x).zip(y).zip(z) {
+            let by = |of: usize| z & cases[of].0 | !z & cases[of].1;
+            *o = (x & (y & by(3) | !y & by(2)) | !x & (y & by(1) | !y & by(0))) & mask;
         }
         // An address that is rounded down stays one.
         let tags = of.map(|n| &self.operand(n).tags);
@@ -320,13 +332,7 @@ impl ThreadLanes<'_> {
                 _ => UNKNOWN,
             }
         };
-        if tags.iter().all(|t| matches!(t, Tags::All(_))) {
-            out.tags = Tags::All(tag(0));
-        } else {
-            let mut each = Box::new([NUMBER; LANES]);
-            each.iter_mut().enumerate().for_each(|(lane, t)| *t = tag(lane));
-            out.tags = Tags::Each(each);
-        }
+        self.each_tag(&tags, &mut out.tags, false, tag);
     }
 
     fn choice(&self, p: NodeId, x: NodeId, y: NodeId, out: &mut LaneValue) {
@@ -344,7 +350,7 @@ impl ThreadLanes<'_> {
                 None => each[lane] = UNKNOWN,
             }
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
 
     fn indexed(&mut self, off: i32, bytes: u8, sign: bool, index: NodeId, mask: u64, out: &mut LaneValue) {
@@ -364,7 +370,7 @@ impl ThreadLanes<'_> {
             let v = if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v };
             (out.bits[lane], each[lane]) = (v, tag);
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
 
     /// What all threads of a warp have alike is what any of them gets from another. Of values that
@@ -403,17 +409,18 @@ impl ThreadLanes<'_> {
             (Tags::All(p), Tags::All(q)) if equal && p == q && *p != UNKNOWN => out.tags = Tags::All(NUMBER),
             _ => self.numbers(&[x, y], &mut out.tags),
         }
-        for (lane, o) in out.bits.iter_mut().enumerate() {
-            let (x, y) = (a.bits[lane], b.bits[lane]);
-            let order = if s { signed(x, bits).cmp(&signed(y, bits)) } else { x.cmp(&y) };
-            *o = u64::from(match c {
-                Cmp::Lt => order.is_lt(),
-                Cmp::Le => order.is_le(),
-                Cmp::Gt => order.is_gt(),
-                Cmp::Ge => order.is_ge(),
-                Cmp::Eq => order.is_eq(),
-                Cmp::Ne => order.is_ne(),
-            });
+        // What holds for less, equal and greater.
+        let holds = match c {
+            Cmp::Lt => 0b001u64,
+            Cmp::Le => 0b011,
+            Cmp::Gt => 0b100,
+            Cmp::Ge => 0b110,
+            Cmp::Eq => 0b010,
+            Cmp::Ne => 0b101,
+        };
+        for ((o, x), y) in out.bits.iter_mut().zip(&a.bits).zip(&b.bits) {
+            let order = if s { signed(*x, bits).cmp(&signed(*y, bits)) } else { x.cmp(y) };
+            *o = holds >> (order as i8 + 1) & 1;
         }
     }
 
@@ -433,10 +440,18 @@ impl ThreadLanes<'_> {
     /// A truth table of predicates, of which some may be unknown.
     fn three_valued(&self, lut: u8, of: &[NodeId], out: &mut LaneValue) {
         let mut each = Box::new([NUMBER; LANES]);
+        let of: SmallVec<[&LaneValue; 3]> = of.iter().map(|n| self.operand(*n)).collect();
+        if of.iter().all(|v| matches!(v.tags, Tags::All(NUMBER))) {
+            for (lane, o) in out.bits.iter_mut().enumerate() {
+                let row = of.iter().enumerate().fold(0, |row, (i, v)| row | (v.bits[lane] as u8 & 1) << (2 - i));
+                *o = u64::from(lut >> row & 1);
+            }
+            out.tags = Tags::All(NUMBER);
+            return;
+        }
         for lane in 0..self.len {
             let (mut row, mut free) = (0u8, 0u8);
-            for (i, n) in of.iter().enumerate() {
-                let v = self.operand(*n);
+            for (i, v) in of.iter().enumerate() {
                 match v.tags.at(lane) {
                     NUMBER => row |= (v.bits[lane] as u8 & 1) << (2 - i),
                     _ => free |= 1 << (2 - i),
@@ -451,45 +466,6 @@ impl ThreadLanes<'_> {
                 each[lane] = UNKNOWN;
             }
         }
-        out.tags = if each.iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) };
+        out.tags = Tags::found(each, self.len);
     }
-}
-
-fn divided(x: u64, y: u64, bits: u32, s: bool, rem: bool) -> u64 {
-    if y == 0 {
-        return 0;
-    }
-    match (s, rem) {
-        (false, false) => x / y,
-        (false, true) => x % y,
-        (true, false) => signed(x, bits).wrapping_div(signed(y, bits)) as u64,
-        (true, true) => signed(x, bits).wrapping_rem(signed(y, bits)) as u64,
-    }
-}
-
-fn permuted(x: u64, sel: u64, y: u64) -> u64 {
-    let v = x & 0xffff_ffff | y << 32;
-    (0..4).fold(0, |r, k| {
-        let c = sel >> (4 * k) & 15;
-        let byte = v >> (8 * (c & 7)) & 0xff;
-        let byte = match (c & 8 != 0, byte >> 7 == 1) {
-            (false, _) => byte,
-            (true, true) => 0xff,
-            (true, false) => 0,
-        };
-        r | byte << (8 * k)
-    })
-}
-
-fn compared_floats(holds: u8, flush: bool, wide: bool, x: u64, y: u64) -> bool {
-    let float = |v: u64| {
-        let (v, least) = if wide {
-            (f64::from_bits(v), f64::MIN_POSITIVE)
-        } else {
-            (f64::from(f32::from_bits(v as u32)), f64::from(f32::MIN_POSITIVE))
-        };
-        if flush && v.abs() < least { 0.0 } else { v }
-    };
-    let way = float(x).partial_cmp(&float(y)).map_or(3, |o| o as i8 + 1);
-    holds >> way & 1 == 1
 }

@@ -23,7 +23,9 @@
 //!
 //! Bytes are claimed as exact when a thread touches them whatever the data are. A value of a
 //! pointer is part of an address only: as soon as anything else is done with it, it is noted as an
-//! input that the result rests on.
+//! input that the result rests on. So an address that is put together of two words is a number, and
+//! holds for these pointers only. A sum of several words counts from the largest one, which is the
+//! pointer, and rests on the others.
 //!
 //! Only what the evaluation left inexact is replaced, in launches of few threads, within a budget
 //! of operations. All three follow from the launch and the kernel, so the result does not depend on
@@ -31,6 +33,7 @@
 
 mod lane_arithmetic;
 mod lanes;
+mod numbers;
 mod plan;
 mod runs;
 mod walk;
@@ -48,7 +51,7 @@ use rustc_hash::FxHashMap;
 use walk::{Touched, Walk};
 
 /// Threads of a launch that is followed.
-const MAX_THREADS: u64 = 1 << 15;
+const MAX_THREADS: u64 = 1 << 18;
 /// Byte sets of one direction and base.
 const MAX_SETS: usize = 64;
 
@@ -93,6 +96,8 @@ impl Analysis {
             let is_better = |new: &Vec<Entry>| before.is_none_or(|b| bytes(new.iter()).is_some_and(|n| n <= b));
             if let Some(new) = self.entries(group, &own, &touched, before.is_none()).filter(is_better) {
                 result.retain(|e| !covers(group, e));
+                // (What has no base may be of several groups.)
+                let new: Vec<Entry> = new.into_iter().filter(|e| !result.contains(e)).collect();
                 result.extend(new);
                 replaced = true;
             }
@@ -149,6 +154,7 @@ impl Analysis {
                 match bases.iter_mut().find(|b| b.0 == *base) {
                     Some(b) => b.1 = b.1.min(at),
                     None if group.1.is_none_or(|wanted| wanted == *base) => bases.push((*base, at)),
+                    None if *base == SymbolicBase::Absolute && self.may_belong(*k, group) => bases.push((*base, at)),
                     None => {}
                 }
             }

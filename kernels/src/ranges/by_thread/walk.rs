@@ -3,7 +3,7 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lanes::{LANES, LaneValue, MIXED, NUMBER, ThreadLanes, UNKNOWN};
+use super::lanes::{LANES, LaneValue, NUMBER, ThreadLanes, UNKNOWN};
 use super::runs::Runs;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
@@ -14,7 +14,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
-const MAX_VALUES: usize = 2_000_000;
+const MAX_VALUES: usize = 6_000_000;
+/// How much cheaper than the first threads all of them may be: a launch that would be too expensive
+/// even so is given up early.
+const CHEAPER: u64 = 4;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
 
@@ -124,6 +127,7 @@ impl<'a> Walk<'a> {
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
+            self.lanes.joined();
             let mut all = NO_LANES;
             (0..count).for_each(|lane| add(&mut all, lane));
             self.waiting.clear();
@@ -136,6 +140,11 @@ impl<'a> Walk<'a> {
                 self.block(self.analysis.cfg.rpo[order as usize], &mask);
             }
             first += count as u64;
+            // Those that follow are not that much cheaper.
+            let each = self.lanes.spent as u64 / first;
+            if each.saturating_mul(threads) > CHEAPER * MAX_VALUES as u64 {
+                return None;
+            }
         }
         Some(self.touched)
     }
@@ -174,16 +183,24 @@ impl<'a> Walk<'a> {
     /// ThreadLanes go from one block to another.
     fn go(&mut self, from: BlockId, to: Option<BlockId>, mask: &Mask) {
         let Some(to) = to.filter(|_| *mask != NO_LANES) else { return };
-        let joins = &self.joins[to.0 as usize];
-        let new: Vec<(NodeId, Option<LaneValue>)> =
-            joins.iter().map(|j| (*j, arm(self.lanes.g, *j, from).map(|n| self.lanes.get(n).clone()))).collect();
-        for (join, value) in &new {
-            match value {
-                Some(v) => self.lanes.assign(*join, lanes(mask), v),
+        let (g, joins) = (self.lanes.g, &self.joins[to.0 as usize]);
+        let arms: Vec<(NodeId, Option<NodeId>)> = joins.iter().map(|j| (*j, arm(g, *j, from))).collect();
+        // All are asked before any changes. What is no join itself does not change with them.
+        let mut kept: Vec<(NodeId, LaneValue)> = Vec::new();
+        for n in arms.iter().filter_map(|a| a.1) {
+            let value = self.lanes.get(n);
+            if joins.contains(&n) {
+                kept.push((n, value.clone()));
+            }
+        }
+        for (join, from) in &arms {
+            match from.map(|n| (n, kept.iter().find(|k| k.0 == n))) {
+                Some((_, Some((_, value)))) => self.lanes.assign(*join, lanes(mask), value),
+                Some((n, None)) => self.lanes.assign_from(*join, lanes(mask), n),
                 None => self.lanes.forget(*join, lanes(mask)),
             }
         }
-        if !new.is_empty() {
+        if !arms.is_empty() {
             self.lanes.joined();
         }
         self.wait(to, mask);
@@ -345,14 +362,19 @@ impl<'a> Walk<'a> {
             }
             let mut put: Option<(u8, Runs)> = None;
             let mut all: Vec<(u8, Runs)> = Vec::new();
-            let value = self.lanes.get(target).clone();
+            let value = self.lanes.operand(target);
             for lane in lanes(&mask) {
                 let tag = value.tags.at(lane);
-                if matches!(tag, NUMBER | MIXED | UNKNOWN) {
+                let (at, is_known) = match tag {
+                    UNKNOWN => (0, false),
+                    // The address itself, which the inputs tell that were noted for it.
+                    NUMBER => (value.bits[lane] as i64, i64::try_from(value.bits[lane]).is_ok()),
+                    _ => (value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64, true),
+                };
+                if !is_known {
                     self.touched.lost.insert(k);
                     return;
                 }
-                let at = value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64;
                 match &mut put {
                     Some((t, runs)) if *t == tag => runs.put(at, width),
                     _ => {
@@ -366,7 +388,11 @@ impl<'a> Walk<'a> {
             all.extend(put);
             let into = if perhaps { &mut self.touched.perhaps } else { &mut self.touched.surely };
             for (tag, runs) in all {
-                into.entry((k, self.lanes.bases[usize::from(tag) - 1].0)).or_default().append(&runs);
+                let base = match tag {
+                    NUMBER => SymbolicBase::Absolute,
+                    _ => self.lanes.bases[usize::from(tag) - 1].0,
+                };
+                into.entry((k, base)).or_default().append(&runs);
             }
         }
     }

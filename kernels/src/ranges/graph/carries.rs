@@ -50,6 +50,31 @@ impl Builder<'_> {
         Some(from)
     }
 
+    /// Is a low half a sum of nothing, or of one word? Then there is no carry.
+    fn never_carries(&mut self, d: Def) -> bool {
+        let Def::Inst { b, i, .. } = d else { return false };
+        let Some(inst) = self.ssa.inst(d) else { return false };
+        let plain = inst.srcs.iter().all(|o| o.prefix == Prefix::None);
+        let some = inst.srcs.iter().filter(|o| self.ssa.source(o.src, b, i) != Def::ZERO).count();
+        matches!(inst.op, Op::Add) && plain && some <= 1
+    }
+
+    /// A high half as a sum of words, when no carry that it adds ever happens.
+    pub(crate) fn sum_without_carries(&mut self, d: Def, b: u32) -> Option<NodeId> {
+        let Def::Inst { b: at, i, part: 0, .. } = d else { return None };
+        let inst = self.ssa.inst(d)?;
+        let carries = self.carry_sources(d)?;
+        if !matches!(inst.op, Op::AddX) || inst.srcs.iter().any(|o| o.prefix != Prefix::None) {
+            return None;
+        }
+        if carries.is_empty() || !carries.iter().all(|c| self.never_carries(*c)) {
+            return None;
+        }
+        let terms: SmallVec<[(NodeId, i64); 4]> =
+            inst.srcs.iter().take(3).map(|o| (self.operand32(o, at, i), 1)).collect();
+        Some(self.lin(&terms, 0, Width::W32, b))
+    }
+
     /// The summands of a low half whose carries a high half adds: when it adds those of several low
     /// halves, one is a sum of another one, and all carries together belong to the sum of what goes
     /// into them.

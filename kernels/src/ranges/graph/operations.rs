@@ -329,6 +329,9 @@ impl Builder<'_> {
 
     /// A high word used on its own: only when it pairs with the low word its carry comes from.
     pub(crate) fn lone_high(&mut self, d: Def, b: u32) -> NodeId {
+        if let Some(n) = self.sum_without_carries(d, b) {
+            return n;
+        }
         let Some(lo) = self.carry_source(d) else { return self.opaque(Reason::Pairing, Width::W32, b) };
         let n = self.node64(lo, d.raw());
         match self.g.node(n).kind {

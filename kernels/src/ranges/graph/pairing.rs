@@ -26,13 +26,11 @@ impl<'a> Builder<'a> {
             let n = self.node32(lo);
             return self.extend(false, n, home);
         }
-        // A constant low word leaves the high word as it is.
         if let Some(c) = lo.imm32()
             && !matches!(hi, Def::Leaf(_))
         {
             let h = self.node32(hi);
-            let h = self.add(Kind::High(h), Width::W64, home);
-            return self.lin(&[(h, 1)], i64::from(c), Width::W64, home);
+            return self.constant_below(c.into(), h, home);
         }
         if let (Def::Phi { b, .. }, Def::Phi { b: c, .. }) = (lo, hi)
             && b == c
@@ -59,7 +57,16 @@ impl<'a> Builder<'a> {
             }
         }
         let (l, h) = (self.node32(lo), self.node32(hi));
+        if let Some(c) = self.const_of(l) {
+            return self.constant_below(c, h, home);
+        }
         self.add(Kind::Pack(l, h), Width::W64, home)
+    }
+
+    /// A constant low word leaves the high word as it is.
+    fn constant_below(&mut self, lo: u64, hi: NodeId, home: u32) -> NodeId {
+        let high = self.add(Kind::High(hi), Width::W64, home);
+        self.lin(&[(high, 1)], (lo & 0xffff_ffff) as i64, Width::W64, home)
     }
 
     fn leaves(&mut self, lo: Def, hi: Def) -> Option<NodeId> {
