@@ -101,7 +101,7 @@ pub(super) fn build(
         return None;
     }
     let whole = supposed.width.lanes() == LANES;
-    let plan = plan(program, flow, entry, whole.then_some(together::goes_on));
+    let plan = plan(program, flow, entry, whole.then_some(together::goes_on), None);
     let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
     if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
         return None;
@@ -189,7 +189,7 @@ impl<'p> Builder<'p, '_> {
                         ended = true;
                         break;
                     }
-                    if matches!(decode::kind(i), Kind::Stop) {
+                    if matches!(decode::kind_of_warp(i), Kind::Stop) {
                         now.classes.together(i);
                     } else {
                         now.classes.step(i, Way::Plain);
@@ -328,7 +328,7 @@ impl<'p> Builder<'p, '_> {
                 self.branch(program, at, pc);
                 return;
             }
-            if matches!(decode::kind(i), Kind::Stop) {
+            if matches!(decode::kind_of_warp(i), Kind::Stop) {
                 self.together(program, pc);
                 continue;
             }
