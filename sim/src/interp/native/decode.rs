@@ -277,8 +277,8 @@ pub(super) fn is_pure(inst: &Inst) -> bool {
     !matches!(fields, Fields::ReadThree | Fields::LoadBank | Fields::PredA)
 }
 
-/// What an instruction is in a region of whole warps, where volatile accesses are as good as others:
-/// the whole warp executes one instruction, then the next.
+/// What an instruction is in a region of whole warps. Volatile accesses are as good as others
+/// there: the whole warp executes one instruction, then the next.
 pub(super) fn kind_of_warp(inst: &Inst) -> Kind {
     match tags().get(&(inst.run as usize)) {
         Some(Tag::Known(kind)) if inst.lane.is_none() => *kind,

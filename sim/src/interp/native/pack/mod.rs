@@ -1,7 +1,8 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
 //! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
-//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps do together.
+//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then
+//! its region goes on behind what warps do together.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
 //! `arithmetic`, `carries`, `floats`, `predicates`, `access` and `apart` make code for them,
