@@ -344,6 +344,9 @@ const TOGETHER: &[&str] = &[
     "bar.warp.sync -1",
     "membar.cta",
     "bar.red.popc.u32 R, 0, q",
+    // What a lane of the same warp has stored just before, as programs of old have it.
+    "bar.warp.sync -1; st.volatile.shared.u32 [%slim], r; xor.b32 %t, %slim, 4; ld.volatile.shared.u32 R, [%t]",
+    "bar.warp.sync -1; st.volatile.shared.f32 [%slim], f; xor.b32 %t, %slim, 64; ld.volatile.shared.f32 F, [%t]",
 ];
 
 struct Writer {

@@ -21,6 +21,13 @@ use crate::interp::program::Program;
 /// Sites that a program may have.
 const MOST_SITES: u32 = 1 << 16;
 
+/// Instructions of Cranelift from which on registers are chosen in one pass: the other way takes
+/// time that grows with their square, and there are spills anyway.
+const LONG: usize = 8000;
+
+/// The same in tests, so that they have both.
+const LONG_IN_TESTS: usize = 1200;
+
 /// A compiled region. Its arguments: the context, and the lanes.
 pub(super) type RegionFn = unsafe extern "C" fn(*mut RegionContext, u32) -> u64;
 
@@ -35,9 +42,23 @@ pub(super) struct RegionCode {
     pub supposed: Vec<(usize, Class)>,
 }
 
+/// For whom a region is compiled.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'s> {
+    /// For lanes one by one, as far as native code can go on.
+    Lanes,
+    /// The same, from a branch up to where its ways meet again.
+    UpToJoin,
+    /// For packs, where something is supposed of what they find.
+    Packs(&'s Supposed),
+}
+
 /// What makes code for one program.
 pub(super) struct RegionCompiler {
     isa: OwnedTargetIsa,
+    /// The same, for long functions: registers are chosen in one pass.
+    quick: OwnedTargetIsa,
+    long: usize,
     frontend: FunctionBuilderContext,
     finder: u64,
     pack_finder: u64,
@@ -51,16 +72,24 @@ pub(super) struct RegionCompiler {
     exits: Vec<Box<Exit>>,
 }
 
+/// The host, as code is made for it with one way of choosing registers.
+fn isa(registers: &str, verify: bool) -> Option<OwnedTargetIsa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed").ok()?;
+    flags.set("regalloc_algorithm", registers).ok()?;
+    // Other threads write what is loaded.
+    flags.set("enable_alias_analysis", "false").ok()?;
+    flags.set("enable_verifier", if verify { "true" } else { "false" }).ok()?;
+    cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()
+}
+
 impl RegionCompiler {
-    pub(super) fn new() -> Option<RegionCompiler> {
-        let mut flags = settings::builder();
-        flags.set("opt_level", "speed").ok()?;
-        // Other threads write what is loaded.
-        flags.set("enable_alias_analysis", "false").ok()?;
-        flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }).ok()?;
-        let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
+    /// `verify`: whether Cranelift looks at what it is given.
+    pub(super) fn new(verify: bool) -> Option<RegionCompiler> {
         let mut compiler = RegionCompiler {
-            isa,
+            isa: isa("backtracking", verify)?,
+            quick: isa("single_pass", verify)?,
+            long: if verify { LONG_IN_TESTS } else { LONG },
             frontend: FunctionBuilderContext::new(),
             finder: 0,
             pack_finder: 0,
@@ -99,7 +128,9 @@ impl RegionCompiler {
     /// Puts a function into memory. Returns its address.
     fn emit(&mut self, function: Function) -> Option<u64> {
         let mut compilation = Compilation::for_function(function);
-        let code = match compilation.compile(&*self.isa, &mut ControlPlane::default()) {
+        let long = compilation.func.dfg.num_insts() > self.long;
+        let isa = if long { &self.quick } else { &self.isa };
+        let code = match compilation.compile(&**isa, &mut ControlPlane::default()) {
             Ok(code) => code,
             Err(error) => {
                 debug_assert!(false, "{error:?}");
@@ -122,17 +153,16 @@ impl RegionCompiler {
         self.flows.entry(start).or_insert_with(|| Flow::of(program, pc)).as_mut()
     }
 
-    /// Compiles the region that begins at an instruction; for packs of lanes where something is
-    /// supposed of what they find.
+    /// Compiles the region that begins at an instruction.
     ///
     /// None when that is not possible. A code generator that panics is not the program's trouble.
-    pub(super) fn compile(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<RegionCode> {
-        let compiled = catch_unwind(AssertUnwindSafe(|| self.compiled(program, pc, supposed)));
+    pub(super) fn compile(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<RegionCode> {
+        let compiled = catch_unwind(AssertUnwindSafe(|| self.compiled(program, pc, wanted)));
         debug_assert!(compiled.is_ok(), "no native code from instruction {pc} on");
         compiled.ok().flatten()
     }
 
-    fn compiled(&mut self, program: &Program, pc: u32, supposed: Option<&Supposed>) -> Option<RegionCode> {
+    fn compiled(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<RegionCode> {
         let place = region::Place {
             finder: self.finder,
             pack_finder: self.pack_finder,
@@ -148,9 +178,14 @@ impl RegionCompiler {
         let mut frontend = std::mem::take(&mut self.frontend);
         let flow = self.flow(program, pc)?;
         flow.split(program, pc);
-        let built = match supposed {
-            Some(supposed) => pack::build(program, flow, pc, (&mut function, &mut frontend), place, config, supposed),
-            None => region::build(program, flow, pc, &mut function, &mut frontend, place, config),
+        let built = match wanted {
+            Wanted::Packs(supposed) => {
+                pack::build(program, flow, pc, (&mut function, &mut frontend), place, config, supposed)
+            }
+            _ => {
+                let joining = matches!(wanted, Wanted::UpToJoin);
+                region::build(program, flow, pc, &mut function, &mut frontend, place, config, joining)
+            }
         };
         self.frontend = frontend;
         let Built { sites, local, exits, supposed } = built?;

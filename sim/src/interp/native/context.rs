@@ -199,6 +199,27 @@ pub(super) unsafe extern "C" fn find(context: *mut RegionContext, address: u64, 
     }
 }
 
+/// Finds the memory at one of several addresses of an access, as [`find`]: mostly it is where the
+/// address before it was.
+///
+/// # Safety
+/// As of [`find`].
+pub(super) unsafe fn find_next(context: *mut RegionContext, address: u64, access: u64, lane: u64, pc: u64) {
+    let (site, shift) = (access as u32, access >> 32 & 0xff);
+    // SAFETY: the caller's promise; the warp has as many sites as its regions name.
+    unsafe {
+        if site != NO_SITE {
+            let site = *(*context).sites.add(site as usize);
+            let within = address.wrapping_sub(site.start);
+            if within.rotate_right(shift as u32) < site.count {
+                (*context).found = site.host + within;
+                return;
+            }
+        }
+        find(context, address, access, lane, pc);
+    }
+}
+
 /// Finds the memory at the addresses of a pack's lanes, as [`find`]. `found` is 0 for a fault.
 ///
 /// # Safety
@@ -209,7 +230,7 @@ pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64
         unsafe {
             (*context).pointers[lane] = (&raw mut (*context).nowhere) as u64;
             if mask >> lane & 1 != 0 {
-                find(context, (*context).addresses[lane], access, first + lane as u64, pc);
+                find_next(context, (*context).addresses[lane], access, first + lane as u64, pc);
                 if (*context).found == 0 {
                     return;
                 }

@@ -277,7 +277,20 @@ pub(super) fn is_pure(inst: &Inst) -> bool {
     !matches!(fields, Fields::ReadThree | Fields::LoadBank | Fields::PredA)
 }
 
-/// Volatile accesses are executed by the warp as one: programs of old count on it.
+/// What an instruction is in a region of whole warps. Volatile accesses are as good as others
+/// there: the whole warp executes one instruction, then the next.
+pub(super) fn kind_of_warp(inst: &Inst) -> Kind {
+    match tags().get(&(inst.run as usize)) {
+        Some(Tag::Known(kind)) if inst.lane.is_none() => *kind,
+        _ => kind(inst),
+    }
+}
+
+/// Whether it is a volatile access. The warp executes these as one: programs of old count on it.
+pub(super) fn is_volatile_access(inst: &Inst) -> bool {
+    matches!(kind(inst), Kind::Stop) && !matches!(kind_of_warp(inst), Kind::Stop)
+}
+
 fn is_volatile(inst: &Inst) -> bool {
     inst.b == load_store::VOLATILE || inst.d == load_store::VOLATILE
 }

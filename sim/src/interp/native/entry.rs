@@ -61,8 +61,10 @@ impl Tier {
 /// What begins at one instruction.
 pub(super) struct Region {
     pub entry: u32,
-    /// For lanes one by one, and for packs of them.
+    /// For lanes one by one, for those of a warp that have parted at the branch there, and for
+    /// packs.
     pub lanes: Tier,
+    pub joining: Tier,
     pub packs: Tier,
     /// Lanes of a pack.
     width: AtomicU32,
@@ -112,6 +114,7 @@ impl Region {
         Region {
             entry,
             lanes: Tier::default(),
+            joining: Tier::default(),
             packs: Tier::default(),
             width: AtomicU32::new(Width::NARROWEST.lanes() as u32),
             supposed: Mutex::default(),

@@ -305,7 +305,7 @@ impl Flow {
         let mut varied = HashSet::new();
         for pc in start..end {
             let inst = &program.code[pc as usize];
-            let kind = decode::kind(inst);
+            let kind = decode::kind_of_warp(inst);
             let effects = effects::effects(program, inst);
             for register in &effects.writes {
                 let Register::Row(row) = *register else { continue };

@@ -23,7 +23,7 @@ pub(super) struct Emitter<'p, 'b> {
 
 impl Emitter<'_, '_> {
     pub(super) fn instruction(&mut self, flow: &Flow, i: &Inst, pc: u32) {
-        let kind = decode::kind(i);
+        let kind = decode::kind_of_warp(i);
         self.v.guard = None;
         let apart = matches!(kind, Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign)
             || matches!(kind, Kind::Special if !simple_special(i.y));

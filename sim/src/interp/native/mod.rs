@@ -36,7 +36,7 @@ mod values;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use compiler::{RegionCompiler, RegionFn};
+use compiler::{RegionCompiler, RegionFn, Wanted};
 use context::{RegionContext, Site};
 use decode::Kind;
 use entry::{Region, narrow, observed, widest};
@@ -207,7 +207,7 @@ impl Native {
         if !cfg!(target_arch = "x86_64") {
             return None;
         }
-        let compiler = RegionCompiler::new()?;
+        let compiler = RegionCompiler::new(cfg!(debug_assertions) && always)?;
         let code = &program.code;
         let entries: Arc<[AtomicPtr<()>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
         let mark = |pc: u32| {
@@ -280,7 +280,11 @@ impl Native {
         }
         loop {
             let waits = (0..LANES).find(|&lane| mask >> lane & 1 != 0 && context.exits[lane] & ONE_BY_ONE != 0);
-            let Some(first) = waits else { return Left::Apart };
+            let Some(first) = waits else {
+                let place = context.exits[mask.trailing_zeros() as usize & (LANES - 1)];
+                let same = (0..LANES).all(|lane| mask >> lane & 1 == 0 || context.exits[lane] == place);
+                return if same { Left::At(place) } else { Left::Apart };
+            };
             let place = context.exits[first];
             let mut lanes = 0;
             for lane in 0..LANES {
@@ -288,7 +292,7 @@ impl Native {
             }
             let (lanes, pc) = (lanes & mask, place & !ONE_BY_ONE);
             let program = warp.env.program;
-            match self.lanes_from(region, program, pc) {
+            match self.lanes_from(region, program, pc, width.lanes() == LANES) {
                 Some(code) => {
                     if run_code(code, warp, context, sites, lanes, fuel) == region::FAULT {
                         return Left::Fault;
@@ -299,8 +303,9 @@ impl Native {
         }
     }
 
-    /// The code that runs lanes one by one from an instruction on.
-    fn lanes_from(&self, region: &Region, program: &Program, pc: u32) -> Option<(RegionFn, u32, bool)> {
+    /// The code that runs lanes one by one from an instruction on. `whole`: lanes of a whole warp,
+    /// which go on together where they meet again.
+    fn lanes_from(&self, region: &Region, program: &Program, pc: u32, whole: bool) -> Option<(RegionFn, u32, bool)> {
         if pc == region.entry {
             if !region.lanes.tried() {
                 self.compile_lanes(region, program)?;
@@ -314,6 +319,14 @@ impl Native {
             // SAFETY: as in `region`.
             unsafe { &*entry.cast::<Region>() }
         };
+        if whole && matches!(decode::kind(&program.code[pc as usize]), Kind::Branch) {
+            if !region.joining.tried() {
+                self.compile_joining(region, program)?;
+            }
+            if let Some(code) = region.joining.code() {
+                return Some(code);
+            }
+        }
         if !region.lanes.tried() {
             self.compile_lanes(region, program)?;
         }
@@ -445,7 +458,16 @@ impl Native {
     fn compile_lanes(&self, region: &Region, program: &Program) -> Option<()> {
         let mut compiler = self.compiler()?;
         if !region.lanes.tried() {
-            region.lanes.set(compiler.compile(program, region.entry, None));
+            region.lanes.set(compiler.compile(program, region.entry, Wanted::Lanes));
+        }
+        Some(())
+    }
+
+    #[cold]
+    fn compile_joining(&self, region: &Region, program: &Program) -> Option<()> {
+        let mut compiler = self.compiler()?;
+        if !region.joining.tried() {
+            region.joining.set(compiler.compile(program, region.entry, Wanted::UpToJoin));
         }
         Some(())
     }
@@ -459,12 +481,12 @@ impl Native {
         let often = region.renewed.load(Ordering::Relaxed) >= 2;
         let mut supposed = if often { narrow(warp, flow) } else { widest(warp, flow) };
         supposed.registers.retain(|index, _| !varying.contains(index));
-        let mut code = compiler.compile(program, region.entry, Some(&supposed));
+        let mut code = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
         while code.is_none()
             && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
         {
             supposed.width = narrower;
-            code = compiler.compile(program, region.entry, Some(&supposed));
+            code = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
         }
         let checked = code.as_mut().map(|code| std::mem::take(&mut code.supposed)).unwrap_or_default();
         region.set_packs(supposed.width, code, checked);

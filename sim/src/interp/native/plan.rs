@@ -1,4 +1,5 @@
-//! Which blocks a region has, and where it ends although native code could go on.
+//! Which blocks a region has, and where it ends although native code could go on; where ways that
+//! part at a branch meet again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,8 +34,15 @@ fn loads_shared(inst: &Inst, kind: Kind) -> bool {
 }
 
 /// `goes_on` says which instructions that stop native code a region does not end at; a region that
-/// has such ones is of whole warps, whose lanes wait for nobody in it.
-pub(super) fn plan(program: &Program, flow: &Flow, entry: usize, goes_on: Option<fn(&Inst) -> bool>) -> RegionPlan {
+/// has such ones is of whole warps, whose lanes wait for nobody in it. `bound`: a block in front of
+/// which it ends.
+pub(super) fn plan(
+    program: &Program,
+    flow: &Flow,
+    entry: usize,
+    goes_on: Option<fn(&Inst) -> bool>,
+    bound: Option<usize>,
+) -> RegionPlan {
     let mut inside = HashSet::new();
     let mut todo = std::collections::VecDeque::from([entry]);
     let mut size = 0;
@@ -42,7 +50,7 @@ pub(super) fn plan(program: &Program, flow: &Flow, entry: usize, goes_on: Option
         let block = &flow.blocks[at];
         let length = (block.end - block.start) as usize;
         let ends = block.stop && !goes_on.is_some_and(|goes_on| goes_on(&program.code[block.end as usize - 1]));
-        if ends || size + length > MOST && at != entry || !inside.insert(at) {
+        if ends || bound == Some(at) || size + length > MOST && at != entry || !inside.insert(at) {
             continue;
         }
         size += length;
@@ -91,4 +99,66 @@ pub(super) fn plan(program: &Program, flow: &Flow, entry: usize, goes_on: Option
         }
     }
     RegionPlan { blocks, inside, cuts, no_return: if waits { stored_behind } else { HashSet::new() }, entry }
+}
+
+/// The first block that all ways from a block's end lead to, if there is one before the function's
+/// end: its immediate postdominator.
+pub(super) fn join(flow: &Flow, block: usize) -> Option<usize> {
+    let end = flow.blocks.len();
+    let next: Vec<Vec<usize>> = flow
+        .blocks
+        .iter()
+        .map(|block| {
+            let known = block.next.iter().map(|next| flow.at.get(next).copied().unwrap_or(end));
+            let known: Vec<usize> = known.collect();
+            if known.is_empty() { vec![end] } else { known }
+        })
+        .collect();
+    let mut before = vec![Vec::new(); end + 1];
+    for (at, next) in next.iter().enumerate() {
+        next.iter().for_each(|&next| before[next].push(at));
+    }
+    // From the end backwards, each block behind those that it leads to where loops allow it.
+    let mut numbers = vec![usize::MAX; end + 1];
+    let mut order = Vec::new();
+    let mut seen = vec![false; end + 1];
+    let mut stack = vec![(end, 0)];
+    seen[end] = true;
+    while let Some((at, child)) = stack.pop() {
+        match before[at].get(child) {
+            Some(&one) => {
+                stack.push((at, child + 1));
+                if !std::mem::replace(&mut seen[one], true) {
+                    stack.push((one, 0));
+                }
+            }
+            None => {
+                numbers[at] = order.len();
+                order.push(at);
+            }
+        }
+    }
+    let mut joins = vec![None; end + 1];
+    joins[end] = Some(end);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &at in order.iter().rev().filter(|&&at| at != end) {
+            let mut new: Option<usize> = None;
+            for &one in next[at].iter().filter(|&&one| joins[one].is_some()) {
+                let mut a = one;
+                if let Some(mut b) = new {
+                    while a != b {
+                        let lower = if numbers[a] < numbers[b] { &mut a } else { &mut b };
+                        *lower = joins[*lower]?;
+                    }
+                }
+                new = Some(a);
+            }
+            if new != joins[at] {
+                (joins[at], changed) = (new, true);
+            }
+        }
+    }
+    joins[block].filter(|&join| join != end)
 }

@@ -17,7 +17,7 @@ use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
 use super::pack::class::{Class, Exit};
-use super::plan::{RegionPlan, plan};
+use super::plan::{RegionPlan, join, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
 
@@ -154,7 +154,9 @@ impl Turns {
     }
 }
 
-/// Compiles the region that begins at `pc` into `function`.
+/// Compiles the region that begins at `pc` into `function`. `joining`: up to where the ways from
+/// the branch there meet again; None where they do not.
+#[allow(clippy::too_many_arguments, reason = "two of them are the compiler's")]
 pub(super) fn build(
     program: &Program,
     flow: &Flow,
@@ -163,13 +165,15 @@ pub(super) fn build(
     context: &mut cranelift_frontend::FunctionBuilderContext,
     place: Place,
     config: cranelift_codegen::isa::TargetFrontendConfig,
+    joining: bool,
 ) -> Option<Built> {
     let Place { finder, pack_finder, caller, first_site, convention } = place;
     let entry = *flow.at.get(&pc)?;
     if flow.blocks[entry].stop {
         return None;
     }
-    let plan = plan(program, flow, entry, None);
+    let bound = if joining { Some(join(flow, entry)?) } else { None };
+    let plan = plan(program, flow, entry, None, bound);
     let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
     let access = Access::new(turns.fault, finder, pack_finder, first_site);
     let mut builder = Builder {

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, types};
 use super::lanes::{Lanes, Pack, each};
 use crate::interp::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::interp::interface::AccessKind;
-use crate::interp::native::context::{NO_SITE, RegionContext, at, find, pack};
+use crate::interp::native::context::{NO_SITE, RegionContext, at, find_next, pack};
 use crate::interp::native::values::plain;
 use crate::interp::program::{Inst, LANES};
 
@@ -65,6 +65,17 @@ fn reached(context: &mut RegionContext, access: u64, mask: u64) -> Option<u64> {
     Some(site.host)
 }
 
+/// Whether each lane's word follows that of the lane before it: what nobody could know when the
+/// code was made is often so.
+#[inline(always)]
+fn follow(offsets: &[u64; LANES]) -> bool {
+    let mut odd = 0;
+    for (lane, offset) in offsets.iter().enumerate() {
+        odd |= offset ^ (offsets[0].wrapping_add(WORD * lane as u64));
+    }
+    odd == 0
+}
+
 /// Finds each lane's word by itself. False for a fault.
 #[cold]
 fn found(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> bool {
@@ -75,7 +86,7 @@ fn found(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> bool {
                 SHARED => u64::from((*context).near[lane]),
                 _ => (*context).addresses[lane],
             };
-            find(context, address, access, lane as u64, pc);
+            find_next(context, address, access, lane as u64, pc);
             if (*context).found == 0 {
                 return false;
             }
@@ -94,6 +105,10 @@ unsafe fn load_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64)
     // SAFETY: the caller's promise; what is found stays mapped, and other threads may write it.
     unsafe {
         if let Some(host) = reached(&mut *context, access, mask) {
+            if follow(&(*context).addresses) {
+                (*context).aside = ((host + (*context).addresses[0]) as *const [u32; LANES]).read_volatile();
+                return 1;
+            }
             for lane in 0..LANES {
                 (*context).aside[lane] = ((host + (*context).addresses[lane]) as *const u32).read_volatile();
             }
@@ -123,7 +138,12 @@ unsafe fn store_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64
                 at.write_volatile((*context).aside[lane]);
             };
             if mask as u32 == u32::MAX {
-                (0..LANES).for_each(put)
+                if follow(&(*context).addresses) {
+                    let at = (host + (*context).addresses[0]) as *mut [u32; LANES];
+                    at.write_volatile((*context).aside);
+                } else {
+                    (0..LANES).for_each(put)
+                }
             } else {
                 lanes(mask).for_each(put)
             }

@@ -135,7 +135,7 @@ impl<'p> Classes<'p> {
 
     /// Executes an instruction. Returns how: once for the pack, or for each lane.
     pub(super) fn step(&mut self, i: &Inst, way: Way) -> Class {
-        let kind = decode::kind(i);
+        let kind = decode::kind_of_warp(i);
         let effects = effects::effects(self.program, i);
         let mut how = if way == Way::Masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
         // Nobody could leave in front of it.

@@ -99,7 +99,7 @@ impl Pack<'_, '_> {
 
     /// Compiles an instruction that does not branch.
     pub(super) fn instruction(&mut self, i: &Inst, pc: u32, way: Way) {
-        let kind = decode::kind(i);
+        let kind = decode::kind_of_warp(i);
         let mut after = self.classes.clone();
         let how = after.step(i, way);
         if how != Class::Varying {

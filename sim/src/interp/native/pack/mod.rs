@@ -1,7 +1,8 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
 //! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
-//! lane by lane. A pack may be a whole warp: then its region goes on behind what warps do together.
+//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then
+//! its region goes on behind what warps do together.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
 //! `arithmetic`, `carries`, `floats`, `predicates`, `access` and `apart` make code for them,
@@ -101,7 +102,7 @@ pub(super) fn build(
         return None;
     }
     let whole = supposed.width.lanes() == LANES;
-    let plan = plan(program, flow, entry, whole.then_some(together::goes_on));
+    let plan = plan(program, flow, entry, whole.then_some(together::goes_on), None);
     let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
     if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
         return None;
@@ -189,7 +190,7 @@ impl<'p> Builder<'p, '_> {
                         ended = true;
                         break;
                     }
-                    if matches!(decode::kind(i), Kind::Stop) {
+                    if matches!(decode::kind_of_warp(i), Kind::Stop) {
                         now.classes.together(i);
                     } else {
                         now.classes.step(i, Way::Plain);
@@ -328,7 +329,7 @@ impl<'p> Builder<'p, '_> {
                 self.branch(program, at, pc);
                 return;
             }
-            if matches!(decode::kind(i), Kind::Stop) {
+            if matches!(decode::kind_of_warp(i), Kind::Stop) {
                 self.together(program, pc);
                 continue;
             }

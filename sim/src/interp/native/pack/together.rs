@@ -10,6 +10,7 @@ use crate::interp::exec::warp_sync::{self, source_of};
 use crate::interp::exec::{control, matrix};
 use crate::interp::exec_sass::convergence;
 use crate::interp::native::context::at;
+use crate::interp::native::decode;
 use crate::interp::native::effects;
 use crate::interp::native::flow::ValueForm;
 use crate::interp::native::values::{Held, plain};
@@ -222,7 +223,8 @@ impl Classes<'_> {
 /// Whether a region of whole warps goes on behind an instruction that stops others.
 pub(super) fn goes_on(i: &Inst) -> bool {
     let is = |run: InstFn| std::ptr::fn_addr_eq(i.run, run);
-    is(warp_sync::warp_barrier)
+    decode::is_volatile_access(i)
+        || is(warp_sync::warp_barrier)
         || is(warp_sync::shuffle)
         || is(warp_sync::vote)
         || is(warp_sync::active_mask)
