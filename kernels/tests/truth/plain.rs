@@ -356,7 +356,7 @@ fn loops() -> Vec<Case> {
         ),
         case(
             "k_before",
-            Exact,
+            Sound,
             |n| vec![Ptr(0), Ptr(1), I32(n)],
             |t, x, n| {
                 let mut i = x.i();
