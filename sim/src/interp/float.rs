@@ -6,6 +6,7 @@
 //! which is kept as a sum of doubles that do not overlap.
 
 pub(crate) mod approximate;
+pub(crate) mod float16;
 
 /// `.rn`, `.rz`, `.rm`, `.rp`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,16 @@ pub(crate) fn saturate64(a: f64) -> f64 {
     }
 }
 
+/// `a`, or in place of any NaN the hardware's.
+///
+/// By bits: which NaN arithmetic results in is undefined in Rust, so the compiler takes
+/// `if a.is_nan() { nan } else { a }` for `a` where it likes to.
+#[inline(always)]
+fn hardware_nan(a: f32) -> f32 {
+    let bits = a.to_bits();
+    f32::from_bits(if bits << 1 > 0xff00_0000 { 0x7fff_ffff } else { bits })
+}
+
 /// Applies the flags of an instruction's constant to its operands.
 #[inline(always)]
 pub(crate) fn input(a: f32, x: u64) -> f32 {
@@ -72,7 +83,7 @@ pub(crate) fn input(a: f32, x: u64) -> f32 {
 /// makes.
 #[inline(always)]
 pub(crate) fn output(a: f32, x: u64) -> f32 {
-    let a = if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a };
+    let a = hardware_nan(a);
     let a = if x & FTZ != 0 { flush(a) } else { a };
     if x & SAT != 0 { saturate(a) } else { a }
 }

@@ -70,9 +70,9 @@ fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     passed
 }
 
-/// A call of the barrier at the program counter, by `mask`. Lanes that have to wait come to the call
-/// again. The others are in the first value, and the running ones; they are given their results, and
-/// go on behind the call.
+/// A call of the barrier at the program counter, by `mask`. Lanes that have to wait come to the
+/// call again. The others are those of the first value: they keep running, are to be given their
+/// results, and go on behind the call.
 pub(crate) fn call(w: &mut Warp<'_>, mask: u32) -> (u32, Next) {
     if !w.env.launch.cooperative {
         return (mask, Next::Step);

@@ -19,7 +19,7 @@
 //! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
 //! `env`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
 //! `native` compiles what is executed often; warps enter it through what `program` says of native
-//! code. `float`, `float16` and `printf` are arithmetic and text without state. `program` and
+//! code. `float` and `printf` are arithmetic and text without state. `program` and
 //! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and is
 //! used by `compile`, `compile_sass`, `exec_sass` and `native` only.
 //!
@@ -45,7 +45,6 @@ mod env;
 mod exec;
 mod exec_sass;
 mod float;
-pub(crate) mod float16;
 mod grid;
 mod grid_barrier;
 pub(crate) mod interface;

@@ -5,8 +5,8 @@ use kernels::ptx::{Operand, Type};
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{LaneFn, each, op1, op2x};
+use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
-use crate::interp::float16::{Brain, Half, Small};
 use crate::interp::program::{Inst, Next, Sem, Slot};
 use crate::interp::warp::Warp;
 

@@ -9,8 +9,8 @@ use super::float::{flags, float_comparisons};
 use super::{Op, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{Lane, LaneFn, each, op2x, op3x, set, setp};
+use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
-use crate::interp::float16::{Brain, Half, Small};
 use crate::interp::program::{Inst, LaneTy, Next, Pred, Sem, Slot};
 use crate::interp::warp::Warp;
 

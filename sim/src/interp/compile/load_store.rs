@@ -12,7 +12,7 @@ use crate::interp::exec::load_store as exec;
 use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, VOLATILE, load, load_param, store};
 use crate::interp::exec::mbarrier;
 use crate::interp::float;
-use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::program::{Inst, InstFn, Slot};
 
 /// The state space that an opcode names.

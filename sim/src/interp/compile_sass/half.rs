@@ -7,8 +7,8 @@ use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::compile::half::{ADD, FUSED, MAX, MAX_NAN, MIN, MIN_NAN, MULTIPLY, RELU};
 use crate::interp::exec_sass::halves;
+use crate::interp::float::float16::{Brain, Half};
 use crate::interp::float::{FTZ, SAT};
-use crate::interp::float16::{Brain, Half};
 use crate::interp::program::{Inst, Slot};
 
 fn part(halves: Halves) -> u32 {

@@ -67,8 +67,8 @@ impl Translation<'_> {
             // The low words of the windows, and the rank in a cluster: of one block (`grid`).
             // Nobody has the performance counters count.
             SpecialReg(48 | 52 | 136 | 100..=115) => Special::Zero,
-            // SR_LMEMHIOFF: functions compiled with `-G` trap when the stack has sunk below it. Here
-            // it may sink to the start of the lane's local memory; below, accesses fault.
+            // SR_LMEMHIOFF: functions compiled with `-G` trap when the stack has sunk below it.
+            // Here it may sink to the start of the lane's local memory; below, accesses fault.
             SpecialReg(55) => Special::Zero,
             _ => return self.unsupported(i),
         };

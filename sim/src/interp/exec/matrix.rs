@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
-use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::interface::AccessKind;
 use crate::interp::program::{Inst, LANES, Next, Slot};
 use crate::interp::warp::Warp;

@@ -4,8 +4,8 @@ use crate::interp::compile::half::{ELEMENTS, arranged, flushed, is_binary16};
 use crate::interp::exec::per_lane::each;
 use crate::interp::exec_sass::floats::{combined, holds};
 use crate::interp::float::approximate::{self, SpecialFunction};
+use crate::interp::float::float16::{Half, Small};
 use crate::interp::float::{FTZ, Rounding, output};
-use crate::interp::float16::{Half, Small};
 use crate::interp::program::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 

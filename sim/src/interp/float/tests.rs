@@ -45,3 +45,23 @@ fn directed_rounding_brackets_the_exact_value() {
     assert_eq!(mul32(f32::MAX, 2.0, Rounding::Zero), f32::MAX);
     assert_eq!(add32(1.0, -1.0, Rounding::Down).to_bits(), (-0f32).to_bits());
 }
+
+/// Of the special functions too, whatever the processor's own NaN is.
+#[test]
+fn special_functions_make_the_nan_of_the_hardware() {
+    use super::approximate::{SpecialFunction, rsqrt, special, sqrt};
+    let inputs = [-1.0, f32::NAN, f32::from_bits(0xffc0_0001), f32::NEG_INFINITY, -1e-40];
+    for a in inputs.map(std::hint::black_box) {
+        for x in [0, FTZ].map(std::hint::black_box) {
+            // What is flushed is a zero with the sign.
+            if x & FTZ != 0 && a.is_subnormal() {
+                continue;
+            }
+            assert_eq!(sqrt(a, x).to_bits(), 0x7fff_ffff, "sqrt({a}), {x}");
+            assert_eq!(rsqrt(a, x).to_bits(), 0x7fff_ffff, "rsqrt({a}), {x}");
+        }
+        if !a.is_subnormal() {
+            assert_eq!(special(SpecialFunction::Sqrt, a).to_bits(), 0x7fff_ffff, "{a}");
+        }
+    }
+}

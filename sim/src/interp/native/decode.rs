@@ -15,7 +15,7 @@ use crate::interp::compile::convert;
 use crate::interp::compile::load_store::atomic_by_name;
 use crate::interp::exec::{call, control, fragment, load_store, matrix, narrow_matrix, texture, warp_sync};
 use crate::interp::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
-use crate::interp::float16::{Brain, Half};
+use crate::interp::float::float16::{Brain, Half};
 use crate::interp::program::{Inst, InstFn, LaneOp, Pred, Program, Sem};
 
 /// An atomic operation that native code has instructions for.

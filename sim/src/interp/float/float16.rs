@@ -1,6 +1,6 @@
 //! The formats of 16 bits: half and bfloat16, to and from wider ones.
 
-use super::float::{Rounding, normal, scale};
+use super::{Rounding, normal, scale};
 
 /// A format of 16 bits.
 pub(crate) trait Small {
