@@ -177,6 +177,18 @@ pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf
     cuda_program_with(file, &[], cudart, extra)
 }
 
+/// A CUDA program of `tests/programs`, compiled; nothing where `STREAMSAN_NO_TOOLKIT=1` says that
+/// there is no compiler.
+///
+/// # Panics
+/// It does not compile.
+pub fn cuda_program_if_possible(source: &str, cudart: &str, extra: &[&str]) -> Option<PathBuf> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|value| value == "1") {
+        return None;
+    }
+    Some(cuda_program(&programs().join(source), cudart, extra).unwrap_or_else(|e| panic!("{e}")))
+}
+
 /// As [`cuda_program`], of a program that includes other files that may change.
 pub fn cuda_program_with(file: &Path, included: &[&Path], cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;

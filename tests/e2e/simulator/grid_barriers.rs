@@ -3,16 +3,11 @@
 
 use std::path::PathBuf;
 
-use tests::{build, product, run};
+use tests::{build, run};
 
 /// The program; nothing without CUDA's compiler.
 fn compiled() -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = product::root().join("tests/programs/sim/grid_calls.cu");
-    let built = build::cuda_program(&file, "static", &["-std=c++17", "-rdc=true", "-w"]);
-    Some(built.unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible("sim/grid_calls.cu", "static", &["-std=c++17", "-rdc=true", "-w"])
 }
 
 fn simulated(program: &PathBuf, simulator: &str, case: &str, way: &str) -> run::Ended {

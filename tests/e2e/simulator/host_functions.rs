@@ -6,11 +6,7 @@ use std::path::PathBuf;
 use tests::{build, run};
 
 fn program() -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = build::programs().join("sim/throws.cu");
-    Some(build::cuda_program(&file, "static", &[]).unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible("sim/throws.cu", "static", &[])
 }
 
 const WAYS: [&str; 3] = ["function", "callback", "node"];

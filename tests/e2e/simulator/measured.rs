@@ -4,15 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tests::{build, product, run};
+use tests::{build, run};
 
 /// The program of `tests/programs/exact`; nothing without CUDA's compiler.
 fn compiled(name: &str) -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = product::root().join("tests/programs/exact").join(name);
-    Some(build::cuda_program(&file, "static", &["-std=c++17"]).unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible(&format!("exact/{name}"), "static", &["-std=c++17"])
 }
 
 /// Runs a program on the simulated GPU; its end and the report.

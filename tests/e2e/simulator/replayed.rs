@@ -8,11 +8,7 @@ use tests::{build, oracle, product, run};
 
 /// `tests/programs/exact/indirect.cu`; nothing without CUDA's compiler.
 fn compiled() -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = product::root().join("tests/programs/exact/indirect.cu");
-    Some(build::cuda_program(&file, "static", &["-std=c++17"]).unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible("exact/indirect.cu", "static", &["-std=c++17"])
 }
 
 /// Records a case of that program.

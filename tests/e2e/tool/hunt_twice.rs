@@ -10,19 +10,15 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tests::run::{Ended, end, streamsan};
-use tests::{build, fake, product};
+use tests::{build, fake};
 
 use crate::detection::exact::sanitizer;
 
 /// A folder with that program as `rows`; nothing without CUDA's compiler.
 fn folder(name: &str, ways: &[&str]) -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
     let ways: Vec<String> = ways.iter().map(|way| format!("-D{way}")).collect();
     let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-    let source = product::root().join("tests/programs/exact/hunted_rows.cu");
-    let program = build::cuda_program(&source, "static", &ways).unwrap_or_else(|e| panic!("{e}"));
+    let program = build::cuda_program_if_possible("exact/hunted_rows.cu", "static", &ways)?;
     let folder = build::scratch(&format!("hunt-twice-{name}"));
     std::fs::copy(program, folder.join("rows")).expect("copied");
     Some(folder)
