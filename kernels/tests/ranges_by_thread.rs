@@ -228,11 +228,47 @@ fn a_test_of_a_pointer_is_asked_again() {
 #[test]
 fn a_sum_of_two_words_counts_from_the_pointer() {
     let s = summary("further");
-    for at in [0u64, 400, 8, 400] {
+    // Iterators of matrix products step back: numbers above every pointer.
+    for at in [0u64, 400, 8, 400, -400i64 as u64, -0x3000i64 as u64, 3 << 20] {
         let expected: BTreeSet<i64> = squares(20).into_iter().map(|byte| byte + at as i64).collect();
         assert_eq!(written(&s, 1, 20, &params(&[BASE, at], &[]), 0), (expected.clone(), true, true), "{at}");
         assert_eq!(written(&s, 1, 20, &params(&[at, BASE], &[]), 8), (expected, true, true), "{at}, the other way");
     }
+}
+
+/// Where both words may be pointers, the sum is no part of either's allocation, and still known.
+#[test]
+fn a_sum_of_two_words_that_look_like_pointers_is_an_address_by_itself() {
+    let s = summary("further");
+    for (o, at) in [(BASE, 2 * BASE), (2 * BASE, BASE), (BASE, 9 << 30), (9 << 20, 7 << 20)] {
+        let expected: BTreeSet<u64> = (0..20).map(|t| o + at + 4 * t * t).collect();
+        assert_eq!(places_of(&s, &params(&[o, at], &[])), expected, "{o:#x} + {at:#x}");
+    }
+}
+
+/// The addresses of 20 threads' words, all of which must be exact.
+fn places_of(s: &Summary, arguments: &[u8]) -> BTreeSet<u64> {
+    let launch = LaunchArgs::new([1; 3], [20, 1, 1], arguments);
+    let (mut found, mut afresh) = (Vec::new(), Vec::new());
+    s.evaluate(&launch, &mut found);
+    s.evaluate_uncached(&launch, &mut afresh);
+    assert_eq!(found, afresh);
+    let mut places = BTreeSet::new();
+    for a in found.iter().filter(|a| a.kind == AccessKind::Write) {
+        // Of several words none says where the others are.
+        let value = match a.base {
+            Base::Absolute { value } => value,
+            Base::Word { value, .. } if !a.several => value,
+            _ => panic!("{a:?}"),
+        };
+        let Extent::Bounded { lo, dims, width, exact: true, .. } = &a.extent else { panic!("{a:?}") };
+        let mut starts = vec![value.wrapping_add_signed(*lo)];
+        for d in dims {
+            starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + d.stride * k)).collect();
+        }
+        places.extend(starts.iter().flat_map(|s| (*s..*s + u64::from(*width)).step_by(4)));
+    }
+    places
 }
 
 /// The address holds for the pointer that it was made of, and for no other.
@@ -240,24 +276,9 @@ fn a_sum_of_two_words_counts_from_the_pointer() {
 fn an_address_of_changed_halves_is_that_of_its_pointer() {
     let s = summary("apart");
     for (pointer, n) in [(BASE, 0u32), (BASE, 1), (BASE + 64, 0), (BASE, 0)] {
-        let arguments = params(&[pointer], &[n]);
-        let launch = LaunchArgs::new([1; 3], [20, 1, 1], &arguments);
-        let (mut found, mut afresh) = (Vec::new(), Vec::new());
-        s.evaluate(&launch, &mut found);
-        s.evaluate_uncached(&launch, &mut afresh);
-        assert_eq!(found, afresh);
         let place = |t: u64| (pointer ^ (4 * t * t)) ^ u64::from(n) << 32;
         let expected: BTreeSet<u64> = (0..20).map(place).collect();
-        let mut places = BTreeSet::new();
-        for a in found.iter().filter(|a| a.kind == AccessKind::Write) {
-            let (Base::Absolute { value } | Base::Word { value, .. }) = a.base else { panic!("{a:?}") };
-            let Extent::Bounded { lo, dims, width, exact: true, .. } = &a.extent else { panic!("{a:?}") };
-            let mut starts = vec![value.wrapping_add_signed(*lo)];
-            for d in dims {
-                starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + d.stride * k)).collect();
-            }
-            places.extend(starts.iter().flat_map(|s| (*s..*s + u64::from(*width)).step_by(4)));
-        }
+        let places = places_of(&s, &params(&[pointer], &[n]));
         assert_eq!(places, expected, "{pointer:#x} {n}");
     }
 }

@@ -16,8 +16,11 @@ use smallvec::SmallVec;
 const MAX_BASES: usize = 200;
 /// Terms of a sum that are looked at.
 const MAX_PARTS: usize = 16;
-/// Words below are no pointers.
-const LEAST_POINTER: u64 = 1 << 20;
+/// Words outside are no pointers: sizes, and steps back, which are just below 2^64.
+const POINTERS: std::ops::Range<u64> = 1 << 20..1 << 57;
+/// Words from here on are seldom anything else: a step of eight gigabytes is rare, and drivers hand
+/// out addresses above.
+const LIKELY_POINTERS: u64 = 1 << 33;
 
 fn mask_of(width: Width) -> u64 {
     match width {
@@ -294,19 +297,41 @@ impl ThreadLanes<'_> {
     }
 
     /// What a sum counts from, of what may be pointers in it. A multiple of a word is a number. Of
-    /// several words the sum counts from the largest: it is the same whichever is chosen, and the
-    /// others are numbers then. Where none may be a pointer, all are.
+    /// several words the sum counts from the one that looks like a pointer, and the others are
+    /// numbers. Where that cannot be told, all are, and the sum is an address by itself: to count
+    /// from the wrong one would say that nothing is touched.
     fn base_among(&self, parts: &[(Tag, i64)]) -> Tag {
         let times = |wanted: bool| parts.iter().filter(move |p| p.1 != 0 && (p.1 == 1) == wanted).map(|p| p.0);
-        let is_word = |t: Tag| matches!(self.bases[usize::from(t) - 1].0, SymbolicBase::Word(_));
-        let size = |t: &Tag| (!is_word(*t), self.bases[usize::from(*t) - 1].1);
         let once: SmallVec<[Tag; 4]> = times(true).collect();
-        let base = once.iter().copied().max_by_key(size);
-        let base = base.filter(|t| once.len() == 1 || size(t) >= (false, LEAST_POINTER));
+        let base = self.pointer_among(&once);
         let noted: SmallVec<[Tag; 4]> = times(false).chain(once.into_iter().filter(|t| Some(*t) != base)).collect();
         match self.number(&noted) {
             UNKNOWN => UNKNOWN,
             _ => base.unwrap_or(NUMBER),
+        }
+    }
+
+    /// The one of some bases that must be the pointer. What is no word always is.
+    fn pointer_among(&self, once: &[Tag]) -> Option<Tag> {
+        let base = |t: Tag| self.bases[usize::from(t) - 1];
+        let one = |from: &dyn Fn(Tag) -> bool| {
+            let mut found = once.iter().copied().filter(|t| from(*t));
+            (found.next(), found.next())
+        };
+        if let [only] = once {
+            return Some(*only);
+        }
+        if let (Some(symbol), _) = one(&|t| !matches!(base(t).0, SymbolicBase::Word(_))) {
+            return Some(symbol);
+        }
+        match one(&|t| (LIKELY_POINTERS..POINTERS.end).contains(&base(t).1)) {
+            (None, _) => {}
+            (Some(word), None) => return Some(word),
+            (Some(_), Some(_)) => return None,
+        }
+        match one(&|t| POINTERS.contains(&base(t).1)) {
+            (Some(word), None) => Some(word),
+            _ => None,
         }
     }
 

@@ -142,6 +142,11 @@ impl Int {
     pub fn div_bound(self, d: Int) -> Int {
         if d == 1 || self >= INF || self <= -INF { self } else { self.div_euclid(d) }
     }
+    /// `floor(self / d)` of an upper bound, `d > 0`. One at `-INF` was rounded up to it, and is a
+    /// number like any other: what it bounds, divided, may be far above.
+    pub fn div_upper(self, d: Int) -> Int {
+        if d == 1 || self >= INF { self } else { self.div_euclid(d) }
+    }
     /// Says nothing as a bound?
     pub fn is_infinite(self) -> bool {
         self >= INF || self <= -INF

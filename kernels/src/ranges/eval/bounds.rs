@@ -79,7 +79,7 @@ impl Eval<'_> {
                     let Some(rest) = f.combine(mf, g, -mg) else { continue };
                     self.upper(&rest, cons, depth - 1, strict)
                 };
-                best = best.min(v.div_bound(mf));
+                best = best.min(v.div_upper(mf));
             }
         }
         best

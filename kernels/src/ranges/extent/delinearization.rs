@@ -70,9 +70,8 @@ pub(crate) struct Delinearized {
     alone: bool,
 }
 
-/// A quotient: numerator without its constant, constant, divisor, what it is too large by,
-/// coefficient.
-type Quotient = (AffineForm, Int, Int, Int, Int);
+/// A quotient: numerator without its constant, constant, divisor, what it is too large by.
+type Quotient = (AffineForm, Int, Int, Int);
 
 impl Eval<'_> {
     /// The offset as digits of a number, if that says more than its extent `plain`.
@@ -114,9 +113,9 @@ impl Eval<'_> {
     /// The number that the digits of a form are of, and their weights.
     fn weights(&mut self, f: &AffineForm, cons: &ConstraintSet, width: Int) -> Option<(AffineForm, Weights)> {
         let mut quotients: SmallVec<[(AtomId, Quotient); 4]> = SmallVec::new();
-        for (x, c) in &f.terms {
-            if let Some((n, k, d, more)) = self.quotient(*x, cons) {
-                quotients.push((*x, (n, k, d, more, *c)));
+        for (x, _) in &f.terms {
+            if let Some(quotient) = self.quotient(*x, cons) {
+                quotients.push((*x, quotient));
             }
         }
         // The one with the largest divisor can not be expressed by another.
@@ -129,7 +128,9 @@ impl Eval<'_> {
         let mut rest = f.clone();
         let mut digits: SmallVec<[(Int, Int); 4]> = SmallVec::from_slice(&[(Int::new(1), Int::new(0))]);
         quotients.sort_by_key(|q| q.1.2);
-        for (x, (n, k, d, more, c)) in quotients {
+        for (x, (n, k, d, more)) in quotients {
+            // (A smaller quotient may have been of what this one leaves: then it counts there.)
+            let c = rest.coef(x);
             // What the numerators differ by, divided, is what the quotients do.
             let mut apart = number.add(&n, -1).plus(-k);
             let last = digits.last_mut()?;
@@ -176,7 +177,7 @@ impl Eval<'_> {
     /// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator
     /// without its constant, the constant, the divisor, and what the quotient of these is too large
     /// by.
-    fn quotient(&self, x: AtomId, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int, Int)> {
+    fn quotient(&self, x: AtomId, cons: &ConstraintSet) -> Option<Quotient> {
         let floor = self.a(x).floor.clone()?;
         let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
         for _ in 0..2 * MAX_DIGITS {
