@@ -29,6 +29,7 @@ VERBS = (
     "tools",
     "csan",
     "exact",
+    "results",
     "recordings",
     "cost",
     "calls",

@@ -48,6 +48,7 @@ PARTS = [
     Part("csan", ["csan"], 200),
     Part("tools", ["tools"], 150),
     Part("exact", ["exact"], 400),
+    Part("results", ["results"], 200, sim=True),
     Part("recordings", ["recordings"], 200),
     # It measures: last, when nothing else is warm or waits.
     Part("cost", ["cost"], 400),

@@ -17,7 +17,7 @@ from harness.table import ABSENT, LATE, OK, WRONG, Table
 
 DEFAULTS = Defaults(budget=200, timeout=80)
 # What comes home is limited.
-LARGEST = 15 << 20
+LARGEST = 40 << 20
 PYTHON = [
     ("transformer", "programs/precision/torch_transformer.py", []),
     ("resnet", "programs/precision/torch_resnet.py", []),
