@@ -235,3 +235,21 @@ fn the_load_before_a_loop_of_swaps_belongs_to_the_atomic() {
     // More bytes than are swapped.
     assert_eq!(known(&swapping("ld.global.v2.b32 {%r4, %r7}, [%rd3];", "%rd3")), ["a", "r"]);
 }
+
+/// `.align` behind `.ptr` is that of what is pointed to. (CUDA 13.1's nvcc writes it for each
+/// pointer.) The parameter itself lies where its type says.
+#[test]
+fn pointers_lie_at_multiples_of_eight_whatever_they_point_to() {
+    for (mark, head) in [("", 68), (".ptr .align 1", 68), (".ptr .global .align 1", 4), (".ptr .align 16", 12)] {
+        let text = format!(
+            ".version 9.1\n.target sm_80\n.address_size 64\n.visible .entry k(.param .align 4 .b8 s[{head}],\n\
+             .param .u64 {mark} p, .param .u32 n, .param .u64 {mark} q)\n{{\n.reg .b64 %rd<9>;\n\
+             ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; st.global.u32 [%rd1], 1; st.global.u64 [%rd2], 2; ret;\n}}\n"
+        );
+        let image = CodeImage::from_code(CodeRef::Ptx(text.into()), Arch::new(80)).expect("PTX");
+        let summary = image.summary("k").expect("summarised");
+        let first = (head as u16).next_multiple_of(8);
+        let words: Vec<_> = summary.words().iter().filter(|w| w.writes).map(|w| w.offset).collect();
+        assert_eq!(words, [first, first + 16], "{mark}, behind {head} bytes");
+    }
+}

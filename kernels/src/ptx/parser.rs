@@ -236,6 +236,8 @@ impl<'a> Parser<'a> {
         let name = loop {
             let word = self.word("a name")?;
             match word {
+                // Of what a pointer points to, not of the parameter.
+                ".align" if pointer.is_some() => _ = self.int()?,
                 ".align" => align = self.int()?,
                 ".v2" => vector = 2,
                 ".v4" => vector = 4,

@@ -7,13 +7,8 @@ use tests::{build, run};
 
 /// A program of `programs/sim`, built for one architecture. `None`: there is no compiler.
 fn built(name: &str, arch: &str) -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = build::programs().join(format!("sim/{name}.cu"));
     // The last architecture counts.
-    let arch = format!("-arch={arch}");
-    Some(build::cuda_program(&file, "shared", &[&arch]).unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible(&format!("sim/{name}.cu"), "shared", &[&format!("-arch={arch}")])
 }
 
 /// Runs it with arguments. `device`: as a user names it; empty: as the program was built.
@@ -53,6 +48,19 @@ fn a_device_that_was_asked_for_refuses_other_code() {
     assert!(older.err.contains("made for sm_90, which does not run on the simulated sm_80"), "{}", older.err);
     assert!(older.err.contains("no kernel image is available for execution on the device"), "{}", older.err);
     assert!(!older.err.contains("DATA RACE"), "{}", older.err);
+}
+
+/// Libraries hold machine code for each generation, and PTX for what comes after the newest. That is
+/// no code for an older device.
+#[test]
+fn code_for_a_newer_device_is_not_taken() {
+    let codes = ["-arch=compute_80", "-code=sm_80", "-gencode=arch=compute_90,code=compute_90"];
+    let Some(program) = build::cuda_program_if_possible("sim/which_code.cu", "shared", &codes) else { return };
+    for (device, code) in [("80", "800"), ("86", "800"), ("90", "900")] {
+        let ended = sim(&program, device, &[]);
+        let expected = format!("{code} no error");
+        assert_eq!((ended.code(), ended.out.trim()), (Some(0), expected.as_str()), "sm_{device}: {}", ended.err);
+    }
 }
 
 /// The attribute that CUB's merge sort sets on every device orders nothing away below 9.0.

@@ -68,8 +68,8 @@ fn choose<'a>(
             }
             None => Err(fatbin::ImageError::NoPtx),
         },
-        // Some of it is there as linked machine code only.
-        Ok(text) if text.starts_with(fatbin::INCOMPLETE) => match machine() {
+        // Some of it is there as linked machine code only; or as PTX for newer devices only.
+        Ok(text) if text.starts_with(fatbin::INCOMPLETE) || !fatbin::is_for(&text, config.arch) => match machine() {
             Some(cubin) => return Code::machine(cubin),
             None => Ok(text),
         },
