@@ -184,3 +184,44 @@ fn matrices_of_small_integers() {
         }
     }
 }
+
+/// Matrices of doubles against plain products, with the places of entries as PTX's manual gives
+/// them: the shape of sm_80, and those that sm_90 adds.
+#[test]
+fn matrices_of_doubles() {
+    let mut random = Random(0x1357_9bdf_0246_8ace);
+    for (arch, m, k) in [("sm_80", 8, 4), ("sm_90", 8, 4), ("sm_90", 16, 4), ("sm_90", 16, 8), ("sm_90", 16, 16)] {
+        let mut text = format!(".version 8.7\n.target {arch}\n.address_size 64\n");
+        let name = format!("mma.sync.aligned.m{m}n8k{k}.row.col.f64.f64.f64.f64");
+        mma(&mut text, 0, &name, ("f64", m / 4), m * k / 32, k / 4, "f64");
+        // Sums of small numbers are exact whatever their order.
+        let mut matrix = |entries: usize| -> Vec<f64> {
+            (0..entries).map(|_| f64::from((random.next() >> 20) as i8) / 8.0).collect()
+        };
+        let (a, b, c) = (matrix(m * k), matrix(k * 8), matrix(m * 8));
+        let mut input = vec![0f64; 32 * 16];
+        for lane in 0..32 {
+            let (group, member) = (lane / 4, lane % 4);
+            let ofc = (0..m / 4).map(|n| c[(group + n / 2 * 8) * 8 + member * 2 + n % 2]);
+            let high = m / 8;
+            let ofa = (0..m * k / 32).map(|n| a[(group + n % high * 8) * k + n / high * 4 + member]);
+            let ofb = (0..k / 4).map(|n| b[(n * 4 + member) * 8 + group]);
+            for (slot, value) in ofc.chain(ofa).chain(ofb).enumerate() {
+                input[lane * 16 + slot] = value;
+            }
+        }
+        let sum = |row: usize, column: usize| {
+            c[row * 8 + column] + (0..k).map(|x| a[row * k + x] * b[x * 8 + column]).sum::<f64>()
+        };
+        let bytes: Vec<u8> = input.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let outputs = Both::on(&text, arch).run("m0", 32, &bytes, 32 * 64);
+        let [ptx, machine] = outputs.unwrap_or_else(|why| panic!("{name} on {arch}: {why}"));
+        for (way, out) in [("PTX", ptx), ("machine code", machine)] {
+            for (lane, n) in (0..32).flat_map(|lane| (0..m / 4).map(move |n| (lane, n))) {
+                let got = f64::from_le_bytes(out[lane * 64 + n * 8..][..8].try_into().unwrap());
+                let (row, column) = (lane / 4 + n / 2 * 8, lane % 4 * 2 + n % 2);
+                assert_eq!(got, sum(row, column), "{name} on {arch} as {way}: row {row}, column {column}");
+            }
+        }
+    }
+}

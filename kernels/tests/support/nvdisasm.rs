@@ -202,7 +202,8 @@ pub fn half_bits(text: &str) -> Option<u16> {
 
 /// Brings either tool's text into the common form.
 pub fn parts(text: &str) -> Parts {
-    let text = text.replace(".reuse", "");
+    // One shape has two names, by the device.
+    let text = text.replace(".reuse", "").replace("DMMA.8x8x4", "DMMA.884");
     let mut text = text.trim();
     let mut guard = String::new();
     if text.starts_with('@')

@@ -9,8 +9,12 @@ use streamsan_sim::interp::{Launch, MachineModule, Program, run};
 
 use super::{Gpu, TestDevice, toolkit};
 
-/// Machine code of a PTX text.
+/// Machine code of a PTX text, for the device that tests are asked to use.
 pub fn assemble(ptx: &str) -> Vec<u8> {
+    assemble_for(ptx, &super::arch())
+}
+
+fn assemble_for(ptx: &str, arch: &str) -> Vec<u8> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("both-{}-{number}", std::process::id()));
@@ -18,11 +22,8 @@ pub fn assemble(ptx: &str) -> Vec<u8> {
     let (input, output) = (folder.join("a.ptx"), folder.join("a.cubin"));
     std::fs::write(&input, ptx).unwrap();
     let tool: &Path = &toolkit().join("bin/ptxas");
-    let done = Command::new(tool)
-        .args([&format!("-arch={}", super::arch()), "-o"])
-        .args([&output, &input])
-        .output()
-        .expect("ptxas");
+    let done =
+        Command::new(tool).args([&format!("-arch={arch}"), "-o"]).args([&output, &input]).output().expect("ptxas");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let bytes = std::fs::read(&output).unwrap();
     let _ = std::fs::remove_dir_all(&folder);
@@ -39,7 +40,12 @@ pub struct Both {
 
 impl Both {
     pub fn new(ptx: &str) -> Both {
-        let machine = MachineModule::parse(assemble(ptx)).expect("a cubin");
+        Both::on(ptx, &super::arch())
+    }
+
+    /// For a device of one architecture.
+    pub fn on(ptx: &str, arch: &str) -> Both {
+        let machine = MachineModule::parse(assemble_for(ptx, arch)).expect("a cubin");
         let device = TestDevice::default();
         let blocks: Vec<u64> = machine.blocks().iter().map(|block| device.alloc(block.size)).collect();
         let initial = machine.initial(&blocks).expect("variables");

@@ -31,19 +31,20 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         0x037 => integers(w)?,
         0x03d => bits(w)?,
         _ => {
-            // sm_90 has more shapes.
-            if w.arch != Generation::Ampere || w.b(76, 78) != 0 || w.bit(73) || w.bit(74) {
+            // Sixteen rows from sm_90 on.
+            let (m, k) = [(8, 4), (16, 4), (16, 8), (16, 16)][w.b(76, 78) as usize];
+            if w.arch > Generation::Hopper || m == 16 && w.arch < Generation::Hopper || w.bit(73) || w.bit(74) {
                 return None;
             }
             let f64 = MatrixTy::F64;
-            Arithmetic::Mma { m: 8, k: 4, a: f64, b: f64, single: false, sat: false, and: false, round: round(w) }
+            Arithmetic::Mma { m, k, a: f64, b: f64, single: false, sat: false, and: false, round: round(w) }
         }
     };
     let Arithmetic::Mma { m, k, a, b, single, .. } = op else { return None };
     // Registers of a lane: the matrix's bits over 32 lanes of 32 bits.
     let share = |rows: u32, ty: MatrixTy| (rows * u32::from(k) * ty.bits() / 1024) as u8;
     let result = match (a, single) {
-        (MatrixTy::F64, _) => 4,
+        (MatrixTy::F64, _) => m / 2,
         (MatrixTy::F16, false) => m / 8,
         _ => m / 4,
     };

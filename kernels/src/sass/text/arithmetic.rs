@@ -90,6 +90,15 @@ fn shape_name(m: u8, k: u16) -> &'static str {
     }
 }
 
+/// Shapes of sm_90 have names of another kind.
+fn double_shape_name(k: u16) -> &'static str {
+    match k {
+        4 => "16x8x4",
+        8 => "16x8x8",
+        _ => "16x8x16",
+    }
+}
+
 pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
     let single = |m: FloatMode, fmz| list([(fmz, "FMZ"), (m.ftz, "FTZ"), (true, round_name(m.round)), (m.sat, "SAT")]);
     match op {
@@ -173,7 +182,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
         Arithmetic::Mma { m, k, a, b, single, sat, and, round } => {
             let float = mnemonic(op) == "HMMA";
             list([
-                (true, shape_name(m, k)),
+                (true, if m == 16 && a == MatrixTy::F64 { double_shape_name(k) } else { shape_name(m, k) }),
                 (float, if single { "F32" } else { "F16" }),
                 (true, matrix_name(a)),
                 (!float, matrix_name(b)),
