@@ -1,21 +1,22 @@
 // Stores to elements whose numbers are squares (modulo 1024) and loads of elements whose numbers are none, on two streams: no data decides which,
-// but no pattern tells it. With `race` the loads are of squares too.  Usage: confirm_squares race|clean
+// but no pattern tells it, and there are too many threads to follow each. With `race` the loads are of squares too.
+// Usage: confirm_squares race|clean
 #include "confirm.h"
 #include <vector>
 
 __global__ void put(int *table, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) table[i * i & 1023] = 1;
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < unsigned(n)) table[i * i & 1023] = 1;
 }
 
 __global__ void take(const int *table, int *out, int n, int step) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = table[(i * i & 1023) + step];
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < unsigned(n)) out[i] = table[(i * i & 1023) + step];
 }
 
 int main(int argc, char **argv) {
     const bool race = argc > 1 && !strcmp(argv[1], "race");
-    const int n = 4096;
+    const int n = 1 << 19;
     int *table, *out;
     CHECK(cudaMalloc(&table, 1026 * sizeof(int)));
     CHECK(cudaMalloc(&out, n * sizeof(int)));
