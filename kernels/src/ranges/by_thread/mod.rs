@@ -82,7 +82,9 @@ impl Analysis {
         let accesses = 0..self.graph.accesses.len();
         let followed: Vec<usize> =
             accesses.filter(|k| wanted.iter().any(|g| self.graph.accesses[*k].kind == g.0)).collect();
-        let (touched, tape) = tape::run(false, || Walk::new(self, launch, threads, &followed).run());
+        let unbounded = found.iter().any(|(_, r, _)| matches!(r.extent, Extent::Unknown { .. }));
+        let walk = || Walk::new(self, launch, threads, &followed, unbounded).run();
+        let (touched, tape) = tape::run(false, walk);
         let touched = touched?;
         let mut result = found.clone();
         let mut replaced = false;

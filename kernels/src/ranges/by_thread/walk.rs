@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
 const MAX_VALUES: usize = 6_000_000;
+/// The same for a launch of which some bytes are not known at all otherwise.
+const MAX_VALUES_UNBOUNDED: usize = 20_000_000;
 /// How much cheaper than the first threads all of them may be: a launch that would be too expensive
 /// even so is given up early.
 const CHEAPER: u64 = 4;
@@ -69,6 +71,8 @@ pub(super) struct Walk<'a> {
     touched: Touched,
     steps: u32,
     threads: u64,
+    /// Values that it may cost.
+    budget: usize,
 }
 
 /// The joins that nodes rest on, by block.
@@ -90,8 +94,14 @@ fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<
 }
 
 impl<'a> Walk<'a> {
-    /// `followed`: the accesses that matter.
-    pub fn new(analysis: &'a Analysis, launch: &'a LaunchArgs<'a>, threads: u64, followed: &[usize]) -> Walk<'a> {
+    /// `followed`: the accesses that matter; `unbounded`: of some nothing is known.
+    pub fn new(
+        analysis: &'a Analysis,
+        launch: &'a LaunchArgs<'a>,
+        threads: u64,
+        followed: &[usize],
+        unbounded: bool,
+    ) -> Walk<'a> {
         let (g, cfg) = (&analysis.graph, &analysis.cfg);
         let mut accesses = vec![Vec::new(); cfg.succs.len()];
         let mut roots: Vec<NodeId> = g.conds.iter().flatten().copied().collect();
@@ -107,6 +117,7 @@ impl<'a> Walk<'a> {
         Walk {
             lanes: ThreadLanes::new(g, analysis.plan(), launch, threads),
             threads,
+            budget: if unbounded { MAX_VALUES_UNBOUNDED } else { MAX_VALUES },
             analysis,
             accesses,
             joins,
@@ -134,7 +145,7 @@ impl<'a> Walk<'a> {
             self.waiting.insert(0, all);
             while let Some((order, mask)) = self.waiting.pop_first() {
                 self.steps += 1;
-                if self.steps > MAX_STEPS || self.lanes.spent > MAX_VALUES {
+                if self.steps > MAX_STEPS || self.lanes.spent > self.budget {
                     return None;
                 }
                 self.block(self.analysis.cfg.rpo[order as usize], &mask);
@@ -142,7 +153,7 @@ impl<'a> Walk<'a> {
             first += count as u64;
             // Those that follow are not that much cheaper.
             let each = self.lanes.spent as u64 / first;
-            if each.saturating_mul(threads) > CHEAPER * MAX_VALUES as u64 {
+            if each.saturating_mul(threads) > CHEAPER * self.budget as u64 {
                 return None;
             }
         }
