@@ -103,6 +103,17 @@ def replay(folder, launches, first):
     return None
 
 
+def explained(failure, said):
+    """A failure with the simulator's own words for it, where it has any."""
+    refused = [line.split(" was refused: ")[1] for line in said.splitlines() if " was refused: " in line]
+    if refused:
+        # Of an instruction its name, without predicate and operands.
+        words = refused[-1].split(" in `")[0].removeprefix("Unsupported(").removesuffix(")").split()
+        named = [word for word in words if not word.startswith("@")]
+        return f"not executed: {named[0]}" if refused[-1].startswith("Unsupported(") else " ".join(words)
+    return "an access outside of its memory" if "out-of-bounds" in said else failure
+
+
 def main():
     folder = sys.argv[1]
     with open(os.path.join(folder, "launches.json")) as file:
@@ -113,10 +124,14 @@ def main():
         return
     following = 0
     while following is not None and following < len(launches):
-        child = subprocess.run([sys.executable, __file__, folder, str(following)], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, __file__, folder, str(following)]
+        child = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        sys.stderr.write(child.stderr)
         lines = [json.loads(line) for line in child.stdout.splitlines()]
         for line in lines:
             if "launch" in line:
+                if line["failure"]:
+                    line["failure"] = explained(line["failure"], child.stderr)
                 print(json.dumps(line), flush=True)
         if not lines or "next" not in lines[-1]:
             # It died. What it was at is the one after the last that it told of.
