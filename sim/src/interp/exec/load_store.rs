@@ -155,6 +155,11 @@ impl<'b> Warp<'b> {
                 }
             }
             _ => {
+                // First what costs little to ask: no allocation lies where the block's memory does.
+                let (base, own) = (self.shared_base(), u64::from(self.block().shared_size));
+                if space == GENERIC && base <= address && end <= base + own {
+                    return Ok(address);
+                }
                 if let Some(extent) = self.extent(address)
                     && end <= extent.end
                     && end > address
@@ -168,11 +173,8 @@ impl<'b> Warp<'b> {
                     return Ok(address);
                 }
                 if space == GENERIC {
-                    let start = self.shared_base();
-                    if start <= address && end <= start + u64::from(self.block().shared_limit) {
-                        if end > start + u64::from(self.block().shared_size) {
-                            self.overrun(lane, out("shared"));
-                        }
+                    if base <= address && end <= base + u64::from(self.block().shared_limit) {
+                        self.overrun(lane, out("shared"));
                         return Ok(address);
                     }
                     if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
