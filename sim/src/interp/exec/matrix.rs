@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
+use crate::interp::exec::whole_product;
 use crate::interp::float::Rounding;
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::interface::AccessKind;
@@ -49,7 +50,7 @@ impl Element {
     }
 
     #[inline(always)]
-    fn read(self, bits: u64) -> f64 {
+    pub(super) fn read(self, bits: u64) -> f64 {
         match self {
             Element::F16 => f64::from(Half::widen(bits as u16)),
             Element::Bf16 => f64::from(Brain::widen(bits as u16)),
@@ -80,7 +81,7 @@ impl Element {
     }
 
     #[inline(always)]
-    fn write(self, value: f64, saturate: bool) -> u64 {
+    pub(super) fn write(self, value: f64, saturate: bool) -> u64 {
         match self {
             Element::F16 => u64::from(Half::cut(value, Rounding::Nearest)),
             Element::Bf16 => u64::from(Brain::cut(value, Rounding::Nearest)),
@@ -173,6 +174,9 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         (*list, rest) = rest.split_at(count);
     }
     let [to, c, a, b] = slots;
+    if opaque && mask == u32::MAX && whole_product::multiply(w, form, slots) {
+        return Next::Step;
+    }
     let Form { m, n, k, .. } = form;
     let layouts = layouts(form, opaque);
     let (mut factor_a, mut factor_b, mut sums) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
@@ -198,7 +202,7 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Entries that a factor or sum has at most, and behind them what has no place.
-pub(super) const MOST: usize = 512 + 1;
+const MOST: usize = 512 + 1;
 const NOWHERE: u16 = MOST as u16 - 1;
 
 /// Of each element that a lane's registers hold, one after the other: which entry it is, lane by

@@ -19,3 +19,4 @@ pub(crate) mod per_lane;
 pub(crate) mod texture;
 pub(crate) mod vector_access;
 pub(crate) mod warp_sync;
+mod whole_product;
