@@ -279,3 +279,14 @@ pub(super) unsafe extern "C" fn add_single(at: u64, value: u64) -> u64 {
     // SAFETY: the caller's promise.
     u64::from(unsafe { u32::update(at, add) })
 }
+
+/// Adds to a double in memory as one, as [`add_single`].
+///
+/// # Safety
+/// As of [`add_single`].
+pub(super) unsafe extern "C" fn add_double(at: u64, value: u64) -> u64 {
+    use crate::interp::exec::atomic::Word;
+    let add = |old: u64| crate::interp::float::add_doubles(f64::from_bits(old), f64::from_bits(value)).to_bits();
+    // SAFETY: the caller's promise.
+    unsafe { u64::update(at, add) }
+}
