@@ -160,7 +160,10 @@ unsafe fn move_elements<T: Copy>(place: *mut T, host: *mut T, form: Form, stride
 /// check answers for all of it, and each lane has whole registers of it.
 fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<u64> {
     let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
-    let same = (1..LANES).all(|lane| w.get(i.a, lane) == base && w.get(i.b, lane) == stride);
+    // SAFETY: live rows, which nobody writes meanwhile.
+    let (bases, strides) = unsafe { (&(*w.row(i.a)).0, &(*w.row(i.b)).0) };
+    let differ = bases.iter().zip(strides).fold(0, |differ, (&a, &b)| differ | (a ^ base) | (b ^ stride));
+    let same = differ == 0;
     let size = form.a.size();
     let registers = form.m * form.n / LANES / form.a.packed();
     let known = (form.m * form.n).is_multiple_of(LANES * form.a.packed()) && matches!(registers, 1 | 2 | 4 | 8 | 16);
@@ -176,6 +179,8 @@ fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Opt
     }
     let from = w.resolve(space, first, size, kind, 0).ok()?;
     let to = w.resolve(space, last, size, kind, 0).ok()?;
-    let together = space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
+    let (start, own) = (w.shared_base(), u64::from(w.block().shared_size));
+    let shared = [from, to].iter().all(|at| at.wrapping_sub(start) < own);
+    let together = shared || space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
     (together && to.wrapping_sub(from) == last - first).then_some(from)
 }
