@@ -172,8 +172,8 @@ impl AddressSpace {
         }
         let here = ((addr - self.base) / GRANULE) as usize;
         let (low, high) = (here.saturating_sub(MOST), (here + MOST).min((self.size / GRANULE) as usize));
-        // SAFETY: the table has a byte for each granule of the space; eight of them at a time, where
-        // they are aligned.
+        // SAFETY: the table has a byte for each granule of the space; eight of them at a time,
+        // where they are aligned.
         let (byte, eight) = unsafe {
             (
                 |at: usize| (*self.pages.add(at)).load(Ordering::Acquire) == page as u8,
@@ -314,7 +314,7 @@ impl AddressSpace {
             // Eight granules at a time where one may write to all of them, as mostly.
             let index = (at - self.base) / GRANULE;
             if index.is_multiple_of(8) && end - at >= 8 * GRANULE {
-                // SAFETY: the table has one byte for each granule of the space, and these lie in it.
+                // SAFETY: the table has a byte for each granule of the space, and these lie in it.
                 let eight = unsafe { &*self.pages.add(index as usize).cast::<AtomicU64>() };
                 if eight.load(Ordering::Acquire) == u64::from_ne_bytes([Page::ReadWrite as u8; 8]) {
                     at = (at & !(GRANULE - 1)) + 8 * GRANULE;

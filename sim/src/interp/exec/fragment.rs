@@ -2,9 +2,9 @@
 //! with them.
 
 use crate::interp::exec::load_store::{Cell, GENERIC, GLOBAL, SHARED};
+use crate::interp::exec::matrix::whole_product::{self, MOST};
 use crate::interp::exec::matrix::{Form, of_fragment};
 use crate::interp::exec::per_lane::each;
-use crate::interp::exec::whole_product::{self, MOST};
 use crate::interp::interface::AccessKind;
 use crate::interp::program::{Inst, LANES, Next, Slot};
 use crate::interp::warp::Warp;

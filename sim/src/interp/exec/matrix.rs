@@ -1,12 +1,13 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+pub(super) mod whole_product;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
-use crate::interp::exec::whole_product;
 use crate::interp::float::Rounding;
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::interface::AccessKind;
@@ -50,7 +51,7 @@ impl Element {
     }
 
     #[inline(always)]
-    pub(super) fn read(self, bits: u64) -> f64 {
+    fn read(self, bits: u64) -> f64 {
         match self {
             Element::F16 => f64::from(Half::widen(bits as u16)),
             Element::Bf16 => f64::from(Brain::widen(bits as u16)),
@@ -81,7 +82,7 @@ impl Element {
     }
 
     #[inline(always)]
-    pub(super) fn write(self, value: f64, saturate: bool) -> u64 {
+    fn write(self, value: f64, saturate: bool) -> u64 {
         match self {
             Element::F16 => u64::from(Half::cut(value, Rounding::Nearest)),
             Element::Bf16 => u64::from(Brain::cut(value, Rounding::Nearest)),

@@ -19,4 +19,3 @@ pub(crate) mod per_lane;
 pub(crate) mod texture;
 pub(crate) mod vector_access;
 pub(crate) mod warp_sync;
-mod whole_product;

@@ -104,8 +104,8 @@ impl RegionContext {
         }
     }
 
-    /// Fills in what stays as it is while the warp is used, for one block after the other. They have
-    /// the same shared memory.
+    /// Fills in what stays as it is while the warp is used, for one block after the other. They
+    /// have the same shared memory.
     pub(crate) fn know(&mut self, w: &mut Warp<'_>) {
         self.tid_steps = w.tid.map(|tid| {
             let step = tid[1].wrapping_sub(tid[0]);

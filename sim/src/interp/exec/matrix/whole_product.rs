@@ -12,10 +12,10 @@ use crate::interp::program::{LANES, Slot};
 use crate::interp::warp::Warp;
 
 /// Entries that a fragment has at most.
-pub(super) const MOST: usize = 512;
+pub(in crate::interp::exec) const MOST: usize = 512;
 
 /// The words of a fragment, in the order of its entries. One of 64 bits is two.
-pub(super) type Words = [u32; MOST];
+pub(in crate::interp::exec) type Words = [u32; MOST];
 
 /// What a thread computes in. It stays as it was left: to clear it takes as long as a product.
 #[repr(C, align(64))]
@@ -26,7 +26,7 @@ struct Scratch {
 }
 
 /// Lends words to a function, with anything in them. They are aligned for every element.
-pub(super) fn with_words<R>(f: impl FnOnce(&mut Words) -> R) -> R {
+pub(in crate::interp::exec) fn with_words<R>(f: impl FnOnce(&mut Words) -> R) -> R {
     with_scratch(|scratch| f(&mut scratch.words[0]))
 }
 
@@ -43,7 +43,7 @@ fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
 
 /// Takes a product's fragments from the warp's registers and puts the result there. False, and
 /// nothing is done, where this file does not know the form.
-pub(super) fn multiply(w: &mut Warp<'_>, form: Form, [to, c, a, b]: [&[Slot]; 4]) -> bool {
+pub(in crate::interp::exec) fn multiply(w: &mut Warp<'_>, form: Form, [to, c, a, b]: [&[Slot]; 4]) -> bool {
     let Some(counts) = registers(form) else { return false };
     if [to.len(), c.len(), a.len(), b.len()].iter().zip(counts).any(|(&have, need)| have < need) {
         return false;
@@ -100,7 +100,7 @@ macro_rules! with_count {
 }
 
 /// A fragment's words.
-pub(super) fn gather(w: &Warp<'_>, slots: &[Slot], element: Element, into: &mut Words) {
+pub(in crate::interp::exec) fn gather(w: &Warp<'_>, slots: &[Slot], element: Element, into: &mut Words) {
     fn narrow<const COUNT: usize>(w: &Warp<'_>, slots: &[Slot], into: &mut Words) {
         for (at, &slot) in slots.iter().enumerate().take(COUNT) {
             // SAFETY: a live row, which nobody writes meanwhile.
@@ -127,7 +127,7 @@ pub(super) fn gather(w: &Warp<'_>, slots: &[Slot], element: Element, into: &mut 
 }
 
 /// Puts a fragment's words into registers.
-pub(super) fn scatter(w: &mut Warp<'_>, slots: &[Slot], element: Element, from: &Words) {
+pub(in crate::interp::exec) fn scatter(w: &mut Warp<'_>, slots: &[Slot], element: Element, from: &Words) {
     fn narrow<const COUNT: usize>(w: &mut Warp<'_>, slots: &[Slot], from: &Words) {
         for (at, &slot) in slots.iter().enumerate().take(COUNT) {
             // SAFETY: a live row; no other reference to it is there.
