@@ -212,8 +212,11 @@ impl<'b> Block<'b> {
     pub(crate) fn start(&mut self, linear: u64) {
         self.state.linear = linear;
         self.state.index = self.env.block_index(linear);
-        self.state.arrived.fill(0);
-        self.state.waiting = 0;
+        // Whoever arrives where nobody waits makes it a barrier that is waited at.
+        if self.state.waiting != 0 {
+            self.state.arrived.fill(0);
+            self.state.waiting = 0;
+        }
         // All blocks of a cluster count its barrier's phases from the same number.
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;
@@ -239,7 +242,7 @@ impl<'b> Block<'b> {
             let mut paused = false;
             rounds -= 1;
             let mut left = false;
-            let running = self.done.iter().filter(|done| !**done).count();
+            let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
             let mut blocked = 0;
             for at in 0..self.warps.len() {
                 if self.done[at] {

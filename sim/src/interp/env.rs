@@ -72,11 +72,18 @@ impl Env<'_> {
 
     pub(crate) fn block_index(&self, linear: u64) -> [u32; 3] {
         let [gx, gy, _] = self.launch.grid.map(u64::from);
+        // Most grids have one dimension, and to divide takes long.
+        if linear < gx {
+            return [linear as u32, 0, 0];
+        }
         [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / gx / gy) as u32]
     }
 
     /// The linear number of the block of that rank in the cluster of that linear number.
     pub(crate) fn block_of_cluster(&self, linear: u64, rank: u32) -> u64 {
+        if self.cluster == [1; 3] {
+            return linear;
+        }
         let size = self.cluster.map(u64::from);
         let [gx, gy, gz] = self.launch.grid.map(u64::from);
         let (nx, ny) = (gx / size[0], gy / size[1]);

@@ -175,6 +175,8 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
     let mut spare: Vec<Cluster<'_>> = Vec::new();
     let mut begun = index;
     let mut told = Instant::now();
+    // The time is read after so many blocks: that costs as much as a small block.
+    let (mut pace, mut unread) = (1u32, 0);
     loop {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -205,10 +207,17 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
             let alone = resident.is_empty();
             match block.run(if alone { TURNS } else { 1 }, !alone) {
                 Progress::Done => {
-                    // The time is read now and then only: that costs as much as a small block.
-                    if told.elapsed() >= TELL {
-                        shared.env.device.progress();
-                        told = Instant::now();
+                    unread += 1;
+                    if unread >= pace {
+                        let passed = told.elapsed();
+                        if passed >= TELL {
+                            shared.env.device.progress();
+                            told = Instant::now();
+                            pace = 1;
+                        } else {
+                            pace = (pace * 2).min(16);
+                        }
+                        unread = 0;
                     }
                     spare.push(block);
                 }

@@ -85,6 +85,8 @@ pub(crate) struct Warp<'b> {
     pub pbase: u32,
     pub lbase: u32,
     pub alive: u32,
+    /// The lanes that it begins with.
+    whole: u32,
     pub groups: Vec<Group>,
     frame: *mut Row,
     constants: *const Row,
@@ -130,6 +132,8 @@ impl<'b> Warp<'b> {
         tid[1] = std::array::from_fn(|lane| linear(lane) / nx % ny);
         tid[2] = std::array::from_fn(|lane| linear(lane) / nx / ny);
         let function = &env.program.functions[env.kernel.function as usize];
+        let threads: u32 = env.launch.block.iter().product();
+        let lanes = threads.saturating_sub(index * LANES as u32).min(LANES as u32);
         let mut warp = Warp {
             env,
             block: std::ptr::null_mut(),
@@ -140,6 +144,7 @@ impl<'b> Warp<'b> {
             pbase: 0,
             lbase: 0,
             alive: 0,
+            whole: if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 },
             groups: Vec::new(),
             frame: std::ptr::null_mut(),
             constants: env.constants.as_ptr(),
@@ -167,10 +172,7 @@ impl<'b> Warp<'b> {
 
     /// Puts the warp at the start of the kernel, with the lanes that the block has.
     pub(crate) fn start(&mut self) {
-        let threads: u32 = self.env.launch.block.iter().product();
-        let first = self.index * LANES as u32;
-        let lanes = threads.saturating_sub(first).min(LANES as u32);
-        self.alive = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        self.alive = self.whole;
         self.active = self.alive;
         self.groups.clear();
         (self.oldest, self.unfair) = (false, 0);

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bytes per entry of the page table: what is mapped or not is decided in steps of this size.
 pub const GRANULE: u64 = 1 << 16;
@@ -162,6 +162,46 @@ impl AddressSpace {
         }
     }
 
+    /// The granules around an address at which the same is mapped as there (up to a gigabyte each
+    /// way): the first address, one past the last, and what it is. `None` where nothing is.
+    pub fn run_at(&self, addr: u64) -> Option<(u64, u64, Page)> {
+        const MOST: usize = 1 << 14;
+        let page = self.page_at(addr);
+        if page == Page::None {
+            return None;
+        }
+        let here = ((addr - self.base) / GRANULE) as usize;
+        let (low, high) = (here.saturating_sub(MOST), (here + MOST).min((self.size / GRANULE) as usize));
+        // SAFETY: the table has a byte for each granule of the space; eight of them at a time,
+        // where they are aligned.
+        let (byte, eight) = unsafe {
+            (
+                |at: usize| (*self.pages.add(at)).load(Ordering::Acquire) == page as u8,
+                |at: usize| {
+                    (*self.pages.add(at).cast::<AtomicU64>()).load(Ordering::Acquire)
+                        == u64::from_ne_bytes([page as u8; 8])
+                },
+            )
+        };
+        let mut end = here + 1;
+        while end < high {
+            match end.is_multiple_of(8) && end + 8 <= high && eight(end) {
+                true => end += 8,
+                false if byte(end) => end += 1,
+                false => break,
+            }
+        }
+        let mut start = here;
+        while start > low {
+            match start.is_multiple_of(8) && start >= low + 8 && eight(start - 8) {
+                true => start -= 8,
+                false if byte(start - 1) => start -= 1,
+                false => break,
+            }
+        }
+        Some((self.base + start as u64 * GRANULE, self.base + end as u64 * GRANULE, page))
+    }
+
     /// Where the simulator itself reaches an address: of the space, through the second view; of the
     /// host, directly.
     pub fn alias_of(&self, addr: u64) -> u64 {
@@ -271,6 +311,16 @@ impl AddressSpace {
         let mut at = addr;
         let end = addr + len.max(1);
         while at < end {
+            // Eight granules at a time where one may write to all of them, as mostly.
+            let index = (at - self.base) / GRANULE;
+            if index.is_multiple_of(8) && end - at >= 8 * GRANULE {
+                // SAFETY: the table has a byte for each granule of the space, and these lie in it.
+                let eight = unsafe { &*self.pages.add(index as usize).cast::<AtomicU64>() };
+                if eight.load(Ordering::Acquire) == u64::from_ne_bytes([Page::ReadWrite as u8; 8]) {
+                    at = (at & !(GRANULE - 1)) + 8 * GRANULE;
+                    continue;
+                }
+            }
             let page = self.page(at).load(Ordering::Acquire);
             if page == Page::None as u8 || (write && page != Page::ReadWrite as u8) {
                 return Err(UnmappedAddress { addr: at });

@@ -12,7 +12,7 @@ use crate::interp::{
     self, AccessKind, Accesses, Device, DeviceStream, DeviceWork, Extent, Fault, FaultKind, Linker, Program,
     TextureRequest, WarpTexture,
 };
-use crate::memory::address_space::{GRANULE, Page, UnmappedAddress};
+use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
 use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
@@ -106,22 +106,7 @@ impl Device for Gpu<'_> {
         }
         // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
         // does not fault as long as something else keeps its page.
-        let page = space.page_at(address);
-        if page == Page::None {
-            return None;
-        }
-        let mut start = address & !(GRANULE - 1);
-        let mut end = start + GRANULE;
-        // A few steps each way, so that a sweep over a large allocation does not ask at every
-        // granule.
-        for _ in 0..64 {
-            if space.contains(end) && space.page_at(end) == page {
-                end += GRANULE;
-            }
-            if space.contains(start - GRANULE) && space.page_at(start - GRANULE) == page {
-                start -= GRANULE;
-            }
-        }
+        let (start, end, page) = space.run_at(address)?;
         Some(Extent { start, end, writable: page == Page::ReadWrite })
     }
 

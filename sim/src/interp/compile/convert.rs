@@ -4,7 +4,7 @@ use kernels::ptx::{Operand, Type};
 
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{LaneFn, each, op1, op2x};
+use crate::interp::exec::per_lane::{LaneFn, each, op1, op2, op2x};
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
 use crate::interp::program::{Inst, Next, Sem, Slot};
@@ -136,6 +136,12 @@ pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
+/// Two singles as a pair of halves, rounded to nearest.
+#[inline(always)]
+fn pair_of<S: Small>(high: f32, low: f32) -> u32 {
+    u32::from(S::cut_single(high)) << 16 | u32::from(S::cut_single(low))
+}
+
 /// Two singles to a packed pair: `a` goes to the upper half, `b` to the lower; format in `z`.
 #[inline(never)]
 pub(crate) fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
@@ -240,7 +246,11 @@ impl<'m> Scope<'_, 'm> {
             let (a, b) = (self.src(operands.get(1), from)?, self.src(operands.get(2), from)?);
             let d = self.dst(operands.first())?;
             let z = if to == Type::F16x2 { FLOAT16 } else { BRAIN16 };
-            self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
+            self.emit(match (to, x) {
+                (Type::F16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Half>(a, b))) },
+                (Type::Bf16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Brain>(a, b))) },
+                _ => Inst { d, a, b, x, z, ..blank(pack_pair) },
+            });
             return Ok(true);
         }
         let a = self.src(operands.get(1), from)?;
@@ -252,6 +262,10 @@ impl<'m> Scope<'_, 'm> {
             (true, true) => match (from, to, x) {
                 (Type::F32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: f32| f64::from(a)).is(Sem::Convert)) },
                 (Type::F64, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
+                (Type::F32, Type::F16, 0) => Inst { d, a, ..lane(op1(|a: f32| Half::cut_single(a))) },
+                (Type::F32, Type::Bf16, 0) => Inst { d, a, ..lane(op1(|a: f32| Brain::cut_single(a))) },
+                (Type::F16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Half::widen(a), 0))) },
+                (Type::Bf16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Brain::widen(a), 0))) },
                 _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(float_to_float) },
             },
             (true, false) => match (from, to, x) {

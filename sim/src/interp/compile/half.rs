@@ -6,13 +6,12 @@
 use kernels::ptx::{Operand, Type};
 
 use super::float::{flags, float_comparisons};
-use super::{Op, blank, lane};
+use super::{Op, lane};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{Lane, LaneFn, each, op2x, op3x, set, setp};
+use crate::interp::exec::per_lane::{Lane, LaneFn, op2x, op3x, set, setp};
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
-use crate::interp::program::{Inst, LaneTy, Next, Pred, Sem, Slot};
-use crate::interp::warp::Warp;
+use crate::interp::program::{Inst, LaneTy, Pred, Sem, Slot};
 
 /// A half as a register holds it.
 #[derive(Clone, Copy)]
@@ -27,7 +26,7 @@ impl Lane for H {
         H(Half::widen(bits as u16))
     }
     fn put(self) -> u64 {
-        u64::from(Half::cut(f64::from(self.0), Rounding::Nearest))
+        u64::from(Half::cut_single(self.0))
     }
 }
 
@@ -37,7 +36,7 @@ impl Lane for B {
         B(Brain::widen(bits as u16))
     }
     fn put(self) -> u64 {
-        u64::from(Brain::cut(f64::from(self.0), Rounding::Nearest))
+        u64::from(Brain::cut_single(self.0))
     }
 }
 
@@ -114,22 +113,35 @@ pub(crate) fn cut<S: Small>(value: f64, x: u64) -> u16 {
     if x & FTZ != 0 && is_binary16::<S>() && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
 }
 
-fn apply<S: Small>(f: HalfElement, a: u16, b: u16, c: u16, x: u64) -> u16 {
-    let read = |bits: u16| flushed::<S>(f64::from(S::widen(bits)), x);
-    cut::<S>(arranged(f(read(a), read(b), read(c), x), x), x)
+/// An operation on the one or two elements of registers.
+#[inline(always)]
+fn apply<S: Small, const PACKED: bool>(f: impl Fn(f64, f64, f64) -> f64, of: [u32; 3], x: u64) -> u32 {
+    let read = |bits: u32| flushed::<S>(f64::from(S::widen(bits as u16)), x);
+    let [low, high] = [0, 16].map(|at| {
+        let [a, b, c] = of.map(|bits| read(bits >> at));
+        u32::from(cut::<S>(arranged(f(a, b, c), x), x))
+    });
+    if PACKED { low | high << 16 } else { low }
 }
 
-/// Executes operation `y` on the one or two elements of registers.
-#[inline(never)]
-fn run<S: Small, const PACKED: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let f = ELEMENTS[i.y as usize];
-    each(mask, |l| {
-        let (a, b, c) = (w.get(i.a, l), w.get(i.b, l), w.get(i.c, l));
-        let low = apply::<S>(f, a as u16, b as u16, c as u16, i.x);
-        let high = if PACKED { apply::<S>(f, (a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16, i.x) } else { 0 };
-        w.set(i.d, l, u64::from(low) | u64::from(high) << 16);
-    });
-    Next::Step
+/// Operation `y` of [`ELEMENTS`] as a function of a lane's registers. Most have no flags.
+fn operation<S: Small, const PACKED: bool>(y: u32, x: u64) -> LaneFn {
+    macro_rules! of {
+        ($($number:literal),*) => {
+            match (y, x) {
+                $(
+                    ($number, 0) => op3x(|a: u32, b: u32, c: u32, _| {
+                        apply::<S, PACKED>(|a, b, c| ELEMENTS[$number](a, b, c, 0), [a, b, c], 0)
+                    }),
+                    ($number, _) => op3x(|a: u32, b: u32, c: u32, x| {
+                        apply::<S, PACKED>(|a, b, c| ELEMENTS[$number](a, b, c, x), [a, b, c], x)
+                    }),
+                )*
+                _ => unreachable!("no such operation"),
+            }
+        };
+    }
+    of!(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 }
 
 /// Operations by number. The product of two halves is exact in a double.
@@ -181,11 +193,12 @@ impl<'m> Scope<'_, 'm> {
             return self.compare_halves(op, operands, ty);
         }
         let Some(y) = element(op) else { return self.unsupported(op) };
+        let x = flags(op) | if op.has("relu") { RELU } else { 0 };
         let run = match ty {
-            Type::F16 => run::<Half, false>,
-            Type::F16x2 => run::<Half, true>,
-            Type::Bf16 => run::<Brain, false>,
-            _ => run::<Brain, true>,
+            Type::F16 => operation::<Half, false>(y, x),
+            Type::F16x2 => operation::<Half, true>(y, x),
+            Type::Bf16 => operation::<Brain, false>(y, x),
+            _ => operation::<Brain, true>(y, x),
         };
         if !(2..=4).contains(&operands.len()) {
             return self.misfit();
@@ -196,9 +209,7 @@ impl<'m> Scope<'_, 'm> {
             sources[at] = self.src(Some(operand), wide)?;
         }
         let d = self.dst(operands.first())?;
-        let x = flags(op) | if op.has("relu") { RELU } else { 0 };
-        let [a, b, c] = sources;
-        self.emit(Inst { d, a, b, c, x, y, ..blank(run) });
+        self.emit_op(run, d, sources, x);
         Ok(true)
     }
 

@@ -315,7 +315,9 @@ pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
         ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
         ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
         ("add", Type::F32) => both!(u32, |old, b, c| add_singles(old, b)),
-        ("add", Type::F64) => both!(u64, |old, b, c| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
+        ("add", Type::F64) => {
+            both!(u64, |old, b, c| float::add_doubles(f64::from_bits(old), f64::from_bits(b)).to_bits())
+        }
         ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
         ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
         ("add", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, |a, b| a + b)),

@@ -2,7 +2,8 @@
 //! with them.
 
 use crate::interp::exec::load_store::{Cell, GENERIC, GLOBAL, SHARED};
-use crate::interp::exec::matrix::{Form, MOST, of_fragment};
+use crate::interp::exec::matrix::whole_product::{self, MOST};
+use crate::interp::exec::matrix::{Form, of_fragment};
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::AccessKind;
 use crate::interp::program::{Inst, LANES, Next, Slot};
@@ -20,9 +21,6 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (size, packed) = (form.a.size(), form.a.packed());
     let (rows, columns) = (form.m, form.n);
     let kind = if store { AccessKind::Write } else { AccessKind::Read };
-    if !store {
-        each(mask, |l| slots.iter().for_each(|&slot| w.set(slot, l, 0)));
-    }
     let each_lane = (rows * columns / LANES).max(1);
     if mask == u32::MAX
         && !w.env.observing
@@ -31,6 +29,9 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let stride = w.get(i.b, 0) as usize;
         move_whole(w, form, slots, (host, stride), store);
         return Next::Step;
+    }
+    if !store {
+        each(mask, |l| slots.iter().for_each(|&slot| w.set(slot, l, 0)));
     }
     for row in 0..rows {
         for column in 0..columns {
@@ -87,65 +88,71 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// the registers of all lanes.
 fn move_whole(w: &mut Warp<'_>, form: Form, slots: &[Slot], (host, stride): (u64, usize), store: bool) {
     let (size, rows, columns) = (form.a.size() as usize, form.m, form.n);
-    let mut bytes = [0u8; 8 * MOST];
-    let bytes = &mut bytes[..rows * columns * size];
-    let own = bytes.len() / LANES;
-    let register = form.a.packed() * size;
-    if store {
-        for (at, &slot) in slots.iter().enumerate().take(own / register) {
-            for (lane, place) in bytes.chunks_exact_mut(own).enumerate() {
-                let value = w.get(slot, lane).to_le_bytes();
-                place[at * register..][..register].copy_from_slice(&value[..register]);
+    let own = rows * columns / LANES / form.a.packed();
+    whole_product::with_words(|words| {
+        if store {
+            whole_product::gather(w, &slots[..own], form.a, words);
+        }
+        let place = words.as_mut_ptr().cast::<u8>();
+        // SAFETY: `whole_matrix` vouches for the matrix, and that so many words are enough for it.
+        // Other threads may access it meanwhile, as on a GPU.
+        unsafe {
+            match size {
+                1 => move_elements::<u8>(place, host as *mut u8, form, stride, store),
+                2 => move_elements::<u16>(place.cast(), host as *mut u16, form, stride, store),
+                4 => move_elements::<u32>(place.cast(), host as *mut u32, form, stride, store),
+                _ => move_elements::<u64>(place.cast(), host as *mut u64, form, stride, store),
             }
         }
-    }
-    let by_rows = form.k != 1;
-    let (majors, run) = if by_rows { (rows, columns * size) } else { (columns, rows * size) };
-    for major in 0..majors {
-        let line = host as usize + major * stride * size;
-        if by_rows {
-            let (place, line) = (bytes[major * run..][..run].as_mut_ptr(), line as *mut u8);
-            // SAFETY: `whole_matrix` vouches for the matrix; other threads may access it meanwhile,
-            // as on a GPU.
-            unsafe {
-                if store {
-                    std::ptr::copy_nonoverlapping(place, line, run)
-                } else {
-                    std::ptr::copy_nonoverlapping(line, place, run)
-                }
-            }
-            continue;
+        if !store {
+            whole_product::scatter(w, &slots[..own], form.a, words);
         }
-        for minor in 0..rows {
-            let place = bytes[(minor * columns + major) * size..][..size].as_mut_ptr();
-            let line = (line + minor * size) as *mut u8;
-            // SAFETY: as above.
-            unsafe {
-                match (store, size) {
-                    (false, 1) => *place = line.read_volatile(),
-                    (false, 2) => place.cast::<u16>().write_unaligned(line.cast::<u16>().read_volatile()),
-                    (false, 4) => place.cast::<u32>().write_unaligned(line.cast::<u32>().read_volatile()),
-                    (false, _) => place.cast::<u64>().write_unaligned(line.cast::<u64>().read_volatile()),
-                    (true, _) => std::ptr::copy_nonoverlapping(place, line, size),
-                }
-            }
-        }
-    }
+    });
     if store {
         return;
     }
-    for (at, &slot) in slots.iter().enumerate() {
-        // Registers beyond the lane's share hold copies.
-        let from = at * register % own;
-        let mut row = [0; LANES];
-        for (value, own) in row.iter_mut().zip(bytes.chunks_exact(own)) {
-            *value = match register {
-                4 => own[from..].first_chunk().map_or(0, |word| u64::from(u32::from_le_bytes(*word))),
-                _ => own[from..].first_chunk().map_or(0, |long| u64::from_le_bytes(*long)),
-            };
+    // Registers beyond the lane's share hold copies.
+    for (at, &slot) in slots.iter().enumerate().skip(own) {
+        // SAFETY: two live rows, or one; no references to them are there.
+        unsafe { std::ptr::copy(w.row(slots[at % own]), w.row_mut(slot), 1) };
+    }
+}
+
+/// Moves the entries of a matrix of the host to or from a place where its rows follow each other.
+///
+/// # Safety
+/// Both are there as far as the form says, and all of the matrix's lines with their stride.
+#[inline(always)]
+unsafe fn move_elements<T: Copy>(place: *mut T, host: *mut T, form: Form, stride: usize, store: bool) {
+    let (rows, columns) = (form.m, form.n);
+    if form.k != 1 {
+        for row in 0..rows {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let (place, line) = (place.add(row * columns), host.add(row * stride));
+                match (store, columns) {
+                    (true, _) => std::ptr::copy_nonoverlapping(place, line, columns),
+                    // Of a known length it is no call.
+                    (false, 8) => place.cast::<[T; 8]>().write_unaligned(line.cast::<[T; 8]>().read_unaligned()),
+                    (false, 16) => place.cast::<[T; 16]>().write_unaligned(line.cast::<[T; 16]>().read_unaligned()),
+                    (false, _) => std::ptr::copy_nonoverlapping(line, place, columns),
+                }
+            }
         }
-        // SAFETY: a live row; no other reference to it is there.
-        unsafe { (*w.row_mut(slot)).0 = row };
+        return;
+    }
+    for column in 0..columns {
+        // SAFETY: as above.
+        unsafe {
+            let line = host.add(column * stride);
+            for row in 0..rows {
+                let place = place.add(row * columns + column);
+                match store {
+                    true => line.add(row).write(place.read_unaligned()),
+                    false => place.write_unaligned(line.add(row).read()),
+                }
+            }
+        }
     }
 }
 
@@ -153,9 +160,14 @@ fn move_whole(w: &mut Warp<'_>, form: Form, slots: &[Slot], (host, stride): (u64
 /// check answers for all of it, and each lane has whole registers of it.
 fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<u64> {
     let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
-    let same = (1..LANES).all(|lane| w.get(i.a, lane) == base && w.get(i.b, lane) == stride);
+    // SAFETY: live rows, which nobody writes meanwhile.
+    let (bases, strides) = unsafe { (&(*w.row(i.a)).0, &(*w.row(i.b)).0) };
+    let differ = bases.iter().zip(strides).fold(0, |differ, (&a, &b)| differ | (a ^ base) | (b ^ stride));
+    let same = differ == 0;
     let size = form.a.size();
-    if !(form.m * form.n).is_multiple_of(LANES * form.a.packed()) || form.m * form.n >= MOST {
+    let registers = form.m * form.n / LANES / form.a.packed();
+    let known = (form.m * form.n).is_multiple_of(LANES * form.a.packed()) && matches!(registers, 1 | 2 | 4 | 8 | 16);
+    if !known || form.m * form.n * size as usize > MOST * size_of::<u32>() {
         return None;
     }
     let (majors, minors) = if form.k == 1 { (form.n, form.m) } else { (form.m, form.n) };
@@ -167,6 +179,8 @@ fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Opt
     }
     let from = w.resolve(space, first, size, kind, 0).ok()?;
     let to = w.resolve(space, last, size, kind, 0).ok()?;
-    let together = space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
+    let (start, own) = (w.shared_base(), u64::from(w.block().shared_size));
+    let shared = [from, to].iter().all(|at| at.wrapping_sub(start) < own);
+    let together = shared || space == SHARED || w.extent(first).is_some_and(|extent| last < extent.end);
     (together && to.wrapping_sub(from) == last - first).then_some(from)
 }

@@ -113,7 +113,9 @@ impl<'b> Warp<'b> {
     ) -> Result<u64, FaultKind> {
         let end = address.wrapping_add(u64::from(size));
         let out = |space| FaultKind::OutOfBounds { address, size, access: kind, space };
-        if !address.is_multiple_of(u64::from(size)) && !matches!(space, PARAM | FRAME) {
+        // Sizes are powers of two, and to divide takes long.
+        debug_assert!(size.is_power_of_two());
+        if address & (u64::from(size) - 1) != 0 && !matches!(space, PARAM | FRAME) {
             return Err(FaultKind::Misaligned { address, size, access: kind });
         }
         match space {
@@ -155,6 +157,11 @@ impl<'b> Warp<'b> {
                 }
             }
             _ => {
+                // First what costs little to ask: no allocation lies where the block's memory does.
+                let (base, own) = (self.shared_base(), u64::from(self.block().shared_size));
+                if space == GENERIC && base <= address && end <= base + own {
+                    return Ok(address);
+                }
                 if let Some(extent) = self.extent(address)
                     && end <= extent.end
                     && end > address
@@ -168,11 +175,8 @@ impl<'b> Warp<'b> {
                     return Ok(address);
                 }
                 if space == GENERIC {
-                    let start = self.shared_base();
-                    if start <= address && end <= start + u64::from(self.block().shared_limit) {
-                        if end > start + u64::from(self.block().shared_size) {
-                            self.overrun(lane, out("shared"));
-                        }
+                    if base <= address && end <= base + u64::from(self.block().shared_limit) {
+                        self.overrun(lane, out("shared"));
                         return Ok(address);
                     }
                     if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
@@ -485,6 +489,13 @@ pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     }
     each(mask, |l| {
         let read = (w.get(i.c, l) as u32).min(size);
+        if read == size && size.is_multiple_of(4) {
+            for at in (0..u64::from(size)).step_by(4) {
+                // SAFETY: `addresses` vouches for both ranges and their alignment.
+                unsafe { u32::write(to[l] + at, u32::read(from[l] + at)) };
+            }
+            return;
+        }
         for at in 0..u64::from(size) {
             // SAFETY: `addresses` vouches for both ranges.
             unsafe {

@@ -1,6 +1,8 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+pub(super) mod whole_product;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -173,6 +175,9 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         (*list, rest) = rest.split_at(count);
     }
     let [to, c, a, b] = slots;
+    if opaque && mask == u32::MAX && whole_product::multiply(w, form, slots) {
+        return Next::Step;
+    }
     let Form { m, n, k, .. } = form;
     let layouts = layouts(form, opaque);
     let (mut factor_a, mut factor_b, mut sums) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
@@ -198,7 +203,7 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Entries that a factor or sum has at most, and behind them what has no place.
-pub(super) const MOST: usize = 512 + 1;
+const MOST: usize = 512 + 1;
 const NOWHERE: u16 = MOST as u16 - 1;
 
 /// Of each element that a lane's registers hold, one after the other: which entry it is, lane by

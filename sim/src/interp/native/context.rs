@@ -104,31 +104,30 @@ impl RegionContext {
         }
     }
 
-    /// Fills in what stays as it is while the warp is used.
-    pub(crate) fn know(&mut self, w: &Warp<'_>) {
+    /// Fills in what stays as it is while the warp is used, for one block after the other. They
+    /// have the same shared memory.
+    pub(crate) fn know(&mut self, w: &mut Warp<'_>) {
         self.tid_steps = w.tid.map(|tid| {
             let step = tid[1].wrapping_sub(tid[0]);
             let grows = |lane: usize| tid[0].wrapping_add(step.wrapping_mul(lane as u32));
             if (0..LANES).all(|lane| tid[lane] == grows(lane)) { step as i32 as u64 } else { IRREGULAR }
         });
-    }
-
-    /// Fills in what stays as it is while a block runs.
-    pub(crate) fn fill(&mut self, w: &mut Warp<'_>) {
         let env = w.env;
         self.constants = env.constants.as_ptr();
         self.params = env.params.as_ptr();
-        let (shared, size, index) = {
-            let block = w.block();
-            (block.shared(), u64::from(block.shared_size), block.index)
-        };
-        self.shared = shared;
+        let size = u64::from(w.block().shared_size);
+        self.shared = w.block().shared();
         self.shared_counts = std::array::from_fn(|shift| size >> shift);
         self.stride = u64::from(env.lane_local);
         self.local_counts = std::array::from_fn(|shift| self.stride >> shift);
         self.dynamic = u64::from(env.dynamic_start());
-        let ([a, b, c], [d, e, f], [g, h, i]) = (env.launch.block, index, env.launch.grid);
-        self.special = [a, b, c, d, e, f, g, h, i, w.index];
+        let ([a, b, c], [g, h, i]) = (env.launch.block, env.launch.grid);
+        self.special = [a, b, c, 0, 0, 0, g, h, i, w.index];
+    }
+
+    /// Fills in what stays as it is while a block runs.
+    pub(crate) fn fill(&mut self, w: &mut Warp<'_>) {
+        self.special[3..6].copy_from_slice(&w.block().index);
     }
 }
 
@@ -279,4 +278,15 @@ pub(super) unsafe extern "C" fn add_single(at: u64, value: u64) -> u64 {
     let add = |old: u32| crate::interp::float::output(f32::from_bits(old) + f32::from_bits(value as u32), 0).to_bits();
     // SAFETY: the caller's promise.
     u64::from(unsafe { u32::update(at, add) })
+}
+
+/// Adds to a double in memory as one, as [`add_single`].
+///
+/// # Safety
+/// As of [`add_single`].
+pub(super) unsafe extern "C" fn add_double(at: u64, value: u64) -> u64 {
+    use crate::interp::exec::atomic::Word;
+    let add = |old: u64| crate::interp::float::add_doubles(f64::from_bits(old), f64::from_bits(value)).to_bits();
+    // SAFETY: the caller's promise.
+    unsafe { u64::update(at, add) }
 }

@@ -30,6 +30,7 @@ pub(super) enum AtomKind {
     Exchange,
     Compare,
     AddSingle,
+    AddDouble,
 }
 
 /// What an instruction is.
@@ -177,6 +178,7 @@ pub(super) fn tags() -> &'static HashMap<usize, Tag> {
             ("min", AtomKind::Min { signed: true }, &[Type::S32, Type::S64][..]),
             ("max", AtomKind::Max { signed: true }, &[Type::S32, Type::S64][..]),
             ("add", AtomKind::AddSingle, &[Type::F32][..]),
+            ("add", AtomKind::AddDouble, &[Type::F64][..]),
         ];
         for (name, kind, types) in atoms {
             for &ty in types {

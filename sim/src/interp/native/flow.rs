@@ -10,6 +10,10 @@ use crate::interp::program::{ArgumentHome, Inst, LaneOp, LaneTy, Pred, Program, 
 /// Bits that the sets of live registers of one function may take.
 const MOST_BITS: usize = 1 << 28;
 
+/// Instructions that a block has at most. Regions end between blocks, and code without branches can
+/// be longer than a region may be.
+const LONGEST: usize = 200;
+
 /// A set of registers: rows, then predicates.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct Registers {
@@ -168,7 +172,11 @@ impl Flow {
                 _ => {}
             }
         }
-        let heads: Vec<u32> = heads.into_iter().filter(|&pc| (start..end).contains(&pc)).collect();
+        let mut heads: Vec<u32> = heads.into_iter().filter(|&pc| (start..end).contains(&pc)).collect();
+        for at in (0..heads.len()).rev() {
+            let tail = heads.get(at + 1).copied().unwrap_or(end);
+            heads.splice(at..=at, (heads[at]..tail).step_by(LONGEST));
+        }
         for (at, &head) in heads.iter().enumerate() {
             let tail = heads.get(at + 1).copied().unwrap_or(end);
             let last = &code[tail as usize - 1];
@@ -401,7 +409,7 @@ impl Flow {
             if let Kind::Atom { kind, .. } = kind
                 && let Some(vote) = votes.get_mut(inst.b.0 as usize)
             {
-                *vote += if kind == AtomKind::AddSingle { 1 } else { -1 };
+                *vote += if matches!(kind, AtomKind::AddSingle | AtomKind::AddDouble) { 1 } else { -1 };
             }
         }
         let mut changed = true;

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, SigRef, Signature, Value, types};
 use cranelift_codegen::isa::CallConv;
 
-use super::context::{NO_SITE, RegionContext, Site, add_single, at, pack};
+use super::context::{NO_SITE, RegionContext, Site, add_double, add_single, at, pack};
 use super::decode::AtomKind;
 use super::flow::ValueForm;
 use super::values::{Held, Values, fixed, plain};
@@ -363,6 +363,11 @@ impl Values<'_, '_> {
             return;
         }
         let b = if size == 8 { self.long(i.b) } else { self.word(i.b) };
+        if kind == AtomKind::AddDouble {
+            let old = self.call(add_double as *const () as usize, &[at, b]);
+            self.define(i.d, Held::long(old));
+            return;
+        }
         if kind == AtomKind::Compare {
             let c = if size == 8 { self.long(i.c) } else { self.word(i.c) };
             let old = if alone {

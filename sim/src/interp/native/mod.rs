@@ -263,7 +263,7 @@ impl Native {
                 pc => Left::At(pc as u32),
             };
         };
-        context.entered += packs.count_ones() / width.lanes() as u32;
+        context.entered += packs.count_ones() >> width.lanes().trailing_zeros();
         let result = run_code(code, warp, context, sites, packs, fuel);
         if result == region::FAULT {
             return Left::Fault;

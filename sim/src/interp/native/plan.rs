@@ -9,7 +9,7 @@ use crate::interp::exec::load_store::SHARED;
 use crate::interp::program::{Inst, Program};
 
 /// Instructions that one region may have.
-const MOST: usize = 6000;
+pub(super) const MOST: usize = 6000;
 
 /// The blocks of a region in the order of the code, and the instructions in front of which it ends
 /// although native code could go on.
@@ -33,13 +33,14 @@ fn loads_shared(inst: &Inst, kind: Kind) -> bool {
     matches!(kind, Kind::Load { .. }) && inst.z & 15 == SHARED
 }
 
-/// `goes_on` says which instructions that stop native code a region does not end at; a region that
-/// has such ones is of whole warps, whose lanes wait for nobody in it. `bound`: a block in front of
-/// which it ends.
+/// `most`: the instructions that it may have; it ends where more would follow. `goes_on` says which
+/// instructions that stop native code a region does not end at; a region that has such ones is of
+/// whole warps, whose lanes wait for nobody in it. `bound`: a block in front of which it ends.
 pub(super) fn plan(
     program: &Program,
     flow: &Flow,
     entry: usize,
+    most: usize,
     goes_on: Option<fn(&Inst) -> bool>,
     bound: Option<usize>,
 ) -> RegionPlan {
@@ -50,7 +51,7 @@ pub(super) fn plan(
         let block = &flow.blocks[at];
         let length = (block.end - block.start) as usize;
         let ends = block.stop && !goes_on.is_some_and(|goes_on| goes_on(&program.code[block.end as usize - 1]));
-        if ends || bound == Some(at) || size + length > MOST && at != entry || !inside.insert(at) {
+        if ends || bound == Some(at) || size + length > most && at != entry || !inside.insert(at) {
             continue;
         }
         size += length;

@@ -17,7 +17,7 @@ use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
 use super::pack::class::{Class, Exit};
-use super::plan::{RegionPlan, join, plan};
+use super::plan::{MOST, RegionPlan, join, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
 
@@ -173,7 +173,7 @@ pub(super) fn build(
         return None;
     }
     let bound = if joining { Some(join(flow, entry)?) } else { None };
-    let plan = plan(program, flow, entry, None, bound);
+    let plan = plan(program, flow, entry, MOST, None, bound);
     let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
     let access = Access::new(turns.fault, finder, pack_finder, first_site);
     let mut builder = Builder {

@@ -81,7 +81,12 @@ fn sampled(object: &TextureObject, warp: &mut WarpTexture<'_>) -> Option<()> {
             }
             let mut sums = [[0f32; WARP_LANES]; 4];
             let mut found = [[0u64; WARP_LANES]; 4];
-            for corner in 0..1usize << count {
+            // Where all lanes stand on a texel of an axis, what lies above it has no weight.
+            let mut between = 0;
+            for (axis, own) in axes.iter().flatten().enumerate() {
+                between |= usize::from(own.part.iter().any(|&part| part != 0.0)) << axis;
+            }
+            for corner in (0..1usize << count).filter(|corner| corner & !between == 0) {
                 let mut weight = [1f32; WARP_LANES];
                 for (axis, own) in axes.iter().flatten().enumerate() {
                     let high = corner >> axis & 1 == 1;

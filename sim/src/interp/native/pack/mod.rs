@@ -46,8 +46,7 @@ use super::region::{Built, FEW, Place, Turns};
 use super::values::plain;
 use crate::interp::program::{LANES, Pred, Program};
 
-/// Instructions that a region may have to be compiled for packs, each for as many vectors as they
-/// have.
+/// Instructions that a region of packs may have, each for as many vectors as they have.
 const MOST: usize = 4000;
 
 /// Marks where lanes have left to be gone on with one by one.
@@ -102,11 +101,8 @@ pub(super) fn build(
         return None;
     }
     let whole = supposed.width.lanes() == LANES;
-    let plan = plan(program, flow, entry, whole.then_some(together::goes_on), None);
-    let length = |&at: &usize| (flow.blocks[at].end - flow.blocks[at].start) as usize;
-    if plan.blocks.iter().map(length).sum::<usize>() * supposed.width.parts() > MOST {
-        return None;
-    }
+    let most = MOST / supposed.width.parts();
+    let plan = plan(program, flow, entry, most, whole.then_some(together::goes_on), None);
     let (v, turns) = Turns::begin(program, flow, lent, place.convention, place.caller);
     let (fuel, next_pack) = (turns.fuel, turns.next);
     let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
