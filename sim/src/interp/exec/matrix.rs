@@ -49,7 +49,7 @@ impl Element {
     }
 
     #[inline(always)]
-    fn read(self, bits: u64) -> f64 {
+    pub(super) fn read(self, bits: u64) -> f64 {
         match self {
             Element::F16 => f64::from(Half::widen(bits as u16)),
             Element::Bf16 => f64::from(Brain::widen(bits as u16)),
@@ -80,7 +80,7 @@ impl Element {
     }
 
     #[inline(always)]
-    fn write(self, value: f64, saturate: bool) -> u64 {
+    pub(super) fn write(self, value: f64, saturate: bool) -> u64 {
         match self {
             Element::F16 => u64::from(Half::cut(value, Rounding::Nearest)),
             Element::Bf16 => u64::from(Brain::cut(value, Rounding::Nearest)),
