@@ -2,8 +2,8 @@
 //! meet at a barrier of their own. A launch without clusters has clusters of one block.
 //!
 //! An address in the window of shared memory is an offset into a block's memory; the high byte says
-//! which block's. (Shared memory of a block is smaller than 16 MiB.) In PTX zero is the block's own,
-//! and other values are the rank of a block of the cluster plus one. Machine code has the rank
+//! which block's. (Shared memory of a block is smaller than 16 MiB.) In PTX zero is the block's
+//! own, and other values are the rank of a block of the cluster plus one. Machine code has the rank
 //! there, its own too.
 
 use super::block::{Block, BlockState, Progress};

@@ -1,8 +1,8 @@
 //! The barrier of all threads of a cooperative launch that `cudaCGSynchronize` is
 //! (`cuda_device_runtime_api.h`; Numba's `this_grid().sync()`).
 //!
-//! Owns who has arrived, and what a thread is told of its grid. Newer headers of cooperative groups bring a barrier of their own, which
-//! needs nothing but memory.
+//! Owns who has arrived, and what a thread is told of its grid. Newer headers of cooperative groups
+//! bring a barrier of their own, which needs nothing but memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

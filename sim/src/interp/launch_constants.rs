@@ -23,8 +23,8 @@ const GRID_ID_AT: u32 = 0x30;
 /// The address of a cooperative grid's workspace, high word first: before sm_90, and from then on.
 const WORKSPACE_AT: [u32; 2] = [0x8c, 0x44];
 /// From sm_90 on: 1 where the launch or the kernel has said how large clusters are; blocks of a
-/// cluster in each dimension, their reciprocals as `f32`, clusters of the grid in each dimension, and
-/// blocks of a cluster.
+/// cluster in each dimension, their reciprocals as `f32`, clusters of the grid in each dimension,
+/// and blocks of a cluster.
 const CLUSTER_EXPLICIT_AT: u32 = 0x140;
 const CLUSTER_AT: u32 = 0x144;
 const CLUSTER_RECIPROCAL_AT: u32 = 0x150;

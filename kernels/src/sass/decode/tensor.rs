@@ -25,8 +25,8 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         }
         _ => {}
     }
-    // Metadata of a sparse factor is in a register, and two bits select its lanes. The next one is of
-    // scheduling: the register is read again.
+    // Metadata of a sparse factor is in a register, and two bits select its lanes. The next one is
+    // of scheduling: the register is read again.
     let sparse = match w.base() {
         0x03c => w.bit(73),
         0x037 => w.bit(72),

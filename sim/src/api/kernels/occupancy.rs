@@ -30,7 +30,8 @@ fn most_blocks(f: &Function) -> u32 {
     }
 }
 
-/// Blocks of a cluster in each dimension, as a launch asks for or the code requires. Zeros for none.
+/// Blocks of a cluster in each dimension, as a launch asks for or the code requires. Zeros for
+/// none.
 ///
 /// # Errors
 /// `CUDA_ERROR_INVALID_CLUSTER_SIZE` for more blocks than the kernel may have, and for others than

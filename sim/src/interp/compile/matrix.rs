@@ -8,10 +8,10 @@ use crate::interp::compile::load_store::space_of;
 use crate::interp::exec::control;
 use crate::interp::exec::fragment;
 use crate::interp::exec::load_store::SHARED;
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
-use crate::interp::exec::sparse_matrix::{Factor, SparseForm, multiply_sparse};
 use crate::interp::program::{Inst, Slot};
 
 fn element(name: &str) -> Option<Element> {

@@ -67,7 +67,7 @@ impl Translation<'_> {
                 self.exclusive &= self.module.arch.sm >= 90;
                 self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
             }
-            // Also where it is not in the same group: the lanes that are here.
+            // Of the lanes that execute together.
             Opcode::Elect if i.psrc[0].always() => {
                 let a = self.members();
                 let (d, z) = (self.dst(i, 0), self.pdst(i, 0));

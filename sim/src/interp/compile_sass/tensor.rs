@@ -4,10 +4,10 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, Sass
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
 use crate::interp::exec::per_lane::{LaneFn, op2x, op3};
-use crate::interp::exec::sparse_matrix::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
 use crate::interp::program::{Inst, Slot};
 

@@ -1,6 +1,8 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+pub(crate) mod sparse;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -49,7 +51,7 @@ impl Element {
     }
 
     #[inline(always)]
-    pub(super) fn read(self, bits: u64) -> f64 {
+    fn read(self, bits: u64) -> f64 {
         match self {
             Element::F16 => f64::from(Half::widen(bits as u16)),
             Element::Bf16 => f64::from(Brain::widen(bits as u16)),
@@ -80,7 +82,7 @@ impl Element {
     }
 
     #[inline(always)]
-    pub(super) fn write(self, value: f64, saturate: bool) -> u64 {
+    fn write(self, value: f64, saturate: bool) -> u64 {
         match self {
             Element::F16 => u64::from(Half::cut(value, Rounding::Nearest)),
             Element::Bf16 => u64::from(Brain::cut(value, Rounding::Nearest)),

@@ -1,5 +1,5 @@
-//! Products with a sparse first factor (`mma.sp`; HMMA.SP, IMMA.SP): of each few neighbours in a row
-//! half are zero, and not there. Metadata says which are.
+//! Products with a sparse first factor (`mma.sp`; HMMA.SP, IMMA.SP): of each few neighbours in a
+//! row half are zero, and not there. Metadata says which are.
 //!
 //! What is there lies as the factor of a dense product of half the inner size does; `matrix` has
 //! those.
