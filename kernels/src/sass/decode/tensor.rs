@@ -14,16 +14,13 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     if w.form() != 1 || w.arch < Generation::Ampere {
         return None;
     }
-    match w.base() {
-        0x03a => {
-            if w.b(72, 80) != 0 {
-                return None;
-            }
-            i.dst = Some(w.dst(false, 1));
-            i.src = smallvec![w.reg_src(24, false, 1)];
-            return Some(Arithmetic::Movm);
+    if w.base() == 0x03a {
+        if w.b(72, 80) != 0 {
+            return None;
         }
-        _ => {}
+        i.dst = Some(w.dst(false, 1));
+        i.src = smallvec![w.reg_src(24, false, 1)];
+        return Some(Arithmetic::Movm);
     }
     // Metadata of a sparse factor is in a register, and two bits select its lanes. The next one is
     // of scheduling: the register is read again.
