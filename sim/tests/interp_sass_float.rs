@@ -282,7 +282,7 @@ fn conversions() {
             ops.push(op(text, "u32", &["f32"]));
         }
     }
-    for ty in ["u8", "s8"] {
+    for ty in ["u8", "s8", "u4", "s4", "u2", "s2"] {
         ops.push(op(format!("cvt.pack.sat.{ty}.s32.b32 $d, $a, $b, $c;"), "b32", &["s32", "s32", "b32"]));
     }
     for ty in ["u16", "s16"] {

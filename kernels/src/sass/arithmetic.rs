@@ -255,7 +255,7 @@ pub enum Arithmetic {
     },
     /// a and b clamped to a small integer type and packed: a high, b low, above them what c has.
     I2ip {
-        /// Bits of the result type: 16, 8.
+        /// Bits of the result type: 16, 8, 4, 2.
         bits: u8,
         /// The result type is signed.
         signed: bool,
@@ -278,6 +278,9 @@ pub enum Arithmetic {
         and: bool,
         /// Rounding (double precision only).
         round: SassRound,
+        /// Half of a is zero and not there (`.SP`): which lanes of each four hold the metadata,
+        /// src\[3\], that says which half.
+        sparse: Option<u8>,
     },
     /// A tile of 8 by 8 halves transposed over the warp.
     Movm,

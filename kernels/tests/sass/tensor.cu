@@ -26,6 +26,28 @@ extern "C" __global__ void matrices(unsigned *o, const unsigned *in) {
     M211(30, "m8n8k128.row.col.s32.b1.b1.s32.xor.popc") M421(31, "m16n8k128.row.col.s32.b1.b1.s32.and.popc") M442(32, "m16n8k256.row.col.s32.b1.b1.s32.xor.popc")
 #endif
 }
+#define SPARSE "mma.sp::ordered_metadata.sync.aligned.m16n8"
+#define S22(n, name, sel) asm volatile(SPARSE name " {%0,%1}, {%4,%5}, {%6,%7}, {%8,%9}, %10, " #sel ";" : D4 : IN4); o[n] = d[0] ^ d[1];
+#define S24(n, name, sel) asm volatile(SPARSE name " {%0,%1}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%12,%13}, %4, " #sel ";" : D4 : IN4); o[n] = d[0] ^ d[1];
+#define S42(n, name, sel) asm volatile(SPARSE name " {%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%8,%9,%10,%11}, %12, " #sel ";" : D4 : IN4); o[n] = d[0] ^ d[1] ^ d[2] ^ d[3];
+#define S44(n, name, sel) asm volatile(SPARSE name " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%4,%5,%6,%7}, %12, " #sel ";" : D4 : IN4); o[n] = d[0] ^ d[1] ^ d[2] ^ d[3];
+#define T(regs, name, sel) asm volatile("{ .reg .f32 %%f<8>; mov.b32 %%f4, %4; mov.b32 %%f5, %5; mov.b32 %%f6, %6; mov.b32 %%f7, %7;\n\t" SPARSE name " {%%f0,%%f1,%%f2,%%f3}, " regs ", {%%f4,%%f5,%%f6,%%f7}, %12, " #sel "; mov.b32 %0, %%f0; mov.b32 %1, %%f1; mov.b32 %2, %%f2; mov.b32 %3, %%f3; }" : D4 : IN4);
+#define T42(n, name, sel) T("{%4,%5}, {%6,%7}", name, sel) o[n] = d[0] ^ d[1] ^ d[2] ^ d[3];
+#define T44(n, name, sel) T("{%4,%5,%6,%7}, {%8,%9,%10,%11}", name, sel) o[n] = d[0] ^ d[1] ^ d[2] ^ d[3];
+#define SPARSE_INTS(n, sat, s, t) S42(n, "k32.row.col" sat ".s32." s "8." t "8.s32", 1) S44(n + 1, "k64.row.col" sat ".s32." s "8." t "8.s32", 0)
+#define SPARSE_NIBBLES(n, sat, s, t) S42(n, "k64.row.col" sat ".s32." s "4." t "4.s32", 1) S44(n + 1, "k128.row.col" sat ".s32." s "4." t "4.s32", 0)
+extern "C" __global__ void sparse(unsigned *o, const unsigned *in) {
+    unsigned d[4], a[10];
+    for (int i = 0; i < 10; i++) a[i] = in[threadIdx.x + 32 * i];
+    S22(0, "k16.row.col.f16.f16.f16.f16", 3) S24(1, "k32.row.col.f16.f16.f16.f16", 1)
+    T42(2, "k16.row.col.f32.f16.f16.f32", 2) T44(3, "k32.row.col.f32.f16.f16.f32", 0)
+    T42(4, "k16.row.col.f32.bf16.bf16.f32", 1) T44(5, "k32.row.col.f32.bf16.bf16.f32", 1)
+    T42(6, "k8.row.col.f32.tf32.tf32.f32", 3) T44(7, "k16.row.col.f32.tf32.tf32.f32", 1)
+    SPARSE_INTS(8, "", "s", "s") SPARSE_INTS(10, "", "u", "s") SPARSE_INTS(12, ".satfinite", "s", "u")
+#if __CUDA_ARCH__ < 900
+    SPARSE_NIBBLES(14, "", "s", "s") SPARSE_NIBBLES(16, "", "u", "s") SPARSE_NIBBLES(18, ".satfinite", "s", "u")
+#endif
+}
 #define P(n, text) asm volatile(text : "=r"(d) : "r"(a), "r"(b), "r"(c)); o[n] = d;
 extern "C" __global__ void packed(unsigned *o, const unsigned *in, unsigned k) {
     unsigned a = in[threadIdx.x], b = in[threadIdx.x + 32], c = in[threadIdx.x + 64], d;
@@ -46,5 +68,6 @@ extern "C" __global__ void packed(unsigned *o, const unsigned *in, unsigned k) {
     P(29, "{ .reg .f32 f, g; mov.b32 f, %1; mov.b32 g, %2; fma.rp.ftz.sat.f32 f, f, f, g; mul.rm.ftz.f32 f, f, g; add.rz.sat.f32 f, f, g; mov.b32 %0, f; }")
     P(30, "{ .reg .f32 f, g; mov.b32 f, %1; mov.b32 g, %2; max.NaN.ftz.f32 f, f, g; set.ge.ftz.f32.f32 f, f, g; cvt.rpi.ftz.f32.f32 g, g; add.f32 f, f, g; mov.b32 %0, f; }")
     P(31, "{ .reg .f32 f; mov.b32 f, %1; mul.f32 f, f, f; mul.f32 f, f, 0f3f000000; mov.b32 %0, f; }")
+    P(32, "cvt.pack.sat.u4.s32.b32 %0, %1, %2, %3;") P(33, "cvt.pack.sat.s2.s32.b32 %0, %1, %2, %3;") P(34, "cvt.pack.sat.u16.s32 %0, %1, %2;")
 }
 #endif

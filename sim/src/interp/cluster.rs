@@ -1,9 +1,10 @@
 //! A cluster: blocks that begin together, run on one thread, see each other's shared memory and
 //! meet at a barrier of their own. A launch without clusters has clusters of one block.
 //!
-//! An address in the window of shared memory is an offset into the block's own memory; the high
-//! byte, when it is not zero, is the rank of another block of the cluster plus one. (Shared memory
-//! of a block is smaller than 16 MiB.)
+//! An address in the window of shared memory is an offset into a block's memory; the high byte says
+//! which block's. (Shared memory of a block is smaller than 16 MiB.) In PTX zero is the block's
+//! own, and other values are the rank of a block of the cluster plus one. Machine code has the rank
+//! there, its own too.
 
 use super::block::{Block, BlockState, Progress};
 use super::env::Env;

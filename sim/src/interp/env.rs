@@ -24,6 +24,8 @@ pub(crate) struct Env<'b> {
     /// Bytes of local memory of each lane.
     pub lane_local: u32,
     pub cluster: [u32; 3],
+    /// The launch or the kernel has said how large clusters are.
+    pub explicit_cluster: bool,
     /// The program's native code, where this launch uses it.
     pub native: Option<&'b NativeEntries>,
     pub started: std::time::Instant,

@@ -11,8 +11,8 @@ use super::cluster::Cluster;
 use super::env::Env;
 use crate::interp::device_work::DeviceWorkState;
 use crate::interp::grid_barrier::GridBarrier;
-use crate::interp::interface::{Compile, CompileError, Device, Fault, FaultKind, Launch};
-use crate::interp::launch_constants;
+use crate::interp::interface::{Compile, Device, Fault, FaultKind, Launch};
+use crate::interp::launch_constants::{self, Clusters};
 use crate::interp::native;
 use crate::interp::program::{Kernel, LANES, NativeEntries, Program};
 
@@ -104,6 +104,7 @@ pub fn run(
         (0, Some(cluster)) => cluster[at].max(1),
         (size, _) => size.max(1),
     });
+    let explicit = launch.cluster[0] != 0 || kernel.cluster.is_some();
     let clusters = (0..3).map(|axis| {
         let (grid, size) = (launch.grid[axis], cluster[axis]);
         grid.is_multiple_of(size).then_some(u64::from(grid / size))
@@ -115,16 +116,12 @@ pub fn run(
     if members > 16 {
         return bad("more than 16 blocks in a cluster");
     }
-    if members > 1 && program.machine.is_some() {
-        let function = kernel.name.clone();
-        let error = CompileError::Machine { function, what: "a cluster of several blocks is not executed".into() };
-        return refuse(FaultKind::Unsupported(Box::new(error)));
-    }
     let lane_local = lane_local.next_multiple_of(16);
     let workspace: Vec<AtomicU32> =
         if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() };
     let workspace_at = if launch.cooperative { workspace.as_ptr() as u64 } else { 0 };
-    let bank0 = launch_constants::bank0(program, launch, lane_local, workspace_at);
+    let bank0 =
+        launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, lane_local, workspace_at);
     let env = Env {
         device,
         program,
@@ -136,6 +133,7 @@ pub fn run(
         observing: device.observing(),
         lane_local,
         cluster,
+        explicit_cluster: explicit,
         native: native_code(program, launch, device, blocks * u64::from(threads.div_ceil(LANES as u32)), members),
         started: Instant::now(),
         workspace,

@@ -1,8 +1,8 @@
 //! The barrier of all threads of a cooperative launch that `cudaCGSynchronize` is
 //! (`cuda_device_runtime_api.h`; Numba's `this_grid().sync()`).
 //!
-//! Owns who has arrived. Newer headers of cooperative groups bring a barrier of their own, which
-//! needs nothing but memory.
+//! Owns who has arrived, and what a thread is told of its grid. Newer headers of cooperative groups
+//! bring a barrier of their own, which needs nothing but memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,24 @@ use crate::interp::warp::Warp;
 
 /// The handle of the scope that a grid is. Others have none.
 pub(crate) const HANDLE: u64 = 1;
+
+/// What the functions return for a handle of nothing (`cudaErrorUnknown`, in the code of the device
+/// runtime's library).
+pub(crate) const NO_GRID: u64 = 999;
+
+/// What `cudaCGGetSize` stores, or (`rank`) `cudaCGGetRank`: of threads, and of grids. Zeros for a
+/// handle of nothing.
+pub(crate) fn answer(w: &mut Warp<'_>, handle: u64, rank: bool, lane: usize) -> [u32; 2] {
+    if handle != HANDLE {
+        return [0; 2];
+    }
+    if !rank {
+        return [w.env.threads() as u32, 1];
+    }
+    let [nx, ny, nz] = w.env.launch.block;
+    let within = w.tid[0][lane] + nx * (w.tid[1][lane] + ny * w.tid[2][lane]);
+    [(w.block().linear as u32).wrapping_mul(nx * ny * nz).wrapping_add(within), 0]
+}
 
 /// What all blocks share.
 #[derive(Debug, Default)]

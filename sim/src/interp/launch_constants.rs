@@ -22,8 +22,10 @@ const DYNAMIC_SHARED_AT: u32 = 0x2c;
 const GRID_ID_AT: u32 = 0x30;
 /// The address of a cooperative grid's workspace, high word first: before sm_90, and from then on.
 const WORKSPACE_AT: [u32; 2] = [0x8c, 0x44];
-/// From sm_90 on: blocks of a cluster in each dimension, their reciprocals as `f32`, clusters of
-/// the grid in each dimension, and blocks of a cluster. Machine code runs in clusters of one block.
+/// From sm_90 on: 1 where the launch or the kernel has said how large clusters are; blocks of a
+/// cluster in each dimension, their reciprocals as `f32`, clusters of the grid in each dimension,
+/// and blocks of a cluster.
+const CLUSTER_EXPLICIT_AT: u32 = 0x140;
 const CLUSTER_AT: u32 = 0x144;
 const CLUSTER_RECIPROCAL_AT: u32 = 0x150;
 const CLUSTERS_AT: u32 = 0x15c;
@@ -35,9 +37,24 @@ const HOPPER_PARAMETERS_AT: u32 = 0x210;
 /// Multiprocessors of the device.
 const MULTIPROCESSORS_AT: u32 = 0x10c;
 
+/// The clusters of a launch.
+pub(crate) struct Clusters {
+    /// Blocks in each dimension.
+    pub size: [u32; 3],
+    /// The launch or the kernel has said so.
+    pub explicit: bool,
+}
+
+/// What code multiplies a block's index with, in single precision, for the index of its cluster. It
+/// cuts off what is behind the point, so the quotient must not come out too small.
+fn reciprocal(size: u32) -> f32 {
+    let nearest = 1.0 / size as f32;
+    if f64::from(nearest) * f64::from(size) < 1.0 { nearest.next_up() } else { nearest }
+}
+
 /// The bank for a launch with `local` bytes of local memory for each thread and a workspace. Empty
 /// for PTX.
-pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32, workspace: u64) -> Vec<u64> {
+pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, local: u32, workspace: u64) -> Vec<u64> {
     let Some(machine) = &program.machine else { return Vec::new() };
     let mut bytes = vec![0u8; (machine.param_end.max(machine.param_base) as usize).next_multiple_of(8) + 8];
     let mut put = |at: u32, value: &[u8]| {
@@ -56,12 +73,14 @@ pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32, workspace: u
     put(GRID_ID_AT, &launch.grid_id.to_le_bytes());
     let hopper = machine.param_base >= HOPPER_PARAMETERS_AT;
     if hopper {
-        for axis in 0..3 {
-            put(CLUSTER_AT + 4 * axis, &1u32.to_le_bytes());
-            put(CLUSTER_RECIPROCAL_AT + 4 * axis, &1f32.to_le_bytes());
-            put(CLUSTERS_AT + 4 * axis, &launch.grid[axis as usize].to_le_bytes());
+        put(CLUSTER_EXPLICIT_AT, &u32::from(clusters.explicit).to_le_bytes());
+        for (axis, size) in clusters.size.into_iter().enumerate() {
+            let at = 4 * axis as u32;
+            put(CLUSTER_AT + at, &size.to_le_bytes());
+            put(CLUSTER_RECIPROCAL_AT + at, &reciprocal(size).to_le_bytes());
+            put(CLUSTERS_AT + at, &(launch.grid[axis] / size).to_le_bytes());
         }
-        put(CLUSTER_BLOCKS_AT, &1u32.to_le_bytes());
+        put(CLUSTER_BLOCKS_AT, &clusters.size.iter().product::<u32>().to_le_bytes());
         put(MOST_SHARED_AT, &u32::MAX.to_le_bytes());
     }
     let workspace_at = WORKSPACE_AT[usize::from(hopper)];

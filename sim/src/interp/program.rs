@@ -287,6 +287,9 @@ pub(crate) enum Builtin {
     GridHandle,
     /// The barrier of a cooperative launch.
     GridBarrier,
+    /// `cudaCGGetSize`, and `cudaCGGetRank`.
+    GridSize,
+    GridRank,
     /// One that launches work, or has to do with that.
     Runtime(RuntimeCall),
 }
@@ -302,6 +305,8 @@ impl Builtin {
             "cudaGraphSetConditional" => Builtin::SetConditional,
             "cudaCGGetIntrinsicHandle" => Builtin::GridHandle,
             "cudaCGSynchronize" | "cudaCGSynchronizeGrid" => Builtin::GridBarrier,
+            "cudaCGGetSize" => Builtin::GridSize,
+            "cudaCGGetRank" => Builtin::GridRank,
             _ => return RuntimeCall::by_name(name).map(Builtin::Runtime),
         })
     }

@@ -94,9 +94,30 @@ fn machine_code_for_9_computes_what_its_ptx_computes() {
         let mut command = run::streamsan(["run", "--sim", "--"]);
         let ended = run::end(command.arg(&program).env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", code));
         assert_eq!(ended.code(), Some(0), "{code}: {}", ended.err);
-        assert_eq!(ended.out.matches(" no error\n").count(), 5, "{code}: {}", ended.out);
+        assert_eq!(ended.out.matches(" no error\n").count(), 6, "{code}: {}", ended.out);
         ended.out
     });
     assert_eq!(outputs[1], outputs[0]);
     assert_eq!(outputs[2], outputs[0]);
+}
+
+/// Blocks of clusters share memory: results are the host's, as PTX, as machine code and with the
+/// launches' addresses recorded. The copy of the last one races, or waits.
+#[test]
+fn blocks_of_a_cluster_share_memory() {
+    let Some(program) = built("clusters", "sm_90") else { return };
+    let right = "histogram right\nring of 1 right, fits\nring of 3 right, fits\nring of 6 right, fits\n\
+                 ring of 8 right, fits\nsixteen: cudaErrorInvalidClusterSize, cudaSuccess, right\n\
+                 odd: cudaErrorInvalidClusterSize\nmirror right\n";
+    for code in ["code=ptx", "code=sass", "code=sass:workers=3"] {
+        for (way, options, exit) in
+            [("clean", &[][..], 0), ("race", &[], 66), ("clean", &["--exact"], 0), ("race", &["--exact"], 66)]
+        {
+            let mut command = run::streamsan(["run", "--sim", "--no-stacks", "--error-exitcode", "66"]);
+            command.args(options).arg("--").arg(&program).arg(way);
+            let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", code));
+            assert_eq!((ended.code(), &*ended.out), (Some(exit), right), "{code} {way} {options:?}: {}", ended.err);
+            assert!(!ended.err.contains("unknown launches"), "{code} {way}: {}", ended.err);
+        }
+    }
 }

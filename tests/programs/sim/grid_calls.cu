@@ -1,5 +1,5 @@
 // The grid's barrier by its functions of the device runtime, as Numba's grids call it. Needs relocatable device code.
-// Usage: grid_calls all|some|apart|plain race|clean
+// Usage: grid_calls all|some|apart|plain|asked race|clean
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -48,11 +48,24 @@ __global__ void relax_apart(unsigned *x, unsigned *y, int n, int rounds, int, in
     }
 }
 
+// What a thread is told of its grid; pointers that are null are left out.
+__global__ void asked(unsigned *x, unsigned *y, int n, int, int, int *status) {
+    unsigned long long handle = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
+    unsigned threads = 77, grids = 77, rank = 77, grid = 77;
+    int ended = cudaCGGetSize(&threads, &grids, handle) | cudaCGGetRank(&rank, &grid, handle);
+    ended |= cudaCGGetSize(&threads, nullptr, handle) | cudaCGGetRank(nullptr, &grid, handle);
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = threads * 7 + grids * 5 + rank * 3 + grid;
+    if (i == 0) status[0] = handle != 0, status[1] = ended;
+    if (i == 1) cudaCGGetSize(x, x + 1, handle);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     const bool race = !strcmp(argv[2], "race"), some = !strcmp(argv[1], "some"), plain = !strcmp(argv[1], "plain");
-    auto kernel = strcmp(argv[1], "apart") ? relax : relax_apart;
-    int n = 9000, rounds = plain ? 1 : 6, blocks = 37, left = some ? 9100 : blocks * 256;
+    const bool questions = !strcmp(argv[1], "asked");
+    auto kernel = questions ? asked : strcmp(argv[1], "apart") ? relax : relax_apart;
+    int n = 9000, rounds = plain || questions ? 1 : 6, blocks = 37, left = some ? 9100 : blocks * 256;
     std::vector<unsigned> x(n), y(n), got(n);
     for (int i = 0; i < n; i++) x[i] = i * i;
     unsigned *dx, *dy;
@@ -80,6 +93,12 @@ int main(int argc, char **argv) {
     CHECK(cudaMemcpy(said, status, 8, cudaMemcpyDeviceToHost));
     for (int r = 0; r < rounds; r++, x.swap(y))
         for (int i = 0; i < n; i++) y[i] = x[(i + n - 1) % n] + 3 * x[i] + x[(i + 1) % n];
+    if (questions) {
+        unsigned told[2];
+        CHECK(cudaMemcpy(told, dx, 8, cudaMemcpyDeviceToHost));
+        for (int i = 0; i < n; i++) x[i] = blocks * 256 * 7 + 5 + i * 3;
+        if (told[0] != blocks * 256u || told[1] != 1) x[0] = 0;
+    }
     int wrong = 0;
     for (int i = 0; i < n; i++) wrong += got[i] != x[i];
     printf("handle %d, status %d, %s\n", said[0], said[1], wrong && !race ? "wrong" : "right");

@@ -1,5 +1,6 @@
 // What machine code for 9.0 has of its own, against what the PTX of the same kernels computes: lanes
-// that have parted and act together within a mask, cooperative grids, clusters, clamped minima.
+// that have parted and act together within a mask, or elect one of them, cooperative grids, clusters, clamped
+// minima.
 // Prints a sum of each kernel's results.
 
 #include <cooperative_groups.h>
@@ -68,14 +69,34 @@ __global__ void clamped(const u32 *turns, u32 *out) {
     out[threadIdx.x] = value + warps;
 }
 
+// One lane of a warp is elected, or one of each half.
+__global__ void elected(const u32 *turns, u32 *out) {
+    const u32 lane = threadIdx.x & 31, half = lane < 16 ? 0xffffu : 0xffff0000u;
+    u32 is, leader, sum = 0;
+    asm volatile("{.reg .pred p; elect.sync %0|p, 0xffffffff; selp.u32 %1, 1, 0, p;}" : "=r"(leader), "=r"(is));
+    sum += is * 1000 + leader;
+    for (u32 i = 0; i < turns[threadIdx.x]; i++) {
+        if (lane < 16) {
+            asm volatile("{.reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p;}"
+                         : "=r"(leader), "=r"(is) : "r"(half));
+            sum = sum * 3 + is * 100 + leader;
+        } else {
+            asm volatile("{.reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p;}"
+                         : "=r"(leader), "=r"(is) : "r"(half));
+            sum = sum * 5 + is * 10 + leader;
+        }
+    }
+    out[threadIdx.x] = sum;
+}
+
 int main() {
     constexpr u32 N = 128;
     u32 host[N], *turns, *out;
     for (u32 i = 0; i < N; i++) host[i] = i < 64 ? (i & 16 ? 9 : 3) : i < 80 ? 0 : i / 16;
     cudaMalloc(&turns, sizeof host), cudaMalloc(&out, sizeof host);
     cudaMemcpy(turns, host, sizeof host, cudaMemcpyHostToDevice);
-    for (int which = 0; which < 5; which++) {
-        static const char *const names[] = {"halves", "parted", "grid", "cluster", "clamped"};
+    for (int which = 0; which < 6; which++) {
+        static const char *const names[] = {"halves", "parted", "grid", "cluster", "clamped", "elected"};
         void *arguments[] = {&out};
         cudaMemset(out, 0, sizeof host);
         if (which == 0) halves<<<1, N>>>(turns, out);
@@ -83,6 +104,7 @@ int main() {
         if (which == 2) cudaLaunchCooperativeKernel((void *)grid, dim3(4), dim3(N / 4), arguments, 0, 0);
         if (which == 3) cluster<<<4, N / 4>>>(out);
         if (which == 4) clamped<<<1, N>>>(turns, out);
+        if (which == 5) elected<<<1, N>>>(turns, out);
         cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
         u32 sum = 0;
         for (u32 value : host) sum = sum * 31 + value;

@@ -106,8 +106,7 @@ fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
 }
 
 fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
-    // Bits 72 and 73 say which part of C is taken.
-    if w.b(72, 74) != 0 || w.form() != 1 {
+    if w.form() != 1 {
         return None;
     }
     let (bits, signed) = match w.b(76, 79) {
@@ -115,8 +114,21 @@ fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         1 => (8, true),
         2 => (16, false),
         3 => (16, true),
+        4 => (2, false),
+        5 => (2, true),
+        6 => (4, false),
+        7 => (4, true),
         _ => return None,
     };
+    // How many bits of C are taken: as many as there is room for.
+    let room = match bits {
+        2 => 3,
+        4 => 2,
+        _ => 0,
+    };
+    if w.b(72, 74) != room {
+        return None;
+    }
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![w.reg_src(24, false, 1), w.slot_x(false, 1, Sign::None), w.slot_y(false, 1, Sign::None)];
     Some(Arithmetic::I2ip { bits, signed })

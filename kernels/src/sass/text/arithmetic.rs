@@ -1,5 +1,7 @@
 //! Text of the operations of the floating point, packed and tensor units.
 
+use std::fmt::Write as _;
+
 use super::modifiers::FLOAT_CMP;
 use super::names::float_name;
 use super::run_name;
@@ -177,11 +179,22 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
         Arithmetic::Vabsdiff { signed } => list([(!signed, "U32")]),
         Arithmetic::Vabsdiff4 { signed, acc } => list([(!signed, "U8"), (acc, "ACC")]),
         Arithmetic::I2ip { bits, signed } => {
-            list([(bits == 16, "S16"), (bits == 8, if signed { "S8" } else { "U8" }), (true, "S32"), (true, "SAT")])
+            let name = match (bits, signed) {
+                (16, true) => "S16",
+                (16, false) => "U16",
+                (8, true) => "S8",
+                (8, false) => "U8",
+                (4, true) => "S4",
+                (4, false) => "U4",
+                (_, true) => "S2",
+                (_, false) => "U2",
+            };
+            list([(true, name), (true, "S32"), (true, "SAT")])
         }
-        Arithmetic::Mma { m, k, a, b, single, sat, and, round } => {
+        Arithmetic::Mma { m, k, a, b, single, sat, and, round, sparse } => {
             let float = mnemonic(op) == "HMMA";
             list([
+                (sparse.is_some(), "SP"),
                 (true, if m == 16 && a == MatrixTy::F64 { double_shape_name(k) } else { shape_name(m, k) }),
                 (float, if single { "F32" } else { "F16" }),
                 (true, matrix_name(a)),
@@ -221,7 +234,8 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
     }
     o.extend(i.dst.map(run_name));
     let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. });
-    for (n, (s, halves)) in i.src.iter().zip(halves_of(op)).enumerate() {
+    let halves = halves_of(op).into_iter().chain([Halves::Both]);
+    for (n, (s, halves)) in i.src.iter().zip(halves).enumerate() {
         let mut text = if let Value::Imm(v) = s.value { format!("{v:#x}") } else { s.to_string() };
         text += match halves {
             Halves::Both => "",
@@ -231,9 +245,17 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
             Halves::High => ".H1_H1",
         };
         if matches!(mnemonic(op), "IMMA" | "BMMA") {
-            text += ["", ".ROW", ".COL", ""][(n + 1) & 3 & if n == 2 { 0 } else { 3 }];
+            text += ["", ".ROW", ".COL", ""][if n < 2 { n + 1 } else { 0 }];
+        }
+        if n == 2
+            && let Arithmetic::I2ip { bits: bits @ (2 | 4), .. } = op
+        {
+            let _ = write!(text, ".{}", 32 - 2 * bits);
         }
         o.push(text);
+    }
+    if let Arithmetic::Mma { sparse: Some(selector), .. } = op {
+        o.push(format!("{selector:#x}"));
     }
     let chooses = matches!(
         op,

@@ -79,8 +79,8 @@ pub(crate) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<
     if shared > f.max_dynamic() {
         return Err(INVALID);
     }
-    let cluster = if cluster[0] == 0 { f.facts.cluster } else { cluster };
-    if cluster[0] != 0 && (0..3).any(|axis| grid[axis] % cluster[axis].max(1) != 0) {
+    let cluster = super::occupancy::cluster(&f, cluster)?;
+    if (0..3).any(|axis| grid[axis] % cluster[axis].max(1) != 0) {
         return Err(CUresult::ERROR_INVALID_CLUSTER_SIZE);
     }
     if cooperative {

@@ -2,6 +2,7 @@
 //! architecture that it reports; registers are not counted.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cuda_sys::*;
 
@@ -18,6 +19,32 @@ pub(crate) fn active_blocks(f: &Function, threads: u32, dynamic: u32, arch: u32)
     let shared = (f.facts.shared + dynamic) as i32 + reserved;
     let by_shared = if shared == 0 { i32::MAX } else { shared_memory(arch).0 / shared };
     by_threads.min(by_shared).min(blocks_per_multiprocessor(arch))
+}
+
+/// Blocks that a cluster of a kernel may have: more than eight have to be allowed by an attribute.
+fn most_blocks(f: &Function) -> u32 {
+    match (config::get_or_default().arch, f.facts.non_portable.load(Ordering::Relaxed) != 0) {
+        (..90, _) => 1,
+        (_, false) => 8,
+        (_, true) => 16,
+    }
+}
+
+/// Blocks of a cluster in each dimension, as a launch asks for or the code requires. Zeros for
+/// none.
+///
+/// # Errors
+/// `CUDA_ERROR_INVALID_CLUSTER_SIZE` for more blocks than the kernel may have, and for others than
+/// its code was compiled for.
+pub(crate) fn cluster(f: &Function, asked: [u32; 3]) -> Result<[u32; 3], CUresult> {
+    let required = f.facts.cluster;
+    let size = if asked[0] == 0 { required } else { asked };
+    let blocks = size.iter().try_fold(1u32, |blocks, &n| blocks.checked_mul(n.max(1)));
+    let differs = required[0] != 0 && (0..3).any(|axis| size[axis].max(1) != required[axis].max(1));
+    match blocks {
+        Some(blocks) if blocks <= most_blocks(f) && !differs => Ok(size),
+        _ => Err(CUresult::ERROR_INVALID_CLUSTER_SIZE),
+    }
 }
 
 fn function(f: CUfunction) -> Result<Arc<Function>, CUresult> {
@@ -98,13 +125,21 @@ abi! {
     call fn [cuOccupancyMaxPotentialClusterSize plain](
         _z, size: *mut c_int, f: CUfunction, config: *const CUlaunchConfig
     ) {
-        function(f)?;
         get(config)?;
-        put(size, if config::get_or_default().arch >= 90 { 8 } else { 1 })
+        put(size, most_blocks(&*function(f)?) as c_int)
     }
     call fn [cuOccupancyMaxActiveClusters plain](_z, n: *mut c_int, f: CUfunction, config: *const CUlaunchConfig) {
         let c = get(config)?;
+        let mut asked = [0; 3];
+        for attribute in list(c.attrs, c.numAttrs as usize)? {
+            if attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION {
+                // SAFETY: the id says which member of the union is in use.
+                let dim = unsafe { attribute.value.clusterDim };
+                asked = [dim.x, dim.y, dim.z];
+            }
+        }
+        let size = cluster(&*function(f)?, asked)?.iter().map(|&n| n.max(1)).product::<u32>();
         let fit = blocks(f, (c.blockDimX * c.blockDimY * c.blockDimZ) as c_int, c.sharedMemBytes as usize)?;
-        put(n, (fit * crate::api::startup::devices::MULTIPROCESSORS / 8).max(1))
+        put(n, fit * crate::api::startup::devices::MULTIPROCESSORS / size as c_int)
     }
 }

@@ -4,7 +4,7 @@ use kernels::ptx::{Operand, Type};
 
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
-use crate::interp::exec::per_lane::{LaneFn, each, op1, op2, op2x};
+use crate::interp::exec::per_lane::{LaneFn, each, op1, op2, op2x, op3};
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
 use crate::interp::program::{Inst, Next, Sem, Slot};
@@ -224,6 +224,27 @@ fn extend(from: Type) -> LaneFn {
     }
 }
 
+/// Two integers clamped to a small type and packed, the first one higher; above them is what the
+/// third has lowest. `cvt.pack`, I2IP.
+pub(crate) fn packing(bits: u32, signed: bool) -> Option<LaneFn> {
+    fn pack<const BITS: u32, const SIGNED: bool>(a: i32, b: i32, c: u32) -> u32 {
+        let (low, high) = if SIGNED { (-1 << (BITS - 1), (1 << (BITS - 1)) - 1) } else { (0, (1 << BITS) - 1) };
+        let cut = |value: i32| value.clamp(low, high) as u32 & ((1 << BITS) - 1);
+        c.checked_shl(2 * BITS).unwrap_or(0) | cut(a) << BITS | cut(b)
+    }
+    Some(match (bits, signed) {
+        (16, false) => op3(pack::<16, false>),
+        (16, true) => op3(pack::<16, true>),
+        (8, false) => op3(pack::<8, false>),
+        (8, true) => op3(pack::<8, true>),
+        (4, false) => op3(pack::<4, false>),
+        (4, true) => op3(pack::<4, true>),
+        (2, false) => op3(pack::<2, false>),
+        (2, true) => op3(pack::<2, true>),
+        _ => return None,
+    })
+}
+
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
     pub(super) fn convert(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
@@ -339,24 +360,14 @@ impl<'m> Scope<'_, 'm> {
 
     /// `cvt.pack.sat.u8.s32.b32 d, a, b, c` and its kin.
     fn pack_saturated(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
-        let Some(to) = op.types().next() else { return self.unsupported(op) };
+        let run = op.parts.get(3).and_then(|to| {
+            let (sign, bits) = to.split_at_checked(1)?;
+            packing(bits.parse().ok()?, sign == "s")
+        });
+        let Some(run) = run else { return self.unsupported(op) };
         let (a, b) = (self.src(operands.get(1), Type::S32)?, self.src(operands.get(2), Type::S32)?);
         let c = if operands.len() > 3 { self.src(operands.get(3), Type::B32)? } else { self.c.constant(0) };
         let d = self.dst(operands.first())?;
-        use crate::interp::exec::per_lane::op3;
-        let run = match to {
-            Type::U16 => op3(|a: i32, b: i32, _: u32| (a.clamp(0, 0xffff) as u32) << 16 | b.clamp(0, 0xffff) as u32),
-            Type::S16 => op3(|a: i32, b: i32, _: u32| {
-                u32::from(a.clamp(-0x8000, 0x7fff) as u16) << 16 | u32::from(b.clamp(-0x8000, 0x7fff) as u16)
-            }),
-            Type::U8 => {
-                op3(|a: i32, b: i32, c: u32| c << 16 | (a.clamp(0, 0xff) as u32) << 8 | b.clamp(0, 0xff) as u32)
-            }
-            Type::S8 => op3(|a: i32, b: i32, c: u32| {
-                c << 16 | u32::from(a.clamp(-0x80, 0x7f) as u8) << 8 | u32::from(b.clamp(-0x80, 0x7f) as u8)
-            }),
-            _ => return self.unsupported(op),
-        };
         self.emit_op(run, d, [a, b, c], 0);
         Ok(true)
     }

@@ -8,6 +8,7 @@ use crate::interp::compile::load_store::space_of;
 use crate::interp::exec::control;
 use crate::interp::exec::fragment;
 use crate::interp::exec::load_store::SHARED;
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
@@ -25,6 +26,14 @@ fn element(name: &str) -> Option<Element> {
         "s32" => Element::S32,
         _ => return None,
     })
+}
+
+/// Types of a product with a sparse factor.
+fn factor(name: &str) -> Option<Factor> {
+    match name {
+        "s4" | "u4" => Some(Factor::Nibble { signed: name == "s4" }),
+        _ => element(name).map(Factor::Whole),
+    }
 }
 
 /// `m16n8k16`
@@ -54,6 +63,9 @@ impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
     pub(super) fn matrix(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
         match op.name() {
+            "mma" if op.parts.iter().any(|part| part == "sp" || part.starts_with("sp::")) => {
+                self.sparse_mma(op, operands)?;
+            }
             "mma" => self.mma(op, operands, false)?,
             "wmma" if op.has("mma") => self.mma(op, operands, true)?,
             "wmma" => self.fragment(op, operands)?,
@@ -79,7 +91,7 @@ impl<'m> Scope<'_, 'm> {
     fn mma(&mut self, op: Op<'m>, operands: &'m [Operand], opaque: bool) -> Result<()> {
         let Some([m, n, k]) = shape(op) else { return self.unsupported(op) };
         if let Some(form) = narrow(op, [m, n, k]) {
-            return self.narrow_mma(op, operands, form);
+            return self.narrow_mma(operands, form);
         }
         let types: Vec<Element> = op.parts.iter().filter_map(|part| element(part)).collect();
         let [d, a, b, c] = match types[..] {
@@ -95,7 +107,7 @@ impl<'m> Scope<'_, 'm> {
                 || matches!([m, n, k], [8, 8, 4] if a == Element::F64)
                 || matches!([m, n, k], [8, 8, 16] if a.size() == 1)
         };
-        if !sizes || op.has("sp") || op.parts.iter().any(|p| p == "xor" || p == "and" || p.starts_with("block_scale")) {
+        if !sizes || op.parts.iter().any(|p| p == "xor" || p == "and" || p.starts_with("block_scale")) {
             return self.unsupported(op);
         }
         let wide = if d == Element::F64 { Type::B64 } else { Type::B32 };
@@ -121,7 +133,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// `mma` of numbers of four bits and of one.
-    fn narrow_mma(&mut self, op: Op<'m>, operands: &'m [Operand], form: NarrowForm) -> Result<()> {
+    fn narrow_mma(&mut self, operands: &'m [Operand], form: NarrowForm) -> Result<()> {
         let mut slots = Vec::new();
         let factors = [form.m * form.k, 8 * form.k].map(|entries| entries * form.bits as usize / 1024);
         let counts = [(0, form.m / 4), (3, form.m / 4), (1, factors[0]), (2, factors[1])];
@@ -132,11 +144,32 @@ impl<'m> Scope<'_, 'm> {
             }
             slots.extend(list);
         }
-        if op.has("sp") {
-            return self.unsupported(op);
-        }
         let y = self.list(&slots);
         self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
+        Ok(())
+    }
+
+    /// `mma.sp`: the first factor is sparse.
+    fn sparse_mma(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let types: Vec<Factor> = op.parts.iter().filter_map(|part| factor(part)).collect();
+        let (Some([16, 8, k]), &[Factor::Whole(d), a, b, Factor::Whole(c)]) = (shape(op), &types[..]) else {
+            return self.unsupported(op);
+        };
+        let Some(&Operand::Int(selector)) = operands.get(5) else { return self.misfit() };
+        let form = SparseForm::new([a, b], d, op.has("satfinite"), k, selector as usize).filter(|_| c == d);
+        let Some(form) = form else { return self.unsupported(op) };
+        let [sums, first, second] = form.registers();
+        let mut slots = Vec::new();
+        for (at, count) in [(0, sums), (3, sums), (1, first), (2, second)] {
+            let list = self.slots(operands.get(at), Type::B32, at == 0)?;
+            if list.len() != count {
+                return self.misfit();
+            }
+            slots.extend(list);
+        }
+        slots.push(self.src(operands.get(4), Type::B32)?);
+        let y = self.list(&slots);
+        self.emit(Inst { x: form.pack(), y, ..blank(multiply_sparse) });
         Ok(())
     }
 

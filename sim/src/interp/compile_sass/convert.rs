@@ -6,10 +6,10 @@ use super::float::rounding;
 use super::{Result, Translation};
 use crate::interp::compile::convert::{
     BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, float_to_float, float_to_int, int_to_float,
-    pack_pair,
+    pack_pair, packing,
 };
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::per_lane::{LaneFn, op1, op2x, op3};
+use crate::interp::exec::per_lane::{LaneFn, op1, op2x};
 use crate::interp::float::FTZ;
 use crate::interp::program::{Inst, Sem, Slot};
 
@@ -115,21 +115,7 @@ impl Translation<'_> {
                 self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
             }
             Arithmetic::I2ip { bits, signed } => {
-                let run = match (bits, signed) {
-                    (16, false) => {
-                        op3(|a: i32, b: i32, _: u32| (a.clamp(0, 0xffff) as u32) << 16 | b.clamp(0, 0xffff) as u32)
-                    }
-                    (16, true) => op3(|a: i32, b: i32, _: u32| {
-                        u32::from(a.clamp(-0x8000, 0x7fff) as u16) << 16 | u32::from(b.clamp(-0x8000, 0x7fff) as u16)
-                    }),
-                    (8, true) => op3(|a: i32, b: i32, c: u32| {
-                        c << 16 | u32::from(a.clamp(-0x80, 0x7f) as u8) << 8 | u32::from(b.clamp(-0x80, 0x7f) as u8)
-                    }),
-                    (8, false) => {
-                        op3(|a: i32, b: i32, c: u32| c << 16 | (a.clamp(0, 0xff) as u32) << 8 | b.clamp(0, 0xff) as u32)
-                    }
-                    _ => return self.unsupported(i),
-                };
+                let Some(run) = packing(bits.into(), signed) else { return self.unsupported(i) };
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let d = self.dst(i, 0);
                 self.emit(Inst { d, a, b, c, ..lane(run) });

@@ -67,6 +67,12 @@ impl Translation<'_> {
                 self.exclusive &= self.module.arch.sm >= 90;
                 self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
             }
+            // Of the lanes that execute together.
+            Opcode::Elect if i.psrc[0].always() => {
+                let a = self.members();
+                let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
+                self.emit(Inst { d, a, z: z.0, ..blank(warp_sync::elect) });
+            }
             Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,
             Opcode::CopyAsync { bytes, zfill } => self.copy_async(i, bytes, zfill)?,
             _ => return Ok(false),

@@ -64,9 +64,9 @@ impl Translation<'_> {
                 self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 return Ok(());
             }
-            // The low words of the windows, and the rank in a cluster: of one block (`grid`).
-            // Nobody has the performance counters count.
-            SpecialReg(48 | 52 | 136 | 100..=115) => Special::Zero,
+            SpecialReg::CGA_CTA_ID => Special::ClusterCtarank,
+            // The low words of the windows. Nobody has the performance counters count.
+            SpecialReg(48 | 52 | 100..=115) => Special::Zero,
             // SR_LMEMHIOFF: functions compiled with `-G` trap when the stack has sunk below it.
             // Here it may sink to the start of the lane's local memory; below, accesses fault.
             SpecialReg(55) => Special::Zero,

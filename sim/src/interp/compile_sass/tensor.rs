@@ -4,6 +4,7 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, Sass
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
 use crate::interp::exec::per_lane::{LaneFn, op2x, op3};
@@ -113,7 +114,7 @@ impl Translation<'_> {
     }
 
     fn multiply_matrices(&mut self, i: &MachineInst, op: Arithmetic) -> Result<()> {
-        let Arithmetic::Mma { m, k, a, b, single, sat, and, round } = op else { return Ok(()) };
+        let Arithmetic::Mma { m, k, a, b, single, sat, and, round, sparse } = op else { return Ok(()) };
         let integers = !matches!(a, MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 | MatrixTy::F64);
         if i.src.iter().any(|s| s.abs || s.neg && integers)
             || (i.src[2].neg && a != MatrixTy::F64)
@@ -129,6 +130,21 @@ impl Translation<'_> {
             true => (0..run.count / 2).map(|_| self.temporary()).collect(),
             false => (0..run.count).map(|at| self.dst(i, at)).collect(),
         };
+        let sum = match a {
+            MatrixTy::F64 => Element::F64,
+            MatrixTy::F16 if !single => Element::F16,
+            MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => Element::F32,
+            _ => Element::S32,
+        };
+        if let Some(selector) = sparse {
+            let factor = |ty| element(ty).map_or(Factor::Nibble { signed: ty == MatrixTy::S4 }, Factor::Whole);
+            let form = SparseForm::new([factor(a), factor(b)], sum, sat, k.into(), selector.into());
+            let Some(form) = form else { return self.unsupported(i) };
+            let metadata = self.raw_word(&i.src[3], 0)?;
+            let y = self.list(&[to, sc, sa, sb, vec![metadata]].concat());
+            self.emit(Inst { x: form.pack(), y, ..blank(multiply_sparse) });
+            return Ok(());
+        }
         let (Some(ea), Some(eb)) = (element(a), element(b)) else {
             let form = NarrowForm {
                 m: m.into(),
@@ -142,12 +158,6 @@ impl Translation<'_> {
             let y = self.list(&[to, sc, sa, sb].concat());
             self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
             return Ok(());
-        };
-        let sum = match a {
-            MatrixTy::F64 => Element::F64,
-            MatrixTy::S8 | MatrixTy::U8 => Element::S32,
-            MatrixTy::F16 if !single => Element::F16,
-            _ => Element::F32,
         };
         let (m, k) = (usize::from(m), usize::from(k));
         let x = Form { a: ea, b: eb, c: sum, d: sum, saturate: sat, m, n: 8, k }.pack();

@@ -2,9 +2,10 @@
 //! malloc, free. `device_runtime` has those that launch work.
 
 use crate::interp::exec::device_runtime;
+use crate::interp::exec::load_store::{Cell, GENERIC};
 use crate::interp::exec::per_lane::each;
 use crate::interp::grid_barrier;
-use crate::interp::interface::{CompileError, FaultKind};
+use crate::interp::interface::{AccessKind, CompileError, FaultKind};
 use crate::interp::program::{ArgumentHome, Builtin, CallSite, Inst, LANES, Next, Slot, function_number};
 use crate::interp::warp::Warp;
 
@@ -227,11 +228,25 @@ fn give_back(w: &mut Warp<'_>, caller: &Caller<'_>, lane: usize, value: u64) {
 
 /// `cudaCGSynchronize` at the program counter. Some of the lanes may have to come to it again.
 pub(crate) fn synchronize(w: &mut Warp<'_>, caller: &Caller<'_>, mask: u32) -> Next {
-    const INVALID_VALUE: u64 = 1;
-    let status = if w.env.launch.cooperative { 0 } else { INVALID_VALUE };
+    let status = if w.env.launch.cooperative { 0 } else { grid_barrier::NO_GRID };
     let (passed, next) = grid_barrier::call(w, mask);
     each(passed, |l| give_back(w, caller, l, status));
     next
+}
+
+/// Stores one of the two numbers that a question has for an answer. No pointer, no answer.
+fn store_answer(w: &mut Warp<'_>, pointer: u64, value: u32, lane: usize) -> Result<(), Next> {
+    if pointer == 0 {
+        return Ok(());
+    }
+    let place = w.resolve(GENERIC, pointer, 4, AccessKind::Write, lane).map_err(|kind| w.fail(kind, 1 << lane))?;
+    // SAFETY: `resolve` vouches for the word.
+    unsafe { <u32 as Cell>::write(place, u64::from(value)) };
+    if w.env.observing && w.env.device.allocation(pointer).is_some() {
+        let here = w.env.program.code[w.pc as usize];
+        w.observe(&here, 1 << lane, 4, AccessKind::Write, &[pointer; LANES]);
+    }
+    Ok(())
 }
 
 /// Lanes that wait come to a call again: it has to be one of the barrier alone.
@@ -271,6 +286,13 @@ pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>,
             Builtin::GridHandle if w.env.launch.cooperative && first as u32 == GRID_SCOPE => grid_barrier::HANDLE,
             Builtin::GridHandle => 0,
             Builtin::GridBarrier => return Err(by_address(w, lane)),
+            Builtin::GridSize | Builtin::GridRank => {
+                let handle = argument(w, site, 2, lane);
+                let answer = grid_barrier::answer(w, handle, builtin == Builtin::GridRank, lane);
+                store_answer(w, first, answer[0], lane)?;
+                store_answer(w, second, answer[1], lane)?;
+                if handle == grid_barrier::HANDLE { 0 } else { grid_barrier::NO_GRID }
+            }
             Builtin::Assertfail => {
                 let (message, file, function) =
                     (w.read_string(first, lane), w.read_string(second, lane), argument(w, site, 3, lane));

@@ -10,6 +10,32 @@ use crate::interp::warp::Warp;
 pub(crate) const OFFSET: u64 = (1 << RANK_SHIFT) - 1;
 
 impl Warp<'_> {
+    /// The rank in the cluster of the block that runs.
+    pub(crate) fn rank(&mut self) -> usize {
+        let (index, size) = (self.block().index, self.env.cluster);
+        let at = |axis: usize| (index[axis] % size[axis]) as usize;
+        at(0) + size[0] as usize * (at(1) + size[1] as usize * at(2))
+    }
+
+    /// The host address of an address in the window of shared memory, whose offset is inside a
+    /// block's memory. None where the cluster has no such block.
+    pub(crate) fn in_window(&mut self, address: u64) -> Option<u64> {
+        let (rank, offset) = ((address >> RANK_SHIFT) as usize, address & OFFSET);
+        let rank = if self.env.program.machine.is_some() { Some(rank) } else { rank.checked_sub(1) };
+        match rank {
+            Some(rank) if self.env.cluster != [1; 3] => Some(self.block().members.shared(rank)?.0 + offset),
+            None | Some(0) => Some(self.shared_base() + offset),
+            Some(_) => None,
+        }
+    }
+
+    /// As [`Warp::in_window`], for instructions of machine code that reach the block's own memory
+    /// only.
+    pub(crate) fn in_own_window(&mut self, address: u64) -> Option<u64> {
+        let rank = (address >> RANK_SHIFT) as usize;
+        (rank == 0 || rank == self.rank()).then(|| self.shared_base() + (address & OFFSET))
+    }
+
     /// The generic address of an address in the window of shared memory, which may be another
     /// block's of the cluster.
     pub(crate) fn shared_to_generic(&mut self, address: u64) -> u64 {

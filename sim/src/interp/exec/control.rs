@@ -296,15 +296,12 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             y if y == Special::TimerHi as u32 => unix() >> 32,
             y if y == Special::DynamicShared as u32 => u64::from(launch.dynamic_shared),
             y if y == Special::TotalShared as u32 => u64::from(w.env.shared_limit()),
-            y if y == Special::ClusterCtarank as u32 => {
-                let at = |d: usize| u64::from(index[d] % cluster[d]);
-                at(0) + u64::from(cluster[0]) * (at(1) + u64::from(cluster[1]) * at(2))
-            }
+            y if y == Special::ClusterCtarank as u32 => w.rank() as u64,
             y if y == Special::ClusterNctarank as u32 => cluster.iter().map(|&n| u64::from(n)).product(),
             y if y == Special::WorkspaceHi as u32 => workspace >> 32,
             y if y == Special::WorkspaceLo as u32 => workspace & 0xffff_ffff,
             y if y == Special::Virtid as u32 => u64::from(w.index) << 8 | (w.block().linear % SMS) << 20,
-            y if y == Special::IsExplicitCluster as u32 => u64::from(cluster != [1; 3]),
+            y if y == Special::IsExplicitCluster as u32 => u64::from(w.env.explicit_cluster),
             _ => 0,
         }
     };

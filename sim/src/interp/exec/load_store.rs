@@ -129,11 +129,9 @@ impl<'b> Warp<'b> {
                     self.overrun(lane, out("shared"));
                 }
                 // All blocks of a cluster have as much.
-                match (address >> RANK_SHIFT) as usize {
-                    0 => Ok(self.shared_base() + offset),
-                    rank if rank <= self.block().members.count() => Ok(self.shared_to_generic(address)),
-                    _ => Err(out("shared")),
-                }
+                let machine = self.env.program.machine.is_some();
+                let place = if machine { self.in_own_window(address) } else { self.in_window(address) };
+                place.ok_or(out("shared"))
             }
             LOCAL | FRAME => {
                 let each = u64::from(self.env.lane_local);
@@ -151,7 +149,11 @@ impl<'b> Warp<'b> {
                 // Machine code makes these addresses: a window's high word before an offset.
                 let within = address & 0xffff_ffff;
                 match address - within {
-                    SHARED_WINDOW => self.resolve(SHARED, within, size, kind, lane),
+                    SHARED_WINDOW => {
+                        // Also checks the offset.
+                        self.resolve(SHARED, within & OFFSET, size, kind, lane)?;
+                        self.in_window(within).ok_or(out("shared"))
+                    }
                     LOCAL_WINDOW => self.resolve(LOCAL, within, size, kind, lane),
                     _ => Err(out("global")),
                 }

@@ -1,6 +1,7 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+pub(crate) mod sparse;
 pub(super) mod whole_product;
 
 use std::cell::RefCell;
