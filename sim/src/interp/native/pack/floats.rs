@@ -83,6 +83,13 @@ impl Pack<'_, '_> {
                 let values = each(self.width, |at| self.e.v.b.ins().sqrt(a[at]));
                 self.finished(values, i.x)
             }
+            Sem::FlagRcp if nearest => {
+                let a = self.flag_operand(i.a, i.x);
+                let one = self.single_everywhere(1.0);
+                let values = each(self.width, |at| self.e.v.b.ins().fdiv(one, a[at]));
+                self.finished(values, i.x)
+            }
+            Sem::Approximate(approximation) if i.x & SAT == 0 => self.approximate(i, op, approximation),
             Sem::FlagNeg | Sem::FlagAbs => {
                 let (a, _) = self.singles(i.a, true);
                 let values = each(self.width, |at| match op.sem {
@@ -160,6 +167,19 @@ impl Pack<'_, '_> {
                 let [a, b, c] = [i.a, i.b, i.c].map(|slot| self.doubles(slot));
                 each(self.width, |at| self.e.v.b.ins().fma(a[at], b[at], c[at]))
             }
+            Sem::DoubleDiv => {
+                let (a, b) = (self.doubles(i.a), self.doubles(i.b));
+                each(self.width, |at| self.e.v.b.ins().fdiv(a[at], b[at]))
+            }
+            Sem::DoubleRcp => {
+                let (one, a) = (self.long_everywhere(1f64.to_bits()), self.doubles(i.a));
+                let one = self.cast(types::F64X2, one);
+                each(self.width, |at| self.e.v.b.ins().fdiv(one, a[at]))
+            }
+            Sem::DoubleSqrt => {
+                let a = self.doubles(i.a);
+                each(self.width, |at| self.e.v.b.ins().sqrt(a[at]))
+            }
             Sem::Neg => {
                 let a = self.doubles(i.a);
                 return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fneg(a[at]))));
@@ -187,7 +207,8 @@ impl Pack<'_, '_> {
         self.e.v.b.ins().brif(any, slow, &[], done, &arguments);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
-        let operands = [i.a, i.b, if op.operands > 2 { i.c } else { i.b }].map(|slot| self.longs(slot));
+        let second = if op.operands > 1 { i.b } else { i.a };
+        let operands = [i.a, second, if op.operands > 2 { i.c } else { second }].map(|slot| self.longs(slot));
         let function = self.e.v.int(types::I64, op.call as usize as u64);
         let mut exact: Vec<Value> = Vec::new();
         for at in 0..2 * self.width.parts() {

@@ -5,8 +5,8 @@
 //! its region goes on behind what warps do together.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
-//! `arithmetic`, `carries`, `floats`, `predicates`, `access` and `apart` make code for them,
-//! `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
+//! `arithmetic`, `carries`, `floats`, `unit`, `predicates`, `access` and `apart` make code for
+//! them, `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
 //! `masked` knows the short code. This file has the flow of control.
 
 mod access;
@@ -22,6 +22,7 @@ mod masked;
 mod predicates;
 mod reach;
 mod together;
+mod unit;
 pub(super) mod width;
 
 use std::collections::HashMap;
