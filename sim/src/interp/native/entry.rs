@@ -78,7 +78,14 @@ pub(super) struct Region {
     pub renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
     pub varying: Mutex<HashSet<usize>>,
+    /// How often lanes of a pack have parted at a branch, since code was last made for that.
+    parted: Mutex<HashMap<u32, u32>>,
+    /// Branches for which there is such code.
+    pub parting: Mutex<HashSet<u32>>,
 }
+
+/// How often code may be made anew because lanes part.
+const PARTINGS: usize = 12;
 
 impl Region {
     /// How wide its packs are.
@@ -106,6 +113,20 @@ impl Region {
         })
     }
 
+    /// Notes that lanes of a pack have parted at a branch. Returns true when code should be made for
+    /// that: when it has happened so often.
+    pub(super) fn parts(&self, pc: u32, often: u32) -> bool {
+        let (Ok(mut parted), Ok(mut parting)) = (self.parted.lock(), self.parting.lock()) else { return false };
+        let count = parted.entry(pc).or_default();
+        *count += 1;
+        if *count != often || parting.len() >= PARTINGS {
+            return false;
+        }
+        // Others that are nearly as frequent as well: to compile takes time.
+        parting.extend(parted.iter().filter(|(_, count)| **count >= often / 4).map(|(&pc, _)| pc));
+        true
+    }
+
     fn set_width(&self, width: Width) {
         self.width.store(width.lanes() as u32, Ordering::Relaxed);
     }
@@ -122,6 +143,8 @@ impl Region {
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),
             varying: Mutex::default(),
+            parted: Mutex::default(),
+            parting: Mutex::default(),
         }
     }
 }
@@ -169,5 +192,5 @@ pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u3
         registers.insert(index, class);
     }
     let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
-    Supposed { width, registers, tid }
+    Supposed { width, registers, tid, parting: HashSet::new() }
 }

@@ -64,13 +64,7 @@ impl Pack<'_, '_> {
             }
             Register::Pred(pred) => {
                 let bits = self.pack_bits(pred);
-                let bits = self.e.v.b.ins().splat(types::I32X4, bits);
-                let value = each(self.width, |at| {
-                    let own = (0..4).flat_map(|lane| (1u32 << (4 * at + lane)).to_le_bytes()).collect();
-                    let own = self.vector(types::I32X4, own);
-                    let is = self.e.v.b.ins().band(bits, own);
-                    self.e.v.b.ins().icmp(IntCC::Equal, is, own)
-                });
+                let value = self.mask_of_bits(bits);
                 self.set(pred, value);
             }
         }

@@ -1,13 +1,14 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
-//! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
-//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then
-//! its region goes on behind what warps do together.
+//! both kinds of lanes under masks. So is long code, and loops, where lanes part often. Else the pack
+//! leaves at that instruction, and `region` goes on lane by lane, in a whole warp up to where the
+//! ways meet again. A pack may be a whole warp: then its region goes on behind what warps do
+//! together.
 //!
 //! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
 //! `arithmetic`, `carries`, `floats`, `unit`, `predicates`, `access` and `apart` make code for
 //! them, `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
-//! `masked` knows the short code. This file has the flow of control.
+//! `masked` knows the short code, `parted` the long one. This file has the flow of control.
 
 mod access;
 mod apart;
@@ -19,13 +20,14 @@ mod frame;
 mod instruction;
 mod lanes;
 mod masked;
+mod parted;
 mod predicates;
 mod reach;
 mod together;
 mod unit;
 pub(super) mod width;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
@@ -34,6 +36,7 @@ use cranelift_frontend::Variable;
 use class::{Class, Classes, Exit, Way};
 use lanes::Pack;
 use masked::{Short, mark};
+use parted::Between;
 use width::{Narrow, Width};
 
 use super::context::at;
@@ -60,6 +63,8 @@ pub(super) struct Supposed {
     pub width: Width,
     pub registers: HashMap<usize, Class>,
     pub tid: [Class; 3],
+    /// Branches at which lanes part so often that there is code for that.
+    pub parting: HashSet<u32>,
 }
 
 /// What is known at the head of a block.
@@ -78,6 +83,7 @@ struct Builder<'p, 'b> {
     changed: Registers,
     heads: HashMap<usize, Block>,
     short: HashMap<usize, Short>,
+    parted: HashMap<usize, Between>,
     fuel: Variable,
     next_pack: Block,
     /// Packs are whole warps.
@@ -113,6 +119,7 @@ pub(super) fn build(
     let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
+    let parted = parted::candidates(program, flow, &plan, &supposed.parting, supposed.width.parts());
     let changed = flow.none();
     let mut builder = Builder {
         p: pack,
@@ -122,6 +129,7 @@ pub(super) fn build(
         changed,
         heads: HashMap::new(),
         short,
+        parted,
         fuel,
         next_pack,
         whole,
@@ -180,12 +188,15 @@ impl<'p> Builder<'p, '_> {
                         next.push((i.x as u32, now.clone()));
                         if i.guard != Pred::ALWAYS {
                             next.push((pc + 1, now.clone()));
-                            if let Some(short) = self.short.get(&at)
-                                && now.classes.pred(i.guard.0) == Class::Varying
-                            {
+                            if now.classes.pred(i.guard.0) == Class::Varying {
                                 let mut both = now.clone();
-                                short.run(program, self.flow, &mut both.classes, &mut both.changed);
-                                next.push((short.join, both));
+                                if let Some(short) = self.short.get(&at) {
+                                    short.run(program, self.flow, &mut both.classes, &mut both.changed);
+                                    next.push((short.join, both));
+                                } else if let Some(between) = self.parted.get(&at) {
+                                    between.run(program, self.flow, &mut both.classes, &mut both.changed);
+                                    next.push((between.join, both));
+                                }
                             }
                         }
                         ended = true;
@@ -420,12 +431,13 @@ impl<'p> Builder<'p, '_> {
         self.way(program, at, taken, target);
         self.way(program, at, other, pc + 1);
         self.p.e.v.b.switch_to_block(mixed);
-        match self.short.get(&at).cloned() {
-            Some(short) => {
+        match (self.short.get(&at).cloned(), self.parted.get(&at).cloned()) {
+            (Some(short), _) => {
                 self.masked(program, &short, masks);
                 self.go(program, Some(at), short.join);
             }
-            None => {
+            (None, Some(between)) => self.part(program, &between, at, pc, bits),
+            (None, None) => {
                 let changed = self.changed.clone();
                 self.p.e.v.b.set_cold_block(mixed);
                 self.leave(program, pc, &changed, true, false);
@@ -443,10 +455,8 @@ impl<'p> Builder<'p, '_> {
                 if matches!(decode::kind(i), Kind::Branch) {
                     continue;
                 }
-                let way = short.way(program, self.flow, i);
-                self.p.mask = (way == Way::Masked).then_some(mask);
-                self.p.instruction(i, pc, way);
-                self.p.mask = None;
+                let aside = short.way(program, self.flow, i) == Way::Aside;
+                self.p.under(i, pc, mask, aside);
                 mark(program, self.flow, pc, &mut self.changed);
             }
         }
