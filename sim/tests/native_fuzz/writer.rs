@@ -123,7 +123,11 @@ impl Writer {
                     let count = 1 + self.below(7);
                     let inner = (!uniform || self.below(2) == 0).then_some(label);
                     self.statements(count, depth - 1, together && inner.is_none(), inner);
-                    writeln!(self.text, "L{label}_next:\nsub.s32 %n{label}, %n{label}, 1;\nsetp.gt.s32 %again, %n{label}, 0;").unwrap();
+                    writeln!(
+                        self.text,
+                        "L{label}_next:\nsub.s32 %n{label}, %n{label}, 1;\nsetp.gt.s32 %again, %n{label}, 0;"
+                    )
+                    .unwrap();
                     writeln!(self.text, "@%again bra L{label}_loop;\nL{label}_out:").unwrap();
                 }
                 _ => self.one(together),

@@ -40,18 +40,26 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
             output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
         })
         .is(Sem::FlagFma),
-        "div" if op.has("approx") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)).is(Sem::Approximate(Approximation::Div)),
-        "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)).is(Sem::Approximate(Approximation::FullDiv)),
+        "div" if op.has("approx") => {
+            op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)).is(Sem::Approximate(Approximation::Div))
+        }
+        "div" if op.has("full") => {
+            op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)).is(Sem::Approximate(Approximation::FullDiv))
+        }
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x))
             .is(Sem::FlagDiv),
-        "rcp" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::rcp(a, x)).is(Sem::Approximate(Approximation::Rcp)),
+        "rcp" if op.has("approx") => {
+            op2x(|a: f32, _: f32, x| approximate::rcp(a, x)).is(Sem::Approximate(Approximation::Rcp))
+        }
         // A quotient that is subnormal before it is rounded up is flushed as well.
         "rcp" if op.has("ftz") => op2x(|a: f32, _: f32, x| {
             let flushed = a.is_finite() && a.abs() > 2f32.powi(126);
             if flushed { 0f32.copysign(a) } else { output(div32(1.0, flush(a), Rounding::from_code(x)), x) }
         }),
         "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)).is(Sem::FlagRcp),
-        "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)).is(Sem::Approximate(Approximation::Sqrt)),
+        "sqrt" if op.has("approx") => {
+            op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)).is(Sem::Approximate(Approximation::Sqrt))
+        }
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)).is(Sem::FlagSqrt),
         "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)).is(Sem::Approximate(Approximation::Rsqrt)),
         "neg" => op2x(|a: f32, _: f32, x| output(-a, x)).is(Sem::FlagNeg),
@@ -71,7 +79,8 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
         "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)).is(Sem::Approximate(Approximation::Cos)),
         "ex2" => op2x(|a: f32, _: f32, x| approximate::ex2(a, x)).is(Sem::Approximate(Approximation::Ex2)),
         "lg2" => op2x(|a: f32, _: f32, x| approximate::lg2(a, x)).is(Sem::Approximate(Approximation::Lg2)),
-        "tanh" => op2x(|a: f32, _: f32, _| special(SpecialFunction::Tanh, a)).is(Sem::Approximate(Approximation::Unit(SpecialFunction::Tanh))),
+        "tanh" => op2x(|a: f32, _: f32, _| special(SpecialFunction::Tanh, a))
+            .is(Sem::Approximate(Approximation::Unit(SpecialFunction::Tanh))),
         _ => return None,
     })
 }

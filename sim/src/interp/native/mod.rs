@@ -296,7 +296,7 @@ impl Native {
             let (lanes, pc) = (lanes & mask, place & !ONE_BY_ONE);
             let program = warp.env.program;
             if lanes & packs != 0 && matches!(decode::kind(&program.code[pc as usize]), Kind::Branch) {
-                self.parted(region, pc);
+                self.parted(region, program, pc);
             }
             match self.lanes_from(region, program, pc, width.lanes() == LANES) {
                 Some(code) => {
@@ -505,9 +505,15 @@ impl Native {
     /// Lanes of a pack have parted at a branch: often enough, and the region is compiled with code
     /// for that.
     #[cold]
-    fn parted(&self, region: &Region, pc: u32) {
-        let often = if self.often == 0 { 1 } else { PARTED };
-        if pc != region.entry && region.parts(pc, often) {
+    fn parted(&self, region: &Region, program: &Program, pc: u32) {
+        let always = self.often == 0;
+        let worth = || {
+            let compiler = self.compiler();
+            always
+                || compiler
+                    .is_some_and(|mut it| it.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc)))
+        };
+        if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
             region.packs.reset();
         }
     }

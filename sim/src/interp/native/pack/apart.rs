@@ -194,6 +194,7 @@ impl Pack<'_, '_> {
             && u64::from(total) == WORD
             && matches!(i.z & 15, SHARED | GLOBAL | GENERIC)
             && self.steady(i, total).is_none()
+            && self.halved(i, total).is_none()
     }
 
     /// The words at the lanes' addresses.

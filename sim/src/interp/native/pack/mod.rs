@@ -5,7 +5,8 @@
 //! ways meet again. A pack may be a whole warp: then its region goes on behind what warps do
 //! together.
 //!
-//! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
+//! `class` says which values are one for the whole pack, `halves` has those that are one for each
+//! half of it, `lanes` keeps those that are not,
 //! `arithmetic`, `carries`, `floats`, `unit`, `predicates`, `access` and `apart` make code for
 //! them, `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
 //! `masked` knows the short code, `parted` the long one. This file has the flow of control.
@@ -17,6 +18,7 @@ mod carries;
 pub(super) mod class;
 mod floats;
 mod frame;
+mod halves;
 mod instruction;
 mod lanes;
 mod masked;
@@ -37,6 +39,7 @@ use class::{Class, Classes, Exit, Way};
 use lanes::Pack;
 use masked::{Short, mark};
 use parted::Between;
+pub(super) use parted::worth;
 use width::{Narrow, Width};
 
 use super::context::at;
@@ -188,7 +191,7 @@ impl<'p> Builder<'p, '_> {
                         next.push((i.x as u32, now.clone()));
                         if i.guard != Pred::ALWAYS {
                             next.push((pc + 1, now.clone()));
-                            if now.classes.pred(i.guard.0) == Class::Varying {
+                            if now.classes.pred(i.guard.0).differs() {
                                 let mut both = now.clone();
                                 if let Some(short) = self.short.get(&at) {
                                     short.run(program, self.flow, &mut both.classes, &mut both.changed);
@@ -272,10 +275,15 @@ impl<'p> Builder<'p, '_> {
             .iter()
             .filter(|&index| index < self.flow.registers())
             .map(|index| self.flow.register(index))
-            .filter(|&register| wanted.of(register) == Class::Varying)
-            .filter(|&register| self.p.classes.of(register) != Class::Varying)
+            .filter(|&register| wanted.of(register) != self.p.classes.of(register))
             .collect();
-        differ.into_iter().for_each(|register| self.p.vary(register));
+        for register in differ {
+            match self.known[&target].classes.of(register) {
+                Class::Varying => self.p.vary(register),
+                Class::Halves(_) => self.p.halve(register),
+                _ => {}
+            }
+        }
         let head = self.head(target);
         self.p.e.v.b.ins().jump(head, &[]);
     }
@@ -292,7 +300,7 @@ impl<'p> Builder<'p, '_> {
         if self.whole && !one_by_one {
             let regular = |index: usize| {
                 let class = self.p.classes.of(self.flow.register(index));
-                matches!(class, Class::Uniform | Class::Affine(_)).then_some((index, class))
+                matches!(class, Class::Uniform | Class::Affine(_) | Class::Halves(_)).then_some((index, class))
             };
             let wanted = |&index: &usize| live.as_ref().is_none_or(|live| live.has(index));
             let classes = (0..self.flow.registers()).filter(wanted).filter_map(regular).collect();
@@ -357,7 +365,7 @@ impl<'p> Builder<'p, '_> {
         let i = &program.code[pc as usize];
         if i.guard != Pred::ALWAYS {
             let (out, on) = (self.block_now(), self.block_now());
-            let all = if self.p.classes.pred(i.guard.0) == Class::Varying {
+            let all = if self.p.classes.pred(i.guard.0).differs() {
                 let masks = self.p.masks(i.guard.0);
                 let bits = self.p.bits(masks);
                 self.p.e.v.b.ins().icmp_imm_s(IntCC::Equal, bits, -1)
@@ -413,7 +421,7 @@ impl<'p> Builder<'p, '_> {
             return;
         }
         let (taken, other) = (self.block_now(), self.block_now());
-        if self.p.classes.pred(i.guard.0) != Class::Varying {
+        if !self.p.classes.pred(i.guard.0).differs() {
             let truth = self.p.e.v.truth(i.guard.0);
             self.p.e.v.b.ins().brif(truth, taken, &[], other, &[]);
             self.way(program, at, taken, target);

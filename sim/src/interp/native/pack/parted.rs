@@ -26,6 +26,10 @@ use crate::interp::program::{Inst, Pred, Program};
 /// Instructions behind all such branches of a region, each for as many vectors as they have.
 const MOST: usize = 4000;
 
+/// Instructions for each access to memory there, at least, for masks to be faster than lanes one by
+/// one: words at addresses that have nothing to do with each other take a pack as long as its lanes.
+const FOR_EACH_ACCESS: usize = 16;
+
 /// What lies between a branch and where its ways meet again.
 #[derive(Debug, Clone)]
 pub(super) struct Between {
@@ -44,7 +48,8 @@ struct Lives {
 }
 
 impl Between {
-    fn of(flow: &Flow, plan: &RegionPlan, joins: &[Option<usize>], at: usize) -> Option<Between> {
+    /// None where lanes cannot go together. `plan`: the region that it has to be inside of.
+    fn of(flow: &Flow, plan: Option<&RegionPlan>, joins: &[Option<usize>], at: usize) -> Option<Between> {
         let join = (*joins.get(at)?)?;
         let mut found = HashSet::new();
         let mut todo = flow.blocks[at].next.clone();
@@ -54,13 +59,14 @@ impl Between {
                 continue;
             }
             let block = &flow.blocks[one];
-            if block.stop || !plan.inside.contains(&one) || plan.cuts.contains_key(&one) {
+            let outside = |plan: &RegionPlan| !plan.inside.contains(&one) || plan.cuts.contains_key(&one);
+            if block.stop || plan.is_some_and(outside) {
                 return None;
             }
             todo.extend(&block.next);
         }
         // Such a region is left instead of going back to its entry.
-        if found.contains(&plan.entry) && !plan.no_return.is_empty() {
+        if plan.is_some_and(|plan| found.contains(&plan.entry) && !plan.no_return.is_empty()) {
             return None;
         }
         let mut blocks: Vec<usize> = found.into_iter().collect();
@@ -107,6 +113,19 @@ impl Between {
     }
 }
 
+/// Whether code for a branch at which lanes part would be faster than they are one by one.
+pub(in crate::interp::native) fn worth(program: &Program, flow: &Flow, pc: u32) -> bool {
+    let Some(at) = flow.blocks.iter().position(|block| block.end == pc + 1) else { return false };
+    let Some(between) = Between::of(flow, None, &joins(flow), at) else { return false };
+    let accesses = between.instructions(flow).filter(|&pc| {
+        matches!(
+            decode::kind(&program.code[pc as usize]),
+            Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign
+        )
+    });
+    accesses.count() * FOR_EACH_ACCESS <= between.length(flow)
+}
+
 /// The branches of a region for which there is such code, by their blocks. `parting`: those at which
 /// lanes part often.
 pub(super) fn candidates(
@@ -128,7 +147,7 @@ pub(super) fn candidates(
         if !is_branch || !parting.contains(&last) || plan.cuts.contains_key(&at) {
             continue;
         }
-        if let Some(between) = Between::of(flow, plan, &joins, at)
+        if let Some(between) = Between::of(flow, Some(plan), &joins, at)
             && let Some(rest) = room.checked_sub(between.length(flow))
         {
             room = rest;
@@ -238,7 +257,7 @@ impl<'p> Builder<'p, '_> {
             None => self.wait(waiting, block.end, lanes),
             Some(i) if i.guard == Pred::ALWAYS => self.wait(waiting, i.x as u32, lanes),
             Some(i) => {
-                let taken = if self.p.classes.pred(i.guard.0) == Class::Varying {
+                let taken = if self.p.classes.pred(i.guard.0).differs() {
                     let masks = self.p.masks(i.guard.0);
                     let bits = self.p.bits(masks);
                     self.p.e.v.b.ins().band(bits, lanes)

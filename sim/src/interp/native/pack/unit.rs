@@ -10,7 +10,7 @@ use crate::interp::float::FTZ;
 use crate::interp::float::approximate::{self, Approximation, SpecialFunction, special};
 use crate::interp::native::context::{RegionContext, at};
 use crate::interp::native::values::plain;
-use crate::interp::program::{Inst, LaneOp};
+use crate::interp::program::{Inst, LANES, LaneOp};
 
 /// Lanes of the narrowest pack.
 const STEP: usize = 8;
@@ -18,11 +18,10 @@ const STEP: usize = 8;
 /// Replaces the words in `aside` by a function of them and those in `near`: of so many lanes.
 #[inline(always)]
 fn apply(context: &mut RegionContext, lanes: u64, f: impl Fn(f32, f32) -> f32) -> u64 {
-    let (first, _) = context.aside.as_chunks_mut::<STEP>();
-    let (second, _) = context.near.as_chunks::<STEP>();
-    for (first, second) in first.iter_mut().zip(second).take(lanes as usize / STEP) {
-        for (a, b) in first.iter_mut().zip(second) {
-            *a = f(f32::from_bits(*a), f32::from_bits(*b)).to_bits();
+    let (first, second) = (&mut context.aside, &context.near);
+    for step in 0..(lanes as usize).min(LANES) / STEP {
+        for lane in step * STEP..(step + 1) * STEP {
+            first[lane] = f(f32::from_bits(first[lane]), f32::from_bits(second[lane])).to_bits();
         }
     }
     0
