@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// `together`: all lanes of a warp are there. `inside`: the loop that may be left or begun anew.
+    /// `together`: all lanes of a warp are there. `inside`: the loop that may be left.
     pub(crate) fn statements(&mut self, count: u64, depth: u32, together: bool, inside: Option<u32>) {
         for _ in 0..count {
             match self.below(12) {

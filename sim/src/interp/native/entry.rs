@@ -113,13 +113,15 @@ impl Region {
         })
     }
 
-    /// Notes that lanes of a pack have parted at a branch. Returns true when code should be made for
-    /// that: when it has happened so often, and is worth it.
+    /// Notes that lanes of a pack have parted at a branch. Returns true when code should be made
+    /// for that: when it has happened so often, and is worth it.
     pub(super) fn parts(&self, pc: u32, often: u32, worth: impl FnOnce() -> bool) -> bool {
         let (Ok(mut parted), Ok(mut parting)) = (self.parted.lock(), self.parting.lock()) else { return false };
         let count = parted.entry(pc).or_default();
         *count += 1;
-        *count == often && parting.len() < PARTINGS && worth() && parting.insert(pc)
+        // Whoever could not tell is asked again, but not often.
+        let due = *count % often == 0 && (*count / often).is_power_of_two();
+        due && parting.len() < PARTINGS && worth() && parting.insert(pc)
     }
 
     fn set_width(&self, width: Width) {

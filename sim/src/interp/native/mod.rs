@@ -507,11 +507,12 @@ impl Native {
     #[cold]
     fn parted(&self, region: &Region, program: &Program, pc: u32) {
         let always = self.often == 0;
+        // Without waiting for who compiles: that one may wait for what the region knows.
         let worth = || {
-            let compiler = self.compiler();
-            always
-                || compiler
-                    .is_some_and(|mut it| it.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc)))
+            let known = |mut compiler: MutexGuard<'_, RegionCompiler>| {
+                compiler.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc))
+            };
+            always || self.compiler.try_lock().is_ok_and(known)
         };
         if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
             region.packs.reset();

@@ -72,6 +72,7 @@ pub(super) fn log2(a: f64) -> f64 {
 
 /// Sine (`quarters` 0) or cosine (1) of so many turns.
 #[inline(always)]
+#[allow(clippy::eq_op, reason = "infinity less infinity is a NaN")]
 pub(super) fn wave(turns: f64, quarters: u64) -> f64 {
     // So many are whole turns. Infinity becomes a NaN.
     let turns = if turns.abs() < 1e9 { turns } else { turns - turns };

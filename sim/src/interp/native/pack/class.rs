@@ -320,8 +320,8 @@ impl<'p> Classes<'p> {
     }
 }
 
-/// How a register's values differ between the lanes of every pack of a mask. `halves`: they may grow
-/// within each half of a whole warp.
+/// How a register's values differ between the lanes of every pack of a mask. `halves`: they may
+/// grow within each half of a whole warp.
 pub(in crate::interp::native) fn observed(
     width: Width,
     mask: u32,

@@ -306,8 +306,8 @@ impl<'p, 'b> Pack<'p, 'b> {
         })
     }
 
-    /// `a` where the mask's bits are set, else `b`. Chosen as integers: the code generator sees then
-    /// that a comparison's lanes are all ones or zeros, and one instruction does it.
+    /// `a` where the mask's bits are set, else `b`. Chosen as integers: then the code generator
+    /// sees that a comparison's lanes are all ones or zeros, and one instruction does it.
     pub(super) fn chosen(&mut self, mask: Value, a: Value, b: Value) -> Value {
         let (ty, mask_ty) = (self.e.v.b.func.dfg.value_type(a), self.e.v.b.func.dfg.value_type(mask));
         let (a, b) = (self.cast(mask_ty, a), self.cast(mask_ty, b));

@@ -1,22 +1,20 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
-//! both kinds of lanes under masks. So is long code, and loops, where lanes part often. Else the pack
-//! leaves at that instruction, and `region` goes on lane by lane, in a whole warp up to where the
-//! ways meet again. A pack may be a whole warp: then its region goes on behind what warps do
-//! together.
+//! both kinds of lanes under masks; so is some longer code, and loops, where lanes part often. Else
+//! the pack leaves at that instruction, and `region` goes on lane by lane, in a whole warp up to
+//! where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps
+//! do together.
 //!
 //! `class` says which values are one for the whole pack, `halves` has those that are one for each
-//! half of it, `lanes` keeps those that are not,
-//! `arithmetic`, `carries`, `floats`, `unit`, `predicates`, `access` and `apart` make code for
-//! them, `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
-//! `masked` knows the short code, `parted` the long one. This file has the flow of control.
+//! half of it, `lanes` keeps those that are not. `arithmetic`, `predicates`, `access` and `apart`
+//! make code for them, `together` for what warps do together, `frame` takes and leaves them.
+//! `instruction` chooses, `masked` knows the short code, `parted` the long one. This file has the
+//! flow of control.
 
 mod access;
 mod apart;
 mod arithmetic;
-mod carries;
 pub(super) mod class;
-mod floats;
 mod frame;
 mod halves;
 mod instruction;
@@ -26,7 +24,6 @@ mod parted;
 mod predicates;
 mod reach;
 mod together;
-mod unit;
 pub(super) mod width;
 
 use std::collections::{HashMap, HashSet};

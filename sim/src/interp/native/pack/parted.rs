@@ -26,8 +26,8 @@ use crate::interp::program::{Inst, Pred, Program};
 /// Instructions behind all such branches of a region, each for as many vectors as they have.
 const MOST: usize = 4000;
 
-/// Instructions for each access to memory there, at least, for masks to be faster than lanes one by
-/// one: words at addresses that have nothing to do with each other take a pack as long as its lanes.
+/// Instructions for each access to memory there, at least, for masks to be faster than lanes one
+/// by one: words at addresses that have nothing to do with each other take a pack as long as them.
 const FOR_EACH_ACCESS: usize = 16;
 
 /// What lies between a branch and where its ways meet again.
@@ -126,8 +126,8 @@ pub(in crate::interp::native) fn worth(program: &Program, flow: &Flow, pc: u32) 
     accesses.count() * FOR_EACH_ACCESS <= between.length(flow)
 }
 
-/// The branches of a region for which there is such code, by their blocks. `parting`: those at which
-/// lanes part often.
+/// The branches of a region for which there is such code, by their blocks. `parting`: those at
+/// which lanes part often.
 pub(super) fn candidates(
     program: &Program,
     flow: &Flow,

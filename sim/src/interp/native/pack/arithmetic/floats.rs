@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::native::floats::has_fma;
+use crate::interp::native::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};
 
 impl Pack<'_, '_> {
@@ -26,7 +26,7 @@ impl Pack<'_, '_> {
         if x & FTZ != 0 { self.flushed(values) } else { values }
     }
 
-    pub(super) fn flag_operand(&mut self, slot: Slot, x: u64) -> Narrow {
+    pub(in crate::interp::native::pack) fn flag_operand(&mut self, slot: Slot, x: u64) -> Narrow {
         let (values, _) = self.singles(slot, true);
         self.flushed_if(values, x)
     }
@@ -47,7 +47,7 @@ impl Pack<'_, '_> {
         Lanes::Singles(clamped, false)
     }
 
-    pub(super) fn computed_float(&mut self, i: &Inst, op: &LaneOp) -> Option<Lanes> {
+    pub(in crate::interp::native::pack) fn computed_float(&mut self, i: &Inst, op: &LaneOp) -> Option<Lanes> {
         let [ta, _, _, tr] = op.types;
         let nearest = i.x & 3 == 0;
         if ta == LaneTy::F64 && tr == LaneTy::F64 {

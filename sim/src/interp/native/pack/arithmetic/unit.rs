@@ -4,11 +4,11 @@
 
 use cranelift_codegen::ir::{InstBuilder, types};
 
-use super::apart::has_wide;
-use super::lanes::{Lanes, Narrow, Pack, each};
 use crate::interp::float::FTZ;
 use crate::interp::float::approximate::{self, Approximation, SpecialFunction, special};
 use crate::interp::native::context::{RegionContext, at};
+use crate::interp::native::pack::apart::has_wide;
+use crate::interp::native::pack::lanes::{Lanes, Narrow, Pack, each};
 use crate::interp::native::values::plain;
 use crate::interp::program::{Inst, LANES, LaneOp};
 
@@ -90,7 +90,12 @@ fn function(approximation: Approximation, flush: bool) -> *const () {
 
 impl Pack<'_, '_> {
     /// What the unit computes. Lanes that do not take part have some value computed, too.
-    pub(super) fn approximate(&mut self, i: &Inst, op: &LaneOp, approximation: Approximation) -> Lanes {
+    pub(in crate::interp::native::pack) fn approximate(
+        &mut self,
+        i: &Inst,
+        op: &LaneOp,
+        approximation: Approximation,
+    ) -> Lanes {
         let context = self.e.v.context;
         let (a, _) = self.singles(i.a, true);
         let second = matches!(approximation, Approximation::Div | Approximation::FullDiv).then_some(i.b);
