@@ -136,7 +136,7 @@ impl BlockState {
         let arrived = &mut self.arrived[number * warps..][..warps];
         let complete = if barrier.expected == 0 {
             // Warps mostly come in order: the last one is what is missing.
-            self.alive.iter().zip(arrived.iter()).rev().all(|(&alive, &arrived)| alive & !arrived == 0)
+            (0..warps).rev().all(|warp| self.alive[warp] & !arrived[warp] == 0)
         } else {
             // A warp that has arrived with all its threads counts as a full one.
             let count = |(&alive, &arrived): (&u32, &u32)| match arrived {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
+use crate::interp::float::approximate::Approximation;
 use crate::interp::interface::{CompileError, ParamInfo};
 
 /// Native code as a warp enters it.
@@ -183,6 +184,14 @@ pub(crate) enum Sem {
     FlagSqrt,
     FlagNeg,
     FlagAbs,
+    /// `1 / a` of singles, where `x` has flags.
+    FlagRcp,
+    /// What the special function unit computes of singles; of `x` it has the flag for subnormals.
+    Approximate(Approximation),
+    /// Of doubles, rounded to nearest.
+    DoubleDiv,
+    DoubleRcp,
+    DoubleSqrt,
     /// The sign bit of a float turned over or cleared.
     NegBits,
     AbsBits,

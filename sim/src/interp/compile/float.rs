@@ -5,7 +5,7 @@ use kernels::ptx::{Operand, Type};
 use super::Op;
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x, set, setp};
-use crate::interp::float::approximate::{self, SpecialFunction, special};
+use crate::interp::float::approximate::{self, Approximation, SpecialFunction, special};
 use crate::interp::float::*;
 use crate::interp::program::Sem;
 
@@ -40,20 +40,28 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
             output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
         })
         .is(Sem::FlagFma),
-        "div" if op.has("approx") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)),
-        "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)),
+        "div" if op.has("approx") => {
+            op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)).is(Sem::Approximate(Approximation::Div))
+        }
+        "div" if op.has("full") => {
+            op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)).is(Sem::Approximate(Approximation::FullDiv))
+        }
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x))
             .is(Sem::FlagDiv),
-        "rcp" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::rcp(a, x)),
+        "rcp" if op.has("approx") => {
+            op2x(|a: f32, _: f32, x| approximate::rcp(a, x)).is(Sem::Approximate(Approximation::Rcp))
+        }
         // A quotient that is subnormal before it is rounded up is flushed as well.
         "rcp" if op.has("ftz") => op2x(|a: f32, _: f32, x| {
             let flushed = a.is_finite() && a.abs() > 2f32.powi(126);
             if flushed { 0f32.copysign(a) } else { output(div32(1.0, flush(a), Rounding::from_code(x)), x) }
         }),
-        "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
-        "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)),
+        "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)).is(Sem::FlagRcp),
+        "sqrt" if op.has("approx") => {
+            op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)).is(Sem::Approximate(Approximation::Sqrt))
+        }
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)).is(Sem::FlagSqrt),
-        "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)),
+        "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)).is(Sem::Approximate(Approximation::Rsqrt)),
         "neg" => op2x(|a: f32, _: f32, x| output(-a, x)).is(Sem::FlagNeg),
         "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)).is(Sem::FlagAbs),
         "min" if op.has("xorsign") => {
@@ -67,11 +75,12 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
         "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))).is(Sem::FlagMin),
         "max" => op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))).is(Sem::FlagMax),
         "copysign" => op2(|a: f32, b: f32| b.copysign(a)),
-        "sin" => op2x(|a: f32, _: f32, x| approximate::sin(a, x)),
-        "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)),
-        "ex2" => op2x(|a: f32, _: f32, x| approximate::ex2(a, x)),
-        "lg2" => op2x(|a: f32, _: f32, x| approximate::lg2(a, x)),
-        "tanh" => op2x(|a: f32, _: f32, _| special(SpecialFunction::Tanh, a)),
+        "sin" => op2x(|a: f32, _: f32, x| approximate::sin(a, x)).is(Sem::Approximate(Approximation::Sin)),
+        "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)).is(Sem::Approximate(Approximation::Cos)),
+        "ex2" => op2x(|a: f32, _: f32, x| approximate::ex2(a, x)).is(Sem::Approximate(Approximation::Ex2)),
+        "lg2" => op2x(|a: f32, _: f32, x| approximate::lg2(a, x)).is(Sem::Approximate(Approximation::Lg2)),
+        "tanh" => op2x(|a: f32, _: f32, _| special(SpecialFunction::Tanh, a))
+            .is(Sem::Approximate(Approximation::Unit(SpecialFunction::Tanh))),
         _ => return None,
     })
 }
@@ -92,9 +101,12 @@ fn double(op: Op<'_>) -> Option<LaneFn> {
         "sub" => op2x(|a: f64, b: f64, x| add64(a, -b, Rounding::from_code(x))),
         "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
         "fma" | "mad" => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
+        "div" if plain => op2(|a: f64, b: f64| div64(a, b, Rounding::Nearest)).is(Sem::DoubleDiv),
         "div" => op2x(|a: f64, b: f64, x| div64(a, b, Rounding::from_code(x))),
         "rcp" if op.has("approx") => op1(|a: f64| approximate::double(false, a)),
+        "rcp" if plain => op1(|a: f64| div64(1.0, a, Rounding::Nearest)).is(Sem::DoubleRcp),
         "rcp" => op2x(|a: f64, _: f64, x| div64(1.0, a, Rounding::from_code(x))),
+        "sqrt" if plain => op1(|a: f64| sqrt64(a, Rounding::Nearest)).is(Sem::DoubleSqrt),
         "sqrt" => op2x(|a: f64, _: f64, x| sqrt64(a, Rounding::from_code(x))),
         "rsqrt" if op.has("ftz") => op1(|a: f64| approximate::double(true, a)),
         "rsqrt" => op1(approximate::rsqrt64),

@@ -9,7 +9,7 @@ use crate::interp::exec::control;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
 use crate::interp::exec_sass::floats::{self, BOP};
 use crate::interp::exec_sass::halves;
-use crate::interp::float::approximate::{SpecialFunction, special, special_double};
+use crate::interp::float::approximate::{Approximation, SpecialFunction, special, special_double};
 use crate::interp::float::*;
 use crate::interp::program::{Inst, Pred, Sem, Slot};
 
@@ -252,17 +252,23 @@ impl Translation<'_> {
             self.emit(Inst { d, a, y: u32::from(func), z, ..blank(halves::special) });
             return Ok(());
         }
+        macro_rules! unit {
+            ($function:ident) => {
+                op1(|a: f32| special(SpecialFunction::$function, a))
+                    .is(Sem::Approximate(Approximation::Unit(SpecialFunction::$function)))
+            };
+        }
         let run = match func {
-            0 => op1(|a: f32| special(SpecialFunction::Cos, a)),
-            1 => op1(|a: f32| special(SpecialFunction::Sin, a)),
-            2 => op1(|a: f32| special(SpecialFunction::Ex2, a)),
-            3 => op1(|a: f32| special(SpecialFunction::Lg2, a)),
-            4 => op1(|a: f32| special(SpecialFunction::Rcp, a)),
-            5 => op1(|a: f32| special(SpecialFunction::Rsq, a)),
+            0 => unit!(Cos),
+            1 => unit!(Sin),
+            2 => unit!(Ex2),
+            3 => unit!(Lg2),
+            4 => unit!(Rcp),
+            5 => unit!(Rsq),
             6 => op1(|a: u32| special_double(false, a)),
             7 => op1(|a: u32| special_double(true, a)),
-            8 => op1(|a: f32| special(SpecialFunction::Sqrt, a)),
-            9 => op1(|a: f32| special(SpecialFunction::Tanh, a)),
+            8 => unit!(Sqrt),
+            9 => unit!(Tanh),
             _ => return self.unsupported(i),
         };
         let mut operand = i.src[0];

@@ -5,7 +5,9 @@
 //! them are the scalings that the compiler adds for sm_80, so that PTX and machine code give the
 //! same bits. Subnormal singles are flushed, as the unit does.
 
-use super::{FTZ, Rounding, flush, input, mul32, output};
+mod series;
+
+use super::{FTZ, flush, input, output};
 
 /// Functions of the unit, by their code in MUFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,25 +22,29 @@ pub(crate) enum SpecialFunction {
     Tanh,
 }
 
-/// The sine of so many turns.
-fn sin_turns(turns: f64) -> f64 {
-    // Whole turns are exact to take away.
-    let rest = turns - turns.round();
-    (rest * std::f64::consts::TAU).sin()
-}
-
-fn cos_turns(turns: f64) -> f64 {
-    let rest = turns - turns.round();
-    (rest * std::f64::consts::TAU).cos()
+/// An instruction of singles that the unit executes: MUFU, or PTX's `.approx` (and `div.full`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Approximation {
+    Unit(SpecialFunction),
+    Sin,
+    Cos,
+    Ex2,
+    Lg2,
+    Rcp,
+    Rsqrt,
+    Sqrt,
+    Div,
+    FullDiv,
 }
 
 /// The function of a double, unrounded.
+#[inline(always)]
 pub(crate) fn exact(function: SpecialFunction, a: f64) -> f64 {
     match function {
-        SpecialFunction::Cos => cos_turns(a),
-        SpecialFunction::Sin => sin_turns(a),
-        SpecialFunction::Ex2 => a.exp2(),
-        SpecialFunction::Lg2 => a.log2(),
+        SpecialFunction::Cos => series::wave(a, 1),
+        SpecialFunction::Sin => series::wave(a, 0),
+        SpecialFunction::Ex2 => series::exp2(a),
+        SpecialFunction::Lg2 => series::log2(a),
         SpecialFunction::Rcp => 1.0 / a,
         SpecialFunction::Rsq => 1.0 / a.sqrt(),
         SpecialFunction::Sqrt => a.sqrt(),
@@ -52,7 +58,14 @@ pub(crate) fn special(function: SpecialFunction, a: f32) -> f32 {
     if function == SpecialFunction::Tanh {
         return output(f64::from(a).tanh() as f32, 0);
     }
-    output(exact(function, f64::from(flush(a))) as f32, FTZ)
+    let a = flush(a);
+    // Quotients and roots of singles need not be rounded twice.
+    let value = match function {
+        SpecialFunction::Rcp => 1.0 / a,
+        SpecialFunction::Sqrt => a.sqrt(),
+        _ => exact(function, f64::from(a)) as f32,
+    };
+    output(value, FTZ)
 }
 
 /// MUFU.RCP64H, and with `root` MUFU.RSQ64H: from and to the upper word of a double.
@@ -65,81 +78,89 @@ pub(crate) fn special_double(root: bool, high: u32) -> u32 {
 
 const LARGE: f32 = 8.507_059e37;
 
+/// By how much numbers below the normal ones are scaled.
+const UP: f32 = 16_777_216.0;
+
 /// True for numbers below the normal ones.
+#[inline(always)]
 fn small(a: f32) -> bool {
     a.abs() < f32::MIN_POSITIVE
 }
 
-/// The angle in turns, as the compiler has it computed.
+/// The angle in turns, as the compiler has it computed: the product rounded towards zero.
+#[inline(always)]
 fn turns(a: f32) -> f32 {
-    output(mul32(a, f32::from_bits(0x3e22_f983), Rounding::Zero), 0)
+    let exact = f64::from(a) * f64::from(f32::from_bits(0x3e22_f983));
+    let nearest = exact as f32;
+    let over = f64::from(nearest).abs() > exact.abs();
+    output(f32::from_bits(nearest.to_bits() - u32::from(over)), 0)
 }
 
 /// `sin.approx`
+#[inline(always)]
 pub(crate) fn sin(a: f32, _: u64) -> f32 {
     special(SpecialFunction::Sin, turns(a))
 }
 
 /// `cos.approx`
+#[inline(always)]
 pub(crate) fn cos(a: f32, _: u64) -> f32 {
     special(SpecialFunction::Cos, turns(a))
 }
 
 /// `ex2.approx`
+#[inline(always)]
 pub(crate) fn ex2(a: f32, x: u64) -> f32 {
-    if x & FTZ != 0 || a >= -126.0 || a.is_nan() {
+    if x & FTZ != 0 {
         return special(SpecialFunction::Ex2, a);
     }
-    let root = special(SpecialFunction::Ex2, output(a * 0.5, 0));
-    output(root * root, 0)
+    let half = a < -126.0;
+    let root = special(SpecialFunction::Ex2, if half { a * 0.5 } else { a });
+    output(if half { root * root } else { root }, 0)
 }
 
 /// `lg2.approx`
+#[inline(always)]
 pub(crate) fn lg2(a: f32, x: u64) -> f32 {
-    if x & FTZ != 0 || !small(a) {
-        return special(SpecialFunction::Lg2, a);
-    }
-    output(special(SpecialFunction::Lg2, output(a * 16_777_216.0, 0)) - 24.0, 0)
+    let is = x & FTZ == 0 && small(a);
+    let value = special(SpecialFunction::Lg2, if is { a * UP } else { a });
+    output(if is { value - 24.0 } else { value }, 0)
 }
 
 /// `rcp.approx`
+#[inline(always)]
 pub(crate) fn rcp(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 {
         return special(SpecialFunction::Rcp, a);
     }
-    let scale = match () {
-        () if a.abs() > LARGE => 0.25,
-        () if small(a) => 16_777_216.0,
-        () => 1.0,
-    };
-    output(scale * special(SpecialFunction::Rcp, output(a * scale, 0)), 0)
+    let scale = if a.abs() > LARGE { 0.25 } else { 1.0 };
+    let scale = if small(a) { UP } else { scale };
+    output(scale * special(SpecialFunction::Rcp, a * scale), 0)
 }
 
 /// `rsqrt.approx`
+#[inline(always)]
 pub(crate) fn rsqrt(a: f32, x: u64) -> f32 {
-    if x & FTZ != 0 || !small(a) {
-        return special(SpecialFunction::Rsq, a);
-    }
-    output(special(SpecialFunction::Rsq, output(a * 16_777_216.0, 0)) * 4096.0, 0)
+    let is = x & FTZ == 0 && small(a);
+    let value = special(SpecialFunction::Rsq, if is { a * UP } else { a });
+    output(if is { value * 4096.0 } else { value }, 0)
 }
 
 /// `sqrt.approx`
+#[inline(always)]
 pub(crate) fn sqrt(a: f32, x: u64) -> f32 {
-    if x & FTZ != 0 || !small(a) {
-        return special(SpecialFunction::Sqrt, a);
-    }
-    output(special(SpecialFunction::Sqrt, output(a * 16_777_216.0, 0)) * (1.0 / 4096.0), 0)
+    let is = x & FTZ == 0 && small(a);
+    let value = special(SpecialFunction::Sqrt, if is { a * UP } else { a });
+    output(if is { value * (1.0 / 4096.0) } else { value }, 0)
 }
 
 /// `div.approx`, and with `full` `div.full`.
+#[inline(always)]
 pub(crate) fn div(a: f32, b: f32, x: u64, full: bool) -> f32 {
-    let scale = match () {
-        () if full && b.abs() > LARGE => 0.25,
-        () if x & FTZ == 0 && small(b) => 16_777_216.0,
-        () => 1.0,
-    };
-    let scaled = |value: f32| if scale == 1.0 { value } else { output(input(value, x) * scale, x) };
-    output(input(scaled(a), x) * input(special(SpecialFunction::Rcp, scaled(b)), x), x)
+    let scale = if full && b.abs() > LARGE { 0.25 } else { 1.0 };
+    let scale = if x & FTZ == 0 && small(b) { UP } else { scale };
+    let scaled = |value: f32| input(input(value, x) * scale, x);
+    output(scaled(a) * input(special(SpecialFunction::Rcp, scaled(b)), x), x)
 }
 
 /// `rcp.approx.ftz.f64` and (`root`) `rsqrt.approx.ftz.f64`: the lower words do not count.

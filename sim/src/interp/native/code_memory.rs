@@ -1,5 +1,22 @@
 //! Memory that holds compiled code: written once, then executable and no longer writable.
 
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Mutex, OnceLock};
+
+/// Where names of code go: the file in which `perf` looks for them, when the environment variable
+/// `STREAMSAN_SIM_PERF` is set.
+fn names() -> Option<&'static Mutex<File>> {
+    static NAMES: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    let open = || {
+        std::env::var_os("STREAMSAN_SIM_PERF").filter(|value| !value.is_empty())?;
+        // It looks nowhere else.
+        let path = format!("/tmp/perf-{}.map", std::process::id());
+        File::options().create(true).append(true).open(path).ok().map(Mutex::new)
+    };
+    NAMES.get_or_init(open).as_ref()
+}
+
 /// One piece of code.
 pub(super) struct CodeMemory {
     start: *mut libc::c_void,
@@ -32,6 +49,14 @@ impl CodeMemory {
 
     pub(super) fn address(&self) -> u64 {
         self.start as u64
+    }
+
+    /// Tells profilers what the code is, if anybody asked for that.
+    pub(super) fn name(&self, name: impl FnOnce() -> String) {
+        if let Some(mut names) = names().and_then(|names| names.lock().ok()) {
+            // A profile without names is no trouble of the program's.
+            let _ = writeln!(names, "{:x} {:x} {}", self.start as u64, self.bytes, name());
+        }
     }
 }
 

@@ -194,6 +194,14 @@ impl RegionCompiler {
             return None;
         }
         let address = self.emit(function)?;
+        if let Some(memory) = self.memory.last() {
+            let line = program.code[pc as usize].line;
+            memory.name(|| match wanted {
+                Wanted::Lanes => format!("lanes from {pc} line {line}"),
+                Wanted::UpToJoin => format!("lanes up to join from {pc} line {line}"),
+                Wanted::Packs(supposed) => format!("packs of {} from {pc} line {line}", supposed.width.lanes()),
+            });
+        }
         self.sites += sites;
         // SAFETY: the code at this address was made for that signature.
         let code = unsafe { std::mem::transmute::<*const (), RegionFn>(address as *const ()) };

@@ -55,6 +55,8 @@ pub(crate) struct RegionContext {
     pub trusted: u64,
     /// By how much `%tid` grows from lane to lane of the whole warp, or [`IRREGULAR`].
     pub tid_steps: [u64; 3],
+    /// The same within each half of the warp.
+    pub tid_half_steps: [u64; 3],
     /// Packs that have entered regions since one of them missed.
     pub entered: u32,
     /// What the lanes of a pack ask for, and where that is.
@@ -95,6 +97,7 @@ impl RegionContext {
             left: std::ptr::null(),
             trusted: 0,
             tid_steps: [IRREGULAR; 3],
+            tid_half_steps: [IRREGULAR; 3],
             entered: 0,
             addresses: [0; LANES],
             pointers: [0; LANES],
@@ -107,11 +110,17 @@ impl RegionContext {
     /// Fills in what stays as it is while the warp is used, for one block after the other. They
     /// have the same shared memory.
     pub(crate) fn know(&mut self, w: &mut Warp<'_>) {
-        self.tid_steps = w.tid.map(|tid| {
-            let step = tid[1].wrapping_sub(tid[0]);
-            let grows = |lane: usize| tid[0].wrapping_add(step.wrapping_mul(lane as u32));
-            if (0..LANES).all(|lane| tid[lane] == grows(lane)) { step as i32 as u64 } else { IRREGULAR }
-        });
+        let steps = |rows: usize| {
+            w.tid.map(|tid| {
+                let step = tid[1].wrapping_sub(tid[0]);
+                let row = LANES / rows;
+                let grows = |lane: usize| {
+                    tid[lane / row * row].wrapping_add(step.wrapping_mul((lane % row) as u32)) == tid[lane]
+                };
+                if (0..LANES).all(grows) { step as i32 as u64 } else { IRREGULAR }
+            })
+        };
+        (self.tid_steps, self.tid_half_steps) = (steps(1), steps(2));
         let env = w.env;
         self.constants = env.constants.as_ptr();
         self.params = env.params.as_ptr();

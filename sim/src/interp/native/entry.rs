@@ -78,7 +78,14 @@ pub(super) struct Region {
     pub renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
     pub varying: Mutex<HashSet<usize>>,
+    /// How often lanes of a pack have parted at a branch, since code was last made for that.
+    parted: Mutex<HashMap<u32, u32>>,
+    /// Branches for which there is such code.
+    pub parting: Mutex<HashSet<u32>>,
 }
+
+/// How often code may be made anew because lanes part.
+const PARTINGS: usize = 12;
 
 impl Region {
     /// How wide its packs are.
@@ -106,6 +113,17 @@ impl Region {
         })
     }
 
+    /// Notes that lanes of a pack have parted at a branch. Returns true when code should be made
+    /// for that: when it has happened so often, and is worth it.
+    pub(super) fn parts(&self, pc: u32, often: u32, worth: impl FnOnce() -> bool) -> bool {
+        let (Ok(mut parted), Ok(mut parting)) = (self.parted.lock(), self.parting.lock()) else { return false };
+        let count = parted.entry(pc).or_default();
+        *count += 1;
+        // Whoever could not tell is asked again, but not often.
+        let due = *count % often == 0 && (*count / often).is_power_of_two();
+        due && parting.len() < PARTINGS && worth() && parting.insert(pc)
+    }
+
     fn set_width(&self, width: Width) {
         self.width.store(width.lanes() as u32, Ordering::Relaxed);
     }
@@ -122,6 +140,8 @@ impl Region {
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),
             varying: Mutex::default(),
+            parted: Mutex::default(),
+            parting: Mutex::default(),
         }
     }
 }
@@ -138,18 +158,32 @@ pub(super) fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
     let mask = warp.active;
     let rows = |warp: &Warp<'_>, width: Width| {
         let packs = width.full_packs(mask);
-        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, |lane| u64::from(axis[lane]));
+        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, false, |lane| u64::from(axis[lane]));
         warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
     };
     let narrow = rows(warp, Width::NARROWEST);
     let packs = |width: Width| width.full_packs(mask);
     let fits = |width: &Width| packs(*width) == packs(Width::NARROWEST) && rows(warp, *width) == narrow;
     let width = Width::ALL.into_iter().find(fits).unwrap_or(Width::NARROWEST);
+    // Two rows of a block may be one pack.
+    let whole = Width::of_lanes(LANES);
+    let width = if width.lanes() * 2 == LANES && mask == u32::MAX && in_rows(warp) { whole } else { width };
     observed(warp, flow, width, packs(width))
+}
+
+/// Whether each half of a warp is a row of its block.
+fn in_rows(warp: &Warp<'_>) -> bool {
+    let class = |axis: &[u32; LANES]| {
+        let form = Some(ValueForm::Word);
+        class::observed(Width::of_lanes(LANES), u32::MAX, form, true, |lane| u64::from(axis[lane]))
+    };
+    let classes = warp.tid.each_ref().map(class);
+    classes.contains(&Class::Halves(0)) && !classes.contains(&Class::Varying)
 }
 
 /// How the values that a warp has differ from lane to lane of a pack.
 pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u32) -> Supposed {
+    let halves = width.lanes() == LANES && packs == u32::MAX && in_rows(warp);
     let (frame, preds) = warp.frame_and_preds();
     let mut registers = HashMap::new();
     for index in 0..flow.registers() {
@@ -158,16 +192,17 @@ pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u3
             Register::Row(row) => {
                 // SAFETY: the frame has the function's rows.
                 let row_values = unsafe { &(*frame.add(row as usize)).0 };
-                class::observed(width, packs, Some(flow.form(row)), |lane| row_values[lane])
+                class::observed(width, packs, Some(flow.form(row)), halves, |lane| row_values[lane])
             }
             Register::Pred(pred) => {
                 // SAFETY: and its predicates.
                 let word = unsafe { *preds.add(pred as usize) };
-                class::observed(width, packs, None, |lane| u64::from(word >> lane & 1))
+                class::observed(width, packs, None, halves, |lane| u64::from(word >> lane & 1))
             }
         };
         registers.insert(index, class);
     }
-    let tid = warp.tid.map(|tid| class::observed(width, packs, Some(ValueForm::Word), |lane| u64::from(tid[lane])));
-    Supposed { width, registers, tid }
+    let word = Some(ValueForm::Word);
+    let tid = warp.tid.map(|tid| class::observed(width, packs, word, halves, |lane| u64::from(tid[lane])));
+    Supposed { width, registers, tid, parting: HashSet::new() }
 }

@@ -21,6 +21,15 @@ pub(super) struct Emitter<'p, 'b> {
     pub access: Access,
 }
 
+impl<'p, 'b> Emitter<'p, 'b> {
+    /// Does something for the other half of a whole warp, `first` lanes behind this one.
+    pub(super) fn with_other_half(&mut self, first: usize, f: impl FnOnce(&mut Self)) {
+        let (lane, row, known) = self.v.go_to_other_half(first);
+        f(self);
+        self.v.come_back(lane, row, known);
+    }
+}
+
 impl Emitter<'_, '_> {
     pub(super) fn instruction(&mut self, flow: &Flow, i: &Inst, pc: u32) {
         let kind = decode::kind_of_warp(i);

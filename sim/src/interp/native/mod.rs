@@ -54,6 +54,9 @@ const OFTEN: u32 = 2000;
 /// Packs that may find other values than was supposed before the region is compiled anew.
 const MISSES: u32 = 12;
 
+/// Times that lanes of packs may part at a branch before code is made for that.
+const PARTED: u32 = 500;
+
 /// What is kept for a warp.
 struct OfWarp {
     context: RegionContext,
@@ -292,6 +295,9 @@ impl Native {
             }
             let (lanes, pc) = (lanes & mask, place & !ONE_BY_ONE);
             let program = warp.env.program;
+            if lanes & packs != 0 && matches!(decode::kind(&program.code[pc as usize]), Kind::Branch) {
+                self.parted(region, program, pc);
+            }
             match self.lanes_from(region, program, pc, width.lanes() == LANES) {
                 Some(code) => {
                     if run_code(code, warp, context, sites, lanes, fuel) == region::FAULT {
@@ -481,6 +487,7 @@ impl Native {
         let often = region.renewed.load(Ordering::Relaxed) >= 2;
         let mut supposed = if often { narrow(warp, flow) } else { widest(warp, flow) };
         supposed.registers.retain(|index, _| !varying.contains(index));
+        supposed.parting.clone_from(&*region.parting.lock().ok()?);
         let mut code = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
         while code.is_none()
             && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
@@ -493,6 +500,23 @@ impl Native {
         region.missed.store(0, Ordering::Relaxed);
         region.entered.store(0, Ordering::Relaxed);
         Some(())
+    }
+
+    /// Lanes of a pack have parted at a branch: often enough, and the region is compiled with code
+    /// for that.
+    #[cold]
+    fn parted(&self, region: &Region, program: &Program, pc: u32) {
+        let always = self.often == 0;
+        // Without waiting for who compiles: that one may wait for what the region knows.
+        let worth = || {
+            let known = |mut compiler: MutexGuard<'_, RegionCompiler>| {
+                compiler.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc))
+            };
+            always || self.compiler.try_lock().is_ok_and(known)
+        };
+        if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
+            region.packs.reset();
+        }
     }
 
     /// A pack has found values that are not as supposed: often enough, and the region is compiled

@@ -102,9 +102,14 @@ pub(super) fn plan(
     RegionPlan { blocks, inside, cuts, no_return: if waits { stored_behind } else { HashSet::new() }, entry }
 }
 
-/// The first block that all ways from a block's end lead to, if there is one before the function's
-/// end: its immediate postdominator.
+/// Of a block: see [`joins`].
 pub(super) fn join(flow: &Flow, block: usize) -> Option<usize> {
+    joins(flow).get(block).copied().flatten()
+}
+
+/// Of each block the first one that all ways from its end lead to, if there is one before the
+/// function's end: its immediate postdominator.
+pub(super) fn joins(flow: &Flow) -> Vec<Option<usize>> {
     let end = flow.blocks.len();
     let next: Vec<Vec<usize>> = flow
         .blocks
@@ -151,7 +156,10 @@ pub(super) fn join(flow: &Flow, block: usize) -> Option<usize> {
                 if let Some(mut b) = new {
                     while a != b {
                         let lower = if numbers[a] < numbers[b] { &mut a } else { &mut b };
-                        *lower = joins[*lower]?;
+                        match joins[*lower] {
+                            Some(next) => *lower = next,
+                            None => return vec![None; end + 1],
+                        }
                     }
                 }
                 new = Some(a);
@@ -161,5 +169,5 @@ pub(super) fn join(flow: &Flow, block: usize) -> Option<usize> {
             }
         }
     }
-    joins[block].filter(|&join| join != end)
+    joins.into_iter().map(|join| join.filter(|&join| join != end)).collect()
 }

@@ -56,6 +56,8 @@ pub(super) struct Values<'p, 'b> {
     pub b: FunctionBuilder<'b>,
     variables: HashMap<usize, Variable>,
     current: HashMap<u32, Held>,
+    /// The same variables of the other half of a whole warp.
+    other: HashMap<usize, Variable>,
     pub context: Value,
     /// The lane's number, and the address of its element of row 0.
     pub lane: Value,
@@ -84,6 +86,7 @@ impl<'p, 'b> Values<'p, 'b> {
             b,
             variables: HashMap::new(),
             current: HashMap::new(),
+            other: HashMap::new(),
             context,
             lane: context,
             row: context,
@@ -123,6 +126,29 @@ impl<'p, 'b> Values<'p, 'b> {
     /// Forgets which forms values are at hand in: another block begins.
     pub(super) fn forget(&mut self) {
         self.current.clear();
+    }
+
+    /// Does something with the values of the other half of a whole warp. What is at hand of this
+    /// one stays so.
+    pub(super) fn with_other_half<R>(&mut self, first: usize, f: impl FnOnce(&mut Self) -> R) -> R {
+        let (lane, row, known) = self.go_to_other_half(first);
+        let result = f(self);
+        self.come_back(lane, row, known);
+        result
+    }
+
+    /// From now on the other half's values are named. Returns what [`Self::come_back`] needs.
+    pub(super) fn go_to_other_half(&mut self, first: usize) -> (Value, Value, HashMap<u32, Held>) {
+        let kept = (self.lane, self.row, std::mem::take(&mut self.current));
+        std::mem::swap(&mut self.variables, &mut self.other);
+        self.lane = self.b.ins().iadd_imm_s(kept.0, first as i64);
+        self.row = self.b.ins().iadd_imm_s(kept.1, 8 * first as i64);
+        kept
+    }
+
+    pub(super) fn come_back(&mut self, lane: Value, row: Value, known: HashMap<u32, Held>) {
+        std::mem::swap(&mut self.variables, &mut self.other);
+        (self.lane, self.row, self.current) = (lane, row, known);
     }
 
     fn ty(&self, register: Register) -> Type {

@@ -49,33 +49,42 @@ impl Pack<'_, '_> {
 
     /// Reads all lanes' bytes; narrow ones are extended with zeros.
     fn read(&mut self, reach: &Reach, total: u32) -> Moved {
-        if let Reach::Steady(host, step) = reach
-            && *step == i64::from(total)
+        if let Some(step) = reach.step()
+            && step == i64::from(total)
         {
+            let parts = self.width.parts();
             match total {
                 2 => {
                     return Moved::Words(each(self.width, |at| {
-                        self.e.v.b.ins().uload16x4(plain(), *host, 8 * at as i32)
+                        let (from, at) = reach.row(at, parts);
+                        self.e.v.b.ins().uload16x4(plain(), from, 8 * at)
                     }));
                 }
                 4 => {
                     let ty = types::I32X4;
                     return Moved::Words(each(self.width, |at| {
-                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                        let (from, at) = reach.row(at, parts);
+                        self.e.v.b.ins().load(ty, plain(), from, 16 * at)
                     }));
                 }
                 8 => {
                     let ty = types::I64X2;
                     return Moved::Longs(each(self.width, |at| {
-                        self.e.v.b.ins().load(ty, plain(), *host, 16 * at as i32)
+                        let (from, at) = reach.row(at, 2 * parts);
+                        self.e.v.b.ins().load(ty, plain(), from, 16 * at)
                     }));
                 }
                 _ => {}
             }
         }
-        let same = matches!(reach, Reach::Steady(_, 0));
+        // Lanes that read what the one before them does.
+        let same = match reach {
+            Reach::Steady(_, 0) => self.width.lanes(),
+            Reach::Halves(_, 0) => self.width.lanes() / 2,
+            _ => 1,
+        };
         let mut scalars = Vec::new();
-        for lane in 0..if same { 1 } else { self.width.lanes() } {
+        for lane in (0..self.width.lanes()).step_by(same) {
             let (from, offset) = self.pointer(reach, lane);
             let ins = self.e.v.b.ins();
             match total {
@@ -91,8 +100,9 @@ impl Pack<'_, '_> {
                 }
             }
         }
-        if same {
-            scalars = scalars.iter().copied().cycle().take(scalars.len() * self.width.lanes()).collect();
+        if same > 1 {
+            let rows = if total == 32 { 2 } else { 1 };
+            scalars = scalars.chunks(rows).flat_map(|own| own.iter().copied().cycle().take(rows * same)).collect();
         }
         match total {
             ..=4 => Moved::Words(each(self.width, |at| self.joined(&scalars[4 * at..4 * at + 4]))),
@@ -269,12 +279,15 @@ impl Pack<'_, '_> {
     }
 
     fn write(&mut self, reach: &Reach, moved: &Moved, total: u32) {
-        if let Reach::Steady(host, step) = reach
-            && *step == i64::from(total)
+        if let Some(step) = reach.step()
+            && step == i64::from(total)
             && matches!(total, 4 | 8)
         {
-            for (at, value) in moved.values().into_iter().enumerate() {
-                self.e.v.b.ins().store(plain(), value, *host, 16 * at as i32);
+            let values = moved.values();
+            let count = values.len();
+            for (at, value) in values.into_iter().enumerate() {
+                let (to, at) = reach.row(at, count);
+                self.e.v.b.ins().store(plain(), value, to, 16 * at);
             }
             return;
         }

@@ -180,7 +180,7 @@ macro_rules! for_the_processor {
 for_the_processor!(load_all, load_plain, load_wide);
 for_the_processor!(store_all, store_plain, store_wide);
 
-fn has_wide() -> bool {
+pub(super) fn has_wide() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1");
     #[cfg(not(target_arch = "x86_64"))]
@@ -194,6 +194,7 @@ impl Pack<'_, '_> {
             && u64::from(total) == WORD
             && matches!(i.z & 15, SHARED | GLOBAL | GENERIC)
             && self.steady(i, total).is_none()
+            && self.halved(i, total).is_none()
     }
 
     /// The words at the lanes' addresses.

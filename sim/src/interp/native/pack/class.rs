@@ -15,7 +15,7 @@ use crate::interp::native::decode::{self, Kind};
 use crate::interp::native::effects::{self, Register};
 use crate::interp::native::flow::{Flow, ValueForm, constant};
 use crate::interp::native::instruction::simple_special;
-use crate::interp::program::{Inst, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
+use crate::interp::program::{Inst, LANES, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// How the values of a register differ between the lanes of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +26,8 @@ pub(in crate::interp::native) enum Class {
     Uniform,
     /// The first lane's value plus this for each lane behind it.
     Affine(i64),
+    /// The same within each half of a whole warp: two rows of a block.
+    Halves(i64),
     Varying,
 }
 
@@ -34,8 +36,15 @@ impl Class {
         match (self, other) {
             (Class::Unknown, known) | (known, Class::Unknown) => known,
             (a, b) if a == b => a,
+            (Class::Uniform, Class::Halves(0)) | (Class::Halves(0), Class::Uniform) => Class::Halves(0),
+            (Class::Affine(a), Class::Halves(b)) | (Class::Halves(a), Class::Affine(b)) if a == b => Class::Halves(a),
             _ => Class::Varying,
         }
+    }
+
+    /// Whether there is more than one value or step of them in a pack.
+    pub(super) fn differs(self) -> bool {
+        matches!(self, Class::Varying | Class::Halves(_))
     }
 }
 
@@ -163,22 +172,26 @@ impl<'p> Classes<'p> {
             register == Register::Pred(guard) && i.guard != Pred::ALWAYS || self.of(register) == Class::Uniform
         };
         let uniform = !effects.all && effects.reads.iter().all(same);
+        let one = |&register: &Register| same(&register) || self.of(register) == Class::Halves(0);
+        let halves = !effects.all && !uniform && effects.reads.iter().all(one);
         let or_varying = |is: bool| if is { Class::Uniform } else { Class::Varying };
+        let or_halves = |is: bool| if is && halves { Class::Halves(0) } else { or_varying(is && uniform) };
         let space = i.z & 15;
         // Where each lane finds something else at the same address.
         let own = matches!(space, LOCAL | FRAME) || space == GENERIC && self.program.machine.is_some();
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => Class::Uniform,
             Kind::Atom { .. } => Class::Varying,
-            Kind::Load { .. } | Kind::Store { .. } => or_varying(uniform && !own),
+            Kind::Load { .. } | Kind::Store { .. } => or_halves(!own),
             Kind::Foreign => or_varying(uniform && decode::is_pure(i)),
             Kind::Special => self.special(i),
             Kind::ConvertAddress if i.z == LOCAL => Class::Varying,
             Kind::ConvertAddress => match (self.slot(i.a), self.form(i.a), self.form(i.d)) {
-                (Class::Affine(step), ValueForm::Double, ValueForm::Double) => Class::Affine(step),
+                (class @ (Class::Affine(_) | Class::Halves(_)), ValueForm::Double, ValueForm::Double) => class,
                 (class, ..) => or_varying(class == Class::Uniform),
             },
             _ if uniform => Class::Uniform,
+            _ if halves => Class::Halves(0),
             Kind::Lane(op) => self.affine(i, &op).unwrap_or(Class::Varying),
             _ => Class::Varying,
         }
@@ -202,9 +215,9 @@ impl<'p> Classes<'p> {
     /// By how much an operand of that type grows from lane to lane.
     fn step_of(&self, slot: Slot, ty: LaneTy) -> Option<i64> {
         match (self.slot(slot), width(ty)) {
-            (Class::Uniform, _) => Some(0),
-            (Class::Affine(step), 64) if self.form(slot) == ValueForm::Double => Some(step),
-            (Class::Affine(step), 32) => Some(i64::from(step as i32)),
+            (Class::Uniform | Class::Halves(0), _) => Some(0),
+            (Class::Affine(step) | Class::Halves(step), 64) if self.form(slot) == ValueForm::Double => Some(step),
+            (Class::Affine(step) | Class::Halves(step), 32) => Some(i64::from(step as i32)),
             _ => None,
         }
     }
@@ -237,13 +250,16 @@ impl<'p> Classes<'p> {
         }
         let [ta, tb, tc, tr] = op.types;
         let form = self.form(i.d);
+        let operands = [i.a, i.b, i.c].into_iter().take(usize::from(op.operands));
+        let halves = operands.clone().any(|slot| matches!(self.slot(slot), Class::Halves(_)));
         // A word stays one, whatever the move is said to be of.
         if op.sem == Sem::Move
             && form == ValueForm::Word
             && self.form(i.a) == ValueForm::Word
-            && let (Class::Affine(step), 32 | 64, 32 | 64) = (self.slot(i.a), width(ta), width(tr))
+            && let (class @ (Class::Affine(_) | Class::Halves(_)), 32 | 64, 32 | 64) =
+                (self.slot(i.a), width(ta), width(tr))
         {
-            return Some(Class::Affine(step));
+            return Some(class);
         }
         let narrow_mask = op.sem == Sem::MoveMasked && i.x == 0xffff_ffff;
         let result = if narrow_mask { 32 } else { width(tr) };
@@ -275,7 +291,11 @@ impl<'p> Classes<'p> {
             return None;
         }
         let step = if result == 32 { i64::from(step as i32) } else { step };
-        Some(if step == 0 { Class::Uniform } else { Class::Affine(step) })
+        Some(match step {
+            step if halves => Class::Halves(step),
+            0 => Class::Uniform,
+            step => Class::Affine(step),
+        })
     }
 
     /// The operands of an instruction, executed once, that are extended.
@@ -288,8 +308,9 @@ impl<'p> Classes<'p> {
         };
         let mut found = Vec::new();
         for (slot, ty) in [i.a, i.b, i.c].into_iter().zip(op.types).take(usize::from(op.operands)) {
-            if let Class::Affine(step) = self.slot(slot)
+            if let Class::Affine(step) | Class::Halves(step) = self.slot(slot)
                 && wide
+                && step != 0
                 && width(ty) == 32
             {
                 found.push(Extension { slot, signed: signed(ty), step: i64::from(step as i32) });
@@ -299,11 +320,13 @@ impl<'p> Classes<'p> {
     }
 }
 
-/// How a register's values differ between the lanes of every pack of a mask.
+/// How a register's values differ between the lanes of every pack of a mask. `halves`: they may
+/// grow within each half of a whole warp.
 pub(in crate::interp::native) fn observed(
     width: Width,
     mask: u32,
     form: Option<ValueForm>,
+    halves: bool,
     value: impl Fn(usize) -> u64,
 ) -> Class {
     let mut class = Class::Unknown;
@@ -315,9 +338,16 @@ pub(in crate::interp::native) fn observed(
         let grows = |lane: usize| value(first).wrapping_add(step.wrapping_mul(lane as i64) as u64);
         let is = (1..width.lanes()).all(|lane| value(first + lane) == grows(lane));
         let integer = matches!(form, Some(ValueForm::Word | ValueForm::Double));
+        let small = integer && step.unsigned_abs() < 1 << 24;
+        let half = width.lanes() / 2;
+        let in_half = |lane: usize| {
+            value(first + lane / half * half).wrapping_add(step.wrapping_mul((lane % half) as i64) as u64)
+        };
+        let by_halves = halves && width.lanes() == LANES && (1..LANES).all(|lane| value(first + lane) == in_half(lane));
         class = class.join(match (is, step) {
             (true, 0) => Class::Uniform,
-            (true, step) if integer && step.unsigned_abs() < 1 << 24 => Class::Affine(step),
+            (true, step) if small => Class::Affine(step),
+            (false, step) if by_halves && (small || step == 0) => Class::Halves(step),
             _ => Class::Varying,
         });
     }

@@ -64,13 +64,7 @@ impl Pack<'_, '_> {
             }
             Register::Pred(pred) => {
                 let bits = self.pack_bits(pred);
-                let bits = self.e.v.b.ins().splat(types::I32X4, bits);
-                let value = each(self.width, |at| {
-                    let own = (0..4).flat_map(|lane| (1u32 << (4 * at + lane)).to_le_bytes()).collect();
-                    let own = self.vector(types::I32X4, own);
-                    let is = self.e.v.b.ins().band(bits, own);
-                    self.e.v.b.ins().icmp(IntCC::Equal, is, own)
-                });
+                let value = self.mask_of_bits(bits);
                 self.set(pred, value);
             }
         }
@@ -163,8 +157,11 @@ impl<'p> Builder<'p, '_> {
             let is_used = used.contains(&index);
             match supposed.registers.get(&index).copied() {
                 // The next region may ask for what this one does not use.
-                Some(class @ (Class::Uniform | Class::Affine(_))) if is_used || self.whole => {
+                Some(class @ (Class::Uniform | Class::Affine(_) | Class::Halves(_))) if is_used || self.whole => {
                     self.p.e.v.enter(register);
+                    if matches!(class, Class::Halves(_)) {
+                        self.p.second_half(|v| v.enter(register));
+                    }
                     self.p.classes.set(register, class);
                     checked.push(register);
                     self.checked.push((index, class));
@@ -213,15 +210,16 @@ impl<'p> Builder<'p, '_> {
     /// Checks what is supposed of `%tid` in whole warps.
     fn places(&mut self, program: &'p Program, start: u32, axes: &[u32]) {
         for &axis in axes {
-            let step = match self.p.classes.tid(axis) {
-                Class::Uniform => 0,
-                Class::Affine(step) => step,
+            let (step, steps) = match self.p.classes.tid(axis) {
+                Class::Uniform => (0, at!(tid_steps)),
+                Class::Affine(step) => (step, at!(tid_steps)),
+                Class::Halves(step) => (step, at!(tid_half_steps)),
                 _ => continue,
             };
             let (miss, good) = (self.block_now(), self.block_now());
             let context = self.p.e.v.context;
             let b = &mut self.p.e.v.b;
-            let own = b.ins().load(types::I64, plain(), context, at!(tid_steps) + 8 * axis as i32);
+            let own = b.ins().load(types::I64, plain(), context, steps + 8 * axis as i32);
             let is = b.ins().icmp_imm_s(IntCC::Equal, own, step);
             b.ins().brif(is, good, &[], miss, &[]);
             b.set_cold_block(miss);

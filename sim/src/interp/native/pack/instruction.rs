@@ -30,6 +30,12 @@ impl Pack<'_, '_> {
                         rows = Some(rows.map_or(own, |known| self.e.v.b.ins().bor(known, own)));
                     }
                 }
+                Register::Pred(pred) if matches!(self.classes.pred(pred), Class::Halves(_)) => {
+                    let masks = self.masks(pred);
+                    let (own, expected) = (self.pack_bits(pred), self.bits(masks));
+                    let mixed = self.e.v.b.ins().icmp(IntCC::NotEqual, own, expected);
+                    truths = Some(truths.map_or(mixed, |known| self.e.v.b.ins().bor(known, mixed)));
+                }
                 Register::Pred(pred) => {
                     let bits = self.pack_bits(pred);
                     let bits = self.e.v.b.ins().band_imm_u(bits, i64::from(self.width.full()));
@@ -42,6 +48,7 @@ impl Pack<'_, '_> {
             }
         }
         for &axis in axes {
+            // Whole warps look at them otherwise.
             let step = match self.classes.tid(axis) {
                 Class::Uniform => 0,
                 Class::Affine(step) => step as i32,
@@ -77,13 +84,22 @@ impl Pack<'_, '_> {
     /// Whether an operand of an instruction that is executed once would wrap among the lanes.
     pub(super) fn wraps(&mut self, i: &Inst) -> Option<Value> {
         let op = i.lane?;
-        if self.classes.clone().step(i, Way::Plain) == Class::Varying {
+        let how = self.classes.clone().step(i, Way::Plain);
+        if how == Class::Varying {
             return None;
         }
         let mut any: Option<Value> = None;
-        for extension in self.classes.extensions(i, &op) {
-            let last = extension.step * (self.width.lanes() as i64 - 1);
-            let base = self.e.v.word(extension.slot);
+        let extensions = self.classes.extensions(i, &op);
+        let halves = matches!(how, Class::Halves(_));
+        for (extension, second) in extensions.iter().flat_map(|extension| [(extension, false), (extension, true)]) {
+            let (slot, lanes) = (extension.slot, self.width.lanes() as i64);
+            // Of what grows in the whole warp the end is looked at, of halves each one's.
+            let in_halves = halves && self.half_step(slot).is_some();
+            if second && !in_halves {
+                continue;
+            }
+            let last = extension.step * (if in_halves { lanes / 2 } else { lanes } - 1);
+            let base = if second { self.second_half(|v| v.word(slot)) } else { self.e.v.word(slot) };
             let (code, bound) = match (extension.signed, last > 0) {
                 (true, true) => (IntCC::SignedGreaterThan, i64::from(i32::MAX) - last),
                 (true, false) => (IntCC::SignedLessThan, i64::from(i32::MIN) - last),
@@ -104,7 +120,11 @@ impl Pack<'_, '_> {
         let how = after.step(i, way);
         if how != Class::Varying {
             let flow = self.e.v.flow;
-            self.e.instruction(flow, i, pc);
+            if matches!(how, Class::Halves(_)) {
+                self.by_halves(i, pc);
+            } else {
+                self.e.instruction(flow, i, pc);
+            }
             self.classes = after;
             return;
         }
@@ -194,13 +214,17 @@ impl Pack<'_, '_> {
         registers.sort_unstable();
         registers.dedup();
         // What is one for all lanes is put back in front of each.
-        let mut regular: Vec<(Register, Class, Value)> = Vec::new();
+        let mut regular: Vec<(Register, Class, [Value; 2])> = Vec::new();
         for &register in &registers {
             let class = self.classes.of(register);
             if class != Class::Varying {
-                regular.push((register, class, self.e.v.get(register)));
+                let first = self.e.v.get(register);
+                let halves = matches!(class, Class::Halves(_));
+                let second = if halves { self.second_half(|v| v.get(register)) } else { first };
+                regular.push((register, class, [first, second]));
             }
         }
+        let half = self.width.lanes() / 2;
         let (first, row) = (self.e.v.lane, self.e.v.row);
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); effects.writes.len()];
         self.e.v.guard = None;
@@ -212,8 +236,12 @@ impl Pack<'_, '_> {
             }
             for &(register, class, base) in &regular {
                 let value = match class {
-                    Class::Affine(step) => self.e.v.b.ins().iadd_imm_s(base, step * lane as i64),
-                    _ => base,
+                    Class::Affine(step) => self.e.v.b.ins().iadd_imm_s(base[0], step * lane as i64),
+                    Class::Halves(step) if step != 0 => {
+                        self.e.v.b.ins().iadd_imm_s(base[lane / half], step * (lane % half) as i64)
+                    }
+                    Class::Halves(_) => base[lane / half],
+                    _ => base[0],
                 };
                 self.e.v.put(register, value);
             }
@@ -238,7 +266,7 @@ impl Pack<'_, '_> {
         }
         (self.e.v.lane, self.e.v.row) = (first, row);
         for (register, _, base) in regular {
-            self.e.v.put(register, base);
+            self.e.v.put(register, base[0]);
         }
         self.e.v.forget();
         for (&register, results) in effects.writes.iter().zip(&results) {

@@ -145,7 +145,7 @@ impl<'p, 'b> Pack<'p, 'b> {
         match self.classes.slot(slot) {
             Class::Uniform | Class::Unknown => Some(0),
             Class::Affine(step) => Some(step),
-            Class::Varying => None,
+            Class::Halves(_) | Class::Varying => None,
         }
     }
 
@@ -170,6 +170,18 @@ impl<'p, 'b> Pack<'p, 'b> {
                 }
                 let steps = self.steps(step as i32, at);
                 self.e.v.b.ins().iadd(first, steps)
+            });
+        }
+        if let Some(step) = self.half_step(slot) {
+            let firsts = [self.e.v.word(slot), self.second_half(|v| v.word(slot))];
+            let firsts = firsts.map(|first| self.e.v.b.ins().splat(types::I32X4, first));
+            let half = self.width.parts() / 2;
+            return each(self.width, |at| {
+                if step == 0 {
+                    return firsts[at / half];
+                }
+                let steps = self.steps(step as i32, at % half);
+                self.e.v.b.ins().iadd(firsts[at / half], steps)
             });
         }
         let lanes = self.vectors(slot.0);
@@ -216,6 +228,28 @@ impl<'p, 'b> Pack<'p, 'b> {
             }
             None => {}
         }
+        let wide = !matches!(self.form(slot.0), ValueForm::Word | ValueForm::Single);
+        match self.half_step(slot) {
+            Some(step) if wide => {
+                let firsts = [self.e.v.long(slot), self.second_half(|v| v.long(slot))];
+                let firsts = firsts.map(|first| self.e.v.b.ins().splat(types::I64X2, first));
+                let half = self.width.parts();
+                return each(self.width, |at| {
+                    if step == 0 {
+                        return firsts[at / half];
+                    }
+                    let own = (at % half) as i64 * 2;
+                    let steps = (0..2).flat_map(|lane| step.wrapping_mul(own + lane).to_le_bytes());
+                    let steps = self.vector(types::I64X2, steps.collect());
+                    self.e.v.b.ins().iadd(firsts[at / half], steps)
+                });
+            }
+            Some(_) => {
+                let words = self.words(slot);
+                return self.extended(words, false);
+            }
+            None => {}
+        }
         let lanes = self.vectors(slot.0);
         self.as_longs(lanes)
     }
@@ -242,7 +276,13 @@ impl<'p, 'b> Pack<'p, 'b> {
             let value = self.e.v.b.ins().splat(types::F32X4, value);
             return (all(self.width, value), loose);
         }
-        if self.step(slot).is_none()
+        if self.half_step(slot) == Some(0) {
+            let values = [self.e.v.single(slot, loose), self.second_half(|v| v.single(slot, loose))];
+            let values = values.map(|value| self.e.v.b.ins().splat(types::F32X4, value));
+            let half = self.width.parts() / 2;
+            return (each(self.width, |at| values[at / half]), loose);
+        }
+        if self.classes.slot(slot) == Class::Varying
             && let Lanes::Singles(singles, may) = self.vectors(slot.0)
         {
             let singles = if may && !loose { self.strict(singles) } else { singles };
@@ -266,11 +306,13 @@ impl<'p, 'b> Pack<'p, 'b> {
         })
     }
 
-    /// `a` where the mask's bits are set, else `b`.
+    /// `a` where the mask's bits are set, else `b`. Chosen as integers: then the code generator
+    /// sees that a comparison's lanes are all ones or zeros, and one instruction does it.
     pub(super) fn chosen(&mut self, mask: Value, a: Value, b: Value) -> Value {
-        let ty = self.e.v.b.func.dfg.value_type(a);
-        let mask = self.cast(ty, mask);
-        self.e.v.b.ins().bitselect(mask, a, b)
+        let (ty, mask_ty) = (self.e.v.b.func.dfg.value_type(a), self.e.v.b.func.dfg.value_type(mask));
+        let (a, b) = (self.cast(mask_ty, a), self.cast(mask_ty, b));
+        let value = self.e.v.b.ins().bitselect(mask, a, b);
+        self.cast(ty, value)
     }
 
     /// A mask of narrow lanes for wide ones.
@@ -363,9 +405,18 @@ impl<'p, 'b> Pack<'p, 'b> {
             let value = self.word_everywhere(if negated { 0 } else { u32::MAX });
             return all(self.width, value);
         }
-        if self.classes.pred(pred) != Class::Varying {
-            let truth = self.e.v.truth(pred);
-            return self.spread(truth);
+        match self.classes.pred(pred) {
+            Class::Varying => {}
+            Class::Halves(_) => {
+                let truths = [self.e.v.truth(pred), self.second_half(|v| v.truth(pred))];
+                let masks = truths.map(|truth| self.spread(truth)[0]);
+                let half = self.width.parts() / 2;
+                return each(self.width, |at| masks[at / half]);
+            }
+            _ => {
+                let truth = self.e.v.truth(pred);
+                return self.spread(truth);
+            }
         }
         let known = self.narrow_variables(Register::Pred(number), types::I32X4);
         each(self.width, |at| {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::class::{Classes, Way};
+use super::lanes::{Narrow, Pack};
 use crate::interp::native::decode::{self, Kind};
 use crate::interp::native::effects;
 use crate::interp::native::flow::{Flow, Registers};
@@ -24,20 +25,16 @@ pub(super) struct Short {
 }
 
 impl Short {
-    /// Whether an instruction only computes, and nobody elsewhere wants what.
+    /// How an instruction is executed: by all lanes if it only computes, and nobody elsewhere wants
+    /// what.
     pub(super) fn way(&self, program: &Program, flow: &Flow, i: &Inst) -> Way {
-        let computes = match decode::kind(i) {
-            Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign | Kind::Stop => false,
-            Kind::Special => simple_special(i.y),
-            _ => true,
-        };
         let effects = effects::effects(program, i);
         let places = [Some(self.join), self.untaken.map(|side| side.0), self.taken.map(|side| side.0)];
         let wanted = effects.writes.iter().any(|&register| {
             let index = flow.index(register);
             places.iter().flatten().any(|&pc| flow.live_at(pc).is_none_or(|live| live.has(index)))
         });
-        if computes && !wanted { Way::Aside } else { Way::Masked }
+        if computes(i) && !wanted { Way::Aside } else { Way::Masked }
     }
 
     /// What is known behind both sides.
@@ -51,6 +48,24 @@ impl Short {
                 }
             }
         }
+    }
+}
+
+/// Whether an instruction does nothing but compute.
+pub(super) fn computes(i: &Inst) -> bool {
+    match decode::kind(i) {
+        Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign | Kind::Stop => false,
+        Kind::Special => simple_special(i.y),
+        _ => true,
+    }
+}
+
+impl Pack<'_, '_> {
+    /// Compiles an instruction of the lanes of a mask. `aside`: the others may execute it, too.
+    pub(super) fn under(&mut self, i: &Inst, pc: u32, mask: Narrow, aside: bool) {
+        self.mask = (!aside).then_some(mask);
+        self.instruction(i, pc, if aside { Way::Aside } else { Way::Masked });
+        self.mask = None;
     }
 }
 

@@ -1,30 +1,32 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
-//! both kinds of lanes under masks; else the pack leaves at that instruction, and `region` goes on
-//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then
-//! its region goes on behind what warps do together.
+//! both kinds of lanes under masks; so is some longer code, and loops, where lanes part often. Else
+//! the pack leaves at that instruction, and `region` goes on lane by lane, in a whole warp up to
+//! where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps
+//! do together.
 //!
-//! `class` says which values are one for the whole pack, `lanes` keeps those that are not,
-//! `arithmetic`, `carries`, `floats`, `predicates`, `access` and `apart` make code for them,
-//! `together` for what warps do together, `frame` takes and leaves them. `instruction` chooses,
-//! `masked` knows the short code. This file has the flow of control.
+//! `class` says which values are one for the whole pack, `halves` has those that are one for each
+//! half of it, `lanes` keeps those that are not. `arithmetic`, `predicates`, `access` and `apart`
+//! make code for them, `together` for what warps do together, `frame` takes and leaves them.
+//! `instruction` chooses, `masked` knows the short code, `parted` the long one. This file has the
+//! flow of control.
 
 mod access;
 mod apart;
 mod arithmetic;
-mod carries;
 pub(super) mod class;
-mod floats;
 mod frame;
+mod halves;
 mod instruction;
 mod lanes;
 mod masked;
+mod parted;
 mod predicates;
 mod reach;
 mod together;
 pub(super) mod width;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
@@ -33,6 +35,8 @@ use cranelift_frontend::Variable;
 use class::{Class, Classes, Exit, Way};
 use lanes::Pack;
 use masked::{Short, mark};
+use parted::Between;
+pub(super) use parted::worth;
 use width::{Narrow, Width};
 
 use super::context::at;
@@ -58,6 +62,8 @@ pub(super) struct Supposed {
     pub width: Width,
     pub registers: HashMap<usize, Class>,
     pub tid: [Class; 3],
+    /// Branches at which lanes part so often that there is code for that.
+    pub parting: HashSet<u32>,
 }
 
 /// What is known at the head of a block.
@@ -76,6 +82,7 @@ struct Builder<'p, 'b> {
     changed: Registers,
     heads: HashMap<usize, Block>,
     short: HashMap<usize, Short>,
+    parted: HashMap<usize, Between>,
     fuel: Variable,
     next_pack: Block,
     /// Packs are whole warps.
@@ -108,6 +115,7 @@ pub(super) fn build(
     let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
+    let parted = parted::candidates(program, flow, &plan, &supposed.parting, supposed.width.parts());
     let changed = flow.none();
     let mut builder = Builder {
         p: pack,
@@ -117,6 +125,7 @@ pub(super) fn build(
         changed,
         heads: HashMap::new(),
         short,
+        parted,
         fuel,
         next_pack,
         whole,
@@ -175,12 +184,15 @@ impl<'p> Builder<'p, '_> {
                         next.push((i.x as u32, now.clone()));
                         if i.guard != Pred::ALWAYS {
                             next.push((pc + 1, now.clone()));
-                            if let Some(short) = self.short.get(&at)
-                                && now.classes.pred(i.guard.0) == Class::Varying
-                            {
+                            if now.classes.pred(i.guard.0).differs() {
                                 let mut both = now.clone();
-                                short.run(program, self.flow, &mut both.classes, &mut both.changed);
-                                next.push((short.join, both));
+                                if let Some(short) = self.short.get(&at) {
+                                    short.run(program, self.flow, &mut both.classes, &mut both.changed);
+                                    next.push((short.join, both));
+                                } else if let Some(between) = self.parted.get(&at) {
+                                    between.run(program, self.flow, &mut both.classes, &mut both.changed);
+                                    next.push((between.join, both));
+                                }
                             }
                         }
                         ended = true;
@@ -256,10 +268,15 @@ impl<'p> Builder<'p, '_> {
             .iter()
             .filter(|&index| index < self.flow.registers())
             .map(|index| self.flow.register(index))
-            .filter(|&register| wanted.of(register) == Class::Varying)
-            .filter(|&register| self.p.classes.of(register) != Class::Varying)
+            .filter(|&register| wanted.of(register) != self.p.classes.of(register))
             .collect();
-        differ.into_iter().for_each(|register| self.p.vary(register));
+        for register in differ {
+            match self.known[&target].classes.of(register) {
+                Class::Varying => self.p.vary(register),
+                Class::Halves(_) => self.p.halve(register),
+                _ => {}
+            }
+        }
         let head = self.head(target);
         self.p.e.v.b.ins().jump(head, &[]);
     }
@@ -276,7 +293,7 @@ impl<'p> Builder<'p, '_> {
         if self.whole && !one_by_one {
             let regular = |index: usize| {
                 let class = self.p.classes.of(self.flow.register(index));
-                matches!(class, Class::Uniform | Class::Affine(_)).then_some((index, class))
+                matches!(class, Class::Uniform | Class::Affine(_) | Class::Halves(_)).then_some((index, class))
             };
             let wanted = |&index: &usize| live.as_ref().is_none_or(|live| live.has(index));
             let classes = (0..self.flow.registers()).filter(wanted).filter_map(regular).collect();
@@ -341,7 +358,7 @@ impl<'p> Builder<'p, '_> {
         let i = &program.code[pc as usize];
         if i.guard != Pred::ALWAYS {
             let (out, on) = (self.block_now(), self.block_now());
-            let all = if self.p.classes.pred(i.guard.0) == Class::Varying {
+            let all = if self.p.classes.pred(i.guard.0).differs() {
                 let masks = self.p.masks(i.guard.0);
                 let bits = self.p.bits(masks);
                 self.p.e.v.b.ins().icmp_imm_s(IntCC::Equal, bits, -1)
@@ -397,7 +414,7 @@ impl<'p> Builder<'p, '_> {
             return;
         }
         let (taken, other) = (self.block_now(), self.block_now());
-        if self.p.classes.pred(i.guard.0) != Class::Varying {
+        if !self.p.classes.pred(i.guard.0).differs() {
             let truth = self.p.e.v.truth(i.guard.0);
             self.p.e.v.b.ins().brif(truth, taken, &[], other, &[]);
             self.way(program, at, taken, target);
@@ -415,12 +432,13 @@ impl<'p> Builder<'p, '_> {
         self.way(program, at, taken, target);
         self.way(program, at, other, pc + 1);
         self.p.e.v.b.switch_to_block(mixed);
-        match self.short.get(&at).cloned() {
-            Some(short) => {
+        match (self.short.get(&at).cloned(), self.parted.get(&at).cloned()) {
+            (Some(short), _) => {
                 self.masked(program, &short, masks);
                 self.go(program, Some(at), short.join);
             }
-            None => {
+            (None, Some(between)) => self.part(program, &between, at, pc, bits),
+            (None, None) => {
                 let changed = self.changed.clone();
                 self.p.e.v.b.set_cold_block(mixed);
                 self.leave(program, pc, &changed, true, false);
@@ -438,10 +456,8 @@ impl<'p> Builder<'p, '_> {
                 if matches!(decode::kind(i), Kind::Branch) {
                     continue;
                 }
-                let way = short.way(program, self.flow, i);
-                self.p.mask = (way == Way::Masked).then_some(mask);
-                self.p.instruction(i, pc, way);
-                self.p.mask = None;
+                let aside = short.way(program, self.flow, i) == Way::Aside;
+                self.p.under(i, pc, mask, aside);
                 mark(program, self.flow, pc, &mut self.changed);
             }
         }

@@ -17,7 +17,28 @@ use crate::interp::program::Inst;
 pub(super) enum Reach {
     /// The first lane's, and the step to the next.
     Steady(Value, i64),
+    /// The same for each half of a whole warp.
+    Halves([Value; 2], i64),
     Scattered(Vec<Value>),
+}
+
+impl Reach {
+    /// The step from lane to lane, if there is one.
+    pub(super) fn step(&self) -> Option<i64> {
+        match self {
+            Reach::Steady(_, step) | Reach::Halves(_, step) => Some(*step),
+            Reach::Scattered(_) => None,
+        }
+    }
+
+    /// Where a vector of several is: the row that it belongs to, and its number there.
+    pub(super) fn row(&self, at: usize, count: usize) -> (Value, i32) {
+        match self {
+            Reach::Steady(host, _) => (*host, at as i32),
+            Reach::Halves(hosts, _) => (hosts[at / (count / 2)], (at % (count / 2)) as i32),
+            Reach::Scattered(pointers) => (pointers[at], 0),
+        }
+    }
 }
 
 /// An access as its parts need it.
@@ -42,12 +63,25 @@ impl Pack<'_, '_> {
         (step % i64::from(total) == 0).then_some(step)
     }
 
+    /// The same within each half of a whole warp.
+    pub(super) fn halved(&self, i: &Inst, total: u32) -> Option<i64> {
+        let wide = match i.z & 15 {
+            SHARED => false,
+            LOCAL | FRAME => return None,
+            _ => true,
+        };
+        let step = self.half_step(i.a)?;
+        let fits = !wide || step == 0 || self.e.v.flow.form(i.a.0) == ValueForm::Double;
+        (fits && step % i64::from(total) == 0).then_some(step)
+    }
+
     /// Checks the addresses of all lanes. Goes on where they are known to be good; `slow` is where
     /// control goes when they are not, with the addresses to ask for.
     pub(super) fn reach(&mut self, i: &Inst, shape: AccessShape, slow: Block) -> (Reach, u32) {
         let (fast, space) = (self.e.v.b.create_block(), i.z & 15);
         let AccessShape { total, shift, kind, .. } = shape;
         let last = (self.width.lanes() as i64 - 1) * self.steady(i, total).unwrap_or(0);
+        let half_last = (self.width.lanes() as i64 / 2 - 1) * self.halved(i, total).unwrap_or(0);
         let index = |pack: &mut Self, address: Value| match shift {
             0 => address,
             shift => pack.e.v.b.ins().rotr_imm_u(address, i64::from(shift)),
@@ -76,6 +110,24 @@ impl Pack<'_, '_> {
                 self.e.v.b.switch_to_block(fast);
                 let host = self.e.v.b.ins().iadd(host, within);
                 return (Reach::Steady(host, step), site);
+            }
+            if let Some(step) = self.halved(i, total) {
+                let bases = [self.e.v.long(i.a), self.second_half(|v| v.long(i.a))];
+                let mut good: Option<Value> = None;
+                let hosts = bases.map(|base| {
+                    let address = self.e.v.b.ins().iadd_imm_s(base, i.x as i64);
+                    let within = self.e.v.b.ins().isub(address, start);
+                    for far in if half_last == 0 { vec![0] } else { vec![0, half_last] } {
+                        let end = self.e.v.b.ins().iadd_imm_s(within, far);
+                        let is = below(self, end, count);
+                        good = Some(good.map_or(is, |known| self.e.v.b.ins().band(known, is)));
+                    }
+                    self.e.v.b.ins().iadd(host, within)
+                });
+                let good = good.unwrap_or(start);
+                self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
+                self.e.v.b.switch_to_block(fast);
+                return (Reach::Halves(hosts, step), site);
             }
             let mut longs = self.longs(i.a);
             if i.x != 0 {
@@ -128,6 +180,25 @@ impl Pack<'_, '_> {
             self.e.v.b.switch_to_block(fast);
             let host = self.e.v.b.ins().iadd(start, address);
             return (Reach::Steady(host, step), NO_SITE);
+        }
+        if let Some(step) = self.halved(i, total) {
+            let bases = [self.e.v.word(i.a), self.second_half(|v| v.word(i.a))];
+            let offset = self.e.v.int(types::I32, i.x);
+            let mut good: Option<Value> = None;
+            let hosts = bases.map(|base| {
+                let near = self.e.v.b.ins().iadd(base, offset);
+                let address = self.e.v.b.ins().uextend(types::I64, near);
+                for far in if half_last == 0 { vec![0] } else { vec![0, half_last] } {
+                    let end = self.e.v.b.ins().iadd_imm_s(address, far);
+                    let is = below(self, end, count);
+                    good = Some(good.map_or(is, |known| self.e.v.b.ins().band(known, is)));
+                }
+                self.e.v.b.ins().iadd(start, address)
+            });
+            let good = good.unwrap_or(start);
+            self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
+            self.e.v.b.switch_to_block(fast);
+            return (Reach::Halves(hosts, step), NO_SITE);
         }
         let mut near = self.near(i);
         if let Some(mask) = self.mask {
@@ -258,6 +329,14 @@ impl Pack<'_, '_> {
                 Ok(offset) => (*host, offset),
                 Err(_) => (self.e.v.b.ins().iadd_imm_s(*host, step * lane as i64), 0),
             },
+            Reach::Halves(hosts, step) => {
+                let half = self.width.lanes() / 2;
+                let (host, offset) = (hosts[lane / half], step * (lane % half) as i64);
+                match i32::try_from(offset) {
+                    Ok(offset) => (host, offset),
+                    Err(_) => (self.e.v.b.ins().iadd_imm_s(host, offset), 0),
+                }
+            }
             Reach::Scattered(pointers) => (pointers[lane], 0),
         }
     }

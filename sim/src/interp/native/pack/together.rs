@@ -183,7 +183,7 @@ impl Pack<'_, '_> {
 
     /// `vote` of all lanes.
     fn voted(&mut self, i: &Inst) {
-        let bits: Value = if self.classes.pred(i.a.0) == Class::Varying {
+        let bits: Value = if self.classes.pred(i.a.0).differs() {
             let masks = self.masks(i.a.0);
             self.bits(masks)
         } else {

@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 
-use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::exec_sass::integer;
 use crate::interp::native::effects::unpacked;
+use crate::interp::native::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::program::{Inst, Pred, Slot};
 
 impl Pack<'_, '_> {
@@ -44,7 +44,7 @@ impl Pack<'_, '_> {
     }
 
     /// IADD3.
-    pub(super) fn added(&mut self, i: &Inst) {
+    pub(in crate::interp::native::pack) fn added(&mut self, i: &Inst) {
         let [first, second, one, two] = [0, 16, 32, 48].map(|at| unpacked(i.x >> at));
         let parts = [
             (i.a, integer::NEGATE_A, integer::INVERT_A),
@@ -80,7 +80,7 @@ impl Pack<'_, '_> {
     }
 
     /// The sum of 64 bits of a product.
-    pub(super) fn added_wide(&mut self, i: &Inst) {
+    pub(in crate::interp::native::pack) fn added_wide(&mut self, i: &Inst) {
         let (a, b) = (self.longs(i.a), self.longs(i.b));
         let first: Wide = each(self.width, |at| self.e.v.b.ins().iadd(a[at], b[at]));
         let sum = self.with_carry(first, unpacked(i.x));
@@ -103,7 +103,7 @@ impl Pack<'_, '_> {
     }
 
     /// Whether a word is not zero, combined with a third predicate.
-    pub(super) fn not_zero(&mut self, i: &Inst) {
+    pub(in crate::interp::native::pack) fn not_zero(&mut self, i: &Inst) {
         let (words, zero) = (self.words(i.a), self.word_everywhere(0));
         let third = self.masks(i.c.0);
         let value: Narrow = each(self.width, |at| {

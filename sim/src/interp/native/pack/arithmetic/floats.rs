@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::native::floats::has_fma;
+use crate::interp::native::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};
 
 impl Pack<'_, '_> {
@@ -26,7 +26,7 @@ impl Pack<'_, '_> {
         if x & FTZ != 0 { self.flushed(values) } else { values }
     }
 
-    pub(super) fn flag_operand(&mut self, slot: Slot, x: u64) -> Narrow {
+    pub(in crate::interp::native::pack) fn flag_operand(&mut self, slot: Slot, x: u64) -> Narrow {
         let (values, _) = self.singles(slot, true);
         self.flushed_if(values, x)
     }
@@ -47,7 +47,7 @@ impl Pack<'_, '_> {
         Lanes::Singles(clamped, false)
     }
 
-    pub(super) fn computed_float(&mut self, i: &Inst, op: &LaneOp) -> Option<Lanes> {
+    pub(in crate::interp::native::pack) fn computed_float(&mut self, i: &Inst, op: &LaneOp) -> Option<Lanes> {
         let [ta, _, _, tr] = op.types;
         let nearest = i.x & 3 == 0;
         if ta == LaneTy::F64 && tr == LaneTy::F64 {
@@ -83,6 +83,13 @@ impl Pack<'_, '_> {
                 let values = each(self.width, |at| self.e.v.b.ins().sqrt(a[at]));
                 self.finished(values, i.x)
             }
+            Sem::FlagRcp if nearest => {
+                let a = self.flag_operand(i.a, i.x);
+                let one = self.single_everywhere(1.0);
+                let values = each(self.width, |at| self.e.v.b.ins().fdiv(one, a[at]));
+                self.finished(values, i.x)
+            }
+            Sem::Approximate(approximation) if i.x & SAT == 0 => self.approximate(i, op, approximation),
             Sem::FlagNeg | Sem::FlagAbs => {
                 let (a, _) = self.singles(i.a, true);
                 let values = each(self.width, |at| match op.sem {
@@ -160,6 +167,19 @@ impl Pack<'_, '_> {
                 let [a, b, c] = [i.a, i.b, i.c].map(|slot| self.doubles(slot));
                 each(self.width, |at| self.e.v.b.ins().fma(a[at], b[at], c[at]))
             }
+            Sem::DoubleDiv => {
+                let (a, b) = (self.doubles(i.a), self.doubles(i.b));
+                each(self.width, |at| self.e.v.b.ins().fdiv(a[at], b[at]))
+            }
+            Sem::DoubleRcp => {
+                let (one, a) = (self.long_everywhere(1f64.to_bits()), self.doubles(i.a));
+                let one = self.cast(types::F64X2, one);
+                each(self.width, |at| self.e.v.b.ins().fdiv(one, a[at]))
+            }
+            Sem::DoubleSqrt => {
+                let a = self.doubles(i.a);
+                each(self.width, |at| self.e.v.b.ins().sqrt(a[at]))
+            }
             Sem::Neg => {
                 let a = self.doubles(i.a);
                 return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fneg(a[at]))));
@@ -187,7 +207,8 @@ impl Pack<'_, '_> {
         self.e.v.b.ins().brif(any, slow, &[], done, &arguments);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
-        let operands = [i.a, i.b, if op.operands > 2 { i.c } else { i.b }].map(|slot| self.longs(slot));
+        let second = if op.operands > 1 { i.b } else { i.a };
+        let operands = [i.a, second, if op.operands > 2 { i.c } else { second }].map(|slot| self.longs(slot));
         let function = self.e.v.int(types::I64, op.call as usize as u64);
         let mut exact: Vec<Value> = Vec::new();
         for at in 0..2 * self.width.parts() {

@@ -1,4 +1,9 @@
-//! Native code for the functions of one lane's values, for all lanes of a pack at once.
+//! Native code for the functions of one lane's values, for all lanes of a pack at once. `floats`
+//! has those of floats, `unit` the special functions, `carries` sums with carries in predicates.
+
+mod carries;
+mod floats;
+mod unit;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};

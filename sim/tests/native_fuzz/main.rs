@@ -1,0 +1,116 @@
+//! Random kernels, interpreted and as native code: all that they leave in memory must be the same,
+//! bit by bit. `NATIVE_FUZZ` is how many kernels are tried (default: a few), `NATIVE_FUZZ_SEED` the
+//! first seed. Kernels that differ are left in the folder for temporary files; `NATIVE_FUZZ_FILE`
+//! tries such a file with the seed's input. `INTERP_CODE=sass` tries the machine code that the
+//! assembler makes of the kernels.
+//!
+//! This file runs them. `kernel` and `writer` write them, `forms` has their instructions.
+
+#[path = "../interp_support/mod.rs"]
+mod interp_support;
+
+mod forms;
+mod kernel;
+mod writer;
+
+use std::process::Command;
+
+use interp_support::both::Random;
+use interp_support::{Gpu, arch, toolkit};
+use kernel::{BLOCKS, INPUT, OUTPUT, THREADS, kernel};
+use streamsan_sim::interp::{Compile, FaultKind, Launch, run};
+
+/// Numbers among which the odd ones are frequent.
+fn input(random: &mut Random) -> Vec<u32> {
+    let odd = [
+        0,
+        1,
+        u32::MAX,
+        0x8000_0000,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x7fff_ffff,
+        0x0000_0001,
+        0x8000_0001,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x7f7f_ffff,
+        0x0080_0000,
+        0x7ff0_0000,
+        31,
+        32,
+        5,
+    ];
+    (0..INPUT * THREADS * BLOCKS)
+        .map(|_| {
+            let value = random.next();
+            match value >> 60 {
+                0..6 => odd[(value >> 20) as usize % odd.len()],
+                6..10 => ((value >> 32) as f32 / 4e8 - 3.0).to_bits(),
+                10..12 => (value >> 32) as u32 % 64,
+                _ => (value >> 16) as u32,
+            }
+        })
+        .collect()
+}
+
+/// Machine code of a kernel.
+fn assembled(text: &str) -> Vec<u8> {
+    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}.{name}", std::process::id()));
+    let (from, to) = (place("ptx"), place("cubin"));
+    std::fs::write(&from, text).unwrap();
+    let ptxas = toolkit().join("bin/ptxas");
+    let done = Command::new(ptxas).arg(format!("-arch={}", arch())).arg("-o").args([&to, &from]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let made = std::fs::read(&to).unwrap();
+    let _ = (std::fs::remove_file(from), std::fs::remove_file(to));
+    made
+}
+
+#[test]
+fn random_kernels_do_the_same_as_native_code() {
+    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
+    let (count, first) = (number("NATIVE_FUZZ", 32), number("NATIVE_FUZZ_SEED", 1));
+    let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass");
+    let (mut differ, mut refused) = (0, 0);
+    for seed in first..first + count {
+        // A kernel that was written down, to make it smaller.
+        let text =
+            std::env::var("NATIVE_FUZZ_FILE").map_or_else(|_| kernel(seed), |f| std::fs::read_to_string(f).unwrap());
+        let mut random = Random(seed | 1 << 40);
+        let data = input(&mut random);
+        let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
+        let outputs = [Compile::Off, Compile::Always].map(|compile| {
+            let gpu = if machine { Gpu::from_cubin(assembled(&text)) } else { Gpu::from_ptx(&text) };
+            let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
+            let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
+            let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
+            let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
+            let kernels = gpu.kernels();
+            let (program, kernel) = kernels[0];
+            match run(program, kernel, &launch, &gpu.device, 1) {
+                Ok(()) => Some(to.read::<u32>()),
+                // The assembler uses instructions that are not executed.
+                Err(fault) if machine && matches!(fault.kind, FaultKind::Unsupported(_)) => None,
+                Err(fault) => panic!("seed {seed}: {fault}"),
+            }
+        });
+        let [Some(interpreted), Some(native)] = outputs else {
+            refused += 1;
+            continue;
+        };
+        if let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) {
+            differ += 1;
+            // Behind all threads' own output it is the place.
+            let (thread, word) = (at as u32 / OUTPUT, at as u32 % OUTPUT);
+            eprintln!(
+                "seed {seed}: thread {thread}, output {word}: {:#x} interpreted, {:#x} native",
+                interpreted[at], native[at]
+            );
+            let _ = std::fs::write(std::env::temp_dir().join(format!("native-fuzz-{seed}.ptx")), &text);
+        }
+    }
+    assert_eq!(differ, 0, "of {count} kernels");
+    assert!(refused * 2 <= count, "{refused} of {count} kernels were refused");
+}
