@@ -23,8 +23,13 @@ pub(super) struct RegionPlan {
     pub entry: usize,
 }
 
-/// Loads from shared memory that may follow a store of another lane in the same region: they have
-/// to wait for that lane. (Where code is right, a barrier stands between.)
+/// What a lane has done in a region with shared memory. A load behind a store may be of what another
+/// lane stores: it has to wait for that lane. (Where code is right, a barrier stands between.)
+const STORED: u8 = 1;
+/// A store behind a load may be to what another lane has not loaded yet. In machine code only: the
+/// assembler leaves out `bar.warp.sync` where it knows that the warp is together.
+const LOADED: u8 = 2;
+
 fn stores_shared(inst: &Inst, kind: Kind) -> bool {
     matches!(kind, Kind::Store { .. }) && inst.z & 15 == SHARED
 }
@@ -59,36 +64,38 @@ pub(super) fn plan(
     }
     let mut blocks: Vec<usize> = inside.iter().copied().collect();
     blocks.sort_unstable_by_key(|&at| flow.blocks[at].start);
-    // Which blocks a store to shared memory may stand before.
-    let mut dirty: HashMap<usize, bool> = blocks.iter().map(|&at| (at, false)).collect();
+    let machine = program.machine.is_some();
+    // What lanes may have done before each block.
+    let mut before: HashMap<usize, u8> = blocks.iter().map(|&at| (at, 0)).collect();
     let mut changed = true;
     let mut cuts = HashMap::new();
-    // An entry that has to wait itself is not gone back to after a store.
+    // An entry that has to wait itself is not gone back to after that.
     let mut waits = false;
-    let mut stored_behind = HashSet::new();
+    let mut done_behind = HashSet::new();
     while changed && goes_on.is_none() {
         changed = false;
         cuts.clear();
-        stored_behind.clear();
+        done_behind.clear();
         for &at in &blocks {
             let block = &flow.blocks[at];
-            let mut stored = dirty[&at];
+            let mut done = before[&at];
             for pc in block.start..block.end {
                 let inst = &program.code[pc as usize];
                 let kind = decode::kind(inst);
-                if stored && loads_shared(inst, kind) {
+                let (stores, loads) = (stores_shared(inst, kind), loads_shared(inst, kind));
+                if loads && done & STORED != 0 || stores && done & LOADED != 0 {
                     cuts.entry(at).or_insert(pc);
                 }
-                stored |= stores_shared(inst, kind);
+                done |= if stores { STORED } else { 0 } | if loads && machine { LOADED } else { 0 };
             }
-            if stored {
-                stored_behind.insert(at);
+            if done != 0 {
+                done_behind.insert(at);
                 for next in block.next.iter().filter_map(|next| flow.at.get(next)) {
-                    if let Some(dirty) = dirty.get_mut(next)
-                        && !*dirty
+                    if let Some(before) = before.get_mut(next)
+                        && *before | done != *before
                         && !(waits && *next == entry)
                     {
-                        *dirty = true;
+                        *before |= done;
                         changed = true;
                     }
                 }
@@ -96,10 +103,10 @@ pub(super) fn plan(
         }
         if !changed && !waits && !cuts.is_empty() {
             (waits, changed) = (true, true);
-            dirty.values_mut().for_each(|dirty| *dirty = false);
+            before.values_mut().for_each(|before| *before = 0);
         }
     }
-    RegionPlan { blocks, inside, cuts, no_return: if waits { stored_behind } else { HashSet::new() }, entry }
+    RegionPlan { blocks, inside, cuts, no_return: if waits { done_behind } else { HashSet::new() }, entry }
 }
 
 /// Of a block: see [`joins`].
