@@ -206,8 +206,8 @@ fn fits(image: &[u8], arch: u32) -> Result<(), ImageError> {
     Err(ImageError::OtherDevice(names.join(", "), arch))
 }
 
-/// True when a driver would compile this text for compute capability `arch` (times ten): it is for no
-/// newer device.
+/// True when a driver would compile this text for compute capability `arch` (times ten): it is for
+/// no newer device.
 pub fn is_for(text: &str, arch: u32) -> bool {
     let (Ok(parsed), Ok(sm)) = (Image::parse(text.as_bytes()), u16::try_from(arch)) else { return true };
     parsed.entries().iter().all(|entry| runs_on(entry.kind, entry.arch, Arch::new(sm)))

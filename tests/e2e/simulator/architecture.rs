@@ -50,8 +50,8 @@ fn a_device_that_was_asked_for_refuses_other_code() {
     assert!(!older.err.contains("DATA RACE"), "{}", older.err);
 }
 
-/// Libraries hold machine code for each generation, and PTX for what comes after the newest. That is
-/// no code for an older device.
+/// Libraries hold machine code for each generation, and PTX for what comes after the newest. That
+/// is no code for an older device.
 #[test]
 fn code_for_a_newer_device_is_not_taken() {
     let codes = ["-arch=compute_80", "-code=sm_80", "-gencode=arch=compute_90,code=compute_90"];

@@ -23,8 +23,9 @@ pub(super) struct RegionPlan {
     pub entry: usize,
 }
 
-/// What a lane has done in a region with shared memory. A load behind a store may be of what another
-/// lane stores: it has to wait for that lane. (Where code is right, a barrier stands between.)
+/// What a lane has done in a region with shared memory. A load behind a store may be of what
+/// another lane stores: it has to wait for that lane. (Where code is right, a barrier stands
+/// between.)
 const STORED: u8 = 1;
 /// A store behind a load may be to what another lane has not loaded yet. In machine code only: the
 /// assembler leaves out `bar.warp.sync` where it knows that the warp is together.
