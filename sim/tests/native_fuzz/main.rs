@@ -71,7 +71,7 @@ fn assembled(text: &str) -> Vec<u8> {
 #[test]
 fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let (count, first) = (number("NATIVE_FUZZ", 32), number("NATIVE_FUZZ_SEED", 1));
+    let (count, first) = (number("NATIVE_FUZZ", 16), number("NATIVE_FUZZ_SEED", 1));
     let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass");
     let (mut differ, mut refused) = (0, 0);
     for seed in first..first + count {
