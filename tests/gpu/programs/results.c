@@ -14,7 +14,7 @@
 
 #include <cuda_runtime_api.h>
 
-// What the runtime calls the functions when the program was built for the per-thread default stream.
+// The runtime's own function of that name.
 #define REAL(name) ((__typeof__(&name))next(#name))
 
 enum kind { DEVICE, POOL, MANAGED, PINNED };

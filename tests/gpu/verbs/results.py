@@ -17,14 +17,14 @@ from harness.process import environment
 from harness.table import ABSENT, KNOWN, LATE, OK, WRONG, Table
 
 DEFAULTS = Defaults(budget=200, timeout=60, sim=True)
-# What code is in the program: the device takes PTX (it is of another architecture), the simulated
-# GPU the first that fits.
 # The simulated GPU's special functions (`rsqrt.approx`, `ex2.approx`) are exact to the last bit or
 # so, and not the device's.
 APPROXIMATE = {"option_prices", "event_query_until_ready"}
 # Temporary storage of CUB holds addresses and what sums have come to, in the order of blocks.
 HAVE_STORAGE = {"thrust_algorithms", "cub_device"}
-CODES = {"ptx": ["-gencode", "arch=compute_80,code=compute_80"], "sass": []}
+# What code is in the program: the device takes PTX (it is of another architecture), the simulated
+# GPU the first that fits.
+CODES = {"ptx": ["-gencode", "arch=compute_80,code=compute_80"], "sass": ["-arch=sm_80"]}
 
 
 def add_options(_):
@@ -123,5 +123,5 @@ def compiled(session, case, code):
     flags = case.build_flags("shared", "sm_80")
     if "-arch=sm_80" in flags:
         at = flags.index("-arch=sm_80")
-        flags[at : at + 1] = CODES[code] or ["-arch=sm_80"]
+        flags[at : at + 1] = CODES[code]
     return session.compiler.compile(case.path, *flags)
