@@ -90,6 +90,16 @@ impl Pack<'_, '_> {
             let index = index(pack, address);
             pack.e.v.b.ins().icmp(IntCC::UnsignedLessThan, index, count)
         };
+        // Of addresses that grow evenly the first and the last one, `span` behind it.
+        let all_below = |pack: &mut Self, first: Value, span: i64, count: Value| {
+            let good = below(pack, first, count);
+            if span == 0 {
+                return good;
+            }
+            let end = pack.e.v.b.ins().iadd_imm_s(first, span);
+            let end = below(pack, end, count);
+            pack.e.v.b.ins().band(good, end)
+        };
         if !matches!(space, SHARED | LOCAL | FRAME) {
             let site = self.e.access.site(i.a, shift, kind);
             let sites = self.e.v.field(types::I64, std::mem::offset_of!(RegionContext, sites));
@@ -100,12 +110,7 @@ impl Pack<'_, '_> {
                 let base = self.e.v.long(i.a);
                 let address = self.e.v.b.ins().iadd_imm_s(base, i.x as i64);
                 let within = self.e.v.b.ins().isub(address, start);
-                let mut good = below(self, within, count);
-                if last != 0 {
-                    let end = self.e.v.b.ins().iadd_imm_s(within, last);
-                    let end = below(self, end, count);
-                    good = self.e.v.b.ins().band(good, end);
-                }
+                let good = all_below(self, within, last, count);
                 self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
                 self.e.v.b.switch_to_block(fast);
                 let host = self.e.v.b.ins().iadd(host, within);
@@ -113,21 +118,15 @@ impl Pack<'_, '_> {
             }
             if let Some(step) = self.halved(i, total) {
                 let bases = [self.e.v.long(i.a), self.second_half(|v| v.long(i.a))];
-                let mut good: Option<Value> = None;
-                let hosts = bases.map(|base| {
+                let [(first, low), (second, high)] = bases.map(|base| {
                     let address = self.e.v.b.ins().iadd_imm_s(base, i.x as i64);
                     let within = self.e.v.b.ins().isub(address, start);
-                    for far in if half_last == 0 { vec![0] } else { vec![0, half_last] } {
-                        let end = self.e.v.b.ins().iadd_imm_s(within, far);
-                        let is = below(self, end, count);
-                        good = Some(good.map_or(is, |known| self.e.v.b.ins().band(known, is)));
-                    }
-                    self.e.v.b.ins().iadd(host, within)
+                    (all_below(self, within, half_last, count), self.e.v.b.ins().iadd(host, within))
                 });
-                let good = good.unwrap_or(start);
+                let good = self.e.v.b.ins().band(first, second);
                 self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
                 self.e.v.b.switch_to_block(fast);
-                return (Reach::Halves(hosts, step), site);
+                return (Reach::Halves([low, high], step), site);
             }
             let mut longs = self.longs(i.a);
             if i.x != 0 {
@@ -170,12 +169,7 @@ impl Pack<'_, '_> {
             let offset = self.e.v.int(types::I32, i.x);
             let near = self.e.v.b.ins().iadd(base, offset);
             let address = self.e.v.b.ins().uextend(types::I64, near);
-            let mut good = below(self, address, count);
-            if last != 0 {
-                let end = self.e.v.b.ins().iadd_imm_s(address, last);
-                let end = below(self, end, count);
-                good = self.e.v.b.ins().band(good, end);
-            }
+            let good = all_below(self, address, last, count);
             self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
             self.e.v.b.switch_to_block(fast);
             let host = self.e.v.b.ins().iadd(start, address);
@@ -184,21 +178,15 @@ impl Pack<'_, '_> {
         if let Some(step) = self.halved(i, total) {
             let bases = [self.e.v.word(i.a), self.second_half(|v| v.word(i.a))];
             let offset = self.e.v.int(types::I32, i.x);
-            let mut good: Option<Value> = None;
-            let hosts = bases.map(|base| {
+            let [(first, low), (second, high)] = bases.map(|base| {
                 let near = self.e.v.b.ins().iadd(base, offset);
                 let address = self.e.v.b.ins().uextend(types::I64, near);
-                for far in if half_last == 0 { vec![0] } else { vec![0, half_last] } {
-                    let end = self.e.v.b.ins().iadd_imm_s(address, far);
-                    let is = below(self, end, count);
-                    good = Some(good.map_or(is, |known| self.e.v.b.ins().band(known, is)));
-                }
-                self.e.v.b.ins().iadd(start, address)
+                (all_below(self, address, half_last, count), self.e.v.b.ins().iadd(start, address))
             });
-            let good = good.unwrap_or(start);
+            let good = self.e.v.b.ins().band(first, second);
             self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
             self.e.v.b.switch_to_block(fast);
-            return (Reach::Halves(hosts, step), NO_SITE);
+            return (Reach::Halves([low, high], step), NO_SITE);
         }
         let mut near = self.near(i);
         if let Some(mask) = self.mask {
