@@ -87,6 +87,8 @@ def send_receive(torch, dist, rank, mended):
     """Both ranks send and receive in one group; what arrives is used before it was waited for."""
     mine, other = torch.full((1 << 18,), float(rank), device="cuda"), torch.zeros(1 << 18, device="cuda")
     dist.all_reduce(mine)
+    # Loads the kernel: were it loaded below, NCCL's watchdog could see the operations end meanwhile.
+    y = other + 1
     torch.cuda.synchronize()
     ops = [dist.P2POp(dist.isend, mine, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)]
     works = dist.batch_isend_irecv(ops)
