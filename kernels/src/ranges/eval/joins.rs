@@ -154,9 +154,8 @@ impl Eval<'_> {
 
     /// Join at a block that heads no loop.
     pub(crate) fn phi(&mut self, n: NodeId, arms: &Arms, b: BlockId) -> AffineForm {
-        let bits = self.g.node(n).width.bits();
         if self.in_irreducible(b) {
-            return self.opaque(AtomKey::Node(n, 42), Reason::Irreducible, bits, b);
+            return self.irreducible_phi(n, b);
         }
         let r = self.arms(arms, b);
         let mut out = Vec::new();
@@ -187,10 +186,6 @@ impl Eval<'_> {
                 (f, self.arm_facts(*p, b))
             })
             .collect()
-    }
-
-    fn in_irreducible(&self, b: BlockId) -> bool {
-        self.cfg.irreducible && self.cfg.in_irreducible[b.0 as usize]
     }
 
     /// Replaces iteration counters that the path fixes (leaving a loop of known length).

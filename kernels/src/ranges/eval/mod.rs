@@ -54,6 +54,7 @@ mod bitwise;
 mod bounds;
 pub(super) mod conditions;
 mod indexed_loads;
+mod irreducible;
 mod joins;
 mod memo;
 mod no_wrap;

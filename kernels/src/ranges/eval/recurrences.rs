@@ -193,7 +193,7 @@ impl Eval<'_> {
         out
     }
 
-    fn supported_by(&self, f: &AffineForm, s: AtomId) -> bool {
+    pub(crate) fn supported_by(&self, f: &AffineForm, s: AtomId) -> bool {
         f.terms.iter().any(|t| self.support(t.0).contains(&s))
     }
 

@@ -1,0 +1,87 @@
+//! Values that are carried round a cycle with two ways in, as hand-scheduled matrix products carry
+//! the number of their tile: from one copy of the loop over tiles into the other. The value is one
+//! of those that are made; where one of these is data, the reason is data. A counter has no bound
+//! there, and what a choice made earlier is not what it makes now.
+
+use kernels::arch::Arch;
+use kernels::image::CodeRef;
+use kernels::{AccessKind, CodeImage, Extent, LaunchArgs, Reason};
+
+/// Stores to a tile before it is made anew (`MADE`), and behind that, where the second way in
+/// leads.
+const PTX: &str = r"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry tiles(.param .u64 o, .param .u32 n) {
+  .reg .b32 %r<16>; .reg .b64 %d<4>; .reg .pred %p<4>;
+  .shared .align 4 .b32 word;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x;
+  setp.lt.u32 %p1, %r2, %r1;
+  FIRST
+  setp.ge.u32 %p2, %r1, 5;
+  @%p2 bra second;
+first:
+  mul.wide.u32 %d2, %r4, 4; add.s64 %d2, %d1, %d2;
+  st.global.u32 [%d2], %r2;
+  MADE
+  add.u32 %r1, %r1, 3;
+  setp.gt.u32 %p3, %r1, 100;
+  @%p3 bra done;
+second:
+  mul.wide.u32 %d3, %r4, 4; add.s64 %d3, %d1, %d3;
+  st.global.u32 [%d3+4096], %r2;
+  add.u32 %r1, %r1, 5;
+  setp.lt.u32 %p3, %r1, 90;
+  @%p3 bra first;
+done:
+  ret;
+}
+";
+
+/// What the stores of the kernel reach, from 4 blocks of 32 threads: the ends of all, or the reason
+/// why they have none.
+fn reached(first: &str, made: &str) -> Result<(i64, i64), Reason> {
+    let ptx = PTX.replace("FIRST", first).replace("MADE", made);
+    let image = CodeImage::from_code(CodeRef::Ptx(ptx.into()), Arch::new(80)).expect("PTX");
+    let s = image.summary("tiles").expect("a kernel");
+    let params = [&0x7f01_0000_0000_u64.to_le_bytes()[..], &7u32.to_le_bytes(), &[0; 4]].concat();
+    let mut found = Vec::new();
+    s.evaluate(&LaunchArgs::new([4, 1, 1], [32, 1, 1], &params), &mut found);
+    let writes: Vec<_> = found.iter().filter(|a| a.kind == AccessKind::Write).collect();
+    assert!(!writes.is_empty(), "no store: {found:?}");
+    writes.iter().try_fold((i64::MAX, i64::MIN), |all, a| match &a.extent {
+        Extent::Bounded { lo, hi, .. } => Ok((all.0.min(*lo), all.1.max(*hi))),
+        Extent::Unknown { reason } => Err(*reason),
+    })
+}
+
+#[test]
+fn a_value_that_is_passed_on_is_one_of_those_that_are_made() {
+    assert_eq!(reached("mov.u32 %r4, 3;", "mov.u32 %r4, 7;"), Ok((12, 4096 + 7 * 4 + 4)));
+    // Made anew, and still the block's own.
+    let own = "shl.b32 %r4, %r3, 3;";
+    assert_eq!(reached(own, "shl.b32 %r4, %r3, 3;"), Ok((0, 4096 + 24 * 4 + 4)));
+    assert_eq!(reached(own, "shl.b32 %r4, %r3, 2; add.u32 %r4, %r4, %r4;"), Ok((0, 4096 + 24 * 4 + 4)));
+}
+
+#[test]
+fn where_one_of_them_is_data_the_reason_is_data() {
+    assert_eq!(reached("mov.u32 %r4, %r3;", "ld.shared.u32 %r4, [word];"), Err(Reason::Shared));
+    assert_eq!(reached("mov.u32 %r4, %r3;", "ld.global.u32 %r4, [%d1];"), Err(Reason::Loaded));
+}
+
+#[test]
+fn what_is_made_of_itself_has_no_bound() {
+    assert_eq!(reached("mov.u32 %r4, %r3;", "add.u32 %r4, %r4, 1;"), Err(Reason::Irreducible));
+    assert_eq!(reached("mov.u32 %r4, 1;", "xor.b32 %r4, %r4, 6;"), Err(Reason::Irreducible));
+    assert_eq!(reached("mov.u32 %r4, 1;", "add.u32 %r5, %r4, %r1; and.b32 %r4, %r5, 7;"), Err(Reason::Irreducible));
+}
+
+#[test]
+fn what_was_chosen_earlier_is_not_what_is_chosen_now() {
+    // Both are known, and differ in time.
+    assert_eq!(reached("mov.u32 %r4, 1;", "selp.b32 %r4, %r2, %r3, %p1;"), Err(Reason::Irreducible));
+    assert_eq!(reached("mov.u32 %r4, %r2;", "mov.u32 %r4, %r3;"), Err(Reason::Irreducible));
+}
