@@ -226,7 +226,9 @@ impl Evaluated {
                 .iter()
                 .all(|e| !matches!(e.bytes, EffectExtent::Bounded { exact: false, .. } | EffectExtent::Among { .. }));
         let indirect = code.indirect_in(&effects);
-        Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap() }
+        let lost = effects.iter().find(|e| indirect && e.base == EffectBase::Unknown);
+        let here = lost.and_then(|e| Some(Gap { reason: e.why?, at: e.at }));
+        Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap().or(here) }
     }
 }
 

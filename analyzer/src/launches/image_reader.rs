@@ -226,8 +226,16 @@ impl KernelCode for Known {
     }
 
     fn indirect_in(&self, effects: &[Effect]) -> bool {
-        let lost = |e: &Effect| matches!(e.base, EffectBase::Unknown | EffectBase::SomeHandle(_));
-        self.indirect() && effects.iter().any(lost)
+        // Of a sum of a parameter word and a number out of memory, the word is the pointer if it can
+        // be one. Device memory begins far above 4 GiB on every driver seen.
+        let pointer = |e: &Effect| matches!(e.base, EffectBase::Maybe(_, value) if value > u64::from(u32::MAX));
+        let stands_for = |e: &Effect| effects.iter().any(|o| (o.at, o.kind) == (e.at, e.kind) && pointer(o));
+        let lost = |e: &Effect| match e.base {
+            EffectBase::Unknown => self.indirect() || !stands_for(e),
+            EffectBase::SomeHandle(_) => self.indirect(),
+            _ => false,
+        };
+        effects.iter().any(lost)
     }
 
     fn indirect_gap(&self) -> Option<kernels::Gap> {

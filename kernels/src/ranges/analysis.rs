@@ -337,7 +337,7 @@ impl Analysis {
             SymbolicBase::Table { word, lo, stride, count } => {
                 Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
             }
-            SymbolicBase::Unknown => Base::Unknown,
+            SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
         };
         KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
     }

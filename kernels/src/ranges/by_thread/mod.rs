@@ -118,7 +118,10 @@ impl Analysis {
             let group = match r.base {
                 SymbolicBase::Word(_) | SymbolicBase::Symbol(_) => (*kind, Some(r.base)),
                 SymbolicBase::Unknown | SymbolicBase::Absolute => (*kind, None),
-                SymbolicBase::Table { .. } | SymbolicBase::Handle(..) | SymbolicBase::ParamAddress(_) => continue,
+                SymbolicBase::Table { .. }
+                | SymbolicBase::Loaded
+                | SymbolicBase::Handle(..)
+                | SymbolicBase::ParamAddress(_) => continue,
             };
             // What is made, and surely of data, needs no walk.
             let mut made = self.graph.accesses.iter().zip(&self.plan().data).filter(|(a, _)| a.at == *at);

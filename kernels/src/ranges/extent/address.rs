@@ -157,13 +157,14 @@ impl Eval<'_> {
             let extent = self.extent(&whole, made);
             let base = match &extent {
                 ByteSet::Bounded { .. } if opaque.is_none() => SymbolicBase::Absolute,
+                _ if self.is_loaded_pointer(f) => SymbolicBase::Loaded,
                 _ => SymbolicBase::Unknown,
             };
             if !is_dead(&extent) {
-                let extent = if base == SymbolicBase::Unknown {
-                    ByteSet::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
-                } else {
+                let extent = if base == SymbolicBase::Absolute {
                     extent
+                } else {
+                    ByteSet::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
                 };
                 out.push(ReachedBytes::new(base, false, extent));
             }
@@ -197,6 +198,13 @@ impl Eval<'_> {
             }
             out.push(ReachedBytes::new(SymbolicBase::Unknown, true, ByteSet::Unknown { reason }));
         }
+    }
+
+    /// Is an address without a parameter surely a pointer out of memory, and what is added to it? (Of
+    /// two loaded words, one is.)
+    fn is_loaded_pointer(&self, f: &AffineForm) -> bool {
+        let mut unscaled = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).peekable();
+        unscaled.peek().is_some() && unscaled.all(|t| self.a(t.0).loaded.is_some())
     }
 
     /// The byte set of an offset form.

@@ -68,6 +68,8 @@ pub(crate) enum SymbolicBase {
         stride: u64,
         count: u64,
     },
+    /// A pointer out of memory, surely: no parameter is the base.
+    Loaded,
     Unknown,
 }
 

@@ -12,6 +12,7 @@ The parts, in their order:
   corpus            the corpus in exact mode
   oracle            predictions against measurements, for real workloads
   zoo               one of them alone (oracle contains it)
+  held_out          more of them, which are not in the published tables
 
 Needs exact.fatbin beside streamsan (scripts/patch) and nvcc; PyTorch, Triton and
 compute-sanitizer for their parts. What every program printed goes to FOLDER/exact.tar.xz.
@@ -41,13 +42,14 @@ PARTS = {
     "corpus": verdicts.corpus,
     "oracle": oracle.oracle,
     "zoo": oracle.zoo,
+    "held_out": oracle.held_out,
 }
-USUAL = [part for part in PARTS if part != "zoo"]
+USUAL = [part for part in PARTS if part not in ("zoo", "held_out")]
 
 
 def add_options(parser):
     parser.add_argument(
-        "--parts", metavar="PART[,PART]", type=words, default=USUAL, help="only these (default: all but zoo)"
+        "--parts", metavar="PART[,PART]", type=words, default=USUAL, help="only these (default: all but zoo and held_out)"
     )
 
 

@@ -27,6 +27,14 @@ def oracle(check):
     check.all(lambda job: compared(check, *job), [job for job in jobs if pathlib.Path(job[1][-1]).exists()])
 
 
+def held_out(check):
+    """Workloads to which no rule was made, beyond the tables' own."""
+    jobs = [("models", "torch_models"), ("libraries", "torch_libraries"), ("cupy", "cupy_zoo"), ("jax", "jax_zoo")]
+    check.all(
+        lambda job: compared(check, *job), [(name, [sys.executable, PRECISION / f"{file}.py"]) for name, file in jobs]
+    )
+
+
 def compared(check, name, command):
     file, report = check.kept / f"oracle_{name}.json", check.kept / f"oracle_{name}_report.json"
     trace = check.session.work / f"oracle_{name}.trace"
