@@ -257,8 +257,9 @@ impl Builder<'_> {
         (d == p && !matches!(d, Def::Leaf(_) | Def::Undef { .. })).then(|| (guard.prefix == Prefix::Not) == not)
     }
 
-    /// Resolves guards that are decided by `given`, or constant; `Err`: the guard is open.
-    pub(crate) fn settle(&mut self, mut d: Def) -> Result<Def, SrcOperand> {
+    /// Resolves guards that are decided by `given`, or constant. `Err`: a definition on the way whose
+    /// guard is open, and the guard.
+    pub(crate) fn settle(&mut self, mut d: Def) -> Result<Def, (Def, SrcOperand)> {
         for _ in 0..100 {
             let Some(g) = self.ssa.guard(d) else { return Ok(d) };
             let Def::Inst { b, i, .. } = d else { return Ok(d) };
@@ -272,7 +273,7 @@ impl Builder<'_> {
                     self.ssa.strip(r)
                 }
                 Some(false) => self.ssa.old(d),
-                None => return Err(g),
+                None => return Err((d, g)),
             };
         }
         Ok(d)
@@ -291,7 +292,9 @@ impl Builder<'_> {
     pub(crate) fn settled(&mut self, d: Def, w: Width, value: fn(&mut Self, Def) -> NodeId) -> Option<NodeId> {
         match self.settle(d) {
             Ok(e) => (e != d).then(|| value(self, e)),
-            Err(g) => {
+            // A move that surely happens leads to what is moved: its guard, and what was there
+            // before it.
+            Err((d, g)) => {
                 let Def::Inst { b, i, .. } = d else { return None };
                 let p = self.pred_operand(&g, b, i);
                 let new = value(self, d.raw());

@@ -133,17 +133,16 @@ impl<'a> Builder<'a> {
             return None;
         }
         let (d, g) = match (&l, &h) {
-            (Err(g), _) => (lo, *g),
-            (_, Err(g)) => (hi, *g),
+            (Err(open), _) | (_, Err(open)) => *open,
             _ => return None,
         };
         let Def::Inst { b, i, .. } = d else { return None };
         let key = (g.prefix, self.ssa.source(g.src, b, i));
         // The other half may be under the same predicate, or its complement, or none of it.
-        let mut side = |x: Def, state: &Result<Def, SrcOperand>, value: bool| -> Def {
-            match state {
-                Ok(y) => *y,
-                Err(g2) => {
+        let mut side = |state: &Result<Def, (Def, SrcOperand)>, value: bool| -> Def {
+            match *state {
+                Ok(y) => y,
+                Err((x, g2)) => {
                     let Def::Inst { b, i, .. } = x else { return x };
                     let k2 = (g2.prefix, self.ssa.source(g2.src, b, i));
                     if k2.1 != key.1 {
@@ -157,8 +156,8 @@ impl<'a> Builder<'a> {
                 }
             }
         };
-        let (l1, h1) = (side(lo, &l, true), side(hi, &h, true));
-        let (l0, h0) = (side(lo, &l, false), side(hi, &h, false));
+        let (l1, h1) = (side(&l, true), side(&h, true));
+        let (l0, h0) = (side(&l, false), side(&h, false));
         let p = self.pred_operand(&g, b, i);
         let new = self.node64(l1, h1);
         let old = self.node64(l0, h0);
