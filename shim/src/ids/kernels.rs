@@ -84,6 +84,10 @@ impl Cx<'_> {
             unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes()
         };
         let image = self.image_of(handle, is_function, name);
+        if image != ImageId::NONE {
+            // So that the kernel is forgotten when its image is unloaded.
+            core.handles.images.entry(handle.0 as u64).or_insert(image);
+        }
         self.first_launch_from(image);
         let id = KernelId(core.handles.fresh());
         self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });

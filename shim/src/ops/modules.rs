@@ -99,14 +99,17 @@ impl Cx<'_> {
         }
     }
 
-    /// A module or library goes away: its kernels' handles may come back as others.
+    /// A module or library goes away: its kernels' handles may come back as others. Of a kernel
+    /// whose image is not known, nobody can say whether it was one of them.
     fn unloaded(&mut self, owner: *mut c_void) {
         let Some(core) = self.core() else { return };
         core.handles.unlisted.remove(owner);
-        let Some((_, image)) = core.handles.images.remove(&(owner as u64)) else { return };
         let images = &core.handles.images;
-        core.handles.kernels.retain(|handle, _| images.get(handle).is_none_or(|of| *of != image));
-        core.handles.images.retain(|_, of| *of != image);
+        let gone = images.remove(&(owner as u64)).map(|(_, image)| image);
+        core.handles.kernels.retain(|handle, _| images.get(handle).is_some_and(|of| Some(*of) != gone));
+        if let Some(gone) = gone {
+            images.retain(|_, of| *of != gone);
+        }
         handle_cache::invalidate();
     }
 
