@@ -126,6 +126,7 @@ pub(crate) unsafe fn cuCtxDestroy_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
     if let Some(context) = cx.forget_context(ctx) {
         cx.log(&Op::ContextDestroy { context });
     }
+    cx.forget_kernels();
     // Pinned memory goes with the context that it was made in.
     cx.host_memory_goes(0, u64::MAX);
 }
@@ -139,6 +140,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) 
         && let Some(context) = cx.forget_context(handle)
     {
         cx.log(&Op::ContextDestroy { context });
+        cx.forget_kernels();
         cx.host_memory_goes(0, u64::MAX);
     }
 }

@@ -33,6 +33,10 @@ impl Cx<'_> {
     /// `bytes` is an image that the driver has accepted.
     unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
         let Some(core) = self.core() else { return };
+        if self.image_known(owner).is_some() {
+            // The one before it under this handle went away unseen.
+            self.unloaded(owner);
+        }
         let id = ImageId(core.handles.fresh());
         // SAFETY: forwarded from the caller.
         let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
@@ -111,6 +115,15 @@ impl Cx<'_> {
             images.retain(|_, of| *of != gone);
         }
         handle_cache::invalidate();
+    }
+
+    /// A context went away, and its modules with it: handles of their functions may come back as
+    /// others.
+    pub(crate) fn forget_kernels(&mut self) {
+        if let Some(core) = self.core() {
+            core.handles.kernels.clear();
+            handle_cache::invalidate();
+        }
     }
 
     /// The driver named both a function and the library's kernel that it is in one context.

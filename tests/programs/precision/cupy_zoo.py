@@ -7,17 +7,18 @@ cp.random.seed(0)
 
 def elementwise():
     for shape in ((7,), (1000,), (33, 65), (3, 5, 7, 11)):
-        for t in ("f4", "f8", "i4", "c8"):
+        for t in ("f4", "f8", "i4"):
             x, y = (cp.random.rand(*shape) * 9).astype(t), (cp.random.rand(*shape) * 9 + 1).astype(t)
-            x + y, x * y - x, x.T.copy(), x[::2] * 2, cp.where(x == y, x, y), cp.sqrt(y.real), cp.exp(-y), x.astype("f8" if t != "c8" else "c16"), cp.broadcast_to(x, (2, *shape)).copy()
-    cp.fuse(lambda a, b: cp.tanh(a) * b + a)(cp.random.rand(1000), cp.random.rand(1000))
+            x + y, x * y - x, x.T.copy(), x[::2] * 2, cp.where(x == y, x, y), cp.sqrt(y), cp.exp(-y), x.astype("f8"), cp.broadcast_to(x, (2, *shape)).copy()
+        z = cp.random.rand(*shape) + 1j * cp.random.rand(*shape)
+        z * z.conj(), z.real + z.imag, z.T.copy(), z[::2] - 1
 
 
 def reductions():
     for shape in ((1000,), (64, 100), (100, 64), (3, 5, 7, 11), (1 << 18,)):
         x = cp.random.rand(*shape).astype("f4")
         for axis in (None, *range(x.ndim)):
-            x.sum(axis), x.max(axis), x.argmin(axis), x.mean(axis), x.var(axis), cp.prod(x, axis), cp.any(x > 0.5, axis), cp.cumsum(x, axis), cp.cumprod(x, axis), cp.median(x, axis), cp.percentile(x, 30, axis)
+            x.sum(axis), x.max(axis), x.argmin(axis), x.mean(axis), x.var(axis), cp.prod(x, axis), cp.cumsum(x, axis), cp.cumprod(x, axis), cp.median(x, axis), cp.percentile(x, 30, axis)
     cp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")(cp.random.rand(33, 70), axis=1)
 
 
@@ -31,9 +32,8 @@ def order():
 
 def indices():
     x, i = cp.random.rand(300, 24), cp.random.randint(0, 300, 90)
-    x[i], x.take(i, 0), cp.take_along_axis(x, cp.argsort(x, 1), 1), cp.put(x.copy(), i, 1.0), cp.choose(i % 2, [i, i + 1]), cp.compress(x[:, 0] > 0.5, x, 0), cp.select([x > 0.5], [x], 2.0)
+    x[i], x.take(i, 0), cp.take_along_axis(x, cp.argsort(x, 1), 1), cp.put(x.copy(), i, 1.0), cp.choose(i % 2, cp.stack([i, i + 1])), cp.compress(x[:, 0] > 0.5, x, 0), cp.select([x > 0.5], [x], 2.0)
     cp.add.at(x, i, 1.0), cp.maximum.at(x, (i, i % 24), 0.5), cp.tril(x), cp.triu_indices(9), cp.kron(x[:3], x[:2]), cp.meshgrid(x[0], x[1]), cp.concatenate([x, x], 1), cp.repeat(x, 2, 0), cp.tile(x, (2, 3)), cp.pad(x, 2, "reflect")
-    x[i % 2 == 0] if len(i) == len(x) else None
     x[10:20, ::3] = 4
     x[i, i % 24] = 7
 

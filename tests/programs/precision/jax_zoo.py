@@ -95,7 +95,7 @@ def training():
 
     p = {"qkv": normal(64, 192) * 0.1, "out": normal(64, 64) * 0.1, "up": normal(64, 128) * 0.1, "down": normal(128, 64) * 0.1}
     for t in (jnp.float32, jnp.bfloat16):
-        q, x = jax.tree.map(lambda a: a.astype(t), p), normal(4, 40, 64).astype(t)
+        q, x = jax.tree.map(lambda a: jnp.array(a, t, copy=True), p), normal(4, 40, 64).astype(t)
         step = jax.jit(lambda p, x: jax.tree.map(lambda p, g: p - 0.01 * g, p, jax.grad(lambda p: jnp.square(attention(p, x)).mean())(p)), donate_argnums=0)
         for _ in range(3):
             q = step(q, x)

@@ -72,7 +72,7 @@ def windows():
             x = f32(*size, grad=True)
             if pool == "max_unpool":
                 y, at = getattr(F, f"max_pool{d}d")(x, 2, return_indices=True)
-                getattr(F, f"max_unpool{d}d")(y, at, 2).sum().backward()
+                getattr(F, f"max_unpool{d}d")(y, at, 2, output_size=x.shape[2:]).sum().backward()
             elif pool == "lp_pool":
                 getattr(F, f"lp_pool{d}d")(x, 2, 3, 2).sum().backward()
             else:
