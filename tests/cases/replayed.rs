@@ -18,7 +18,7 @@ use crate::trial;
 const PARTS: usize = 2;
 
 /// For each list at least so many launches that are expected to have ranges.
-const FLOORS: [(&str, usize); 2] = [("nvidia-cublas", 1), ("nvidia-cudnn-cu13", 1)];
+const FLOORS: [(&str, usize); 2] = [("nvidia-cublas", 47), ("nvidia-cudnn-cu13", 37)];
 
 /// Tests of each list.
 pub fn trials() -> Vec<Trial> {
@@ -41,7 +41,8 @@ fn play(name: &str, file: &Path, part: usize) -> Result<(), String> {
     let ready = list.prepare(&[], &folder)?;
     let mut command = run::streamsan(Replayable::arguments(&folder));
     let ended = run::end_within(command.env("STREAMSAN_SIM", format!("arch={}", list.arch)), PATIENCE);
-    if ended.hung || ended.status.code() != Some(0) {
+    // With 70 it ends where the simulator refused something: which launches that may be says the list.
+    if ended.hung || !matches!(ended.status.code(), Some(0 | 70)) {
         return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
     }
     let kernels = oracle::read(&folder.join("compared.json")).map_err(|why| format!("{why}\n{}", ended.err))?;
