@@ -15,7 +15,7 @@ use tests::{build, oracle, run};
 use crate::trial;
 
 /// A list is run in so many parts, each a test.
-const PARTS: usize = 2;
+const PARTS: usize = 3;
 
 /// For each list at least so many launches that are expected to have ranges.
 const FLOORS: [(&str, usize); 2] = [("nvidia-cublas", 47), ("nvidia-cudnn-cu13", 37)];

@@ -41,6 +41,12 @@ fn compiled() -> PathBuf {
     product::root().join(".cache").join(name)
 }
 
+/// Where Python keeps what it compiles (`PYTHONPYCACHEPREFIX`): a package as large as PyTorch takes it
+/// a second or two each time, and the sources' own folders stay as they are.
+pub fn bytecode() -> PathBuf {
+    product::root().join(".cache/bytecode")
+}
+
 /// The version of the compilers: of CUDA's the time at which `scripts/toolkit` installed it, of the
 /// system's size and time of its file.
 fn compilers() -> Vec<(PathBuf, u64, i64)> {

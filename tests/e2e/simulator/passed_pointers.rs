@@ -30,7 +30,8 @@ fn a_write_to_what_a_call_was_given_races() {
         let [finding] = &report["findings"].as_array().expect("findings")[..] else { panic!("{}", ended.err) };
         // The other side writes, so the direction that is not known does not matter.
         assert_eq!((&finding["confidence"], &finding["allocation"]["size"]), (&"likely".into(), &(4 << 12).into()));
-        let reason = "the previous access, nothing: neither directions nor bytes: a call that was not followed is given";
+        let reason =
+            "the previous access, nothing: neither directions nor bytes: a call that was not followed is given";
         assert!(ended.err.contains(reason), "{}", ended.err);
         let (ended, _) = self::report(program, code, ["write", "clean"], &[]);
         assert_eq!(ended.code(), Some(0), "{code}: {}", ended.err);

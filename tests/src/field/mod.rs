@@ -147,7 +147,7 @@ impl Bug {
         }
         if self.needs_torch() {
             // PyTorch's kernels are machine code: they are seen with their bytes, and do nothing.
-            command.env("STREAMSAN_SIM", "sass=skip").env("PYTHONDONTWRITEBYTECODE", "1");
+            command.env("STREAMSAN_SIM", "sass=skip").env("PYTHONPYCACHEPREFIX", build::bytecode());
         }
         let began = Instant::now();
         let ended = run::end_within(&mut command, PATIENCE);
