@@ -41,10 +41,11 @@ fn compiled() -> PathBuf {
     product::root().join(".cache").join(name)
 }
 
-/// Where Python keeps what it compiles (`PYTHONPYCACHEPREFIX`): a package as large as PyTorch takes it
-/// a second or two each time, and the sources' own folders stay as they are.
-pub fn bytecode() -> PathBuf {
-    product::root().join(".cache/bytecode")
+/// Lets Python keep what it compiles: packages as large as PyTorch take it some seconds each time.
+/// The sources' own folders stay as they are.
+pub fn keep_bytecode(command: &mut Command) -> &mut Command {
+    let folder = product::root().join(".cache/bytecode");
+    command.env_remove("PYTHONDONTWRITEBYTECODE").env("PYTHONPYCACHEPREFIX", folder)
 }
 
 /// The version of the compilers: of CUDA's the time at which `scripts/toolkit` installed it, of the

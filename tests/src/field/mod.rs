@@ -147,7 +147,7 @@ impl Bug {
         }
         if self.needs_torch() {
             // PyTorch's kernels are machine code: they are seen with their bytes, and do nothing.
-            command.env("STREAMSAN_SIM", "sass=skip").env("PYTHONPYCACHEPREFIX", build::bytecode());
+            build::keep_bytecode(command.env("STREAMSAN_SIM", "sass=skip"));
         }
         let began = Instant::now();
         let ended = run::end_within(&mut command, PATIENCE);
