@@ -4,13 +4,14 @@
 //! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
 use crate::arch::Arch;
+use crate::image::cubin::{KernelCode, Symbol, SymbolKind};
 use crate::image::{CodeRef, Cubin, Image, ImageError};
-use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
+use crate::ir::{KernelIr, Reason};
 use crate::launch_invariant;
 use crate::line_table::{LineTable, SourceLine};
 use crate::lower_ptx;
-use crate::lower_sass::{self, Code, Links, SassLowerError};
+use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
 use crate::sass;
 use crate::summary::Summary;
 use crate::summary_cache;
@@ -200,8 +201,10 @@ impl CodeImage {
         match &self.code {
             Unpacked::Cubin(bytes) => {
                 let Ok(cubin) = Cubin::parse(bytes) else { return Vec::new() };
-                let Some(section) = cubin.kernel(kernel).map(|k| k.section) else { return Vec::new() };
-                self.lines.get_or_init(|| LineTable::of(&cubin)).lines(section, at)
+                let Some(kernel) = cubin.kernel(kernel) else { return Vec::new() };
+                let parts = called_sections(&cubin, kernel);
+                let Some(part) = parts.iter().rev().find(|part| part.base <= at) else { return Vec::new() };
+                self.lines.get_or_init(|| LineTable::of(&cubin)).lines(part.section, at - part.base)
             }
             // Lines of the text are unique, whichever function an access was inlined from.
             Unpacked::Ptx(module) => {
@@ -264,8 +267,11 @@ impl CodeImage {
         let cubin = Cubin::parse(bytes).map_err(|_| missing())?;
         let kernel = cubin.kernel(name).ok_or_else(missing)?;
         let generation = cubin.arch.generation().ok_or(SummaryError::NoDecoder(cubin.arch))?;
-        let insts = sass::decode_all(generation, kernel.code, 0);
-        let links = links(&cubin, kernel);
+        let parts = called_sections(&cubin, kernel);
+        let code_of = |part: &CodePart| cubin.sections()[part.section].data;
+        let insts: Vec<sass::MachineInst> =
+            parts.iter().flat_map(|part| sass::decode_all(generation, code_of(part), part.base)).collect();
+        let links = links(&cubin, kernel, &parts);
         let code = Code {
             name,
             generation,
@@ -280,7 +286,7 @@ impl CodeImage {
             links: &links,
         };
         let mut f = lower_sass::lower(&code)?;
-        f.system_fence = has_system_fence(kernel.code);
+        f.system_fence = parts.iter().any(|part| has_system_fence(code_of(part)));
         f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Opcode::CopyAsync { zfill: true, .. }));
         Ok(f)
     }
@@ -320,8 +326,51 @@ fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// A code section of a kernel, and where it counts as lying behind the kernel's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CodePart {
+    section: usize,
+    base: u32,
+}
+
+/// Whether a call of this symbol is followed into its code. Of some functions more is known by their
+/// names.
+fn is_followed(symbol: &Symbol) -> bool {
+    symbol.kind == SymbolKind::Function
+        && known_call(&symbol.name).is_none()
+        && Reason::of_call(&symbol.name) == Reason::Call
+}
+
+/// The section of a kernel, and behind it those of the functions that relocations say it calls, and
+/// that these call. (Separate compilation gives each function one of its own.)
+fn called_sections(cubin: &Cubin<'_>, kernel: &KernelCode<'_>) -> Vec<CodePart> {
+    let whole = |section: usize| {
+        let bytes = cubin.sections()[section].data.len();
+        u32::try_from(bytes).ok().map(|bytes| bytes / sass::INST_BYTES * sass::INST_BYTES)
+    };
+    let mut parts = vec![CodePart { section: kernel.section, base: 0 }];
+    let Some(mut end) = whole(kernel.section) else { return parts };
+    let mut next = 0;
+    while let Some(part) = parts.get(next).copied() {
+        for r in cubin.relocs(part.section) {
+            let Some(Symbol { section: Some(called), .. }) = cubin.symbols().get(r.symbol).filter(|s| is_followed(s))
+            else {
+                continue;
+            };
+            let is_new = parts.iter().all(|known| known.section != *called);
+            if is_new && cubin.sections()[*called].executable {
+                let Some(behind) = whole(*called).and_then(|bytes| end.checked_add(bytes)) else { return parts };
+                parts.push(CodePart { section: *called, base: end });
+                end = behind;
+            }
+        }
+        next += 1;
+    }
+    parts
+}
+
 /// What relocations and notes say about a kernel's code.
-fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Links {
+fn links(cubin: &Cubin<'_>, kernel: &KernelCode<'_>, parts: &[CodePart]) -> Links {
     const R_CUDA_ABS32_LO: [u32; 4] = [0x25, 0x38, 0x3b, 0x45];
     const R_CUDA_ABS32_HI: [u32; 4] = [0x26, 0x39, 0x3c, 0x46];
     let mut l = Links { syscalls: kernel.syscalls.clone(), externals: kernel.externs.clone(), ..Links::default() };
@@ -334,7 +383,8 @@ fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Lin
             }
         }
     }
-    if let Some(bank) = cubin.const_bank(kernel, 2).filter(|bank| bank.relocs.is_empty()) {
+    // Another function may mean another bank.
+    if let Some(bank) = cubin.const_bank(kernel, 2).filter(|bank| bank.relocs.is_empty() && parts.len() == 1) {
         l.literals = bank.data.to_vec();
     }
     l.bank3 = cubin
@@ -343,15 +393,21 @@ fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Lin
         .filter_map(|s| Some((u32::try_from(s.offset).ok()?, u32::try_from(s.offset + s.size).ok()?, s.name.clone())))
         .collect();
     l.bank3.sort_unstable();
-    for r in cubin.relocs(kernel.section) {
+    let relocs = parts.iter().flat_map(|part| cubin.relocs(part.section).iter().map(move |r| (part.base, r)));
+    for (base, r) in relocs {
         let (Ok(off), Some(s)) = (u32::try_from(r.offset), cubin.symbols().get(r.symbol)) else { continue };
-        let pc = off / sass::INST_BYTES * sass::INST_BYTES;
+        let pc = base + off / sass::INST_BYTES * sass::INST_BYTES;
         if r.addend == 0 && R_CUDA_ABS32_LO.contains(&r.kind) {
             l.immediates.insert(pc, (s.name.clone(), false));
         } else if r.addend == 0 && R_CUDA_ABS32_HI.contains(&r.kind) {
             l.immediates.insert(pc, (s.name.clone(), true));
         } else {
             l.calls.insert(pc, s.name.clone());
+            let called = parts.iter().find(|part| s.section == Some(part.section));
+            let place = u32::try_from(s.offset.saturating_add_signed(r.addend)).ok();
+            if let (true, Some(part), Some(place)) = (is_followed(s), called, place) {
+                l.targets.insert(pc, part.base + place);
+            }
         }
     }
     for b in &kernel.indirect {

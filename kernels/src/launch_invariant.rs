@@ -118,7 +118,7 @@ impl Taint<'_> {
                     Addr::Sum(parts, _) => data(parts),
                     Addr::Bulk(parts, size) => data(parts) || tainted(&set, size),
                     Addr::TensorMap(_) | Addr::Handle(..) => false,
-                    Addr::Unknown(_) => true,
+                    Addr::Passed(_) | Addr::Unknown(_) => true,
                 };
                 let guard = inst.guard.is_some_and(|g| tainted(&set, &g));
                 if !unseen && (self.controlled[b] || address || guard) {

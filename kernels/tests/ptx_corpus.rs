@@ -14,19 +14,12 @@ fn toolkit() -> PathBuf {
 }
 
 fn compile(source: &Path, arch: &str, extra: &[String]) -> String {
-    let stem = source.file_stem().unwrap().to_string_lossy();
-    let output = std::env::temp_dir().join(format!("ptx-{}-{stem}-{arch}.ptx", std::process::id()));
-    let nvcc = Command::new(toolkit().join("bin/nvcc"))
-        .args(["-ptx", "-std=c++17", "-lineinfo", &format!("-arch={arch}"), "--extended-lambda"])
-        .args(extra)
-        .arg("-o")
-        .args([&output, &source.to_path_buf()])
-        .output()
-        .unwrap();
-    assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
-    let text = std::fs::read_to_string(&output).unwrap();
-    let _ = std::fs::remove_file(&output);
-    text
+    let mut args: Vec<String> = ["-ptx", "-std=c++17", "-lineinfo", "--extended-lambda"].map(String::from).into();
+    args.push(format!("-arch={arch}"));
+    args.extend(extra.iter().cloned());
+    args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
+    let compiled = tests::build::cached("code.ptx", &toolkit().join("bin/nvcc"), &args, &[source]);
+    std::fs::read_to_string(compiled.unwrap_or_else(|said| panic!("{said}"))).unwrap()
 }
 
 fn check(what: &str, text: &str) -> Module {

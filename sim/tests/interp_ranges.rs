@@ -7,9 +7,8 @@ mod interp_support;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
-use std::process::Command;
 
-use interp_support::{Gpu, Seen, ptx, toolkit};
+use interp_support::{Gpu, Seen, compile, ptx};
 use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use streamsan_sim::interp;
@@ -187,19 +186,7 @@ fn source(seed: u64, count: usize) -> (String, Vec<String>) {
 }
 
 fn cubin(source: &str, arch: &str) -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("ranges-{}-{arch}-{}", std::process::id(), source.len()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (input, output) = (folder.join("a.cu"), folder.join("a.cubin"));
-    std::fs::write(&input, source).unwrap();
-    let nvcc = Command::new(toolkit().join("bin/nvcc"))
-        .args(["-cubin", "-std=c++17", "-O2", &format!("-arch={arch}"), "-o"])
-        .args([&output, &input])
-        .output()
-        .unwrap();
-    assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
-    let bytes = std::fs::read(&output).unwrap();
-    let _ = std::fs::remove_dir_all(&folder);
-    bytes
+    compile(source, &["-cubin", &format!("-arch={arch}")], &[])
 }
 
 fn same_kind(seen: interp::AccessKind, predicted: AccessKind) -> bool {

@@ -104,7 +104,7 @@ fn excess() -> Result<(), String> {
     let mut record = run::streamsan(["record", "--sim", "-o"]);
     record.arg(&trace).arg("--").arg(torch.python());
     record.arg(product::root().join("tests/frameworks/needless_sync.py"));
-    record.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH").env("PYTHONDONTWRITEBYTECODE", "1");
+    build::keep_bytecode(record.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH"));
     let recorded = run::end_within(&mut record, PATIENCE);
     let mut judge = run::streamsan(["excess", "--json", "-"]);
     let judged = run::end_within(judge.arg(&trace), PATIENCE);

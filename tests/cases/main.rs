@@ -10,6 +10,7 @@ mod field;
 mod frameworks;
 mod machine_code;
 mod order_rules;
+mod replayed;
 mod samples;
 mod schedules;
 
@@ -24,11 +25,12 @@ fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [List; 7] = [
+    let lists: [List; 8] = [
         ("corpus::", corpus::trials),
         ("field::", field::trials),
         ("frameworks::", frameworks::trials),
         ("machine_code::", machine_code::trials),
+        ("replayed::", replayed::trials),
         ("samples::", samples::trials),
         ("schedules::", schedules::trials),
         ("order_rules::", order_rules::trials),

@@ -1,11 +1,14 @@
 //! Compiles programs, once for each content: outputs lie in a cache folder under a hash of sources
-//! and command.
+//! and command. What CUDA's compiler makes outlives the target folder.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use crate::product;
 
@@ -31,16 +34,70 @@ pub fn programs() -> PathBuf {
     product::root().join("tests/programs")
 }
 
+/// Where programs with code for a GPU are kept: CUDA's compiler takes two seconds for each, and a
+/// fresh checkout has them all to compile. `scripts/test` throws away what is not used any more.
+fn compiled() -> PathBuf {
+    let name = if product::is_aarch64() { "compiled-aarch64" } else { "compiled" };
+    product::root().join(".cache").join(name)
+}
+
+/// Lets Python keep what it compiles: packages as large as PyTorch take it some seconds each time.
+/// The sources' own folders stay as they are.
+pub fn keep_bytecode(command: &mut Command) -> &mut Command {
+    let folder = product::root().join(".cache/bytecode");
+    command.env_remove("PYTHONDONTWRITEBYTECODE").env("PYTHONPYCACHEPREFIX", folder)
+}
+
+/// The version of the compilers: of CUDA's the time at which `scripts/toolkit` installed it, of the
+/// system's size and time of its file.
+fn compilers() -> Vec<(PathBuf, u64, i64)> {
+    let stamps = std::fs::read_dir(product::root().join(".toolkit")).into_iter().flatten().flatten();
+    let stamps = stamps.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/.ready-"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let gcc = std::env::split_paths(&path).map(|folder| folder.join("g++")).find(|file| file.exists());
+    let mut found: Vec<PathBuf> = stamps.chain(gcc).collect();
+    found.sort();
+    let version = |file: PathBuf| {
+        let of = std::fs::metadata(&file).ok()?;
+        Some((file, of.size(), of.mtime()))
+    };
+    found.into_iter().filter_map(version).collect()
+}
+
+/// A source and the files that it includes by quoted names, and these, as far as they are found
+/// beside what includes them.
+fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    if !found.insert(file.clone()) {
+        return;
+    }
+    let text = std::fs::read(&file).unwrap_or_default();
+    for line in String::from_utf8_lossy(&text).lines() {
+        let name = line.trim_start().strip_prefix('#').and_then(|line| line.trim_start().strip_prefix("include"));
+        let Some(name) = name.and_then(|rest| rest.trim_start().strip_prefix('"')?.split('"').next()) else { continue };
+        let beside = file.with_file_name(name);
+        if beside.is_file() {
+            with_included(&beside, found);
+        }
+    }
+}
+
 /// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
-/// `inputs` are what it depends on.
+/// `inputs` are what it depends on, beside what they include.
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
     (name, compiler, args).hash(&mut hash);
-    for input in inputs {
+    let mut files = BTreeSet::new();
+    inputs.iter().for_each(|input| with_included(input, &mut files));
+    for input in &files {
         std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
     }
-    let folder = cache().join(format!("{:016x}", hash.finish()));
-    once(&folder.join(name), |partial| {
+    let is_cuda = compiler.ends_with("nvcc") || args.iter().any(|arg| arg.contains("/nvcc'"));
+    if is_cuda {
+        compilers().hash(&mut hash);
+    }
+    let folder = if is_cuda { compiled() } else { cache() }.join(format!("{:016x}", hash.finish()));
+    let made = once(&folder.join(name), |partial| {
         let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
         let made = Command::new(compiler).args(&args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
         if made.status.success() {
@@ -48,7 +105,10 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
         }
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
         Err(format!("{} {}: {said}", compiler.display(), args.join(" ")))
-    })
+    })?;
+    // It is still asked for. (What cannot be marked is compiled again some day.)
+    let _ = File::open(&folder).and_then(|folder| folder.set_modified(SystemTime::now()));
+    Ok(made)
 }
 
 /// Makes a file unless it is there: once, whichever processes and threads ask for it at a time.

@@ -96,7 +96,7 @@ pub fn command(name: &str, packages: Packages, arguments: &[&str], options: &[&s
     let mut command = run::streamsan(["run", "--sim", "--require-cuda", "--error-exitcode"]);
     command.arg(FOUND.to_string()).args(options).arg("--").arg(python);
     command.arg(product::root().join(format!("tests/frameworks/{name}.py"))).args(arguments);
-    command.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH").env("PYTHONDONTWRITEBYTECODE", "1");
+    build::keep_bytecode(command.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH"));
     command.env("PYTHONPATH", joined(beside.iter().cloned())?);
     match packages {
         Packages::Torch => {}

@@ -22,6 +22,7 @@ pub(crate) struct RecordedAccess {
     pub(crate) param: Option<u32>,
     pub(crate) at: u32,
     pub(crate) kind: AccessKind,
+    pub(crate) guessed: bool,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
@@ -60,9 +61,9 @@ impl ReplayRecorder {
             self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
-                let Touch { start, end, odd, kind, site: &Site { param, at, .. }, .. } = Touch::of(access);
+                let Touch { start, end, odd, kind, site: &Site { param, at, guessed, .. }, .. } = Touch::of(access);
                 let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
-                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, generation });
+                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, generation });
             }
             _ => self.spoilt = true,
         }

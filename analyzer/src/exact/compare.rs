@@ -144,13 +144,13 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
 
 /// Whether an address out of memory is one that another effect of the same instruction stands for:
 /// a parameter plus a loaded number, of which either may be the pointer. The parameter is, because
-/// it points into an allocation.
+/// it points into an allocation. (A call that is not followed touches more than what it is given.)
 fn is_settled(effect: &Effect, known: &Evaluated, memory: &Allocations) -> bool {
     let pointer = |other: &Effect| {
         (other.at, other.kind) == (effect.at, effect.kind)
             && matches!(other.base, EffectBase::Maybe(_, value) if memory.locate(value).is_some())
     };
-    effect.base == EffectBase::Unknown && known.effects.iter().any(pointer)
+    effect.base == EffectBase::Unknown && effect.why != Some(Reason::Call) && known.effects.iter().any(pointer)
 }
 
 fn touched(runs: &[ExactRun], k: AccessKind) -> ByteSet {

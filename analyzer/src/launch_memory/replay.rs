@@ -44,8 +44,8 @@ impl RecordedAccess {
         site: &Site,
         races: &mut Vec<Race>,
     ) {
-        let &mut Self { start, end, kind, param, at, ref odd, .. } = self;
-        let site = &Site { param, at, ..*site };
+        let &mut Self { start, end, kind, param, at, guessed, ref odd, .. } = self;
+        let site = &Site { param, at, guessed, ..*site };
         let view = &op.0.view(op.1, op.2);
         let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
         if kind.writes() && !memory.contents.is_empty() {
@@ -112,7 +112,11 @@ impl ReplayLog {
             let allocation = memory.allocation_of(generations[usize::from(step.generation)]);
             let &mut RecordedAccess { start, end, kind, param, at, slot, near, .. } = step;
             let new = PlainAccess { epoch, kind, start, end, allocation, site, param, at };
-            if step.odd.is_some() || contents || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach) {
+            if step.odd.is_some()
+                || step.guessed
+                || contents
+                || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)
+            {
                 step.add(memory, op, allocation, site, races);
             }
         }

@@ -141,13 +141,20 @@ impl Effect {
         Self { why: Some(Reason::Failed), ..unknown }
     }
 
-    /// Whether this effect leaves the launch without complete ranges.
+    /// Whether nothing says that the kernel reads there, nor that it writes: a call that is not
+    /// followed is given the pointer.
+    pub fn guessed(&self) -> bool {
+        self.why == Some(Reason::Passed)
+    }
+
+    /// Whether this effect leaves the launch without complete ranges. A call that is not followed
+    /// does, whatever it is given.
     fn open(&self) -> bool {
+        if self.base == EffectBase::Unknown {
+            return self.why == Some(Reason::Call);
+        }
         matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
-            && !matches!(
-                self.base,
-                EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::Handle(..) | EffectBase::SomeHandle(_)
-            )
+            && !matches!(self.base, EffectBase::PointerTable(_) | EffectBase::Handle(..) | EffectBase::SomeHandle(_))
     }
 }
 

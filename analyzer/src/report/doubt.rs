@@ -127,13 +127,15 @@ impl Elaborator<'_> {
         }
         let mut doubt = Doubt::of(side, known, String::new());
         doubt.settle.push(CONFIRM.into());
-        if s.guessed {
+        let loss = self.code.loss(s.kernel, access.kind, s.param, s.at);
+        // Of some kernels only what they hand on is not known.
+        if s.guessed && loss.is_none_or(|loss| loss.reason != Reason::Passed) {
             let why = self.code.reason(s.kernel).unwrap_or("its code was not found");
             doubt.reason = format!("neither directions nor bytes: {why}");
             return Some(doubt);
         }
         let def = self.names.kernel(s.kernel);
-        let Some(loss) = self.code.loss(s.kernel, access.kind, s.param, s.at) else {
+        let Some(loss) = loss else {
             doubt.reason = "the addresses of its threads make no pattern that is followed".into();
             return Some(doubt);
         };
@@ -156,6 +158,9 @@ pub fn words_of(loss: &Loss, slots: &[ParamSlot]) -> String {
     match (loss.role, loss.reason) {
         (LossRole::Address, Reason::Loaded) => format!("the index is loaded from memory{through}"),
         (LossRole::Address, Reason::Descriptor) => format!("it goes through {}", Reason::Descriptor.words()),
+        (LossRole::Address, Reason::Passed) => {
+            "neither directions nor bytes: a call that was not followed is given the pointer".into()
+        }
         (LossRole::Address, reason) => format!("the address depends on {}", reason.words()),
         (LossRole::Condition, reason) => format!("which threads make it depends on {}{through}", reason.words()),
         (LossRole::Iterations, Reason::Loop) => {

@@ -285,6 +285,9 @@ pub enum Addr {
     TensorMap(SrcOperand),
     /// Through a texture or surface handle (64- or 32-bit operand), `bool`: a surface.
     Handle(SrcOperand, bool),
+    /// Anywhere in what these operands point into, or what they point to points into: arguments of
+    /// a call that is not followed.
+    Passed(SmallVec<[SrcOperand; 2]>),
     /// No rule.
     Unknown(Reason),
 }

@@ -30,6 +30,9 @@ pub enum Reason {
     Constant,
     /// Result of a call that was not followed.
     Call,
+    /// What a call that was not followed may touch through a pointer that it is given: any byte of
+    /// what it points into, in either direction.
+    Passed,
     /// What a kernel touches that this one launches (dynamic parallelism).
     Launches,
     /// Read before any definition.
@@ -82,6 +85,7 @@ impl Reason {
             Reason::Bits => "bit manipulation or division",
             Reason::Constant => "a parameter or constant at an unknown index",
             Reason::Call => "a call that was not followed",
+            Reason::Passed => "a call that was not followed and is given the pointer",
             Reason::Launches => "a kernel that it launches",
             Reason::Undefined => "a register that was never written",
             Reason::Instruction => "an instruction without a rule",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
+use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
 use crate::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
 use super::arithmetic::has;
@@ -288,9 +288,48 @@ impl<'m> Lower<'m> {
             _ => Reason::Call,
         };
         self.any_memory(why);
+        if why == Reason::Call {
+            self.passes(arguments);
+        }
         self.emit(Op::ClobberAll, &[], &[]);
         self.guard = None;
         Term::Jump(next)
+    }
+
+    /// A call that is not followed is given these arguments, and by their addresses what the kernel
+    /// keeps in local memory.
+    fn passes(&mut self, arguments: &'m [ptx::Operand]) {
+        let mut given: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+        for argument in arguments {
+            match argument {
+                ptx::Operand::Local(local, _) => {
+                    for (offset, bytes) in self.words_of(self.at, *local) {
+                        given.push(SrcOperand::var(self.word(self.at, *local, offset, bytes)));
+                    }
+                }
+                other => {
+                    let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
+                    self.registers_of(other, &mut registers);
+                    given.extend(registers.into_iter().map(SrcOperand::var));
+                }
+            }
+        }
+        let mut frame = Some(self.at);
+        while let Some(at) = frame {
+            for instruction in &self.instances[at].body.code {
+                if memory_access::keeps_locally(self.module.opcode(instruction.opcode)) {
+                    let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
+                    let running = std::mem::replace(&mut self.at, at);
+                    instruction.operands[1..].iter().for_each(|stored| self.registers_of(stored, &mut registers));
+                    self.at = running;
+                    given.extend(registers.into_iter().map(SrcOperand::var));
+                }
+            }
+            frame = self.instances[at].caller.map(|caller| caller.0);
+        }
+        for kind in [AccessKind::Read, AccessKind::Write] {
+            self.access(kind, 0, Addr::Passed(given.clone()));
+        }
     }
 
     /// True when the running call is inside that function already.

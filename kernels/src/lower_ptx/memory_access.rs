@@ -57,6 +57,11 @@ pub(super) fn local_is_simple(module: &Module, body: &Body) -> bool {
     })
 }
 
+/// Whether an instruction stores words to what may be local memory.
+pub(super) fn keeps_locally(op: &OpcodeInfo) -> bool {
+    op.parts[0] == "st" && matches!(place(op), Where::Local | Where::Generic)
+}
+
 impl Lower<'_> {
     /// An instruction that may touch any memory.
     pub(super) fn any_memory(&mut self, why: Reason) {

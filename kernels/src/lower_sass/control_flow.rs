@@ -6,7 +6,7 @@
 
 use super::{Lower, MAX_INSTS, SassLowerError};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term};
-use crate::sass::{self, BraMode, Flow, INST_BYTES, MachineInst};
+use crate::sass::{self, BraMode, Flow, MachineInst};
 use std::collections::{BTreeSet, HashMap};
 
 /// Nested calls that are followed.
@@ -43,25 +43,18 @@ fn undecided(i: &MachineInst) -> bool {
 }
 
 impl Lower<'_> {
-    fn index_of(&self, pc: i64) -> Option<usize> {
-        let first = i64::from(self.code.insts.first()?.pc);
-        let off = pc.checked_sub(first)?;
-        let i = usize::try_from(off / i64::from(INST_BYTES)).ok()?;
-        (off >= 0 && off % i64::from(INST_BYTES) == 0 && i < self.code.insts.len()).then_some(i)
-    }
-
     /// Where an indirect branch may go: its table, or every place that nothing falls into.
     fn indirect_targets(&self, at: usize) -> Vec<usize> {
         let pc = self.code.insts[at].pc;
         if let Some(t) = self.code.links.branches.get(&pc)
             && !t.is_empty()
         {
-            return t.iter().filter_map(|p| self.index_of(i64::from(*p))).collect();
+            return t.iter().filter_map(|p| self.code.index_of(i64::from(*p))).collect();
         }
         let mut set = BTreeSet::new();
         for (k, i) in self.code.insts.iter().enumerate() {
-            if let Flow::Branch(t) = i.flow() {
-                set.extend(self.index_of(t));
+            if let Flow::Branch(_) = i.flow() {
+                set.extend(self.code.target(i));
             }
             if i.flow() != Flow::Next && !i.is_conditional() && k + 1 < self.code.insts.len() {
                 set.insert(k + 1);
@@ -97,16 +90,16 @@ impl Lower<'_> {
                     break;
                 }
                 Flow::Exit | Flow::Trap => {}
-                Flow::Branch(t) => work.extend(self.index_of(t)),
+                Flow::Branch(_) => work.extend(self.code.target(i)),
                 Flow::Indirect(..) => work.extend(self.indirect_targets(k)),
-                Flow::Call(t) => {
-                    if let Some(t) = t.and_then(|t| self.index_of(t))
+                Flow::Call(_) => {
+                    if let Some(t) = self.code.target(i)
                         && !self.returns(t)
                     {
                         work.push(t);
                     }
                 }
-                Flow::Next => work.extend(i.target.and_then(|t| self.index_of(t))),
+                Flow::Next => work.extend(i.target.and_then(|t| self.code.index_of(t))),
             }
             let ends = matches!(i.flow(), Flow::Branch(_) | Flow::Indirect(..) | Flow::Exit | Flow::Trap);
             if !ends || i.is_conditional() || undecided(i) {
@@ -122,8 +115,8 @@ impl Lower<'_> {
         let mut leader = vec![false; insts.len() + 1];
         for (k, i) in insts.iter().enumerate() {
             let mut split = i.flow() != Flow::Next;
-            if let Flow::Branch(t) | Flow::Call(Some(t)) = i.flow()
-                && let Some(t) = self.index_of(t)
+            if let Flow::Branch(_) | Flow::Call(_) = i.flow()
+                && let Some(t) = self.code.target(i)
             {
                 leader[t] = true;
             }
@@ -132,7 +125,7 @@ impl Lower<'_> {
             }
             if let sass::Opcode::Warpsync { collective: true, .. } = i.op {
                 split = true;
-                if let Some(t) = i.target.and_then(|t| self.index_of(t)) {
+                if let Some(t) = i.target.and_then(|t| self.code.index_of(t)) {
                     leader[t] = true;
                 }
             }
@@ -236,14 +229,15 @@ impl Lower<'_> {
             Flow::Next => {
                 // WARPSYNC.COLLECTIVE: the helper comes back behind it.
                 let fall = next(self, work);
-                let t = i.target.and_then(|t| self.index_of(t)).map(|t| work.id(&mut self.f, ctx, t));
+                let t = i.target.and_then(|t| self.code.index_of(t)).map(|t| work.id(&mut self.f, ctx, t));
                 Term::Switch(fall.into_iter().chain(t).collect())
             }
-            Flow::Branch(t) => {
+            Flow::Branch(_) => {
                 let cond = self.condition(i);
-                let Some(t) = self.index_of(t) else {
+                let Some(t) = self.code.target(i) else {
                     // Out of this section: anything.
                     self.any_memory(i, Reason::Call);
+                    self.passes_registers(i);
                     let fall = if cond.is_imm(1) { None } else { next(self, work) };
                     return self.branch(cond, None, fall);
                 };
@@ -277,12 +271,9 @@ impl Lower<'_> {
                 let taken = back.map(|(outer, r)| work.id(&mut self.f, &outer, r));
                 self.branch(cond, taken, fall)
             }
-            Flow::Call(t) => {
-                let abs = matches!(i.op, sass::Opcode::Call { abs: true });
-                let named = self.code.links.calls.contains_key(&i.pc);
-                let inside = t.filter(|_| !abs && !named).and_then(|t| self.index_of(t));
+            Flow::Call(_) => {
                 let cond = self.condition(i);
-                match inside {
+                match self.code.target(i) {
                     // A call that nothing returns from is a jump.
                     Some(t) if !self.returns(t) => {
                         let taken = work.id(&mut self.f, ctx, t);

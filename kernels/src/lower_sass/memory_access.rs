@@ -5,20 +5,27 @@
 //! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
 //! not only addressed through R1.)
 
-use super::{Code, Lower, P, known_call};
+use super::{Code, Lower, P};
 use crate::arch::Generation;
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
-use crate::sass::{self, Bank, MachineInst, MemEffect, MemTy, Value};
+use crate::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Value};
 use smallvec::SmallVec;
 
+/// Registers that hold arguments of a call, and its results.
+const ARGUMENTS: std::ops::Range<u32> = 4..16;
+
 /// Is every local access at a constant offset from R1, and R1 set at the start only (from the
-/// driver's word, and one adjustment)?
+/// driver's word, and one adjustment)? Not where a call is not followed, which may be given the
+/// address of anything there.
 pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
     let mut sets = 0;
     let mut adjusted = false;
     for i in code.insts {
         if i.mem.iter().any(|m| m.space == sass::AddressSpace::Local && (m.base != sass::Reg::SP || m.ubase.is_some()))
         {
+            return false;
+        }
+        if matches!(i.flow(), Flow::Call(_)) && code.target(i).is_none() && code.known_call(i).is_none() {
             return false;
         }
         if matches!(i.op, sass::Opcode::Call { .. }) || !i.may_write(sass::File::R, 1) {
@@ -332,18 +339,23 @@ impl Lower<'_> {
         }
     }
 
+    /// A call that is not followed is given what the registers for arguments hold (seen in code of
+    /// `nvcc` for sm_75 to sm_120). What does not fit into them is in local memory.
+    pub(super) fn passes_registers(&mut self, i: &MachineInst) {
+        let arguments: SmallVec<[SrcOperand; 2]> = ARGUMENTS.map(|n| SrcOperand::var(Var(n))).collect();
+        // It may write to local memory, too.
+        let addr = Addr::Unknown(Reason::Local);
+        let local = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: 1, addr };
+        self.emit(i, Op::Mem(local), &[], &[]);
+        for kind in [AccessKind::Read, AccessKind::Write] {
+            let addr = Addr::Passed(arguments.clone());
+            self.emit(i, Op::Mem(Mem { space: MemSpace::Global, kind, bytes: 0, addr }), &[], &[]);
+        }
+    }
+
     /// A call that is not followed. `Some(false)`: it does not return.
     pub(super) fn opaque_call(&mut self, i: &MachineInst) -> bool {
-        let known = match self.code.links.calls.get(&i.pc) {
-            Some(name) => known_call(name),
-            // A computed call into the driver means one of the externals.
-            None if self.code.links.syscalls.contains(&i.pc) && !self.code.links.externals.is_empty() => {
-                let all: SmallVec<[Option<bool>; 4]> =
-                    self.code.links.externals.iter().map(|n| known_call(n)).collect();
-                if all.iter().any(Option::is_none) { None } else { Some(all.contains(&Some(true))) }
-            }
-            None => None,
-        };
+        let known = self.code.known_call(i);
         if known.is_none() {
             let externals = &self.code.links.externals;
             let why = match self.code.links.calls.get(&i.pc) {
@@ -352,13 +364,16 @@ impl Lower<'_> {
                 None => Reason::Call,
             };
             self.any_memory(i, why);
+            if why == Reason::Call {
+                self.passes_registers(i);
+            }
         }
         match known {
             // What the caller reads behind the call is either a result or kept by the callee: else
             // the compiler would not read it. Results of these functions are in R4 and R5 (seen in
             // code of `nvcc` for sm_75 to sm_120); R4 to R15 hold arguments.
             Some(true) => {
-                let results: SmallVec<[Var; 12]> = (4..16).map(Var).collect();
+                let results: SmallVec<[Var; 12]> = ARGUMENTS.map(Var).collect();
                 self.emit(i, Op::Unknown(Reason::Call), &[], &results);
                 let predicates: SmallVec<[Var; 12]> = (0..7).map(|n| Var(P + n)).collect();
                 self.emit(i, Op::Unknown(Reason::Call), &[], &predicates);

@@ -16,7 +16,7 @@ mod memory_access;
 
 use crate::arch::Generation;
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
-use crate::sass::{self, Bank, Index, MachineInst, PredSrc, Run, Value};
+use crate::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -26,7 +26,8 @@ pub struct Code<'a> {
     pub name: &'a str,
     /// Encoding.
     pub generation: Generation,
-    /// All instructions of the section the kernel is in.
+    /// All instructions of the section the kernel is in, and behind them those of the sections of
+    /// functions that it calls.
     pub insts: &'a [MachineInst],
     /// Index of the kernel's first instruction.
     pub entry: usize,
@@ -36,6 +37,44 @@ pub struct Code<'a> {
     pub params: Vec<(u16, u16)>,
     /// What relocations and tables say.
     pub links: &'a Links,
+}
+
+impl Code<'_> {
+    fn index_of(&self, pc: i64) -> Option<usize> {
+        let first = i64::from(self.insts.first()?.pc);
+        let off = pc.checked_sub(first)?;
+        let i = usize::try_from(off / i64::from(INST_BYTES)).ok()?;
+        (off >= 0 && off % i64::from(INST_BYTES) == 0 && i < self.insts.len()).then_some(i)
+    }
+
+    /// Where a direct call or branch leads, by its relocation where it has one. `None`: it is
+    /// computed, or leads to what is not here.
+    fn target(&self, i: &MachineInst) -> Option<usize> {
+        if let Some(linked) = self.links.targets.get(&i.pc) {
+            return self.index_of(i64::from(*linked));
+        }
+        match i.flow() {
+            Flow::Branch(t) => self.index_of(t),
+            Flow::Call(t) => {
+                let named = self.links.calls.contains_key(&i.pc);
+                t.filter(|_| !named && i.op != sass::Opcode::Call { abs: true }).and_then(|t| self.index_of(t))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a call that leads to nothing here does, when its name tells it: see [`known_call`].
+    fn known_call(&self, i: &MachineInst) -> Option<bool> {
+        match self.links.calls.get(&i.pc) {
+            Some(name) => known_call(name),
+            // A computed call into the driver means one of the externals.
+            None if self.links.syscalls.contains(&i.pc) && !self.links.externals.is_empty() => {
+                let all: SmallVec<[Option<bool>; 4]> = self.links.externals.iter().map(|n| known_call(n)).collect();
+                if all.iter().any(Option::is_none) { None } else { Some(all.contains(&Some(true))) }
+            }
+            None => None,
+        }
+    }
 }
 
 /// Link-time facts.
@@ -54,6 +93,8 @@ pub struct Links {
     pub immediates: HashMap<u32, (String, bool)>,
     /// Call (pc) to a symbol.
     pub calls: HashMap<u32, String>,
+    /// The same, to a place (pc) that is among the instructions.
+    pub targets: HashMap<u32, u32>,
     /// Indirect branch (pc): its targets (pc).
     pub branches: HashMap<u32, Vec<u32>>,
     /// Calls (pc) into the driver.

@@ -222,7 +222,7 @@ impl Analysis {
                 e.access(acc, &mut r);
                 self.named(k, &mut r);
             }
-            Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
+            Target::TensorMap(_) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
                 if !e.reachable(acc.block)
                     || acc.guard.is_some_and(|g| e.ev_pred(g) == crate::ranges::eval::conditions::Cond::False)
                 {
@@ -230,6 +230,7 @@ impl Analysis {
                 }
                 let reason = match acc.target {
                     Target::Unknown(r) => r,
+                    Target::Passed(_) => Reason::Passed,
                     _ => Reason::Descriptor,
                 };
                 let extent = ByteSet::Unknown { reason };
@@ -240,7 +241,9 @@ impl Analysis {
                     let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());
                     return maps.into_iter().map(at).collect();
                 }
-                let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
+                // What is passed may be a number.
+                let passed = matches!(acc.target, Target::Passed(_));
+                let several = passed || o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
                 let mut put = |base| r.push(ReachedBytes::new(base, several, extent.clone()));
                 o.words.iter().for_each(|w| {
                     put(match acc.target {
@@ -251,7 +254,8 @@ impl Analysis {
                 let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
                 own.for_each(|w| put(SymbolicBase::ParamAddress(*w)));
                 o.symbols.iter().for_each(|s| put(SymbolicBase::Symbol(*s)));
-                if r.is_empty() {
+                // What else a call touches is an access of its own.
+                if r.is_empty() && !passed {
                     r.push(ReachedBytes::new(SymbolicBase::Unknown, false, extent));
                 }
             }

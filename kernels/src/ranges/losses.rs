@@ -34,6 +34,9 @@ impl Analysis {
             Target::TensorMap(_) | Target::Handle(..) => {
                 Some(Loss { role: LossRole::Address, reason: Reason::Descriptor, at: access.at, param: None })
             }
+            Target::Passed(_) => {
+                Some(Loss { role: LossRole::Address, reason: Reason::Passed, at: access.at, param: None })
+            }
             Target::Unknown(reason) => Some(Loss { role: LossRole::Address, reason, at: access.at, param: None }),
         };
         let condition = |n: NodeId| self.unknown_below(n, LossRole::Condition);

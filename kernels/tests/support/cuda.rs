@@ -17,6 +17,24 @@ pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
     CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image")
 }
 
+/// The machine code of a source file that is compiled separately, and linked.
+pub fn linked(source: &str, arch: &str) -> CodeImage {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda").join(source);
+    let compiled = nvdisasm::compile(&source, &["-rdc=true", "-lineinfo", "-cubin", &format!("-arch={arch}")]);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linked-{arch}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // The linker goes by names.
+    let (input, output) = (folder.join("in.cubin"), folder.join("out.cubin"));
+    std::fs::copy(compiled, &input).expect("a copy");
+    let linker = nvdisasm::toolkit().join("bin/nvlink");
+    let mut link = std::process::Command::new(linker);
+    let ran = link.arg(format!("-arch={arch}")).arg(&input).arg("-o").arg(&output).output().expect("nvlink runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let code = std::fs::read(&output).expect("linked");
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image")
+}
+
 /// Runs a check with as large a stack as the analyzer's threads have: recursion follows chains of
 /// values.
 pub fn deep(check: fn()) {

@@ -23,43 +23,14 @@ pub fn toolkit() -> &'static Path {
     })
 }
 
-/// Compiles a source to a cubin with nvcc, once: the result is kept under the build directory by
-/// content and options.
+/// Compiles a source with nvcc, once for each content and options.
 pub fn compile(source: &Path, options: &[&str]) -> PathBuf {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let text = std::fs::read(source).expect("source is readable");
-    let mut hash = DefaultHasher::new();
-    (&text, options, toolkit()).hash(&mut hash);
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sass-cubins");
-    std::fs::create_dir_all(&dir).expect("cache directory");
-    let stem = source.file_stem().expect("a file name").to_string_lossy().into_owned();
-    let out = dir.join(format!("{stem}-{:016x}.bin", hash.finish()));
-    if out.exists() {
-        return out;
-    }
-    // Several threads and processes may want the same: the first one compiles.
-    let held = std::fs::File::create(out.with_extension("lock")).expect("cache directory");
-    held.lock().expect("a lock");
-    if !out.exists() {
-        let part = out.with_extension("part");
-        let run = Command::new(toolkit().join("bin/nvcc"))
-            .args(["-O2", "-std=c++17", "-Wno-deprecated-gpu-targets"])
-            .args(options)
-            .arg("-o")
-            .arg(&part)
-            .arg(source)
-            .output()
-            .expect("nvcc runs");
-        assert!(
-            run.status.success(),
-            "nvcc {options:?} {}:\n{}{}",
-            source.display(),
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr)
-        );
-        std::fs::rename(&part, &out).expect("rename within a directory");
-    }
-    out
+    let stem = source.file_stem().expect("a file name").to_string_lossy();
+    let mut args: Vec<String> = ["-O2", "-std=c++17", "-Wno-deprecated-gpu-targets"].map(String::from).into();
+    args.extend(options.iter().map(|option| (*option).to_owned()));
+    args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
+    let compiled = tests::build::cached(&format!("{stem}.bin"), &toolkit().join("bin/nvcc"), &args, &[source]);
+    compiled.unwrap_or_else(|said| panic!("{said}"))
 }
 
 /// Disassembles raw code; text by byte offset. `None` when the tool rejects the code.

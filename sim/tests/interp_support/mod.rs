@@ -37,25 +37,14 @@ pub fn ptx(source: &str, arch: &str, extra: &[&str]) -> String {
 }
 
 /// What nvcc makes of a CUDA source.
-fn compile(source: &str, form: &[&str], extra: &[&str]) -> Vec<u8> {
-    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("interp-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (input, output) = (folder.join("a.cu"), folder.join("a.out"));
-    std::fs::write(&input, source).unwrap();
-    let nvcc = Command::new(toolkit().join("bin/nvcc"))
-        .args(form)
-        .args(["-std=c++17", "-O2", "-lineinfo"])
-        .args(extra)
-        .arg("-o")
-        .args([&output, &input])
-        .output()
-        .expect("nvcc");
-    assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
-    let made = std::fs::read(&output).unwrap();
-    let _ = std::fs::remove_dir_all(&folder);
-    made
+pub fn compile(source: &str, form: &[&str], extra: &[&str]) -> Vec<u8> {
+    let input = tests::build::generated("a.cu", source);
+    let mut args: Vec<String> = form.iter().map(|word| (*word).to_owned()).collect();
+    args.extend(["-std=c++17", "-O2", "-lineinfo"].map(String::from));
+    args.extend(extra.iter().map(|word| (*word).to_owned()));
+    args.extend(["-o".to_owned(), "{out}".to_owned(), input.display().to_string()]);
+    let compiled = tests::build::cached("a.out", &toolkit().join("bin/nvcc"), &args, &[&input]);
+    std::fs::read(compiled.unwrap_or_else(|said| panic!("{said}"))).unwrap()
 }
 
 /// One access that a launch made.

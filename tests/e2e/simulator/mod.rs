@@ -7,6 +7,7 @@ mod grid_barriers;
 mod host_functions;
 mod libraries;
 mod measured;
+mod passed_pointers;
 mod refusals;
 mod replayed;
 mod runtimes;

@@ -1,14 +1,15 @@
 """Runs recorded launches, each by itself over fresh zeroed memory: `replay.py FOLDER`.
 
 FOLDER is what `tests/src/replay` wrote. A launch that fails leaves no context to go on with, so the
-rest follows in a new process. Prints a line of JSON for each launch: its number, and what it ended
-with.
+rest follows in a new process. Prints a line of JSON for each launch: its number, what it ended with,
+and how long it took.
 """
 import ctypes
 import json
 import os
 import subprocess
 import sys
+import time
 
 MAX_DYNAMIC_SHARED = 8
 CLUSTER_DIMENSION = 4
@@ -84,7 +85,7 @@ def replay(folder, launches, first):
     call("cuCtxSetCurrent", context)
     modules = {}
     for n in range(first, len(launches)):
-        launch = launches[n]
+        launch, began = launches[n], time.monotonic()
         try:
             if launch["image"] not in modules:
                 module = pointer()
@@ -97,7 +98,8 @@ def replay(folder, launches, first):
             failure = None
         except Failed as why:
             failure = str(why)
-        print(json.dumps({"launch": n, "kernel": launch["kernel"], "failure": failure}), flush=True)
+        took = round(time.monotonic() - began, 3)
+        print(json.dumps({"launch": n, "kernel": launch["kernel"], "failure": failure, "seconds": took}), flush=True)
         if failure:
             return n + 1
     return None

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{build, product, run};
 use expected::Race;
 
-pub use sources::package;
+pub use sources::{must, package};
 pub use torch::{Torch, environment as torch};
 
 /// How long a driver may take: an import of a big package is part of it, on a busy machine.
@@ -147,7 +147,7 @@ impl Bug {
         }
         if self.needs_torch() {
             // PyTorch's kernels are machine code: they are seen with their bytes, and do nothing.
-            command.env("STREAMSAN_SIM", "sass=skip").env("PYTHONDONTWRITEBYTECODE", "1");
+            build::keep_bytecode(command.env("STREAMSAN_SIM", "sass=skip"));
         }
         let began = Instant::now();
         let ended = run::end_within(&mut command, PATIENCE);

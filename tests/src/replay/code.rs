@@ -1,7 +1,7 @@
-//! The code of a trace's kernels, as files that a driver can load.
+//! The code of recorded kernels, as files that a driver can load.
 //!
-//! Owns how a library that a trace names by its path on another machine is found here, and that it
-//! is the same build. Does not look into images: that is the driver's work.
+//! Owns how a library that a recording names by its path on another machine is found here, and that
+//! it is the same build. Does not look into images: that is the driver's work.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use object::Object;
 use object::read::ReadCache;
+use serde::{Deserialize, Serialize};
 use trace::{ImageId, ImageSource, Op};
 
 /// What a trace says of its images.
@@ -22,11 +23,7 @@ pub(super) struct Images {
 
 enum Source {
     Inline(Vec<u8>),
-    File {
-        path: String,
-        offset: u64,
-        size: u64,
-    },
+    File(ImagePlace),
     /// In a file beside a segment.
     Beside,
 }
@@ -40,7 +37,7 @@ impl Images {
         let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
         let source = match source {
             ImageSource::Inline => Source::Inline(bytes.to_vec()),
-            ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
+            ImageSource::File => Source::File(ImagePlace { library: path.lossy().into_owned(), offset, size }),
             ImageSource::Beside => Source::Beside,
         };
         self.sources.insert(id, source);
@@ -48,17 +45,63 @@ impl Images {
 
     /// Ready to write images into `folder`.
     pub(super) fn into_files(self, code: &[PathBuf], folder: &Path) -> ImageFiles {
-        let mut here = BTreeMap::<String, Vec<PathBuf>>::new();
-        code.iter().for_each(|root| list(root, &mut here));
+        let here = Libraries::below(code);
         ImageFiles { images: self, here, folder: folder.to_owned(), written: BTreeMap::new() }
+    }
+}
+
+/// The files below some folders, by name.
+pub(super) struct Libraries(BTreeMap<String, Vec<PathBuf>>);
+
+impl Libraries {
+    pub(super) fn below(folders: &[PathBuf]) -> Self {
+        let mut here = BTreeMap::new();
+        folders.iter().for_each(|root| list(root, &mut here));
+        Self(here)
+    }
+
+    /// The build of a library that has this id, or any where none is known: under `own`, its own
+    /// path, or in the folders.
+    pub(super) fn find(&self, name: &str, own: &Path, id: Option<&[u8]>) -> Result<PathBuf, String> {
+        let own = own.is_file().then(|| own.to_owned());
+        let mut others = 0;
+        for candidate in self.0.get(name).into_iter().flatten().cloned().chain(own) {
+            match id {
+                Some(id) if build_id(&candidate).as_deref() != Some(id) => others += 1,
+                _ => return Ok(candidate),
+            }
+        }
+        Err(if others > 0 { format!("{name} is another build here") } else { format!("{name} is not here") })
+    }
+}
+
+/// Where an image lies in a library.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct ImagePlace {
+    /// The library's path as it was recorded; its last part in a list.
+    pub library: String,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl ImagePlace {
+    /// The library's name.
+    pub(super) fn name(&self) -> &str {
+        self.library.rsplit('/').next().unwrap_or(&self.library)
+    }
+
+    /// The image, out of this file.
+    pub(super) fn read(&self, file: &Path) -> Result<Vec<u8>, String> {
+        read(file, self.offset, self.size).map_err(|e| format!("{}: {e}", file.display()))
     }
 }
 
 /// Images, written when they are first asked for.
 pub(super) struct ImageFiles {
     images: Images,
-    /// Files of the folders with code, by name.
-    here: BTreeMap<String, Vec<PathBuf>>,
+    here: Libraries,
     folder: PathBuf,
     written: BTreeMap<ImageId, Result<String, String>>,
 }
@@ -85,27 +128,22 @@ impl ImageFiles {
             None => Err("code images are not known".into()),
             Some(Source::Beside) => Err("code lies beside a segment: take a trace of one file".into()),
             Some(Source::Inline(bytes)) => Ok(bytes.clone()),
-            Some(Source::File { path, offset, size }) => {
-                let file = self.library(path)?;
-                read(&file, *offset, *size).map_err(|e| format!("{}: {e}", file.display()))
+            Some(Source::File(place)) => {
+                let id = self.images.build_ids.get(&resolved(&place.library)).filter(|id| !id.is_empty());
+                place.read(&self.here.find(place.name(), Path::new(&place.library), id.map(Vec::as_slice))?)
             }
         }
     }
 
-    /// The same build of a library: under its own path, or in the folders with code.
-    fn library(&self, path: &str) -> Result<PathBuf, String> {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let wanted = self.images.build_ids.get(&resolved(path)).filter(|id| !id.is_empty());
-        let own = PathBuf::from(path);
-        let candidates = self.here.get(name).into_iter().flatten().cloned().chain(own.is_file().then_some(own));
-        let mut others = 0;
-        for candidate in candidates {
-            match wanted {
-                Some(wanted) if build_id(&candidate).as_ref() != Some(wanted) => others += 1,
-                _ => return Ok(candidate),
+    /// Where an image lies, and the build of the library it lies in; nothing for what a trace has
+    /// in itself.
+    pub(super) fn place(&self, id: ImageId) -> Option<(&ImagePlace, Option<&[u8]>)> {
+        match self.images.sources.get(&id) {
+            Some(Source::File(place)) => {
+                Some((place, self.images.build_ids.get(&resolved(&place.library)).map(Vec::as_slice)))
             }
+            _ => None,
         }
-        Err(if others > 0 { format!("{name} is another build here") } else { format!("{name} is not here") })
     }
 }
 
@@ -153,7 +191,7 @@ fn read(path: &Path, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// The GNU build id of a library.
-fn build_id(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn build_id(path: &Path) -> Option<Vec<u8>> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     file.build_id().ok()?.map(<[u8]>::to_vec)

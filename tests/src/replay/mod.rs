@@ -1,27 +1,33 @@
-//! Launches of a recorded trace, made ready to run by themselves on the simulated GPU, over fresh
-//! memory.
+//! Recorded launches, made ready to run by themselves on the simulated GPU, over fresh memory.
 //!
 //! Owns which launches of a trace are different ones, and which of their parameter's words point
-//! into memory. Their code is found by [`code`]. `tests/programs/exact/replay.py` runs them, and
-//! `--exact-compare` holds what they touch against what was predicted. This is how kernels of
-//! libraries are judged whose host code only runs with NVIDIA's driver.
+//! into memory. Their code is found by [`code`]. A choice of them without the trace is a [`list`].
+//! `tests/programs/exact/replay.py` runs them, and `--exact-compare` holds what they touch against
+//! what was predicted. This is how kernels of libraries are judged whose host code only runs with
+//! NVIDIA's driver.
 //!
 //! Memory is zeroed, so what a launch touches because of data may be other bytes than it touched
 //! when it was recorded. A prediction has to hold for both.
 
+mod choice;
 mod code;
+mod list;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use trace::file::Reader;
 use trace::{ImageId, KernelId, MemoryKind, Op, ParamSlot, Record, launch_flags};
 
 use crate::product;
 use code::Images;
+
+pub use choice::{Choice, write as lists};
+pub use list::{Counts, LaunchList, all, fetch};
 
 /// What can be run of a trace.
 #[derive(Debug, Default)]
@@ -87,13 +93,28 @@ impl Replayable {
     }
 }
 
+/// How one launch of a folder went.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Played {
+    /// Its number in the folder's list, from 0.
+    pub launch: usize,
+    /// Its kernel's mangled name.
+    pub kernel: String,
+    /// Why it could not be run.
+    pub failure: Option<String>,
+    /// Seconds that it took; 0 for what ended its process.
+    #[serde(default)]
+    pub seconds: f64,
+}
+
+/// What `replay.py` printed.
+pub fn played(printed: &str) -> Vec<Played> {
+    printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 /// Why launches failed, of what `replay.py` printed.
 pub fn failures(printed: &str) -> Vec<String> {
-    let failure = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        line["failure"].as_str().map(str::to_owned)
-    };
-    printed.lines().filter_map(failure).collect()
+    played(printed).into_iter().filter_map(|launch| launch.failure).collect()
 }
 
 /// What one process had.
@@ -224,7 +245,12 @@ impl Process {
             let found = self.kernels.get(&launch.kernel).ok_or_else(|| "kernels are not known".to_owned());
             match found.and_then(|kernel| Ok((kernel, images.file(kernel.image)?))) {
                 Ok((kernel, image)) => {
-                    launches.push(launch.json(kernel, &image));
+                    let mut written = launch.json(kernel, &image);
+                    if let Some((place, build_id)) = images.place(kernel.image) {
+                        written["code"] = json!(place);
+                        written["build_id"] = build_id.map(hex).into();
+                    }
+                    launches.push(written);
                     to.launches += count;
                 }
                 Err(why) => *left_out.entry(why).or_default() += count,
@@ -245,13 +271,17 @@ impl Process {
 
 impl Launch {
     fn json(&self, kernel: &Kernel, image: &str) -> Value {
-        let hex: String = self.params.iter().map(|byte| format!("{byte:02x}")).collect();
         let pointers: Vec<_> = self.pointers.iter().map(|p| (p.at, p.into, p.offset)).collect();
         let slots: Vec<_> = kernel.params.iter().map(|slot| (slot.offset, slot.size)).collect();
         json!({
             "kernel": kernel.name, "image": image, "grid": self.grid, "block": self.block,
             "cluster": self.cluster, "shared": self.shared, "cooperative": self.is_cooperative,
-            "params": hex, "slots": slots, "pointers": pointers, "memory": self.memory,
+            "params": hex(&self.params), "slots": slots, "pointers": pointers, "memory": self.memory,
         })
     }
+}
+
+/// Bytes as text.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

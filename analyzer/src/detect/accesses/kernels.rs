@@ -39,7 +39,11 @@ impl Work<'_, '_> {
                         }
                         self.unfollowed |= found.is_none();
                     }
-                    _ => self.effect(effect, image),
+                    _ => {
+                        self.site.guessed = effect.guessed();
+                        self.effect(effect, image);
+                        self.site.guessed = false;
+                    }
                 }
             }
         }

@@ -357,7 +357,10 @@ impl Builder<'_> {
 
     fn node32_new(&mut self, d: Def) -> NodeId {
         match d {
-            Def::Undef { why, b, .. } => self.opaque(why, Width::W32, b),
+            Def::Undef { why, b, .. } => {
+                let n = self.opaque(why, Width::W32, b);
+                self.note_before_call(n, d, Self::node32)
+            }
             Def::Leaf(s) => self.leaf(s, Width::W32),
             Def::Phi { var, b } => self.phi(d, b, Width::W32, |bld, p| {
                 let x = bld.ssa.read(var, p, END);
@@ -391,7 +394,10 @@ impl Builder<'_> {
 
     fn var64_new(&mut self, d: Def) -> NodeId {
         match d {
-            Def::Undef { why, b, .. } => self.opaque(why, Width::W64, b),
+            Def::Undef { why, b, .. } => {
+                let n = self.opaque(why, Width::W64, b);
+                self.note_before_call(n, d, Self::node_var64)
+            }
             Def::Leaf(s) => self.leaf(s, Width::W64),
             Def::Phi { var, b } => self.phi_var64(d, var, b),
             Def::Inst { .. } => {
@@ -401,6 +407,17 @@ impl Builder<'_> {
                 self.body(d, Width::W64)
             }
         }
+    }
+
+    /// Notes what a value was before a call that is not followed, for where an address may come
+    /// from.
+    fn note_before_call(&mut self, n: NodeId, d: Def, value: fn(&mut Self, Def) -> NodeId) -> NodeId {
+        if let Def::Undef { why: Reason::Call, var, b, i } = d {
+            let before = self.ssa.read(var, b, i);
+            let before = value(self, before);
+            self.g.before_call.insert(n, before);
+        }
+        n
     }
 
     fn phi_var64(&mut self, d: Def, var: Var, b: u32) -> NodeId {

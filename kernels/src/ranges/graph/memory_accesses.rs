@@ -52,7 +52,7 @@ impl Builder<'_> {
         let mut work = match t {
             Target::Address(n) | Target::TensorMap(n) | Target::Handle(n, _) => vec![*n],
             Target::Bulk(n, m) => vec![*n, *m],
-            Target::Unknown(_) => return false,
+            Target::Passed(_) | Target::Unknown(_) => return false,
         };
         let mut seen = rustc_hash::FxHashSet::default();
         while let Some(n) = work.pop() {
@@ -78,6 +78,14 @@ impl Builder<'_> {
                 let wide = !matches!(o.src, Src::Var(v) if self.ssa.f.class(v) == Class::W32);
                 let n = if wide { self.operand64(o, b, i) } else { self.operand32(o, b, i) };
                 Target::Handle(n, *s)
+            }
+            Addr::Passed(arguments) => {
+                self.has_local = true;
+                let mut node = |o: &SrcOperand| match o.src {
+                    Src::Var(v) if self.ssa.f.class(v) == Class::W32 => self.operand32(o, b, i),
+                    _ => self.operand64(o, b, i),
+                };
+                Target::Passed(arguments.iter().map(&mut node).collect())
             }
             Addr::Unknown(r) => Target::Unknown(*r),
         }

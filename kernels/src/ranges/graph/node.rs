@@ -142,6 +142,8 @@ pub enum Target {
     TensorMap(NodeId),
     /// Texture or surface handle.
     Handle(NodeId, bool),
+    /// Anywhere in what these values point into: arguments of a call that is not followed.
+    Passed(SmallVec<[NodeId; 4]>),
     /// No rule.
     Unknown(Reason),
 }
@@ -193,6 +195,9 @@ pub struct Graph {
     pub shared_stores: Vec<StoredWords>,
     /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
     pub split_words: bool,
+    /// What was in the place of a value before a call that is not followed. (A call keeps some
+    /// registers; which ones is not known.)
+    pub before_call: BTreeMap<NodeId, NodeId>,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
     pub made_at: BTreeMap<NodeId, u32>,

@@ -58,6 +58,20 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenanc
             }
         }
         Target::Handle(n, _) => handle(g, *n, &mut o),
+        Target::Passed(arguments) => {
+            o.unknown = Some(Reason::Passed);
+            arguments.iter().for_each(|n| taint(g, *n, &mut o, &mut seen));
+            // An argument may be the address of what the kernel has put into its own memory, or into
+            // its parameters.
+            let stores = g.local_stores.iter().chain(&g.shared_stores);
+            stores.flat_map(|s| s.words.iter().chain(&s.pairs)).for_each(|n| taint(g, *n, &mut o, &mut seen));
+            for parameter in o.param_addresses.clone() {
+                let whole = params.iter().find(|p| p.0 <= parameter && parameter < p.0.saturating_add(p.1));
+                let words = whole.map_or(0..0, |p| p.0..p.0.saturating_add(p.1).saturating_sub(7));
+                o.words.extend(words.filter(|w| w % 8 == 0));
+            }
+            o.param_addresses.clear();
+        }
         Target::Unknown(r) => o.unknown = Some(*r),
     }
     o
@@ -105,6 +119,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Provenance, seen
             }
             Kind::Opaque(r) => {
                 o.unknown.get_or_insert(*r);
+                work.extend(g.before_call.get(&n));
             }
             Kind::Building => {
                 o.unknown.get_or_insert(Reason::Irreducible);
@@ -199,6 +214,10 @@ fn taint(g: &Graph, root: NodeId, o: &mut Provenance, seen: &mut FxHashSet<NodeI
             Kind::Symbol(s) => {
                 o.symbols.insert(s.0);
             }
+            Kind::ParamAddress(p) => {
+                o.param_addresses.insert(*p);
+            }
+            Kind::Opaque(_) => work.extend(g.before_call.get(&n)),
             // Where a word lies says nothing about where it came from.
             Kind::Loaded(_) => {}
             // A choice by a predicate says nothing about where the value comes from.
