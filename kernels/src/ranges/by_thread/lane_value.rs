@@ -200,10 +200,12 @@ impl LaneValue {
     }
 
     /// A sum of multiples of others and a constant, of which some bits count.
-    pub fn sum<'v>(&mut self, of: impl Iterator<Item = (&'v LaneValue, u64)>, constant: u64, mask: u64) {
-        self.fill(constant);
+    pub fn sum<'v>(&mut self, of: impl Iterator<Item = (&'v LaneValue, u64)> + Clone, constant: u64, mask: u64) {
+        self.bits.clear();
+        let finest = of.clone().map(|(x, _)| x).min_by_key(|x| x.shared);
+        self.bits.resize(finest.map_or(1, |x| x.bits.len()), constant);
+        self.shared = finest.map_or(BY_ALL, |x| x.shared);
         for (x, times) in of {
-            self.split(x.shared, x.bits.len());
             let by = x.shared - self.shared;
             let numbers = self.bits.iter_mut();
             match &x.bits[..] {
