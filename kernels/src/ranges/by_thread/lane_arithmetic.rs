@@ -34,8 +34,7 @@ fn mask_of(width: Width) -> u64 {
 impl ThreadLanes<'_> {
     /// A value that was made before.
     pub(super) fn operand(&self, n: NodeId) -> &LaneValue {
-        static MISSING: std::sync::OnceLock<LaneValue> = std::sync::OnceLock::new();
-        self.values[n.0 as usize].as_deref().unwrap_or_else(|| MISSING.get_or_init(LaneValue::unknown))
+        self.values[n.0 as usize].as_ref().unwrap_or(&self.missing)
     }
 
     /// Notes that something is done with the value of a base; whether it has one.
@@ -175,8 +174,12 @@ impl ThreadLanes<'_> {
                 let (v, tag) = self.somewhere(SymbolicBase::ParamAddress(*p));
                 out.all(v, tag);
             }
-            Kind::Lin(terms, c) => self.sum(terms, *c, mask, out),
-            Kind::Mul(x, y) => self.two(*x, *y, out, mask, u64::wrapping_mul),
+            Kind::Lin(terms, c) => self.sum(n, terms, *c, mask, out),
+            Kind::Mul(x, y) => match (self.operand(*x).common(), self.operand(*y).common()) {
+                (_, Some(times)) => self.multiple(n, *x, times, &[*x, *y], mask, out),
+                (Some(times), _) => self.multiple(n, *y, times, &[*x, *y], mask, out),
+                _ => self.two(*x, *y, out, mask, u64::wrapping_mul),
+            },
             Kind::MulWide(s, x, y) => {
                 let s = *s;
                 self.two(*x, *y, out, mask, |x, y| {
@@ -187,11 +190,23 @@ impl ThreadLanes<'_> {
                 let wide = |v: u64| if *s { i128::from(signed(v, bits)) } else { i128::from(v) };
                 self.two(*x, *y, out, mask, |x, y| (wide(x).wrapping_mul(wide(y)) >> bits) as u64);
             }
-            Kind::Extend(s, x) => self.one(*x, out, mask, |x| if *s { signed(x, 32) as u64 } else { x }),
-            Kind::Lo(x) => self.one(*x, out, mask, |x| x),
+            Kind::Extend(s, x) => {
+                self.numbers(&[*x], &mut out.tags);
+                let mut recipe = self.recipes[n.0 as usize].take();
+                out.extend(*s, self.operand(*x), &mut recipe);
+                self.recipes[n.0 as usize] = recipe;
+            }
+            Kind::Lo(x) => {
+                self.numbers(&[*x], &mut out.tags);
+                out.move_from(self.operand(*x), 0, mask);
+            }
             Kind::Hi(x) => self.one(*x, out, mask, |x| x >> 32),
             Kind::High(x) => self.one(*x, out, mask, |x| x << 32),
             Kind::Pack(lo, hi) => self.two(*lo, *hi, out, mask, |lo, hi| lo & 0xffff_ffff | hi << 32),
+            Kind::Shl(x, k) if self.operand(*k).common().is_some_and(|k| k < u64::from(bits)) => {
+                let times = 1 << self.operand(*k).common().unwrap_or(0);
+                self.multiple(n, *x, times, &[*x, *k], mask, out);
+            }
             Kind::Shl(x, k) => self.two(*x, *k, out, mask, |x, k| {
                 let k = k & 0xffff_ffff;
                 if k >= u64::from(bits) { 0 } else { x << k }
@@ -214,8 +229,10 @@ impl ThreadLanes<'_> {
             Kind::Div(s, x, y) | Kind::Rem(s, x, y) => {
                 let rem = matches!(node.kind, Kind::Rem(..));
                 self.two(*x, *y, out, mask, |x, y| divided(x, y, bits, *s, rem));
-                let zero: Vec<usize> = (0..self.len).filter(|l| self.operand(*y).at(*l) == 0).collect();
-                zero.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
+                if self.operand(*y).common().is_none_or(|y| y == 0) {
+                    let zero: Vec<usize> = (0..self.len).filter(|l| self.operand(*y).at(*l) == 0).collect();
+                    zero.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
+                }
             }
             Kind::Ext(k, s, x) => {
                 let k = u32::from(*k).clamp(1, 64);
@@ -250,8 +267,23 @@ impl ThreadLanes<'_> {
         }
     }
 
-    fn sum(&self, terms: &[(NodeId, i64)], c: i64, mask: u64, out: &mut LaneValue) {
-        out.sum(terms.iter().map(|(n, k)| (self.operand(*n), *k as u64)), c as u64, mask);
+    /// A value, taken so many times. `of`: what it is made of.
+    fn multiple(&mut self, n: NodeId, x: NodeId, times: u64, of: &[NodeId], mask: u64, out: &mut LaneValue) {
+        self.numbers(of, &mut out.tags);
+        self.summed(n, &[(x, times)], 0, mask, out);
+    }
+
+    fn summed(&mut self, n: NodeId, of: &[(NodeId, u64)], c: u64, mask: u64, out: &mut LaneValue) {
+        let mut recipe = self.recipes[n.0 as usize].take();
+        let parts: SmallVec<[(&LaneValue, u64); 4]> = of.iter().map(|(n, k)| (self.operand(*n), *k)).collect();
+        out.sum(&parts, c, mask, &mut recipe);
+        drop(parts);
+        self.recipes[n.0 as usize] = recipe;
+    }
+
+    fn sum(&mut self, n: NodeId, terms: &[(NodeId, i64)], c: i64, mask: u64, out: &mut LaneValue) {
+        let parts: SmallVec<[(NodeId, u64); 4]> = terms.iter().map(|(n, k)| (*n, *k as u64)).collect();
+        self.summed(n, &parts, c as u64, mask, out);
         let tag = |lane: usize| {
             // What is part of the sum and may be a pointer, and how often.
             let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
@@ -344,7 +376,9 @@ impl ThreadLanes<'_> {
         let p = self.operand(p);
         if let Some(holds) = p.decided() {
             // (The other value may be an old one.)
-            out.clone_from(self.operand(if holds { x } else { y }));
+            let chosen = self.operand(if holds { x } else { y });
+            out.clone_from(chosen);
+            out.is_new = false;
             return;
         }
         let (x, y) = (self.operand(x), self.operand(y));
@@ -370,23 +404,31 @@ impl ThreadLanes<'_> {
     }
 
     fn indexed(&mut self, off: i32, bytes: u8, sign: bool, index: NodeId, mask: u64, out: &mut LaneValue) {
-        let mut each = Box::new([UNKNOWN; LANES]);
         self.numbers(&[index], &mut out.tags);
-        // What lanes look up together is looked up once.
         let index = self.operand(index).clone();
-        let (len, group) = (self.len, 1usize << index.shared());
-        let mut last = (0, UNKNOWN);
-        let mut looked_up = None;
         let tags = std::mem::replace(&mut out.tags, Tags::All(UNKNOWN));
+        if let Tags::All(NUMBER) = tags {
+            // What lanes look up together is looked up once.
+            let mut found: SmallVec<[Tag; 8]> = SmallVec::new();
+            out.map(&index, |at| {
+                let (v, tag) = self.looked_up(off, bytes, sign, at, mask);
+                found.push(tag);
+                v
+            });
+            if let Some(tag) = found.first().filter(|first| found.iter().all(|tag| tag == *first)) {
+                out.tags = Tags::All(*tag);
+                return;
+            }
+        }
+        let mut each = Box::new([UNKNOWN; LANES]);
+        let len = self.len;
         out.put(len, |lane| {
-            if tags.at(lane) != NUMBER {
+            if lane >= len || tags.at(lane) != NUMBER {
                 return 0;
             }
-            if looked_up.replace(lane / group) != Some(lane / group) {
-                last = self.looked_up(off, bytes, sign, index.at(lane), mask);
-            }
-            each[lane] = last.1;
-            last.0
+            let (v, tag) = self.looked_up(off, bytes, sign, index.at(lane), mask);
+            each[lane] = tag;
+            v
         });
         out.tags = Tags::found(each, len);
     }
@@ -428,7 +470,8 @@ impl ThreadLanes<'_> {
             }
             first = warp.end;
         }
-        out.map(x, |x| x);
+        out.clone_from(x);
+        out.is_new = false;
         out.tags = Tags::found(each, self.len);
     }
 

@@ -4,7 +4,7 @@
 //! number, a number that counts from a pointer, or unknown (`lane_value`). What it is, is in
 //! `lane_arithmetic`.
 
-use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, Tags, UNKNOWN, add, lanes};
+use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, Recipe, Tags, UNKNOWN, add, lanes};
 use super::plan::{Plan, Reach};
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
@@ -31,12 +31,18 @@ pub(super) struct ThreadLanes<'a> {
     /// Of each lane: thread and block indices.
     pub tid: [[u32; LANES]; 3],
     pub ctaid: [[u32; LANES]; 3],
-    pub values: Vec<Option<Box<LaneValue>>>,
-    /// When each was last seen to hold, and when it was last made anew.
+    pub values: Vec<Option<LaneValue>>,
+    /// From what they were made, where that is of use.
+    pub recipes: Vec<Option<Box<Recipe>>>,
+    /// Of nodes that were not made.
+    pub missing: LaneValue,
+    /// When each was last seen to hold, when it was last made, and when it last became another.
     checked: Vec<u32>,
+    seen: Vec<u32>,
     made: Vec<u32>,
-    /// When threads changed, and when joins did.
+    /// When threads changed, when joins did that are passed once at most, and when any did.
     threads_at: u32,
+    once_at: u32,
     joins_at: u32,
     /// When thread indices changed, and block indices: of each axis.
     indices_at: [[u32; 3]; 2],
@@ -65,9 +71,13 @@ impl<'a> ThreadLanes<'a> {
             tid: [[0; LANES]; 3],
             ctaid: [[0; LANES]; 3],
             values: vec![None; g.nodes.len()],
+            recipes: g.nodes.iter().map(|_| None).collect(),
+            missing: LaneValue::unknown(),
             checked: vec![0; g.nodes.len()],
+            seen: vec![0; g.nodes.len()],
             made: vec![0; g.nodes.len()],
             threads_at: 1,
+            once_at: 1,
             joins_at: 1,
             indices_at: [[1; 3]; 2],
             clock: 1,
@@ -100,20 +110,19 @@ impl<'a> ThreadLanes<'a> {
                 }
             }
         }
-        self.threads_at = self.clock;
-        self.joins_at = self.clock;
+        (self.threads_at, self.once_at, self.joins_at) = (self.clock, self.clock, self.clock);
         self.in_use
     }
 
     /// Gives a join its values for some lanes.
     pub fn assign(&mut self, join: NodeId, mask: &Mask, new: &LaneValue) {
-        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown()));
+        let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
         let differs = if *mask != self.in_use {
-            v.take(mask, self.len, new)
-        } else if **v == *new {
+            v.take(mask, new)
+        } else if v.is_same(new) {
             false
         } else {
-            (**v).clone_from(new);
+            v.clone_from(new);
             true
         };
         self.changed(join, differs);
@@ -131,7 +140,7 @@ impl<'a> ThreadLanes<'a> {
 
     /// Makes a join unknown for some lanes.
     pub fn forget(&mut self, join: NodeId, mask: &Mask) {
-        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown()));
+        let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
         let mut differs = false;
         if *mask == self.in_use {
             differs = !matches!(v.tags, Tags::All(UNKNOWN));
@@ -158,14 +167,18 @@ impl<'a> ThreadLanes<'a> {
     /// Notes that a join has other values from now on. (Several may change at once.)
     fn changed(&mut self, join: NodeId, differs: bool) {
         if differs {
-            self.made[join.0 as usize] = self.clock + 1;
+            let at = self.clock + 1;
+            self.made[join.0 as usize] = at;
+            self.joins_at = at;
+            if self.plan.reach[join.0 as usize] <= Reach::Once {
+                self.once_at = at;
+            }
         }
     }
 
     /// What rests on joins is looked at again, after some were changed.
     pub fn joined(&mut self) {
         self.clock += 1;
-        self.joins_at = self.clock;
     }
 
     /// The value of a node.
@@ -175,7 +188,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     fn known(&mut self, n: NodeId) -> &LaneValue {
-        self.values[n.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown()))
+        self.values[n.0 as usize].get_or_insert_with(LaneValue::unknown)
     }
 
     /// Makes the value of a node, if what it is made of is another than it was; when that was.
@@ -184,7 +197,8 @@ impl<'a> ThreadLanes<'a> {
         let since = match self.plan.reach[k] {
             Reach::Launch => 1,
             Reach::Thread => self.threads_at,
-            Reach::Once | Reach::Join => self.joins_at,
+            Reach::Once => self.once_at,
+            Reach::Join => self.joins_at,
         };
         let g = self.g;
         let kind = &g.node(n).kind;
@@ -207,16 +221,24 @@ impl<'a> ThreadLanes<'a> {
                 self.known(o);
             }
         }
-        if newest > self.made[k] {
-            self.made[k] = self.clock;
-            let mut out = self.values[k].take().unwrap_or_else(|| Box::new(LaneValue::unknown()));
-            if is_deep {
-                out.tags = Tags::All(UNKNOWN);
-            } else {
+        if newest > self.seen[k] {
+            self.seen[k] = self.clock;
+            let old = self.values[k].take();
+            let mut out = self.missing.clone();
+            if !is_deep {
                 self.operation(n, &mut out);
             }
-            self.spent += if matches!(out.tags, Tags::All(_)) { out.groups() } else { self.len };
-            self.values[k] = Some(out);
+            self.spent += match out.tags {
+                Tags::All(_) if out.is_new => out.groups(),
+                Tags::All(_) => 1,
+                Tags::Each(_) => self.len,
+            };
+            // What comes out as before makes nothing else anew.
+            self.values[k] = old.filter(|old| old.is_same(&out));
+            if self.values[k].is_none() {
+                self.made[k] = self.clock;
+                self.values[k] = Some(out);
+            }
         }
         self.made[k]
     }

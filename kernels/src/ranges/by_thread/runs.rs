@@ -37,6 +37,17 @@ impl Runs {
         Item { at: from, width: to.checked_sub(from)?, dims: Vec::new() }.byte_set(false)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All of them further on; `None`: the numbers do not suffice.
+    pub fn moved(&self, by: i64) -> Option<Runs> {
+        let moved = self.0.iter().map(|(from, to)| Some((from.checked_add(by)?, to.checked_add(by)?)));
+        Some(Runs(moved.collect::<Option<_>>()?, self.1))
+    }
+
     /// Adds those of others.
     pub fn append(&mut self, other: &Runs) {
         self.0.extend(&other.0);

@@ -3,7 +3,7 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, NUMBER, Tags, UNKNOWN, lanes};
+use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, NUMBER, Tag, Tags, UNKNOWN, lanes};
 use super::lanes::ThreadLanes;
 use super::runs::Runs;
 use crate::effects::LaunchArgs;
@@ -12,6 +12,7 @@ use crate::ranges::analysis::Analysis;
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
@@ -40,6 +41,15 @@ struct Region {
     end: Option<BlockId>,
 }
 
+/// The bytes that an access touched the last time, behind what its addresses counted from.
+struct Addressed {
+    bits: Rc<Vec<u64>>,
+    moved: u64,
+    tag: Tag,
+    mask: Mask,
+    runs: Runs,
+}
+
 /// Threads of a launch on their way.
 pub(super) struct Walk<'a> {
     lanes: ThreadLanes<'a>,
@@ -51,6 +61,8 @@ pub(super) struct Walk<'a> {
     /// ThreadLanes by the block that they are at, by its place in the order of the code.
     waiting: std::collections::BTreeMap<u32, Mask>,
     touched: Touched,
+    /// By access, and whether it is one that may happen only.
+    last: FxHashMap<(usize, bool), Addressed>,
     steps: u32,
     threads: u64,
     /// Values that it may cost.
@@ -106,6 +118,7 @@ impl<'a> Walk<'a> {
             regions: FxHashMap::default(),
             waiting: std::collections::BTreeMap::new(),
             touched: Touched::default(),
+            last: FxHashMap::default(),
             steps: 0,
         }
     }
@@ -326,41 +339,10 @@ impl<'a> Walk<'a> {
             if mask == NO_LANES {
                 continue;
             }
-            let mut put: Option<(u8, Runs)> = None;
-            let mut all: Vec<(u8, Runs)> = Vec::new();
-            let value = self.lanes.operand(target);
-            let is_shared = matches!(value.tags, Tags::All(_));
-            let (mut group, mut addresses) = (None, 0);
-            for lane in lanes(&mask) {
-                // One address of several lanes is one.
-                let own = Some(lane >> value.shared());
-                if std::mem::replace(&mut group, own) == own && is_shared {
-                    continue;
-                }
-                addresses += 1;
-                let tag = value.tags.at(lane);
-                let (at, is_known) = match tag {
-                    UNKNOWN => (0, false),
-                    // The address itself, which the inputs tell that were noted for it.
-                    NUMBER => (value.at(lane) as i64, i64::try_from(value.at(lane)).is_ok()),
-                    _ => (value.at(lane).wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64, true),
-                };
-                if !is_known {
-                    self.touched.lost.insert(k);
-                    return;
-                }
-                match &mut put {
-                    Some((t, runs)) if *t == tag => runs.put(at, width),
-                    _ => {
-                        all.extend(put.take());
-                        let mut runs = Runs::default();
-                        runs.put(at, width);
-                        put = Some((tag, runs));
-                    }
-                }
-            }
-            all.extend(put);
-            self.lanes.spent += addresses;
+            let Some(all) = self.addressed((k, perhaps), target, &mask, width) else {
+                self.touched.lost.insert(k);
+                return;
+            };
             let into = if perhaps { &mut self.touched.perhaps } else { &mut self.touched.surely };
             for (tag, runs) in all {
                 let base = match tag {
@@ -370,6 +352,57 @@ impl<'a> Walk<'a> {
                 into.entry((k, base)).or_default().append(&runs);
             }
         }
+    }
+
+    /// The bytes that lanes touch, and what they count from; `None` when an address is not known.
+    fn addressed(
+        &mut self,
+        access: (usize, bool),
+        target: NodeId,
+        mask: &Mask,
+        width: i64,
+    ) -> Option<SmallVec<[(Tag, Runs); 1]>> {
+        let value = self.lanes.operand(target);
+        let origin = match value.tags {
+            Tags::All(NUMBER | UNKNOWN) | Tags::Each(_) => None,
+            Tags::All(tag) => value.origin().map(|(bits, moved)| (bits.clone(), moved, tag)),
+        };
+        // Addresses that have only moved since the last time touch what has moved as far.
+        if let Some((bits, moved, tag)) = &origin
+            && let Some(last) = self.last.get(&access)
+            && Rc::ptr_eq(&last.bits, bits)
+            && (last.mask, last.tag) == (*mask, *tag)
+            && let Some(runs) = last.runs.moved(moved.wrapping_sub(last.moved) as i64)
+        {
+            self.lanes.spent += runs.len();
+            return Some(SmallVec::from_iter([(*tag, runs)]));
+        }
+        let mut all: SmallVec<[(Tag, Runs); 1]> = SmallVec::new();
+        let mut count = 0;
+        for lane in lanes(mask) {
+            count += 1;
+            let (tag, number) = (value.tags.at(lane), value.at(lane));
+            let at = match tag {
+                UNKNOWN => return None,
+                // The address itself, which the inputs tell that were noted for it.
+                NUMBER => i64::try_from(number).ok()?,
+                _ => number.wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64,
+            };
+            match all.last_mut() {
+                Some((t, runs)) if *t == tag => runs.put(at, width),
+                _ => {
+                    let mut runs = Runs::default();
+                    runs.put(at, width);
+                    all.push((tag, runs));
+                }
+            }
+        }
+        self.lanes.spent += count;
+        if let (Some((bits, moved, tag)), [(_, runs)]) = (origin, &mut all[..]) {
+            *runs = std::mem::take(runs).joined();
+            self.last.insert(access, Addressed { bits, moved, tag, mask: *mask, runs: runs.clone() });
+        }
+        Some(all)
     }
 }
 
