@@ -7,14 +7,14 @@
 //!
 //! * `-q`: totals only
 //! * `-g`: only what is not known
-//! * `-a`: machine code for this architecture
+//! * `-a`: machine code for this architecture (of launches: what runs on such a device)
 //! * `-s`: the instructions too
 //! * `-c FOLDER`: keep summaries there
 //! * `-k`: kernels whose name contains this
 //! * `-n N`: of a library, every N-th image
 
 use kernels::arch::Arch;
-use kernels::image::Image;
+use kernels::image::{CodeRef, Image};
 use kernels::tensor_map::Tensor;
 use kernels::{Base, Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
 use std::collections::{BTreeMap, HashMap};
@@ -60,7 +60,7 @@ fn main() {
     }
     for path in &paths {
         if path.ends_with(".txt") {
-            t.launches(path);
+            t.launches(path, arch);
         } else if let Err(e) = t.file(path, arch, step) {
             eprintln!("{path}: {e}");
         }
@@ -128,7 +128,7 @@ impl Totals {
         }
     }
 
-    fn launches(&mut self, path: &str) {
+    fn launches(&mut self, path: &str, arch: Option<Arch>) {
         let folder = Path::new(path).parent().unwrap_or(Path::new("."));
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let mut codes: HashMap<String, Option<CodeImage>> = HashMap::new();
@@ -138,11 +138,11 @@ impl Totals {
             let code = codes.entry((*file).to_owned()).or_insert_with(|| {
                 let bytes = std::fs::read(folder.join(file)).ok()?;
                 let image = Image::parse(&bytes).ok()?;
-                let code = image.entries().first()?.unpack().ok()?;
-                Some(CodeImage::from_code(code, image.entries().first()?.arch).ok()?.with_cache(self.cache.clone()))
+                let (code, arch) = chosen(&image, arch)?;
+                Some(CodeImage::from_code(code, arch).ok()?.with_cache(self.cache.clone()))
             });
             if self.code && self.only.as_ref().is_none_or(|o| name.contains(o)) {
-                print_code(&folder.join(file), name);
+                print_code(&folder.join(file), name, arch);
             }
             let n: Vec<u32> = numbers.iter().filter_map(|x| x.parse().ok()).collect();
             let params: Vec<u8> =
@@ -209,9 +209,19 @@ impl Totals {
     }
 }
 
-fn print_code(path: &Path, name: &str) {
+/// The code that runs on a device, and of which architecture it is; without a device the first.
+fn chosen<'a>(image: &'a Image<'a>, device: Option<Arch>) -> Option<(CodeRef<'a>, Arch)> {
+    match device {
+        Some(device) => Some((image.select(device).ok()??, device)),
+        None => Some((image.entries().first()?.unpack().ok()?, image.entries().first()?.arch)),
+    }
+}
+
+fn print_code(path: &Path, name: &str, device: Option<Arch>) {
     let bytes = std::fs::read(path).unwrap_or_default();
-    let Ok(cubin) = kernels::image::Cubin::parse(&bytes) else { return };
+    let Ok(image) = Image::parse(&bytes) else { return };
+    let Some((CodeRef::Cubin(cubin), _)) = chosen(&image, device) else { return };
+    let Ok(cubin) = kernels::image::Cubin::parse(&cubin) else { return };
     if let (Some(kernel), Some(generation)) = (cubin.kernel(name), cubin.arch.generation()) {
         for i in kernels::sass::decode_all(generation, kernel.code, 0) {
             println!("        {:#x}  {}", i.pc, i);

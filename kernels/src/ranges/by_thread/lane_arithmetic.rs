@@ -3,7 +3,8 @@
 //! Owns the arithmetic of [`ThreadLanes`], modulo 2^32 and 2^64. When a value is asked for, and how
 //! long it holds, is in `lanes`.
 
-use super::lanes::{LANES, LaneValue, NUMBER, Tag, Tags, ThreadLanes, UNKNOWN};
+use super::lane_value::{LANES, LaneValue, NUMBER, Tag, Tags, UNKNOWN};
+use super::lanes::ThreadLanes;
 use super::numbers::{compared_floats, divided, permuted, signed};
 use super::plan::Reach;
 use crate::ir::{Cmp, Combine, Special};
@@ -33,8 +34,7 @@ fn mask_of(width: Width) -> u64 {
 impl ThreadLanes<'_> {
     /// A value that was made before.
     pub(super) fn operand(&self, n: NodeId) -> &LaneValue {
-        static MISSING: std::sync::OnceLock<LaneValue> = std::sync::OnceLock::new();
-        self.values[n.0 as usize].as_deref().unwrap_or_else(|| MISSING.get_or_init(|| LaneValue::unknown(LANES)))
+        self.values[n.0 as usize].as_ref().unwrap_or(&self.missing)
     }
 
     /// Notes that something is done with the value of a base; whether it has one.
@@ -86,18 +86,12 @@ impl ThreadLanes<'_> {
 
     fn one(&self, x: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64) -> u64) {
         self.numbers(&[x], &mut out.tags);
-        let x = &self.operand(x).bits;
-        for (o, x) in out.bits.iter_mut().zip(x) {
-            *o = f(*x) & mask;
-        }
+        out.map(self.operand(x), |x| f(x) & mask);
     }
 
     fn two(&self, x: NodeId, y: NodeId, out: &mut LaneValue, mask: u64, f: impl Fn(u64, u64) -> u64) {
         self.numbers(&[x, y], &mut out.tags);
-        let (x, y) = (&self.operand(x).bits, &self.operand(y).bits);
-        for ((o, x), y) in out.bits.iter_mut().zip(x).zip(y) {
-            *o = f(*x, *y) & mask;
-        }
+        out.map_two(self.operand(x), self.operand(y), |x, y| f(x, y) & mask);
     }
 
     fn base(&mut self, base: SymbolicBase, value: u64) -> (u64, Tag) {
@@ -139,10 +133,8 @@ impl ThreadLanes<'_> {
         let l = self.launch;
         out.tags = Tags::All(NUMBER);
         let axis = |d: u8| usize::from(d.min(2));
-        let fill = |out: &mut LaneValue, v: u64| out.bits.fill(v);
-        let copy = |out: &mut LaneValue, from: &[u32; LANES]| {
-            out.bits.iter_mut().zip(from).for_each(|(o, v)| *o = u64::from(*v));
-        };
+        let fill = |out: &mut LaneValue, v: u64| out.fill(v);
+        let copy = |out: &mut LaneValue, from: &[u32; LANES]| out.put(self.len, |lane| u64::from(from[lane]));
         match s {
             Special::Tid(d) => copy(out, &self.tid[axis(d)]),
             Special::Ctaid(d) | Special::ClusterId(d) => copy(out, &self.ctaid[axis(d)]),
@@ -150,10 +142,10 @@ impl ThreadLanes<'_> {
             Special::Nctaid(d) | Special::NCluster(d) => fill(out, l.grid[axis(d)].into()),
             Special::Lane => {
                 let [x, y, _] = l.block;
-                for (lane, o) in out.bits.iter_mut().enumerate() {
+                out.put(self.len, |lane| {
                     let t = [0, 1, 2].map(|d: usize| u64::from(self.tid[d][lane]));
-                    *o = (t[0] + u64::from(x) * (t[1] + u64::from(y) * t[2])) % 32;
-                }
+                    (t[0] + u64::from(x) * (t[1] + u64::from(y) * t[2])) % 32
+                });
             }
             Special::ClusterRank | Special::ClusterCtaid(_) => fill(out, 0),
             Special::ClusterSize | Special::ClusterNctaid(_) => fill(out, 1),
@@ -182,8 +174,12 @@ impl ThreadLanes<'_> {
                 let (v, tag) = self.somewhere(SymbolicBase::ParamAddress(*p));
                 out.all(v, tag);
             }
-            Kind::Lin(terms, c) => self.sum(terms, *c, mask, out),
-            Kind::Mul(x, y) => self.two(*x, *y, out, mask, u64::wrapping_mul),
+            Kind::Lin(terms, c) => self.sum(n, terms, *c, mask, out),
+            Kind::Mul(x, y) => match (self.operand(*x).common(), self.operand(*y).common()) {
+                (_, Some(times)) => self.multiple(n, *x, times, &[*x, *y], mask, out),
+                (Some(times), _) => self.multiple(n, *y, times, &[*x, *y], mask, out),
+                _ => self.two(*x, *y, out, mask, u64::wrapping_mul),
+            },
             Kind::MulWide(s, x, y) => {
                 let s = *s;
                 self.two(*x, *y, out, mask, |x, y| {
@@ -194,11 +190,23 @@ impl ThreadLanes<'_> {
                 let wide = |v: u64| if *s { i128::from(signed(v, bits)) } else { i128::from(v) };
                 self.two(*x, *y, out, mask, |x, y| (wide(x).wrapping_mul(wide(y)) >> bits) as u64);
             }
-            Kind::Extend(s, x) => self.one(*x, out, mask, |x| if *s { signed(x, 32) as u64 } else { x }),
-            Kind::Lo(x) => self.one(*x, out, mask, |x| x),
+            Kind::Extend(s, x) => {
+                self.numbers(&[*x], &mut out.tags);
+                let mut recipe = self.recipes[n.0 as usize].take();
+                out.extend(*s, self.operand(*x), &mut recipe);
+                self.recipes[n.0 as usize] = recipe;
+            }
+            Kind::Lo(x) => {
+                self.numbers(&[*x], &mut out.tags);
+                out.move_from(self.operand(*x), 0, mask);
+            }
             Kind::Hi(x) => self.one(*x, out, mask, |x| x >> 32),
             Kind::High(x) => self.one(*x, out, mask, |x| x << 32),
             Kind::Pack(lo, hi) => self.two(*lo, *hi, out, mask, |lo, hi| lo & 0xffff_ffff | hi << 32),
+            Kind::Shl(x, k) if self.operand(*k).common().is_some_and(|k| k < u64::from(bits)) => {
+                let times = 1 << self.operand(*k).common().unwrap_or(0);
+                self.multiple(n, *x, times, &[*x, *k], mask, out);
+            }
             Kind::Shl(x, k) => self.two(*x, *k, out, mask, |x, k| {
                 let k = k & 0xffff_ffff;
                 if k >= u64::from(bits) { 0 } else { x << k }
@@ -221,8 +229,10 @@ impl ThreadLanes<'_> {
             Kind::Div(s, x, y) | Kind::Rem(s, x, y) => {
                 let rem = matches!(node.kind, Kind::Rem(..));
                 self.two(*x, *y, out, mask, |x, y| divided(x, y, bits, *s, rem));
-                let zero: Vec<usize> = (0..self.len).filter(|l| self.operand(*y).bits[*l] == 0).collect();
-                zero.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
+                if self.operand(*y).common().is_none_or(|y| y == 0) {
+                    let zero: Vec<usize> = (0..self.len).filter(|l| self.operand(*y).at(*l) == 0).collect();
+                    zero.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
+                }
             }
             Kind::Ext(k, s, x) => {
                 let k = u32::from(*k).clamp(1, 64);
@@ -233,10 +243,7 @@ impl ThreadLanes<'_> {
             }
             Kind::Prmt(x, sel, y) => {
                 self.numbers(&[*x, *sel, *y], &mut out.tags);
-                let [x, sel, y] = [x, sel, y].map(|n| &self.operand(*n).bits);
-                for (lane, o) in out.bits.iter_mut().enumerate() {
-                    *o = permuted(x[lane], sel[lane], y[lane]);
-                }
+                out.map_three([x, sel, y].map(|n| self.operand(*n)), |[x, sel, y]| permuted(x, sel, y));
             }
             Kind::ParamIndexed(off, bytes, s, index) => self.indexed(*off, *bytes, *s, *index, mask, out),
             Kind::Cmp(c, s, x, y) => self.compare(*c, *s, *x, *y, out),
@@ -260,17 +267,23 @@ impl ThreadLanes<'_> {
         }
     }
 
-    fn sum(&self, terms: &[(NodeId, i64)], c: i64, mask: u64, out: &mut LaneValue) {
-        out.bits.fill(c as u64);
-        for (n, k) in terms {
-            let x = &self.operand(*n).bits;
-            if *k == 1 {
-                out.bits.iter_mut().zip(x).for_each(|(o, x)| *o = o.wrapping_add(*x));
-            } else {
-                out.bits.iter_mut().zip(x).for_each(|(o, x)| *o = o.wrapping_add(x.wrapping_mul(*k as u64)));
-            }
-        }
-        out.bits.iter_mut().for_each(|o| *o &= mask);
+    /// A value, taken so many times. `of`: what it is made of.
+    fn multiple(&mut self, n: NodeId, x: NodeId, times: u64, of: &[NodeId], mask: u64, out: &mut LaneValue) {
+        self.numbers(of, &mut out.tags);
+        self.summed(n, &[(x, times)], 0, mask, out);
+    }
+
+    fn summed(&mut self, n: NodeId, of: &[(NodeId, u64)], c: u64, mask: u64, out: &mut LaneValue) {
+        let mut recipe = self.recipes[n.0 as usize].take();
+        let parts: SmallVec<[(&LaneValue, u64); 4]> = of.iter().map(|(n, k)| (self.operand(*n), *k)).collect();
+        out.sum(&parts, c, mask, &mut recipe);
+        drop(parts);
+        self.recipes[n.0 as usize] = recipe;
+    }
+
+    fn sum(&mut self, n: NodeId, terms: &[(NodeId, i64)], c: i64, mask: u64, out: &mut LaneValue) {
+        let parts: SmallVec<[(NodeId, u64); 4]> = terms.iter().map(|(n, k)| (*n, *k as u64)).collect();
+        self.summed(n, &parts, c as u64, mask, out);
         let tag = |lane: usize| {
             // What is part of the sum and may be a pointer, and how often.
             let mut parts: SmallVec<[(Tag, i64); 4]> = SmallVec::new();
@@ -336,17 +349,16 @@ impl ThreadLanes<'_> {
     }
 
     fn bitwise(&self, lut: u8, of: [NodeId; 3], mask: u64, out: &mut LaneValue) {
-        let [x, y, z] = of.map(|n| &self.operand(n).bits);
         // By the first two, and the third decides in each of the four cases.
         let case = |of: u8| {
             let bits = |row: u8| if lut >> row & 1 == 1 { u64::MAX } else { 0 };
             (bits(2 * of + 1), bits(2 * of))
         };
         let cases = [0, 1, 2, 3].map(case);
-        for (((o, x), y), z) in out.bits.iter_mut().zip(x).zip(y).zip(z) {
+        out.map_three(of.map(|n| self.operand(n)), |[x, y, z]| {
             let by = |of: usize| z & cases[of].0 | !z & cases[of].1;
-            *o = (x & (y & by(3) | !y & by(2)) | !x & (y & by(1) | !y & by(0))) & mask;
-        }
+            (x & (y & by(3) | !y & by(2)) | !x & (y & by(1) | !y & by(0))) & mask
+        });
         // An address that is rounded down stays one.
         let tags = of.map(|n| &self.operand(n).tags);
         let tag = |lane: usize| {
@@ -361,41 +373,76 @@ impl ThreadLanes<'_> {
     }
 
     fn choice(&self, p: NodeId, x: NodeId, y: NodeId, out: &mut LaneValue) {
-        let (p, x, y) = (self.operand(p), self.operand(x), self.operand(y));
+        let p = self.operand(p);
+        if let Some(holds) = p.decided() {
+            // (The other value may be an old one.)
+            let chosen = self.operand(if holds { x } else { y });
+            out.clone_from(chosen);
+            out.is_new = false;
+            return;
+        }
+        let (x, y) = (self.operand(x), self.operand(y));
+        if let (Tags::All(NUMBER), Tags::All(t)) = (&p.tags, &x.tags)
+            && x.tags == y.tags
+        {
+            out.map_three([p, x, y], |[p, x, y]| if p != 0 { x } else { y });
+            out.tags = Tags::All(*t);
+            return;
+        }
         let mut each = Box::new([NUMBER; LANES]);
-        for lane in 0..self.len {
+        out.put(self.len, |lane| {
             let chosen = match p.tags.at(lane) {
-                NUMBER => Some(if p.bits[lane] != 0 { x } else { y }),
+                NUMBER => Some(if p.at(lane) != 0 { x } else { y }),
                 // Both may be the same.
-                _ if x.bits[lane] == y.bits[lane] && x.tags.at(lane) == y.tags.at(lane) => Some(x),
+                _ if x.at(lane) == y.at(lane) && x.tags.at(lane) == y.tags.at(lane) => Some(x),
                 _ => None,
             };
-            match chosen {
-                Some(v) => (out.bits[lane], each[lane]) = (v.bits[lane], v.tags.at(lane)),
-                None => each[lane] = UNKNOWN,
-            }
-        }
+            each[lane] = chosen.map_or(UNKNOWN, |v| v.tags.at(lane));
+            chosen.map_or(0, |v| v.at(lane))
+        });
         out.tags = Tags::found(each, self.len);
     }
 
     fn indexed(&mut self, off: i32, bytes: u8, sign: bool, index: NodeId, mask: u64, out: &mut LaneValue) {
-        let mut each = Box::new([UNKNOWN; LANES]);
         self.numbers(&[index], &mut out.tags);
-        for lane in 0..self.len {
-            if out.tags.at(lane) != NUMBER {
-                continue;
+        let index = self.operand(index).clone();
+        let tags = std::mem::replace(&mut out.tags, Tags::All(UNKNOWN));
+        if let Tags::All(NUMBER) = tags {
+            // What lanes look up together is looked up once.
+            let mut found: SmallVec<[Tag; 8]> = SmallVec::new();
+            out.map(&index, |at| {
+                let (v, tag) = self.looked_up(off, bytes, sign, at, mask);
+                found.push(tag);
+                v
+            });
+            if let Some(tag) = found.first().filter(|first| found.iter().all(|tag| tag == *first)) {
+                out.tags = Tags::All(*tag);
+                return;
             }
-            let at = i64::from(off) + signed(self.operand(index).bits[lane], 32);
-            let Ok(at) = u16::try_from(at) else { continue };
-            if usize::from(at) + usize::from(bytes) > self.launch.params.len() {
-                continue;
-            }
-            let (v, tag) = self.param(at, bytes);
-            let short = 64 - 8 * u32::from(bytes.min(4));
-            let v = if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v };
-            (out.bits[lane], each[lane]) = (v, tag);
         }
-        out.tags = Tags::found(each, self.len);
+        let mut each = Box::new([UNKNOWN; LANES]);
+        let len = self.len;
+        out.put(len, |lane| {
+            if lane >= len || tags.at(lane) != NUMBER {
+                return 0;
+            }
+            let (v, tag) = self.looked_up(off, bytes, sign, index.at(lane), mask);
+            each[lane] = tag;
+            v
+        });
+        out.tags = Tags::found(each, len);
+    }
+
+    /// The parameter at a place that a number tells.
+    fn looked_up(&mut self, off: i32, bytes: u8, sign: bool, index: u64, mask: u64) -> (u64, Tag) {
+        let at = i64::from(off) + signed(index, 32);
+        let Ok(at) = u16::try_from(at) else { return (0, UNKNOWN) };
+        if usize::from(at) + usize::from(bytes) > self.launch.params.len() {
+            return (0, UNKNOWN);
+        }
+        let (v, tag) = self.param(at, bytes);
+        let short = 64 - 8 * u32::from(bytes.min(4));
+        (if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v }, tag)
     }
 
     /// What all threads of a warp have alike is what any of them gets from another. Of values that
@@ -406,6 +453,7 @@ impl ThreadLanes<'_> {
             return;
         }
         let x = self.operand(x);
+        let mut each = Box::new([UNKNOWN; LANES]);
         let per_block = self.launch.block.iter().map(|n| *n as usize).product::<usize>();
         let mut first = 0;
         while first < self.len {
@@ -414,15 +462,17 @@ impl ThreadLanes<'_> {
             let left = (32 - in_block % 32).min(per_block - in_block);
             let warp = first..(first + left).min(self.len);
             let whole = in_block.is_multiple_of(32) && warp.len() == left;
-            let alike = |lane: usize| (x.bits[lane], x.tags.at(lane)) == (x.bits[first], x.tags.at(first));
+            let alike = |lane: usize| (x.at(lane), x.tags.at(lane)) == (x.at(first), x.tags.at(first));
             if whole && warp.clone().all(alike) {
                 for lane in warp.clone() {
-                    out.bits[lane] = x.bits[lane];
-                    out.tags.each()[lane] = x.tags.at(lane);
+                    each[lane] = x.tags.at(lane);
                 }
             }
             first = warp.end;
         }
+        out.clone_from(x);
+        out.is_new = false;
+        out.tags = Tags::found(each, self.len);
     }
 
     fn compare(&self, c: Cmp, s: bool, x: NodeId, y: NodeId, out: &mut LaneValue) {
@@ -443,10 +493,10 @@ impl ThreadLanes<'_> {
             Cmp::Eq => 0b010,
             Cmp::Ne => 0b101,
         };
-        for ((o, x), y) in out.bits.iter_mut().zip(&a.bits).zip(&b.bits) {
-            let order = if s { signed(*x, bits).cmp(&signed(*y, bits)) } else { x.cmp(y) };
-            *o = holds >> (order as i8 + 1) & 1;
-        }
+        out.map_two(a, b, |x, y| {
+            let order = if s { signed(x, bits).cmp(&signed(y, bits)) } else { x.cmp(&y) };
+            holds >> (order as i8 + 1) & 1
+        });
     }
 
     fn combine(&self, how: Combine, x: NodeId, y: NodeId, out: &mut LaneValue) {
@@ -467,30 +517,31 @@ impl ThreadLanes<'_> {
         let mut each = Box::new([NUMBER; LANES]);
         let of: SmallVec<[&LaneValue; 3]> = of.iter().map(|n| self.operand(*n)).collect();
         if of.iter().all(|v| matches!(v.tags, Tags::All(NUMBER))) {
-            for (lane, o) in out.bits.iter_mut().enumerate() {
-                let row = of.iter().enumerate().fold(0, |row, (i, v)| row | (v.bits[lane] as u8 & 1) << (2 - i));
-                *o = u64::from(lut >> row & 1);
-            }
+            let third = of.get(2).copied().unwrap_or(of[0]);
+            let uses_third = u64::from(of.len() > 2);
+            out.map_three([of[0], of[1], third], |[x, y, z]| {
+                let row = (x & 1) << 2 | (y & 1) << 1 | z & uses_third;
+                u64::from(lut >> row & 1)
+            });
             out.tags = Tags::All(NUMBER);
             return;
         }
-        for lane in 0..self.len {
+        out.put(self.len, |lane| {
             let (mut row, mut free) = (0u8, 0u8);
             for (i, v) in of.iter().enumerate() {
                 match v.tags.at(lane) {
-                    NUMBER => row |= (v.bits[lane] as u8 & 1) << (2 - i),
+                    NUMBER => row |= (v.at(lane) as u8 & 1) << (2 - i),
                     _ => free |= 1 << (2 - i),
                 }
             }
             let at = |r: u8| lut >> r & 1;
             let mut rows = (0..8u8).filter(|r| r & !free == row).map(at);
             let first = rows.next().unwrap_or(0);
-            if rows.all(|v| v == first) {
-                out.bits[lane] = u64::from(first);
-            } else {
+            if !rows.all(|v| v == first) {
                 each[lane] = UNKNOWN;
             }
-        }
+            u64::from(first)
+        });
         out.tags = Tags::found(each, self.len);
     }
 }

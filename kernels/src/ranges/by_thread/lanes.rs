@@ -1,87 +1,22 @@
 //! The values of nodes for many threads at once.
 //!
 //! Owns which threads they are, and how long a value holds that was found for them. A value is a
-//! number, a number that counts from a pointer, or unknown. What it is, is in `lane_arithmetic`.
+//! number, a number that counts from a pointer, or unknown (`lane_value`). What it is, is in
+//! `lane_arithmetic`.
 
+use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, Recipe, Tags, UNKNOWN, add, lanes};
 use super::plan::{Plan, Reach};
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
-
-/// Threads that are calculated together.
-pub(super) const LANES: usize = 256;
-
-/// What a value counts from: nothing, or the base of this number, counted from one.
-pub(super) type Tag = u8;
-pub(super) const NUMBER: Tag = 0;
-pub(super) const UNKNOWN: Tag = Tag::MAX;
+use smallvec::SmallVec;
 
 /// Operations that a value is made of, one behind the other.
 const MAX_DEPTH: u32 = 400;
 /// What it costs to see that a value still holds, measured in values of one lane.
 const VISIT: usize = 8;
-
-/// The tags of a value.
-#[derive(Clone, Debug)]
-pub(super) enum Tags {
-    All(Tag),
-    Each(Box<[Tag; LANES]>),
-}
-
-impl Tags {
-    pub fn at(&self, lane: usize) -> Tag {
-        match self {
-            Tags::All(t) => *t,
-            Tags::Each(t) => t[lane],
-        }
-    }
-
-    /// Tags that were found for each of the lanes in use.
-    pub fn found(each: Box<[Tag; LANES]>, len: usize) -> Tags {
-        if each[..len].iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) }
-    }
-
-    /// Notes in `any` the lanes in which this is no number.
-    pub fn note_others(&self, any: &mut [Tag; LANES]) {
-        match self {
-            Tags::All(NUMBER) => {}
-            Tags::All(t) => any.iter_mut().for_each(|any| *any |= *t),
-            Tags::Each(t) => any.iter_mut().zip(t.iter()).for_each(|(any, t)| *any |= *t),
-        }
-    }
-
-    /// The tags of each lane, to be changed.
-    pub fn each(&mut self) -> &mut [Tag; LANES] {
-        if let Tags::All(t) = *self {
-            *self = Tags::Each(Box::new([t; LANES]));
-        }
-        match self {
-            Tags::Each(t) => t,
-            Tags::All(_) => unreachable!("made above"),
-        }
-    }
-}
-
-/// The value of a node for each lane. (Truth values are 0 and 1. Values that count from a base are
-/// addresses nevertheless.)
-#[derive(Clone, Debug)]
-pub(super) struct LaneValue {
-    pub bits: Vec<u64>,
-    pub tags: Tags,
-}
-
-impl LaneValue {
-    pub fn unknown(lanes: usize) -> LaneValue {
-        LaneValue { bits: vec![0; lanes], tags: Tags::All(UNKNOWN) }
-    }
-
-    pub fn all(&mut self, bits: u64, tag: Tag) {
-        self.bits.fill(bits);
-        self.tags = Tags::All(tag);
-    }
-}
 
 /// The threads that are calculated now, and the values found for them.
 pub(super) struct ThreadLanes<'a> {
@@ -91,22 +26,31 @@ pub(super) struct ThreadLanes<'a> {
     /// How many lanes are in use, and the number of the first one's thread.
     pub len: usize,
     pub first: u64,
+    /// These lanes.
+    in_use: Mask,
     /// Of each lane: thread and block indices.
     pub tid: [[u32; LANES]; 3],
     pub ctaid: [[u32; LANES]; 3],
-    pub values: Vec<Option<Box<LaneValue>>>,
-    /// When each was last seen to hold, and when it was last made anew.
+    pub values: Vec<Option<LaneValue>>,
+    /// From what they were made, where that is of use.
+    pub recipes: Vec<Option<Box<Recipe>>>,
+    /// Of nodes that were not made.
+    pub missing: LaneValue,
+    /// When each was last seen to hold, when it was last made, and when it last became another.
     checked: Vec<u32>,
+    seen: Vec<u32>,
     made: Vec<u32>,
-    /// When threads changed, and when joins did.
+    /// When threads changed, when joins did that are passed once at most, and when any did.
     threads_at: u32,
+    once_at: u32,
     joins_at: u32,
     /// When thread indices changed, and block indices: of each axis.
     indices_at: [[u32; 3]; 2],
     clock: u32,
     /// What values count from, and the value of each.
     pub bases: Vec<(SymbolicBase, u64)>,
-    /// Values calculated, of each lane, and what looking for them cost in the same measure.
+    /// Numbers calculated, of each group of lanes, and what looking for them cost in the same
+    /// measure.
     pub spent: usize,
 }
 
@@ -123,12 +67,17 @@ impl<'a> ThreadLanes<'a> {
             launch,
             len: threads.min(LANES as u64) as usize,
             first: 0,
+            in_use: NO_LANES,
             tid: [[0; LANES]; 3],
             ctaid: [[0; LANES]; 3],
             values: vec![None; g.nodes.len()],
+            recipes: g.nodes.iter().map(|_| None).collect(),
+            missing: LaneValue::unknown(),
             checked: vec![0; g.nodes.len()],
+            seen: vec![0; g.nodes.len()],
             made: vec![0; g.nodes.len()],
             threads_at: 1,
+            once_at: 1,
             joins_at: 1,
             indices_at: [[1; 3]; 2],
             clock: 1,
@@ -137,9 +86,12 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// Goes on to the threads from number `first` on, of which there are `count`.
-    pub fn start(&mut self, first: u64, count: usize) {
+    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that are
+    /// in use then.
+    pub fn start(&mut self, first: u64, count: usize) -> Mask {
         self.first = first;
+        self.in_use = NO_LANES;
+        (0..count).for_each(|lane| add(&mut self.in_use, lane));
         let block = self.launch.block.map(u64::from);
         let grid = self.launch.grid.map(u64::from);
         let per_block = block.iter().product::<u64>();
@@ -158,40 +110,43 @@ impl<'a> ThreadLanes<'a> {
                 }
             }
         }
-        self.threads_at = self.clock;
-        self.joins_at = self.clock;
+        (self.threads_at, self.once_at, self.joins_at) = (self.clock, self.clock, self.clock);
+        self.in_use
     }
 
     /// Gives a join its values for some lanes.
-    pub fn assign(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>, new: &LaneValue) {
-        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)));
-        let mut differs = false;
-        for lane in lanes {
-            differs |= std::mem::replace(&mut v.bits[lane], new.bits[lane]) != new.bits[lane];
-            let tag = new.tags.at(lane);
-            if v.tags.at(lane) != tag {
-                v.tags.each()[lane] = tag;
-                differs = true;
-            }
-        }
+    pub fn assign(&mut self, join: NodeId, mask: &Mask, new: &LaneValue) {
+        let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
+        let differs = if *mask != self.in_use {
+            v.take(mask, new)
+        } else if v.is_same(new) {
+            false
+        } else {
+            v.clone_from(new);
+            true
+        };
         self.changed(join, differs);
     }
 
     /// Gives a join the values of a node that was made, for some lanes.
-    pub fn assign_from(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>, from: NodeId) {
+    pub fn assign_from(&mut self, join: NodeId, mask: &Mask, from: NodeId) {
         if let Some(value) = self.values[from.0 as usize].take() {
-            self.assign(join, lanes, &value);
+            self.assign(join, mask, &value);
             self.values[from.0 as usize] = Some(value);
         } else {
-            self.forget(join, lanes);
+            self.forget(join, mask);
         }
     }
 
     /// Makes a join unknown for some lanes.
-    pub fn forget(&mut self, join: NodeId, lanes: impl Iterator<Item = usize>) {
-        let v = self.values[join.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)));
+    pub fn forget(&mut self, join: NodeId, mask: &Mask) {
+        let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
         let mut differs = false;
-        for lane in lanes {
+        if *mask == self.in_use {
+            differs = !matches!(v.tags, Tags::All(UNKNOWN));
+            v.tags = Tags::All(UNKNOWN);
+        }
+        for lane in lanes(mask) {
             if v.tags.at(lane) != UNKNOWN {
                 v.tags.each()[lane] = UNKNOWN;
                 differs = true;
@@ -212,14 +167,18 @@ impl<'a> ThreadLanes<'a> {
     /// Notes that a join has other values from now on. (Several may change at once.)
     fn changed(&mut self, join: NodeId, differs: bool) {
         if differs {
-            self.made[join.0 as usize] = self.clock + 1;
+            let at = self.clock + 1;
+            self.made[join.0 as usize] = at;
+            self.joins_at = at;
+            if self.plan.reach[join.0 as usize] <= Reach::Once {
+                self.once_at = at;
+            }
         }
     }
 
     /// What rests on joins is looked at again, after some were changed.
     pub fn joined(&mut self) {
         self.clock += 1;
-        self.joins_at = self.clock;
     }
 
     /// The value of a node.
@@ -229,7 +188,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     fn known(&mut self, n: NodeId) -> &LaneValue {
-        self.values[n.0 as usize].get_or_insert_with(|| Box::new(LaneValue::unknown(self.len)))
+        self.values[n.0 as usize].get_or_insert_with(LaneValue::unknown)
     }
 
     /// Makes the value of a node, if what it is made of is another than it was; when that was.
@@ -238,7 +197,8 @@ impl<'a> ThreadLanes<'a> {
         let since = match self.plan.reach[k] {
             Reach::Launch => 1,
             Reach::Thread => self.threads_at,
-            Reach::Once | Reach::Join => self.joins_at,
+            Reach::Once => self.once_at,
+            Reach::Join => self.joins_at,
         };
         let g = self.g;
         let kind = &g.node(n).kind;
@@ -256,23 +216,44 @@ impl<'a> ThreadLanes<'a> {
             _ => 1,
         };
         if !is_deep {
-            for o in g.operands(n) {
+            for o in self.needed(n, depth) {
                 newest = newest.max(self.calculate(o, depth + 1));
                 self.known(o);
             }
         }
-        if newest > self.made[k] {
-            self.made[k] = self.clock;
-            self.spent += self.len;
-            let mut out = self.values[k].take().unwrap_or_else(|| Box::new(LaneValue::unknown(self.len)));
-            if is_deep {
-                out.tags = Tags::All(UNKNOWN);
-            } else {
+        if newest > self.seen[k] {
+            self.seen[k] = self.clock;
+            let old = self.values[k].take();
+            let mut out = self.missing.clone();
+            if !is_deep {
                 self.operation(n, &mut out);
             }
-            self.values[k] = Some(out);
+            self.spent += match out.tags {
+                Tags::All(_) if out.is_new => out.groups(),
+                Tags::All(_) => 1,
+                Tags::Each(_) => self.len,
+            };
+            // What comes out as before makes nothing else anew.
+            self.values[k] = old.filter(|old| old.is_same(&out));
+            if self.values[k].is_none() {
+                self.made[k] = self.clock;
+                self.values[k] = Some(out);
+            }
         }
         self.made[k]
+    }
+
+    /// The operands that a value is made of. Of a choice that all lanes make alike these are the
+    /// condition and what is chosen: predicated code has many such.
+    fn needed(&mut self, n: NodeId, depth: u32) -> SmallVec<[NodeId; 4]> {
+        let g = self.g;
+        if let Kind::Sel(p, x, y) = g.node(n).kind {
+            self.calculate(p, depth + 1);
+            if let Some(holds) = self.known(p).decided() {
+                return SmallVec::from_slice(&[p, if holds { x } else { y }]);
+            }
+        }
+        g.operands(n)
     }
 
     /// When what the hardware says last changed.

@@ -32,6 +32,7 @@
 //! what was launched before.
 
 mod lane_arithmetic;
+mod lane_value;
 mod lanes;
 mod numbers;
 mod plan;

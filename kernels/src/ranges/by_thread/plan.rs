@@ -48,7 +48,9 @@ impl Plan {
                     // (What it takes over stays as it was when it did.)
                     Kind::Phi(_) if once(g.node(n).home) => Some(Reach::Once),
                     Kind::Phi(_) | Kind::LoopPhi(..) | Kind::Building => Some(Reach::Join),
-                    Kind::Special(Special::Tid(_) | Special::Ctaid(_) | Special::Lane) => Some(Reach::Thread),
+                    Kind::Special(Special::Tid(_) | Special::Ctaid(_) | Special::ClusterId(_) | Special::Lane) => {
+                        Some(Reach::Thread)
+                    }
                     _ => None,
                 };
                 if known || own.is_some() {

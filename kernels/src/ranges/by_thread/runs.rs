@@ -5,9 +5,13 @@
 use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::int::Int;
 
-/// Bytes that threads touch: from, to (wrapping, as offsets before the base are negative).
+/// Bytes that threads touch: from, to (wrapping, as offsets before the base are negative), and how
+/// many runs were left when they were last joined.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs(Vec<(i64, i64)>);
+pub(super) struct Runs(Vec<(i64, i64)>, usize);
+
+/// Runs from which on it pays to join them before all are there.
+const MANY: usize = 4096;
 
 /// A shape at a place.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +37,24 @@ impl Runs {
         Item { at: from, width: to.checked_sub(from)?, dims: Vec::new() }.byte_set(false)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All of them further on; `None`: the numbers do not suffice.
+    pub fn moved(&self, by: i64) -> Option<Runs> {
+        let moved = self.0.iter().map(|(from, to)| Some((from.checked_add(by)?, to.checked_add(by)?)));
+        Some(Runs(moved.collect::<Option<_>>()?, self.1))
+    }
+
     /// Adds those of others.
     pub fn append(&mut self, other: &Runs) {
         self.0.extend(&other.0);
+        // Threads touch the same bytes again and again.
+        if self.0.len() > MANY + 2 * self.1 {
+            *self = std::mem::take(self).joined();
+        }
     }
 
     /// Sorted, and joined where they touch.
@@ -48,7 +67,8 @@ impl Runs {
                 _ => out.push((from, to)),
             }
         }
-        Runs(out)
+        let joined = out.len();
+        Runs(out, joined)
     }
 
     /// The bytes that others lack. Both are joined.
@@ -71,7 +91,8 @@ impl Runs {
                 out.push((from, to));
             }
         }
-        Runs(out)
+        let joined = out.len();
+        Runs(out, joined)
     }
 
     /// The same bytes as progressions; `None`: more than `most`.

@@ -3,7 +3,8 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lanes::{LANES, LaneValue, NUMBER, ThreadLanes, UNKNOWN};
+use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, NUMBER, Tag, Tags, UNKNOWN, lanes};
+use super::lanes::ThreadLanes;
 use super::runs::Runs;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
@@ -11,6 +12,7 @@ use crate::ranges::analysis::Analysis;
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// Values that one launch may cost, counted for each thread.
@@ -22,25 +24,6 @@ const MAX_VALUES_UNBOUNDED: usize = 20_000_000;
 const CHEAPER: u64 = 4;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
-
-/// Some of the lanes.
-type Mask = [u64; LANES / 64];
-const NO_LANES: Mask = [0; LANES / 64];
-
-fn lanes(mask: &Mask) -> impl Iterator<Item = usize> {
-    let words = mask.iter().copied().enumerate();
-    words.flat_map(|(at, mut word)| {
-        std::iter::from_fn(move || {
-            let bit = word.trailing_zeros() as usize;
-            word &= word.wrapping_sub(1);
-            (bit < 64).then_some(64 * at + bit)
-        })
-    })
-}
-
-fn add(mask: &mut Mask, lane: usize) {
-    mask[lane / 64] |= 1 << (lane % 64);
-}
 
 /// What the threads of a launch touch.
 #[derive(Default)]
@@ -58,6 +41,15 @@ struct Region {
     end: Option<BlockId>,
 }
 
+/// The bytes that an access touched the last time, behind what its addresses counted from.
+struct Addressed {
+    bits: Rc<Vec<u64>>,
+    moved: u64,
+    tag: Tag,
+    mask: Mask,
+    runs: Runs,
+}
+
 /// Threads of a launch on their way.
 pub(super) struct Walk<'a> {
     lanes: ThreadLanes<'a>,
@@ -69,6 +61,8 @@ pub(super) struct Walk<'a> {
     /// ThreadLanes by the block that they are at, by its place in the order of the code.
     waiting: std::collections::BTreeMap<u32, Mask>,
     touched: Touched,
+    /// By access, and whether it is one that may happen only.
+    last: FxHashMap<(usize, bool), Addressed>,
     steps: u32,
     threads: u64,
     /// Values that it may cost.
@@ -124,6 +118,7 @@ impl<'a> Walk<'a> {
             regions: FxHashMap::default(),
             waiting: std::collections::BTreeMap::new(),
             touched: Touched::default(),
+            last: FxHashMap::default(),
             steps: 0,
         }
     }
@@ -134,13 +129,11 @@ impl<'a> Walk<'a> {
         let mut first = 0;
         while first < threads {
             let count = (threads - first).min(LANES as u64) as usize;
-            self.lanes.start(first, count);
+            let all = self.lanes.start(first, count);
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
             self.lanes.joined();
-            let mut all = NO_LANES;
-            (0..count).for_each(|lane| add(&mut all, lane));
             self.waiting.clear();
             self.waiting.insert(0, all);
             while let Some((order, mask)) = self.waiting.pop_first() {
@@ -170,15 +163,7 @@ impl<'a> Walk<'a> {
         let succs = &analysis.cfg.succs[b.0 as usize];
         match (analysis.branches[b.0 as usize], &succs[..]) {
             (Some(branch), _) if branch.taken != branch.fall => {
-                let [mut taken, mut fall, mut unknown] = [NO_LANES; 3];
-                let cond = self.lanes.get(branch.cond);
-                for lane in lanes(mask) {
-                    match cond.tags.at(lane) {
-                        NUMBER if cond.bits[lane] != 0 => add(&mut taken, lane),
-                        NUMBER => add(&mut fall, lane),
-                        _ => add(&mut unknown, lane),
-                    }
-                }
+                let [taken, fall, unknown] = self.lanes.get(branch.cond).decides(mask);
                 // What joins hold is asked before any of them changes.
                 self.go(b, branch.taken, &taken);
                 self.go(b, branch.fall, &fall);
@@ -206,9 +191,9 @@ impl<'a> Walk<'a> {
         }
         for (join, from) in &arms {
             match from.map(|n| (n, kept.iter().find(|k| k.0 == n))) {
-                Some((_, Some((_, value)))) => self.lanes.assign(*join, lanes(mask), value),
-                Some((n, None)) => self.lanes.assign_from(*join, lanes(mask), n),
-                None => self.lanes.forget(*join, lanes(mask)),
+                Some((_, Some((_, value)))) => self.lanes.assign(*join, mask, value),
+                Some((n, None)) => self.lanes.assign_from(*join, mask, n),
+                None => self.lanes.forget(*join, mask),
             }
         }
         if !arms.is_empty() {
@@ -230,7 +215,7 @@ impl<'a> Walk<'a> {
         let region = self.region(from);
         for b in &region.blocks {
             for at in 0..self.joins[b.0 as usize].len() {
-                self.lanes.forget(self.joins[b.0 as usize][at], lanes(mask));
+                self.lanes.forget(self.joins[b.0 as usize][at], mask);
             }
         }
         self.lanes.joined();
@@ -258,7 +243,7 @@ impl<'a> Walk<'a> {
                     Some(mut before) => {
                         for lane in lanes(mask) {
                             let (a, b) = (before.tags.at(lane), brought.tags.at(lane));
-                            if a != b || before.bits[lane] != brought.bits[lane] {
+                            if a != b || before.at(lane) != brought.at(lane) {
                                 before.tags.each()[lane] = UNKNOWN;
                             }
                         }
@@ -270,8 +255,8 @@ impl<'a> Walk<'a> {
         }
         for (join, value) in &new {
             match value {
-                Some(v) => self.lanes.assign(*join, lanes(mask), v),
-                None => self.lanes.forget(*join, lanes(mask)),
+                Some(v) => self.lanes.assign(*join, mask, v),
+                None => self.lanes.forget(*join, mask),
             }
         }
         self.lanes.joined();
@@ -301,18 +286,9 @@ impl<'a> Walk<'a> {
             }
             match analysis.branches[b.0 as usize] {
                 Some(branch) if branch.taken != branch.fall => {
-                    let [mut taken, mut fall] = [NO_LANES; 2];
-                    let cond = self.lanes.get(branch.cond);
-                    for lane in lanes(&mask) {
-                        let known = cond.tags.at(lane) == NUMBER;
-                        if !known || cond.bits[lane] != 0 {
-                            add(&mut taken, lane);
-                        }
-                        if !known || cond.bits[lane] == 0 {
-                            add(&mut fall, lane);
-                        }
-                    }
-                    let ways = [(branch.taken, taken), (branch.fall, fall)];
+                    let [taken, fall, unknown] = self.lanes.get(branch.cond).decides(&mask);
+                    let either = |known: Mask| std::array::from_fn(|k| known[k] | unknown[k]);
+                    let ways = [(branch.taken, either(taken)), (branch.fall, either(fall))];
                     work.extend(ways.into_iter().filter_map(|(to, mask)| Some((to?, mask))));
                 }
                 _ => work.extend(analysis.cfg.succs[b.0 as usize].iter().map(|next| (*next, mask))),
@@ -351,15 +327,7 @@ impl<'a> Walk<'a> {
         };
         let (mut surely, mut maybe) = (*mask, NO_LANES);
         if let Some(guard) = a.guard {
-            let guard = self.lanes.get(guard);
-            surely = NO_LANES;
-            for lane in lanes(mask) {
-                match guard.tags.at(lane) {
-                    NUMBER if guard.bits[lane] == 0 => {}
-                    NUMBER => add(&mut surely, lane),
-                    _ => add(&mut maybe, lane),
-                }
-            }
+            [surely, _, maybe] = self.lanes.get(guard).decides(mask);
         }
         if perhaps {
             maybe.iter_mut().zip(surely).for_each(|(m, s)| *m |= s);
@@ -371,32 +339,10 @@ impl<'a> Walk<'a> {
             if mask == NO_LANES {
                 continue;
             }
-            let mut put: Option<(u8, Runs)> = None;
-            let mut all: Vec<(u8, Runs)> = Vec::new();
-            let value = self.lanes.operand(target);
-            for lane in lanes(&mask) {
-                let tag = value.tags.at(lane);
-                let (at, is_known) = match tag {
-                    UNKNOWN => (0, false),
-                    // The address itself, which the inputs tell that were noted for it.
-                    NUMBER => (value.bits[lane] as i64, i64::try_from(value.bits[lane]).is_ok()),
-                    _ => (value.bits[lane].wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64, true),
-                };
-                if !is_known {
-                    self.touched.lost.insert(k);
-                    return;
-                }
-                match &mut put {
-                    Some((t, runs)) if *t == tag => runs.put(at, width),
-                    _ => {
-                        all.extend(put.take());
-                        let mut runs = Runs::default();
-                        runs.put(at, width);
-                        put = Some((tag, runs));
-                    }
-                }
-            }
-            all.extend(put);
+            let Some(all) = self.addressed((k, perhaps), target, &mask, width) else {
+                self.touched.lost.insert(k);
+                return;
+            };
             let into = if perhaps { &mut self.touched.perhaps } else { &mut self.touched.surely };
             for (tag, runs) in all {
                 let base = match tag {
@@ -406,6 +352,57 @@ impl<'a> Walk<'a> {
                 into.entry((k, base)).or_default().append(&runs);
             }
         }
+    }
+
+    /// The bytes that lanes touch, and what they count from; `None` when an address is not known.
+    fn addressed(
+        &mut self,
+        access: (usize, bool),
+        target: NodeId,
+        mask: &Mask,
+        width: i64,
+    ) -> Option<SmallVec<[(Tag, Runs); 1]>> {
+        let value = self.lanes.operand(target);
+        let origin = match value.tags {
+            Tags::All(NUMBER | UNKNOWN) | Tags::Each(_) => None,
+            Tags::All(tag) => value.origin().map(|(bits, moved)| (bits.clone(), moved, tag)),
+        };
+        // Addresses that have only moved since the last time touch what has moved as far.
+        if let Some((bits, moved, tag)) = &origin
+            && let Some(last) = self.last.get(&access)
+            && Rc::ptr_eq(&last.bits, bits)
+            && (last.mask, last.tag) == (*mask, *tag)
+            && let Some(runs) = last.runs.moved(moved.wrapping_sub(last.moved) as i64)
+        {
+            self.lanes.spent += runs.len();
+            return Some(SmallVec::from_iter([(*tag, runs)]));
+        }
+        let mut all: SmallVec<[(Tag, Runs); 1]> = SmallVec::new();
+        let mut count = 0;
+        for lane in lanes(mask) {
+            count += 1;
+            let (tag, number) = (value.tags.at(lane), value.at(lane));
+            let at = match tag {
+                UNKNOWN => return None,
+                // The address itself, which the inputs tell that were noted for it.
+                NUMBER => i64::try_from(number).ok()?,
+                _ => number.wrapping_sub(self.lanes.bases[usize::from(tag) - 1].1) as i64,
+            };
+            match all.last_mut() {
+                Some((t, runs)) if *t == tag => runs.put(at, width),
+                _ => {
+                    let mut runs = Runs::default();
+                    runs.put(at, width);
+                    all.push((tag, runs));
+                }
+            }
+        }
+        self.lanes.spent += count;
+        if let (Some((bits, moved, tag)), [(_, runs)]) = (origin, &mut all[..]) {
+            *runs = std::mem::take(runs).joined();
+            self.last.insert(access, Addressed { bits, moved, tag, mask: *mask, runs: runs.clone() });
+        }
+        Some(all)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcO
 use crate::ranges::graph::cas_loops::CompareAndSwap;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 
 /// Nesting of calls after which a value is given up as unknown.
 pub(crate) const MAX_DEPTH: u32 = 6000;
@@ -43,6 +44,10 @@ pub(crate) struct Builder<'a> {
     pub(crate) has_shared: bool,
     /// Compare-and-swaps found so far.
     pub(crate) swaps: Vec<CompareAndSwap>,
+    /// Nodes that are nothing but what they are made of.
+    made: FxHashMap<Node, NodeId>,
+    /// Values that no definition is known of.
+    undefined: FxHashMap<(Def, Width), NodeId>,
 }
 
 /// Builds the graph of a function.
@@ -57,6 +62,8 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         has_local: false,
         has_shared: false,
         swaps: Vec::new(),
+        made: FxHashMap::default(),
+        undefined: FxHashMap::default(),
     };
     for blk in &cfg.rpo {
         if let Term::Branch { cond, .. } = &f.blocks[blk.0 as usize].term {
@@ -84,9 +91,19 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
 }
 
 impl Builder<'_> {
+    /// A node; the same one for what is made alike in the same block. (Each access with a guard of
+    /// its own has the values before it built again, and few of them hang on that guard.)
     pub(crate) fn add(&mut self, kind: Kind, width: Width, home: u32) -> NodeId {
-        self.g.nodes.push(Node { kind, width, home: BlockId(home) });
-        NodeId(self.g.nodes.len() as u32 - 1)
+        let new = NodeId(self.g.nodes.len() as u32);
+        let node = Node { kind, width, home: BlockId(home) };
+        if node.kind.is_made() {
+            match self.made.entry(node.clone()) {
+                Entry::Occupied(known) => return *known.get(),
+                Entry::Vacant(place) => place.insert(new),
+            };
+        }
+        self.g.nodes.push(node);
+        new
     }
 
     pub(crate) fn konst(&mut self, v: u64, width: Width) -> NodeId {
@@ -96,6 +113,16 @@ impl Builder<'_> {
 
     pub(crate) fn opaque(&mut self, r: Reason, width: Width, home: u32) -> NodeId {
         self.add(Kind::Opaque(r), width, home)
+    }
+
+    /// What a variable is where no definition is known: the same, whatever is given.
+    pub(crate) fn undefined(&mut self, d: Def, why: Reason, width: Width, home: u32) -> NodeId {
+        if let Some(known) = self.undefined.get(&(d, width)) {
+            return *known;
+        }
+        let n = self.opaque(why, width, home);
+        self.undefined.insert((d, width), n);
+        n
     }
 
     pub(crate) fn const_of(&self, n: NodeId) -> Option<u64> {
@@ -358,7 +385,7 @@ impl Builder<'_> {
     fn node32_new(&mut self, d: Def) -> NodeId {
         match d {
             Def::Undef { why, b, .. } => {
-                let n = self.opaque(why, Width::W32, b);
+                let n = self.undefined(d, why, Width::W32, b);
                 self.note_before_call(n, d, Self::node32)
             }
             Def::Leaf(s) => self.leaf(s, Width::W32),
@@ -395,7 +422,7 @@ impl Builder<'_> {
     fn var64_new(&mut self, d: Def) -> NodeId {
         match d {
             Def::Undef { why, b, .. } => {
-                let n = self.opaque(why, Width::W64, b);
+                let n = self.undefined(d, why, Width::W64, b);
                 self.note_before_call(n, d, Self::node_var64)
             }
             Def::Leaf(s) => self.leaf(s, Width::W64),
@@ -426,8 +453,7 @@ impl Builder<'_> {
         self.fill_phi(n, b, &mut |bld, p| {
             let x = bld.ssa.read(var, p, END);
             bld.node_var64(x)
-        });
-        n
+        })
     }
 
     pub(crate) fn phi(&mut self, d: Def, b: u32, w: Width, mut value: impl FnMut(&mut Self, u32) -> NodeId) -> NodeId {
@@ -436,12 +462,11 @@ impl Builder<'_> {
             Width::Pred => self.memo.pred.insert(d, n),
             _ => self.memo.w32.insert(d, n),
         };
-        self.fill_phi(n, b, &mut value);
-        n
+        self.fill_phi(n, b, &mut value)
     }
 
-    /// Fills a node made as `Building` with its arms.
-    pub(crate) fn fill_phi(&mut self, n: NodeId, b: u32, value: &mut dyn FnMut(&mut Self, u32) -> NodeId) {
+    /// Fills a node made as `Building` with its arms; the node of such a join.
+    pub(crate) fn fill_phi(&mut self, n: NodeId, b: u32, value: &mut dyn FnMut(&mut Self, u32) -> NodeId) -> NodeId {
         let cfg = self.ssa.cfg;
         let outer: SmallVec<[(BlockId, NodeId); 2]> =
             cfg.outer_preds(BlockId(b)).iter().map(|p| (*p, value(self, p.0))).collect();
@@ -449,7 +474,13 @@ impl Builder<'_> {
             None => Kind::Phi(outer),
             Some(l) => Kind::LoopPhi(outer, l.latches.iter().map(|p| (*p, value(self, p.0))).collect()),
         };
-        self.g.nodes[n.0 as usize].kind = kind;
+        let node = &mut self.g.nodes[n.0 as usize];
+        node.kind = kind;
+        match node.kind {
+            // (What was built meanwhile may refer to this one, which stays as good.)
+            Kind::Phi(_) => *self.made.entry(node.clone()).or_insert(n),
+            _ => n,
+        }
     }
 
     /// A fact known about this iteration says nothing of an earlier one: values that join

@@ -35,7 +35,7 @@ impl Width {
 }
 
 /// One value.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// What it is.
     pub kind: Kind,
@@ -46,7 +46,7 @@ pub struct Node {
 }
 
 /// Value kinds. Operands are nodes of the same width unless said otherwise.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// Being built (only seen through a cycle that is no loop).
     Building,
@@ -129,6 +129,56 @@ pub enum Kind {
     PLut(u8, [NodeId; 3]),
     /// Predicate: integer node is not zero.
     NonZero(NodeId),
+}
+
+impl Kind {
+    /// Is a value the same wherever one of this kind is made of the same operands, in the same
+    /// block and iteration? Unknown values are each their own: two loads from one address may find
+    /// different words there. Joins are filled later.
+    pub fn is_made(&self) -> bool {
+        match self {
+            Kind::Building
+            | Kind::Opaque(_)
+            | Kind::Bounded(..)
+            | Kind::OtherLane(_)
+            | Kind::LocalLoad(..)
+            | Kind::SharedLoad(..)
+            | Kind::Loaded(_)
+            | Kind::Phi(_)
+            | Kind::LoopPhi(..) => false,
+            Kind::Const(_)
+            | Kind::Param(..)
+            | Kind::Special(_)
+            | Kind::Symbol(_)
+            | Kind::ParamAddress(_)
+            | Kind::Lin(..)
+            | Kind::Mul(..)
+            | Kind::MulWide(..)
+            | Kind::MulHi(..)
+            | Kind::Extend(..)
+            | Kind::Lo(_)
+            | Kind::Hi(_)
+            | Kind::High(_)
+            | Kind::Pack(..)
+            | Kind::Shl(..)
+            | Kind::Shr(..)
+            | Kind::Lop3(..)
+            | Kind::MinMax(..)
+            | Kind::Abs(_)
+            | Kind::Sel(..)
+            | Kind::Div(..)
+            | Kind::Rem(..)
+            | Kind::Ext(..)
+            | Kind::Prmt(..)
+            | Kind::ParamIndexed(..)
+            | Kind::Cmp(..)
+            | Kind::FloatCmp(..)
+            | Kind::Not(_)
+            | Kind::Combine(..)
+            | Kind::PLut(..)
+            | Kind::NonZero(_) => true,
+        }
+    }
 }
 
 /// What an access goes through.

@@ -98,8 +98,7 @@ impl<'a> Builder<'a> {
             let l = at(bld, lo, p);
             let h = at(bld, hi, p);
             bld.node64(l, h)
-        });
-        n
+        })
     }
 
     /// Is `hi` the word of sign bits of `lo`?

@@ -31,7 +31,7 @@ impl Builder<'_> {
 
     pub(crate) fn pred_new(&mut self, d: Def) -> NodeId {
         match d {
-            Def::Undef { why, b, .. } => self.opaque(why, Width::Pred, b),
+            Def::Undef { why, b, .. } => self.undefined(d, why, Width::Pred, b),
             Def::Leaf(Src::Imm(v)) => self.konst(u64::from(v != 0), Width::Pred),
             Def::Leaf(_) => self.opaque(Reason::Instruction, Width::Pred, 0),
             Def::Phi { var, b } => self.phi(d, b, Width::Pred, |bld, p| {
