@@ -20,7 +20,7 @@
 //! from outside, and without what is assumed while a trip is counted.
 
 use super::recurrences::Arms;
-use super::{Eval, EvalMemo, LoopState};
+use super::{Eval, LoopState};
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
