@@ -74,7 +74,8 @@ impl Eval<'_> {
         // A symbol without bounds leaves nothing to be proved. (This is evaluated again when the
         // phi that it stands for is solved.)
         let unbounded = self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF);
-        if unbounded || self.carried.busy.contains(&n) || self.half_spent() {
+        let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
+        if unbounded || self.carried.busy.contains(&n) || self.carried.busy.contains(&whole) || self.half_spent() {
             return None;
         }
         let found = match self.carried.known.get(&n) {
@@ -138,10 +139,8 @@ impl Eval<'_> {
     fn carried(&mut self, n: NodeId, init: &AffineForm, back: &Arms, b: BlockId) -> Carried {
         let number = |e: &Self, x: AtomId| {
             let atom = e.a(x);
-            let kind = matches!(
-                atom.kind,
-                AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_) | AtomKind::Unsolved
-            );
+            let kind =
+                matches!(atom.kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_) | AtomKind::Unsolved);
             kind && atom.alts.is_none()
         };
         if !init.terms.iter().all(|t| number(self, t.0)) {
@@ -174,13 +173,7 @@ impl Eval<'_> {
 
     /// Bounds of what the back edges bring, when the value lies in a range before, and whether it
     /// is the value itself.
-    fn after_a_turn(
-        &mut self,
-        n: NodeId,
-        (lo, hi): (Int, Int),
-        back: &Arms,
-        b: BlockId,
-    ) -> ((Int, Int), bool) {
+    fn after_a_turn(&mut self, n: NodeId, (lo, hi): (Int, Int), back: &Arms, b: BlockId) -> ((Int, Int), bool) {
         let keys = self.base_keys();
         let keys = std::mem::replace(&mut self.keys, keys);
         let loops = self.loops.clone();

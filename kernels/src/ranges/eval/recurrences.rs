@@ -55,7 +55,15 @@ impl Eval<'_> {
         self.solved(mark);
         let touched = if touched > self.depth { CLEAN } else { touched };
         let found = self.recurrence(n, &init, k, &steps, bits, b);
-        if let Some(f) = found.or_else(|| self.carried_range(n, &init, (outer, back), touched, b)) {
+        let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
+        if found.as_ref().is_none_or(opaque) {
+            let better = self.half_of_carried(n, b);
+            let better = better.or_else(|| self.carried_range(n, &init, (outer, back), touched, b));
+            if let Some(f) = better {
+                return f;
+            }
+        }
+        if let Some(f) = found {
             return f;
         }
         let why = steps.iter().find_map(|s| match s {
@@ -68,6 +76,18 @@ impl Eval<'_> {
             self.data_in(&back, Some(n))
         });
         self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+    }
+
+    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
+    /// (Tests of both words together bound that value, and not the word by itself.)
+    fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
+        let (whole, high) = *self.g.halves.get(&n)?;
+        let f = self.ev(whole);
+        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
+            return None;
+        }
+        let f = self.concrete(&f);
+        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
     }
 
     /// The value of a header's phi when the loop begins.

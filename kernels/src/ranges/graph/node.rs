@@ -193,6 +193,9 @@ pub struct Graph {
     pub shared_stores: Vec<StoredWords>,
     /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
     pub split_words: bool,
+    /// Words that loops carry round, as low (false) or high halves of 64-bit values that they carry
+    /// round.
+    pub halves: BTreeMap<NodeId, (NodeId, bool)>,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
     pub made_at: BTreeMap<NodeId, u32>,
