@@ -32,6 +32,8 @@ use rustc_hash::FxHashMap;
 
 /// Turns that one evaluation may try.
 const MAX_TURNS: u32 = 64;
+/// Ranges that are tried for one phi: each end may move twice.
+const MAX_GUESSES: u32 = 4;
 /// How often a phi is tried in vain while a trip is counted. (The loop's own values have no bounds
 /// then.)
 const MAX_FAILURES: u8 = 2;
@@ -150,8 +152,8 @@ impl Eval<'_> {
         let first = self.bounds_in(init, &ctx, true);
         let far = Int::from(FAR);
         let mut range = first;
-        // As it came; then as far as the turns took it, or to where nothing is known.
-        for _ in 0..2 {
+        // As it came; then each end as far as a turn takes it: to zero, or to where little is known.
+        for _ in 0..MAX_GUESSES {
             if range.0 < -far || range.1 > far || self.carried.turns >= MAX_TURNS {
                 return Carried::Nothing;
             }
