@@ -188,6 +188,12 @@ impl Summary {
         self.analysis.evaluate_uncached(launch, out);
     }
 
+    /// The same from forms alone: small launches are not followed thread by thread besides. For
+    /// tests, in which most launches are small.
+    pub fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate_by_forms(launch, out);
+    }
+
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),
     /// and the parameter words that its address derives from, ascending; none when the address
     /// comes from elsewhere.

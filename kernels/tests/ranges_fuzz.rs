@@ -56,8 +56,8 @@ enum Stmt {
     Access(u8, AccessKind, bool, bool, Expr),
     If(Cond, Vec<Stmt>, Vec<Stmt>),
     Return(Cond),
-    /// variable, start, bound, step, signed
-    For(usize, Expr, Expr, u32, bool, Vec<Stmt>),
+    /// variable, start, bound, its next value, signed
+    For(usize, Expr, Expr, Expr, bool, Vec<Stmt>),
 }
 
 const LEAVES: [&str; 9] = ["tx", "ty", "bx", "by", "i", "n", "m", "d", "i"];
@@ -113,7 +113,7 @@ fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
                 let bound = Expr::Bin("&", Box::new(expr(r, 1, 0)), Box::new(Expr::Num(127)));
                 let body = block(r, depth - 1, vars + 1, loops - 1);
                 let signed = r.below(2) == 0;
-                Stmt::For(vars, start, bound, r.pick(&[1, 1, 2, 3, 4, 32, 64]), signed, body)
+                Stmt::For(vars, start, bound, next(r, vars), signed, body)
             }
             6 if depth == 3 => Stmt::Return(cond(r, vars)),
             _ => {
@@ -124,6 +124,23 @@ fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
             }
         })
         .collect()
+}
+
+/// What a loop makes of its variable: the next one of a progression, as a rule.
+fn next(r: &mut Rng, var: usize) -> Expr {
+    let bin = |op, a, b| Expr::Bin(op, Box::new(a), Box::new(b));
+    let step = bin("+", Expr::Var(var), Expr::Num(r.pick(&[1, 1, 2, 3, 4, 32, 64])));
+    match r.below(10) {
+        // The next one, or a new start.
+        0 | 1 => Expr::Sel(Box::new(cond(r, var + 1)), Box::new(step), Box::new(expr(r, 1, var + 1))),
+        2 => bin(r.pick(&["min", "max", "smin"]), step, expr(r, 1, var)),
+        3 => {
+            let scaled = bin("*", step, Expr::Num(r.pick(&[1, 3, 5])));
+            bin("&", scaled, Expr::Num(r.pick(&[7, 63, 0x7c])))
+        }
+        4 => expr(r, 2, var + 1),
+        _ => step,
+    }
 }
 
 impl Expr {
@@ -213,13 +230,14 @@ fn text(block: &[Stmt], out: &mut String) {
                 out.push_str("}\n");
             }
             Stmt::Return(c) => writeln!(out, "if {} return;", c.text()).unwrap(),
-            Stmt::For(v, start, bound, step, signed, body) => {
+            Stmt::For(v, start, bound, next, signed, body) => {
                 let ty = if *signed { "int" } else { "unsigned" };
                 writeln!(
                     out,
-                    "for ({ty} v{v} = ({ty})({}), c{v} = 0; v{v} < ({ty})({}) && c{v} < 70; v{v} = ({ty})((unsigned)v{v} + {step}u), c{v}++) {{",
+                    "for ({ty} v{v} = ({ty})({}), c{v} = 0; v{v} < ({ty})({}) && c{v} < 70; v{v} = ({ty})({}), c{v}++) {{",
                     start.text(),
-                    bound.text()
+                    bound.text(),
+                    next.text()
                 )
                 .unwrap();
                 text(body, out);
@@ -275,7 +293,7 @@ fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
                     return false;
                 }
             }
-            Stmt::For(v, start, bound, step, signed, body) => {
+            Stmt::For(v, start, bound, next, signed, body) => {
                 let mut x = start.eval(e);
                 let mut count = 0;
                 loop {
@@ -289,7 +307,7 @@ fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
                     if !run(body, e, t) {
                         return false;
                     }
-                    x = x.wrapping_add(*step);
+                    x = next.eval(e);
                     count += 1;
                 }
                 e.vars.truncate(*v);
@@ -476,6 +494,10 @@ fn seed(seed: u64) {
                     file.display()
                 );
                 check(&what, &out, truth, &mut bounded, &mut exact);
+                // Following the threads hides what the forms are too small for.
+                out.clear();
+                summary.evaluate_by_forms(&launch, &mut out);
+                check(&what, &out, truth, &mut 0, &mut 0);
             }
             launches(&mut r, &summary, &format!("f{k} {arch} {kind} in {}", file.display()));
         }

@@ -429,6 +429,15 @@ impl Lower<'_> {
         }
     }
 
+    /// The word of bank 0 whose lowest bytes these are, when it is a size of the grid or of a block.
+    /// (Programs that cast such a size to a narrow type read only as much of it.)
+    fn part_of_size(&mut self, c: sass::ConstRef, bytes: u8) -> Option<SrcOperand> {
+        match self.constant(c, 4) {
+            Some(s @ Src::Special(Special::Ntid(_) | Special::Nctaid(_))) if bytes < 4 => Some(SrcOperand::new(s)),
+            _ => None,
+        }
+    }
+
     fn load_const(&mut self, i: &MachineInst, ty: MemTy, mode: u8) {
         let Some(sass::Value::Const(c)) = i.src.first().map(|s| s.value) else {
             self.give_up(i, Reason::Constant);
@@ -464,7 +473,10 @@ impl Lower<'_> {
                     Some(s @ Src::Param { .. }) => {
                         self.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[SrcOperand::new(s)], &d);
                     }
-                    _ => self.give_up(i, Reason::Constant),
+                    _ => match self.part_of_size(c, bytes) {
+                        Some(size) => self.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[size], &d),
+                        None => self.give_up(i, Reason::Constant),
+                    },
                 }
             }
             // The driver's words for a cooperative launch, from sm_100 on one pair for each block

@@ -315,10 +315,18 @@ impl Analysis {
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let found = self.compute(launch);
-        let found = found.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
+        let found = self.compute_finished(launch);
         let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
         out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+    }
+
+    pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        let found = self.compute_finished(launch);
+        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+    }
+
+    fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
+        self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
     }
 
     fn resolve(&self, kind: AccessKind, r: &ReachedBytes<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {

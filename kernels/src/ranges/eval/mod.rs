@@ -52,6 +52,7 @@
 mod arithmetic;
 mod bitwise;
 mod bounds;
+mod carried_ranges;
 pub(super) mod conditions;
 mod indexed_loads;
 mod irreducible;
@@ -72,6 +73,7 @@ use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::{ConstraintByForm, ConstraintSet, VisitMarks};
 use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::carried_ranges::CarriedRanges;
 use crate::ranges::eval::conditions::{Branch, Cond};
 use crate::ranges::graph::node::{Graph, NodeId};
 use memo::{CLEAN, EvalMemo, MemoSlot, NodeTable};
@@ -113,6 +115,8 @@ pub(super) struct Eval<'g> {
     pub none: Rc<ConstraintSet>,
     /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
     pub key_log: Option<Vec<AtomKey>>,
+    /// What `carried_ranges` found out.
+    pub carried: CarriedRanges,
     pub memo: EvalMemo,
     /// What was remembered while a phi was unsolved, oldest first.
     pub temp: Vec<MemoSlot>,
@@ -175,6 +179,7 @@ impl<'g> Eval<'g> {
             seen: RefCell::default(),
             none: Rc::default(),
             key_log: None,
+            carried: CarriedRanges::default(),
             memo: EvalMemo::default(),
             temp: Vec::new(),
             solving: FxHashMap::default(),
@@ -316,7 +321,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Runs `f`, and says on which unsolved symbol its result depends.
-    fn tracked<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, u32) {
+    pub(crate) fn tracked<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, u32) {
         let before = std::mem::replace(&mut self.touched, CLEAN);
         let v = f(self);
         let t = self.touched;

@@ -4,7 +4,7 @@
 //! Owns the phis of loop headers. The counter `k` of a loop counts completed iterations
 //! (`trip_counts` bounds it). A header phi is solved by putting a symbol in its place, evaluating
 //! the value of the back edges, and looking for "symbol + c": then the phi is `init + c*k`. What
-//! has no such shape is opaque.
+//! has no such shape stays within a range (`carried_ranges`), or is opaque.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
@@ -12,7 +12,8 @@ use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::graph::node::{Kind, NodeId};
+use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 
 /// A value for each of several predecessors.
@@ -40,8 +41,7 @@ impl Eval<'_> {
         };
         self.trip(l);
         // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
-        let mut arms = self.arms(outer, b);
-        let init = if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) };
+        let init = self.from_outside(n, outer, b);
         let k = self.iteration(l);
         if self.a(k).hi == 0 {
             return init;
@@ -50,7 +50,55 @@ impl Eval<'_> {
         self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
         let mark = self.unsolved();
         self.solving.insert(n, (s, self.depth));
-        let mut steps = Vec::new();
+        let (steps, touched) = self.tracked(|e| e.steps(s, back, b));
+        self.solving.remove(&n);
+        self.solved(mark);
+        let touched = if touched > self.depth { CLEAN } else { touched };
+        let found = self.recurrence(n, &init, k, &steps, bits, b);
+        let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
+        if found.as_ref().is_none_or(opaque) {
+            let better = self.half_of_carried(n, b);
+            let better = better.or_else(|| self.carried_range(n, &init, (outer, back), touched, b));
+            if let Some(f) = better {
+                return f;
+            }
+        }
+        if let Some(f) = found {
+            return f;
+        }
+        let why = steps.iter().find_map(|s| match s {
+            Step::Other(r) => *r,
+            Step::Add(f, _) | Step::Copy(f) => self.why(f),
+        });
+        // A search whose next step hangs on what it finds is no loop without a rule.
+        let why = why.filter(|why| *why != Reason::Loop).or_else(|| {
+            let back: SmallVec<[NodeId; 2]> = back.iter().map(|arm| arm.1).collect();
+            self.data_in(&back, Some(n))
+        });
+        self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+    }
+
+    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
+    /// (Tests of both words together bound that value, and not the word by itself.)
+    fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
+        let (whole, high) = *self.g.halves.get(&n)?;
+        let f = self.ev(whole);
+        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
+            return None;
+        }
+        let f = self.concrete(&f);
+        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
+    }
+
+    /// The value of a header's phi when the loop begins.
+    pub(crate) fn from_outside(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
+        let mut arms = self.arms(outer, b);
+        if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) }
+    }
+
+    /// How each back edge changes the value that a symbol stands for.
+    fn steps(&mut self, s: AtomId, back: &Arms, b: BlockId) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(back.len());
         for (p, v) in back {
             let f = self.ev(*v);
             let step = if f.coef(s) == 1 {
@@ -69,23 +117,22 @@ impl Eval<'_> {
             };
             steps.push(step);
         }
-        self.solving.remove(&n);
-        self.solved(mark);
-        self.recurrence(n, init, k, steps, bits, b)
+        steps
     }
 
+    /// The value that these steps make; `None`: it has no form.
     fn recurrence(
         &mut self,
         n: NodeId,
-        init: AffineForm,
+        init: &AffineForm,
         k: AtomId,
-        steps: Vec<Step>,
+        steps: &[Step],
         bits: u32,
         b: BlockId,
-    ) -> AffineForm {
+    ) -> Option<AffineForm> {
         if steps.iter().all(|s| matches!(s, Step::Add(..))) {
             let (mut lo, mut hi, mut g, mut why) = (INF, -INF, Int::new(0), None);
-            for s in &steps {
+            for s in steps {
                 if let Step::Add(e, z) = s {
                     lo = lo.min(z.0);
                     hi = hi.max(z.1);
@@ -94,7 +141,7 @@ impl Eval<'_> {
                 }
             }
             if lo == hi {
-                return init.add(&AffineForm::atom(k), lo);
+                return Some(init.add(&AffineForm::atom(k), lo));
             }
             if lo > -INF && hi < INF && why.is_none() {
                 let g = g.max(1);
@@ -116,17 +163,17 @@ impl Eval<'_> {
                     a.hi = a.hi.min(z.1);
                     t
                 });
-                return init.add(&AffineForm::atom(t), g);
+                return Some(init.add(&AffineForm::atom(t), g));
             }
             let o = self.opaque(AtomKey::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
-            return init.add(&o, 1);
+            return Some(init.add(&o, 1));
         }
         let copies = steps
             .iter()
             .all(|s| matches!(s, Step::Copy(_)) || matches!(s, Step::Add(_, (lo, hi)) if *lo == 0 && *hi == 0));
         if copies {
-            let mut arms = vec![(init, Vec::new())];
-            for s in &steps {
+            let mut arms = vec![(init.clone(), Vec::new())];
+            for s in steps {
                 if let Step::Copy(f) = s {
                     arms.push((f.clone(), Vec::new()));
                 }
@@ -135,7 +182,7 @@ impl Eval<'_> {
             // iteration's.
             let header_loop = self.cfg.loop_of_header[b.0 as usize];
             if arms.len() == 2 && arms[0].0 == arms[1].0 {
-                return arms.swap_remove(0).0;
+                return Some(arms.swap_remove(0).0);
             }
             let clean = arms[1..].iter().all(|a| {
                 header_loop.is_some_and(|l| {
@@ -159,20 +206,10 @@ impl Eval<'_> {
                 })
             });
             if fixed || (clean && !pointers) {
-                return self.join(arms, n, 3, b);
+                return Some(self.join(arms, n, 3, b));
             }
         }
-        let why = steps.iter().find_map(|s| match s {
-            Step::Other(r) => *r,
-            Step::Add(f, _) | Step::Copy(f) => self.why(f),
-        });
-        // A search whose next step hangs on what it finds is no loop without a rule.
-        let why = why.filter(|why| *why != Reason::Loop).or_else(|| {
-            let Kind::LoopPhi(_, back) = &self.g.node(n).kind else { return None };
-            let back: SmallVec<[NodeId; 2]> = back.iter().map(|arm| arm.1).collect();
-            self.data_in(&back, Some(n))
-        });
-        self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+        None
     }
 
     /// All atoms that an atom's meaning rests on.

@@ -101,8 +101,15 @@ impl Eval<'_> {
         self.ctx_cut = cut;
         self.touched = touched;
         // Inner loops saw this one unbounded: they are solved again.
+        self.count_again(&before, Some(l));
+        self.exact_trip[l as usize] = ok && (never || (hi < INF && exact));
+        self.loops[l as usize] = LoopState::Done;
+    }
+
+    /// Forgets the trips that were counted since then, but for those of one loop.
+    pub(crate) fn count_again(&mut self, before: &[LoopState], except: Option<u32>) {
         for (o, s) in before.iter().enumerate() {
-            if o as u32 != l && *s == LoopState::New && self.loops[o] != LoopState::New {
+            if Some(o as u32) != except && *s == LoopState::New && self.loops[o] != LoopState::New {
                 self.loops[o] = LoopState::New;
                 if let Some(k) = self.counters[o] {
                     self.change(k, |a| {
@@ -112,8 +119,6 @@ impl Eval<'_> {
                 }
             }
         }
-        self.exact_trip[l as usize] = ok && (never || (hi < INF && exact));
-        self.loops[l as usize] = LoopState::Done;
     }
 
     /// Is a form within its type's range, for all iterations?

@@ -5,6 +5,7 @@
 //! computes, `pairing` the 64-bit values in two words, and `reciprocal_division` the division
 //! idiom.
 
+use super::demanded_bits::replace_partial_words;
 use super::invariant_phis::replace_invariant_phis;
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
@@ -13,6 +14,7 @@ use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcO
 use crate::ranges::graph::cas_loops::CompareAndSwap;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 /// Nesting of calls after which a value is given up as unknown.
@@ -80,7 +82,9 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     }
     b.stores();
     b.mark_cas_loads();
+    replace_partial_words(&mut b.g);
     replace_invariant_phis(&mut b.g);
+    b.note_halves();
     let constant = |n: &NodeId| matches!(b.g.node(*n).kind, Kind::Const(_));
     b.g.split_words = b.g.nodes.iter().any(|n| match &n.kind {
         Kind::High(_) => true,
@@ -91,6 +95,25 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
 }
 
 impl Builder<'_> {
+    /// Notes which words that loops carry round are halves of pairs that they carry round.
+    fn note_halves(&mut self) {
+        let carried = |n: NodeId| matches!(self.g.node(n).kind, Kind::LoopPhi(..));
+        let mut halves = BTreeMap::new();
+        for ((lo, hi), whole) in &self.memo.w64 {
+            let (Def::Phi { b, .. }, Def::Phi { b: c, .. }) = (lo, hi) else { continue };
+            if b != c || !carried(*whole) {
+                continue;
+            }
+            for (d, high) in [(lo, false), (hi, true)] {
+                if let Some(n) = self.memo.w32.get(d).filter(|n| carried(**n)) {
+                    let first = halves.entry(*n).or_insert((*whole, high));
+                    *first = (*first).min((*whole, high));
+                }
+            }
+        }
+        self.g.halves = halves;
+    }
+
     /// A node; the same one for what is made alike in the same block. (Each access with a guard of
     /// its own has the values before it built again, and few of them hang on that guard.)
     pub(crate) fn add(&mut self, kind: Kind, width: Width, home: u32) -> NodeId {

@@ -248,6 +248,9 @@ pub struct Graph {
     /// What was in the place of a value before a call that is not followed. (A call keeps some
     /// registers; which ones is not known.)
     pub before_call: BTreeMap<NodeId, NodeId>,
+    /// Words that loops carry round, as low (false) or high halves of 64-bit values that they carry
+    /// round.
+    pub halves: BTreeMap<NodeId, (NodeId, bool)>,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
     pub made_at: BTreeMap<NodeId, u32>,

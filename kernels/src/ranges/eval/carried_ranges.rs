@@ -1,0 +1,216 @@
+//! Ranges of values that a loop carries round without a progression: a choice between a step and a
+//! new start, a number that is masked again in each turn, the next tile of a walk that wraps around.
+//!
+//! Owns the range of a header's phi that `recurrences` found no form for. It is found by induction:
+//! a symbol within a range stands for the value at the start of a turn, and each back edge is
+//! evaluated with it, under what holds where that edge is taken. If all of their values lie within
+//! the range again, and the value from outside does, so do all.
+//!
+//! # Why the result holds
+//!
+//! A form is congruent to its register. Let `v` be a number in the range that is congruent to the
+//! register at the start of a turn. The form of the back edge, made of `v`, is congruent to the
+//! register at the start of the next turn, and its bounds say that it lies in the range too: it is
+//! the next `v`. Guards are those of the blocks of this very turn, so they are about this `v`.
+//!
+//! A range that is tried may be wrong, and so may be all that was found with it. Memos forget it as
+//! for every unsolved phi. Atoms are found again by keys, not all of which name what their boxes
+//! rest on, so a turn has keys of its own. Loops whose trips were counted meanwhile are counted
+//! again. What is remembered of a phi for the rest of the evaluation was found without any symbol
+//! from outside, and without what is assumed while a trip is counted.
+
+use super::recurrences::Arms;
+use super::{Eval, LoopState};
+use crate::ir::BlockId;
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{AtomKey, AtomKind};
+use crate::ranges::domain::constraints::ConstraintSet;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::graph::node::NodeId;
+use rustc_hash::FxHashMap;
+
+/// Turns that one evaluation may try.
+const MAX_TURNS: u32 = 64;
+/// Ranges that are tried for one phi: each end may move twice.
+const MAX_GUESSES: u32 = 4;
+/// How often a phi is tried in vain while a trip is counted. (The loop's own values have no bounds
+/// then.)
+const MAX_FAILURES: u8 = 2;
+/// How far from zero a range may be guessed to end. (Sums of two such numbers are no larger than a
+/// signed word.)
+const FAR: i64 = 1 << 30;
+
+/// What is known of a value that a loop carries round.
+#[derive(Clone, Copy)]
+enum Carried {
+    /// It is what it was before the loop.
+    Same,
+    /// It is a number within these bounds.
+    Within(Int, Int),
+    Nothing,
+}
+
+/// What was found out about values that loops carry round.
+#[derive(Default)]
+pub(crate) struct CarriedRanges {
+    known: FxHashMap<NodeId, Carried>,
+    failures: FxHashMap<NodeId, u8>,
+    /// Phis that are being tried.
+    busy: Vec<NodeId>,
+    turns: u32,
+}
+
+impl Eval<'_> {
+    /// The value of a header's phi as a number within a range, if all turns of the loop stay in it.
+    /// `init`: its value from outside; `touched`: the outermost unsolved phi that the back edges
+    /// depend on.
+    pub(crate) fn carried_range(
+        &mut self,
+        n: NodeId,
+        init: &AffineForm,
+        (outer, back): (&Arms, &Arms),
+        touched: u32,
+        b: BlockId,
+    ) -> Option<AffineForm> {
+        // A symbol without bounds leaves nothing to be proved. (This is evaluated again when the
+        // phi that it stands for is solved.)
+        let unbounded = self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF);
+        let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
+        if unbounded || self.carried.busy.contains(&n) || self.carried.busy.contains(&whole) || self.half_spent() {
+            return None;
+        }
+        let found = match self.carried.known.get(&n) {
+            Some(known) => *known,
+            None => {
+                self.carried.busy.push(n);
+                let found = if touched == CLEAN {
+                    self.carried_alone(n, (outer, back), b)
+                } else {
+                    self.carried(n, init, back, b)
+                };
+                self.carried.busy.pop();
+                found
+            }
+        };
+        match found {
+            Carried::Same => Some(init.clone()),
+            Carried::Within(lo, hi) if lo == hi => Some(AffineForm::konst(lo)),
+            Carried::Within(lo, hi) => Some(AffineForm::atom(self.keyed(AtomKey::Range(n, lo, hi), |e| {
+                let a = e.new_atom(lo, hi, None, b);
+                // Another one in each turn.
+                e.atoms[a.0 as usize].choice = true;
+                a
+            }))),
+            Carried::Nothing => None,
+        }
+    }
+
+    /// The same in a world of its own, and remembered.
+    fn carried_alone(&mut self, n: NodeId, (outer, back): (&Arms, &Arms), b: BlockId) -> Carried {
+        let keys = self.base_keys();
+        let keys = std::mem::replace(&mut self.keys, keys);
+        let memo = std::mem::take(&mut self.memo);
+        let temp = std::mem::take(&mut self.temp);
+        let solving = std::mem::take(&mut self.solving);
+        let busy = std::mem::take(&mut self.ctx_busy);
+        let (cut, touched) = (self.ctx_cut, self.touched);
+        let (assumed, log) = (self.assumed.take(), self.key_log.take());
+        let loops = self.loops.clone();
+        let init = self.from_outside(n, outer, b);
+        let found = self.carried(n, &init, back, b);
+        self.count_again(&loops, None);
+        self.memo = memo;
+        self.temp = temp;
+        self.solving = solving;
+        self.ctx_busy = busy;
+        (self.ctx_cut, self.touched) = (cut, touched);
+        (self.assumed, self.key_log) = (assumed, log);
+        self.restore_keys(keys);
+        if matches!(found, Carried::Nothing) && loops.contains(&LoopState::Solving) {
+            let failures = self.carried.failures.entry(n).or_default();
+            *failures += 1;
+            if *failures < MAX_FAILURES {
+                return found;
+            }
+        }
+        self.carried.known.insert(n, found);
+        found
+    }
+
+    fn carried(&mut self, n: NodeId, init: &AffineForm, back: &Arms, b: BlockId) -> Carried {
+        let number = |e: &Self, x: AtomId| {
+            let atom = e.a(x);
+            let kind =
+                matches!(atom.kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_) | AtomKind::Unsolved);
+            kind && atom.alts.is_none()
+        };
+        if !init.terms.iter().all(|t| number(self, t.0)) {
+            return Carried::Nothing;
+        }
+        let ctx = self.ctx(b);
+        let first = self.bounds_in(init, &ctx, true);
+        let far = Int::from(FAR);
+        let mut range = first;
+        // As it came; then each end as far as a turn takes it: to zero, or to where little is known.
+        for _ in 0..MAX_GUESSES {
+            if range.0 < -far || range.1 > far || self.carried.turns >= MAX_TURNS {
+                return Carried::Nothing;
+            }
+            self.carried.turns += 1;
+            let ((lo, hi), same) = self.after_a_turn(n, range, back, b);
+            if range.0 <= lo && hi <= range.1 {
+                // What one more turn leaves of the guess is enough.
+                return if same { Carried::Same } else { Carried::Within(first.0.min(lo), first.1.max(hi)) };
+            }
+            if lo < range.0 {
+                range.0 = if lo >= 0 { Int::new(0) } else { -far };
+            }
+            if hi > range.1 {
+                range.1 = far;
+            }
+        }
+        Carried::Nothing
+    }
+
+    /// Bounds of what the back edges bring, when the value lies in a range before, and whether it
+    /// is the value itself.
+    fn after_a_turn(&mut self, n: NodeId, (lo, hi): (Int, Int), back: &Arms, b: BlockId) -> ((Int, Int), bool) {
+        let keys = self.base_keys();
+        let keys = std::mem::replace(&mut self.keys, keys);
+        let loops = self.loops.clone();
+        let s = self.new_atom(lo, hi, None, b);
+        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
+        let mark = self.unsolved();
+        self.solving.insert(n, (s, self.depth));
+        let (mut least, mut most, mut same) = (INF, -INF, true);
+        for (p, v) in back {
+            let f = self.ev(*v);
+            same &= f == AffineForm::atom(s);
+            let cons = ConstraintSet::new(self.arm_facts(*p, b));
+            let (l, h) = self.bounds_in(&f, &cons, true);
+            (least, most) = (least.min(l), most.max(h));
+        }
+        self.solving.remove(&n);
+        self.solved(mark);
+        self.count_again(&loops, None);
+        self.restore_keys(keys);
+        ((least, most), same)
+    }
+
+    /// The keys of what is the same wherever it is asked for.
+    fn base_keys(&self) -> FxHashMap<Box<AtomKey>, AtomId> {
+        self.keys.iter().filter(|(key, _)| is_base(key)).map(|(key, a)| (key.clone(), *a)).collect()
+    }
+
+    fn restore_keys(&mut self, keys: FxHashMap<Box<AtomKey>, AtomId>) {
+        let own = std::mem::replace(&mut self.keys, keys);
+        own.into_iter().filter(|(key, _)| is_base(key)).for_each(|(key, a)| {
+            self.keys.insert(key, a);
+        });
+    }
+}
+
+fn is_base(key: &AtomKey) -> bool {
+    matches!(key, AtomKey::Special(_) | AtomKey::Param(_) | AtomKey::Symbol(_) | AtomKey::ParamAddress(_))
+}
