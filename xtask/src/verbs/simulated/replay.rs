@@ -80,12 +80,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         replay::fetch().map_err(|why| anyhow!("{why}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let binaries = workspace::binaries()?;
     let work = std::env::temp_dir().join(format!("streamsan-replay-{}", std::process::id()));
     let out = args.out.clone().unwrap_or_else(|| work.clone());
     let (mut seen, mut left_out, mut choices) = (Seen::default(), BTreeMap::<String, u64>::new(), Vec::new());
-    let (mut recorded, mut different, mut ran) = (0, 0, 0);
-    let limit = Duration::from_secs(args.timeout);
+    let (mut recorded, mut different, mut ran, mut folders) = (0, 0, 0, Vec::new());
+    // What is wrong with them is said before anything is built.
     for (number, recording) in args.recordings.iter().enumerate() {
         let folder = out.join(number.to_string());
         let is_list = recording.extension().is_some_and(|extension| extension == "json");
@@ -97,16 +96,17 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         let ready = ready.map_err(|why| anyhow!("{why}"))?;
         recorded += ready.launches + ready.left_out.values().sum::<u64>();
         ready.left_out.into_iter().for_each(|(why, count)| *left_out.entry(why).or_default() += count);
-        for (arch, folder, launches) in ready.folders {
-            different += launches;
-            let played = play(&binaries, arch, &folder, limit)?;
-            for why in played.iter().filter_map(|launch| launch.failure.clone()) {
-                *left_out.entry(why).or_default() += 1;
-            }
-            ran += played.iter().filter(|launch| launch.failure.is_none()).count();
-            judged(&folder)?.iter().for_each(|kernel| seen.add(kernel));
-            choices.extend(Choice::of(&folder, arch, &played).map_err(|why| anyhow!("{why}"))?);
-        }
+        folders.extend(ready.folders);
+    }
+    let (binaries, limit) = (workspace::binaries()?, Duration::from_secs(args.timeout));
+    for (arch, folder, launches) in folders {
+        different += launches;
+        let played = play(&binaries, arch, &folder, limit)?;
+        let failures = played.iter().filter_map(|launch| launch.failure.clone());
+        failures.for_each(|why| *left_out.entry(why).or_default() += 1);
+        ran += played.iter().filter(|launch| launch.failure.is_none()).count();
+        judged(&folder)?.iter().for_each(|kernel| seen.add(kernel));
+        choices.extend(Choice::of(&folder, arch, &played).map_err(|why| anyhow!("{why}"))?);
     }
     let by_class = seen.by_class.iter().map(|(class, judged)| (*class, judged));
     println!("{}", table("class", by_class.chain([("all", &seen.all)])));
