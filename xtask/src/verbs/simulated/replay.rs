@@ -1,7 +1,7 @@
 //! `cargo xtask replay`: recorded launches, run by themselves on the simulated GPU.
 //!
-//! Owns the run of what `tests::replay` prepares, the tables, and the making of lists. The comparison is the product's
-//! (`--exact-compare`).
+//! Owns the run of what `tests::replay` prepares, the tables, and the making of lists. The
+//! comparison is the product's (`--exact-compare`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ use crate::{command, workspace};
 /// (`tests/replayed/*.json`; the package is fetched from PyPI), and traces: record a program on a
 /// GPU (`python3 tests/gpu recordings`), bring the trace, and name the folder where pip has put the
 /// same libraries. Each different launch runs with its own grid and parameters, over fresh memory
-/// that is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN` names
-/// a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing could be
+/// that is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN`
+/// names a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing could be
 /// run, or a library of a list is missing or another build.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
