@@ -2,8 +2,8 @@
 //! replayed without a GPU and without the trace.
 //!
 //! Owns the form of `tests/replayed/PACKAGE.json`, the package of PyPI that its code comes from,
-//! and what a replay of it must show. A list has no code in it: it says where in which library an image
-//! lies, and which build that is. [`super::choice`] makes lists.
+//! and what a replay of it must show. A list has no code in it: it says where in which library an
+//! image lies, and which build that is. [`super::choice`] makes lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -24,8 +24,8 @@ use crate::{command, workspace};
 /// GPU (`python3 tests/gpu recordings`), bring the trace, and name the folder where pip has put the
 /// same libraries. Each different launch runs with its own grid and parameters, over fresh memory
 /// that is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN`
-/// names a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing could be
-/// run, or a library of a list is missing or another build.
+/// names a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing
+/// could be run, or a library of a list is missing or another build.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// Traces of one file each, and lists of launches.
