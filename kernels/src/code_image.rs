@@ -333,8 +333,8 @@ struct CodePart {
     base: u32,
 }
 
-/// Whether a call of this symbol is followed into its code. Of some functions more is known by their
-/// names.
+/// Whether a call of this symbol is followed into its code. Of some functions more is known by
+/// their names.
 fn is_followed(symbol: &Symbol) -> bool {
     symbol.kind == SymbolKind::Function
         && known_call(&symbol.name).is_none()

@@ -1,6 +1,6 @@
 //! Calls that are not followed: what they are given counts as touched anywhere, in either
-//! direction, and nothing else loses its bytes for them. Their twins, whose functions are there, are
-//! followed. (`ranges_calls.rs` has functions that are known by name.)
+//! direction, and nothing else loses its bytes for them. Their twins, whose functions are there,
+//! are followed. (`ranges_calls.rs` has functions that are known by name.)
 
 #[path = "support/cuda.rs"]
 mod cuda;

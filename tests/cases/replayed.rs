@@ -41,7 +41,8 @@ fn play(name: &str, file: &Path, part: usize) -> Result<(), String> {
     let ready = list.prepare(&[], &folder)?;
     let mut command = run::streamsan(Replayable::arguments(&folder));
     let ended = run::end_within(command.env("STREAMSAN_SIM", format!("arch={}", list.arch)), PATIENCE);
-    // With 70 it ends where the simulator refused something: which launches that may be says the list.
+    // With 70 it ends where the simulator refused something. The list says which launches that may
+    // be.
     if ended.hung || !matches!(ended.status.code(), Some(0 | 70)) {
         return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
     }

@@ -83,18 +83,20 @@ fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
 }
 
 /// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
-/// `inputs` are what it depends on, beside what they include.
+/// `inputs` are what it depends on (CUDA's: beside what these include).
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
     (name, compiler, args).hash(&mut hash);
-    let mut files = BTreeSet::new();
-    inputs.iter().for_each(|input| with_included(input, &mut files));
-    for input in &files {
-        std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
-    }
     let is_cuda = compiler.ends_with("nvcc") || args.iter().any(|arg| arg.contains("/nvcc'"));
+    let mut files: Vec<PathBuf> = inputs.iter().map(|input| input.to_path_buf()).collect();
     if is_cuda {
         compilers().hash(&mut hash);
+        let mut included = BTreeSet::new();
+        inputs.iter().for_each(|input| with_included(input, &mut included));
+        files.extend(included);
+    }
+    for input in &files {
+        std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
     }
     let folder = if is_cuda { compiled() } else { cache() }.join(format!("{:016x}", hash.finish()));
     let made = once(&folder.join(name), |partial| {

@@ -1,7 +1,7 @@
 //! The driver without a GPU: `tests/programs/fake/driver.c` with one trampoline for each symbol of
 //! the table of `cuda-sys`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -32,7 +32,10 @@ fn make(versions: Option<&str>) -> PathBuf {
     let source = build::programs().join("fake/driver.c");
     let header = build::programs().join("fake/cuda_mini.h");
     let declared = std::fs::read_to_string(&header).expect("cuda_mini.h");
-    let has = |name: &str| declared.contains(&format!("X({name}, "));
+    // Each test is a process of its own, and most come by here.
+    let implemented: BTreeSet<&str> =
+        declared.split("X(").skip(1).filter_map(|rest| rest.split_once(", ")).map(|found| found.0).collect();
+    let has = |name: &str| implemented.contains(name);
     let (mut code, mut names, mut table, mut real) = (String::new(), String::new(), String::new(), String::new());
     for (index, function) in DRIVER_FUNCTIONS.iter().enumerate() {
         let name = function.name;

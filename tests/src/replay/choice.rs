@@ -1,8 +1,8 @@
 //! A choice of launches that were replayed, written down as lists.
 //!
-//! Owns which launches stay: one of each kernel, the fastest; of kernels that the simulator does not
-//! run one for each reason; the fastest kernels first, until the time is used up. What the packages
-//! are called and what their files' hashes are is read from what pip has left beside them.
+//! Owns which launches stay: one of each kernel, the fastest; of kernels that the simulator does
+//! not run one for each reason; the fastest kernels first, until the time is used up. What the
+//! packages are called and what their files' hashes are is read from what pip has left beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Lists of recorded launches: what is kept of traces, so that kernels of closed libraries can be
 //! replayed without a GPU and without the trace.
 //!
-//! Owns the form of `tests/replayed/PACKAGE.json`, the package of PyPI that its code comes from, and
-//! what a replay of it must show. A list has no code in it: it says where in which library an image
-//! lies, and which build that is. [`super::choice`] makes lists.
+//! Owns the form of `tests/replayed/PACKAGE.json`, the package of PyPI that its code comes from,
+//! and what a replay of it must show. A list has no code in it: it says where in which library an
+//! image lies, and which build that is. [`super::choice`] makes lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,8 @@ impl LaunchList {
         }
     }
 
-    /// How many launches there are, how many kernels, and how many that are expected to have ranges.
+    /// How many launches there are, how many kernels, and how many launches that are expected to
+    /// have ranges.
     pub fn sizes(&self) -> (usize, usize, usize) {
         let mut kernels: Vec<&str> = self.launches.iter().map(|launch| launch.kernel.as_str()).collect();
         kernels.sort_unstable();
@@ -190,8 +191,8 @@ impl LaunchList {
     }
 
     /// Holds a replay against what the list says: no byte was predicted wrongly, every launch ran
-    /// but for those that are listed as left out, and every launch has ranges but for those that are
-    /// listed without.
+    /// but for those that are listed as left out, and every launch has ranges but for those that
+    /// are listed without.
     ///
     /// # Errors
     /// What is not so, by kernels.

@@ -61,8 +61,8 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenanc
         Target::Passed(arguments) => {
             o.unknown = Some(Reason::Passed);
             arguments.iter().for_each(|n| taint(g, *n, &mut o, &mut seen));
-            // An argument may be the address of what the kernel has put into its own memory, or into
-            // its parameters.
+            // An argument may be the address of what the kernel has put into its own memory, or
+            // into its parameters.
             let stores = g.local_stores.iter().chain(&g.shared_stores);
             stores.flat_map(|s| s.words.iter().chain(&s.pairs)).for_each(|n| taint(g, *n, &mut o, &mut seen));
             for parameter in o.param_addresses.clone() {

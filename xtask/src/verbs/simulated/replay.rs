@@ -1,7 +1,7 @@
 //! `cargo xtask replay`: recorded launches, run by themselves on the simulated GPU.
 //!
-//! Owns the run of what `tests::replay` prepares, the tables, and the making of lists. The comparison is the product's
-//! (`--exact-compare`).
+//! Owns the run of what `tests::replay` prepares, the tables, and the making of lists. The
+//! comparison is the product's (`--exact-compare`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use crate::{command, workspace};
 /// (`tests/replayed/*.json`; the package is fetched from PyPI), and traces: record a program on a
 /// GPU (`python3 tests/gpu recordings`), bring the trace, and name the folder where pip has put the
 /// same libraries. Each different launch runs with its own grid and parameters, over fresh memory
-/// that is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN` names
-/// a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing could be
-/// run, or a library of a list is missing or another build.
+/// that is zero. What can not be run is listed with the reason. Builds, unless `STREAMSAN_BIN`
+/// names a folder of binaries with `sim` in it. Ends with 1 when a prediction was wrong, nothing
+/// could be run, or a library of a list is missing or another build.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// Traces of one file each, and lists of launches.
@@ -80,12 +80,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         replay::fetch().map_err(|why| anyhow!("{why}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let binaries = workspace::binaries()?;
     let work = std::env::temp_dir().join(format!("streamsan-replay-{}", std::process::id()));
     let out = args.out.clone().unwrap_or_else(|| work.clone());
     let (mut seen, mut left_out, mut choices) = (Seen::default(), BTreeMap::<String, u64>::new(), Vec::new());
-    let (mut recorded, mut different, mut ran) = (0, 0, 0);
-    let limit = Duration::from_secs(args.timeout);
+    let (mut recorded, mut different, mut ran, mut folders) = (0, 0, 0, Vec::new());
+    // What is wrong with them is said before anything is built.
     for (number, recording) in args.recordings.iter().enumerate() {
         let folder = out.join(number.to_string());
         let is_list = recording.extension().is_some_and(|extension| extension == "json");
@@ -97,16 +96,17 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         let ready = ready.map_err(|why| anyhow!("{why}"))?;
         recorded += ready.launches + ready.left_out.values().sum::<u64>();
         ready.left_out.into_iter().for_each(|(why, count)| *left_out.entry(why).or_default() += count);
-        for (arch, folder, launches) in ready.folders {
-            different += launches;
-            let played = play(&binaries, arch, &folder, limit)?;
-            for why in played.iter().filter_map(|launch| launch.failure.clone()) {
-                *left_out.entry(why).or_default() += 1;
-            }
-            ran += played.iter().filter(|launch| launch.failure.is_none()).count();
-            judged(&folder)?.iter().for_each(|kernel| seen.add(kernel));
-            choices.extend(Choice::of(&folder, arch, &played).map_err(|why| anyhow!("{why}"))?);
-        }
+        folders.extend(ready.folders);
+    }
+    let (binaries, limit) = (workspace::binaries()?, Duration::from_secs(args.timeout));
+    for (arch, folder, launches) in folders {
+        different += launches;
+        let played = play(&binaries, arch, &folder, limit)?;
+        let failures = played.iter().filter_map(|launch| launch.failure.clone());
+        failures.for_each(|why| *left_out.entry(why).or_default() += 1);
+        ran += played.iter().filter(|launch| launch.failure.is_none()).count();
+        judged(&folder)?.iter().for_each(|kernel| seen.add(kernel));
+        choices.extend(Choice::of(&folder, arch, &played).map_err(|why| anyhow!("{why}"))?);
     }
     let by_class = seen.by_class.iter().map(|(class, judged)| (*class, judged));
     println!("{}", table("class", by_class.chain([("all", &seen.all)])));
