@@ -86,8 +86,8 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that are
-    /// in use then.
+    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that
+    /// are in use then.
     pub fn start(&mut self, first: u64, count: usize) -> Mask {
         self.first = first;
         self.in_use = NO_LANES;

@@ -16,11 +16,11 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// Numbers that one launch may cost, counted for each class of lanes.
-const MAX_VALUES: usize = 6_000_000;
+const MAX_VALUES: usize = 3_000_000;
 /// The same for a launch of which some bytes are not known at all otherwise.
 const MAX_VALUES_UNBOUNDED: usize = 20_000_000;
-/// How much cheaper than the first threads all of them may be, in halves: a launch that would be too
-/// expensive even so is given up early.
+/// How much cheaper than the first threads all of them may be, in halves: a launch that would be
+/// too expensive even so is given up early.
 const CHEAPER: u64 = 3;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
