@@ -259,8 +259,8 @@ impl LaneValue {
         (self.by == 0).then(|| self.number(0))
     }
 
-    /// Of a truth value: of some lanes those in which it holds, those in which it does not, and those
-    /// in which it is no number.
+    /// Of a truth value: of some lanes those in which it holds, those in which it does not, and
+    /// those in which it is no number.
     pub fn decides(&self, mask: &Mask) -> [Mask; 3] {
         let [mut yes, mut no, mut unknown] = [NO_LANES; 3];
         match (&self.tags, self.decided()) {
@@ -331,8 +331,8 @@ impl LaneValue {
         }
     }
 
-    /// A 32-bit number as a 64-bit one. When it has only moved since the last time, within the range
-    /// of its type for all lanes, so has the result.
+    /// A 32-bit number as a 64-bit one. When it has only moved since the last time, within the
+    /// range of its type for all lanes, so has the result.
     pub fn extend(&mut self, signed: bool, x: &LaneValue, last: &mut Option<Box<Recipe>>) {
         let wide = |v: u64| if signed { i64::from(v as u32 as i32) as u64 } else { u64::from(v as u32) };
         let (least, most) = if signed { (i32::MIN.into(), i32::MAX.into()) } else { (0, i64::from(u32::MAX)) };

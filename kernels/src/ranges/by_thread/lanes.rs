@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 
 /// Operations that a value is made of, one behind the other.
 const MAX_DEPTH: u32 = 400;
-/// What it costs to see that a value still holds, measured in values of one lane.
-const VISIT: usize = 8;
+/// What it costs to see that a value still holds, measured in numbers.
+const VISIT: usize = 24;
 
 /// The threads that are calculated now, and the values found for them.
 pub(super) struct ThreadLanes<'a> {
@@ -86,8 +86,8 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that are
-    /// in use then.
+    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that
+    /// are in use then.
     pub fn start(&mut self, first: u64, count: usize) -> Mask {
         self.first = first;
         self.in_use = NO_LANES;

@@ -5,7 +5,8 @@
 //! all threads of a launch by a few forms. What is no progression (windows at edges, triangles,
 //! loops that end early, trees of a reduction) is a bound then, or unknown. A small launch can be
 //! followed thread by thread instead: `walk` leads the threads through the kernel, `lanes`
-//! calculates, `runs` says what was touched in few progressions.
+//! calculates (one number for threads that have it in common: `lane_value`), `runs` says what was
+//! touched in few progressions.
 //!
 //! # Why the result holds
 //!
@@ -26,6 +27,11 @@
 //! input that the result rests on. So an address that is put together of two words is a number, and
 //! holds for these pointers only. A sum of several words counts from the largest one, which is the
 //! pointer, and rests on the others.
+//!
+//! Threads share a number only where theirs were calculated and found equal, or are made of numbers
+//! that they share. That all have moved by the same distance is kept apart from the numbers for
+//! sums and multiples, which agree with them modulo 2^32 and 2^64, and for widening where no lane
+//! leaves the range of the narrow type.
 //!
 //! Only what the evaluation left inexact is replaced, in launches of few threads, within a budget
 //! of operations. All three follow from the launch and the kernel, so the result does not depend on

@@ -15,13 +15,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// Values that one launch may cost, counted for each thread.
-const MAX_VALUES: usize = 6_000_000;
+/// Numbers that one launch may cost, counted for each class of lanes.
+const MAX_VALUES: usize = 3_000_000;
 /// The same for a launch of which some bytes are not known at all otherwise.
 const MAX_VALUES_UNBOUNDED: usize = 20_000_000;
-/// How much cheaper than the first threads all of them may be: a launch that would be too expensive
-/// even so is given up early.
-const CHEAPER: u64 = 4;
+/// How much cheaper than the first threads all of them may be, in halves: a launch that would be
+/// too expensive even so is given up early.
+const CHEAPER: u64 = 3;
 /// Blocks of code that threads may go through.
 const MAX_STEPS: u32 = 20_000;
 
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
             first += count as u64;
             // Those that follow are not that much cheaper.
             let each = self.lanes.spent as u64 / first;
-            if each.saturating_mul(threads) > CHEAPER * self.budget as u64 {
+            if each.saturating_mul(2 * threads) > CHEAPER * self.budget as u64 {
                 return None;
             }
         }
