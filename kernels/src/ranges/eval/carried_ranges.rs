@@ -34,9 +34,9 @@ use rustc_hash::FxHashMap;
 const MAX_TURNS: u32 = 64;
 /// Ranges that are tried for one phi: each end may move twice.
 const MAX_GUESSES: u32 = 4;
-/// How often a phi is tried in vain while a trip is counted. (The loop's own values have no bounds
-/// then.)
-const MAX_FAILURES: u8 = 2;
+/// How often a phi is tried in vain. (While a trip is counted, or another phi is tried, less is
+/// known than later.)
+const MAX_FAILURES: u8 = 3;
 /// How far from zero a range may be guessed to end. (Sums of two such numbers are no larger than a
 /// signed word.)
 const FAR: i64 = 1 << 30;
@@ -90,6 +90,13 @@ impl Eval<'_> {
                     self.carried(n, init, back, b)
                 };
                 self.carried.busy.pop();
+                if matches!(found, Carried::Nothing) {
+                    let failures = self.carried.failures.entry(n).or_default();
+                    *failures += 1;
+                    if *failures == MAX_FAILURES {
+                        self.carried.known.insert(n, found);
+                    }
+                }
                 found
             }
         };
@@ -127,14 +134,9 @@ impl Eval<'_> {
         (self.ctx_cut, self.touched) = (cut, touched);
         (self.assumed, self.key_log) = (assumed, log);
         self.restore_keys(keys);
-        if matches!(found, Carried::Nothing) && loops.contains(&LoopState::Solving) {
-            let failures = self.carried.failures.entry(n).or_default();
-            *failures += 1;
-            if *failures < MAX_FAILURES {
-                return found;
-            }
+        if !matches!(found, Carried::Nothing) || !loops.contains(&LoopState::Solving) {
+            self.carried.known.insert(n, found);
         }
-        self.carried.known.insert(n, found);
         found
     }
 
@@ -162,6 +164,10 @@ impl Eval<'_> {
             if range.0 <= lo && hi <= range.1 {
                 // What one more turn leaves of the guess is enough.
                 return if same { Carried::Same } else { Carried::Within(first.0.min(lo), first.1.max(hi)) };
+            }
+            // More values before bring more values after.
+            if lo < -far || hi >= INF {
+                break;
             }
             if lo < range.0 {
                 range.0 = if lo >= 0 { Int::new(0) } else { -far };

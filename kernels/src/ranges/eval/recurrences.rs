@@ -56,7 +56,12 @@ impl Eval<'_> {
         let touched = if touched > self.depth { CLEAN } else { touched };
         let found = self.recurrence(n, &init, k, &steps, bits, b);
         let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
-        if found.as_ref().is_none_or(opaque) {
+        // Where something else than a loop without a rule is in the way, it stays there.
+        let hopeless = |s: &Step| match s {
+            Step::Other(why) => why.is_some_and(|why| why != Reason::Loop),
+            Step::Add(f, _) | Step::Copy(f) => self.why(f).is_some_and(|why| why != Reason::Loop),
+        };
+        if found.as_ref().is_none_or(opaque) && !steps.iter().any(hopeless) {
             let better = self.half_of_carried(n, b);
             let better = better.or_else(|| self.carried_range(n, &init, (outer, back), touched, b));
             if let Some(f) = better {
