@@ -31,12 +31,16 @@ use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 
 /// Turns that one evaluation may try.
-const MAX_TURNS: u32 = 64;
+const MAX_TURNS: u32 = 24;
+/// Phis that are tried while others are.
+const MAX_DEPTH: usize = 2;
 /// Ranges that are tried for one phi: each end may move twice.
 const MAX_GUESSES: u32 = 4;
 /// How often a phi is tried in vain. (While a trip is counted, or another phi is tried, less is
 /// known than later.)
 const MAX_FAILURES: u8 = 3;
+/// How often a 64-bit value is asked for in vain to know its half.
+const MAX_WHOLES: u8 = 16;
 /// How far from zero a range may be guessed to end. (Sums of two such numbers are no larger than a
 /// signed word.)
 const FAR: i64 = 1 << 30;
@@ -56,6 +60,8 @@ enum Carried {
 pub(crate) struct CarriedRanges {
     known: FxHashMap<NodeId, Carried>,
     failures: FxHashMap<NodeId, u8>,
+    /// How often a 64-bit value was not known when its half was asked for.
+    unknown_wholes: FxHashMap<NodeId, u8>,
     /// Phis that are being tried.
     busy: Vec<NodeId>,
     turns: u32,
@@ -77,7 +83,8 @@ impl Eval<'_> {
         // phi that it stands for is solved.)
         let unbounded = self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF);
         let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
-        if unbounded || self.carried.busy.contains(&n) || self.carried.busy.contains(&whole) || self.half_spent() {
+        let busy = &self.carried.busy;
+        if unbounded || busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.half_spent() {
             return None;
         }
         let found = match self.carried.known.get(&n) {
@@ -93,7 +100,7 @@ impl Eval<'_> {
                 if matches!(found, Carried::Nothing) {
                     let failures = self.carried.failures.entry(n).or_default();
                     *failures += 1;
-                    if *failures == MAX_FAILURES {
+                    if *failures >= MAX_FAILURES {
                         self.carried.known.insert(n, found);
                     }
                 }
@@ -111,6 +118,22 @@ impl Eval<'_> {
             }))),
             Carried::Nothing => None,
         }
+    }
+
+    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
+    /// (Tests of both words together bound that value, and not the word by itself.)
+    pub(crate) fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
+        let (whole, high) = *self.g.halves.get(&n)?;
+        if self.carried.unknown_wholes.get(&whole).is_some_and(|n| *n >= MAX_WHOLES) {
+            return None;
+        }
+        let f = self.ev(whole);
+        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
+            *self.carried.unknown_wholes.entry(whole).or_default() += 1;
+            return None;
+        }
+        let f = self.concrete(&f);
+        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
     }
 
     /// The same in a world of its own, and remembered.

@@ -83,18 +83,6 @@ impl Eval<'_> {
         self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
     }
 
-    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
-    /// (Tests of both words together bound that value, and not the word by itself.)
-    fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
-        let (whole, high) = *self.g.halves.get(&n)?;
-        let f = self.ev(whole);
-        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
-            return None;
-        }
-        let f = self.concrete(&f);
-        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
-    }
-
     /// The value of a header's phi when the loop begins.
     pub(crate) fn from_outside(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
         let mut arms = self.arms(outer, b);
