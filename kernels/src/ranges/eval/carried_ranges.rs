@@ -147,7 +147,7 @@ impl Eval<'_> {
         let (cut, touched) = (self.ctx_cut, self.touched);
         let (assumed, log) = (self.assumed.take(), self.key_log.take());
         let loops = self.loops.clone();
-        let init = self.from_outside(n, outer, b);
+        let init = self.before_the_loop(n, outer, b);
         let found = self.carried(n, &init, back, b);
         self.count_again(&loops, None);
         self.memo = memo;

@@ -41,7 +41,7 @@ impl Eval<'_> {
         };
         self.trip(l);
         // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
-        let init = self.from_outside(n, outer, b);
+        let init = self.before_the_loop(n, outer, b);
         let k = self.iteration(l);
         if self.a(k).hi == 0 {
             return init;
@@ -84,7 +84,7 @@ impl Eval<'_> {
     }
 
     /// The value of a header's phi when the loop begins.
-    pub(crate) fn from_outside(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
+    pub(crate) fn before_the_loop(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
         let mut arms = self.arms(outer, b);
         if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) }
     }
