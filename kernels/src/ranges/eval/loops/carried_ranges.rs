@@ -1,5 +1,6 @@
 //! Ranges of values that a loop carries round without a progression: a choice between a step and a
-//! new start, a number that is masked again in each turn, the next tile of a walk that wraps around.
+//! new start, a number that is masked again in each turn, the next tile of a walk that wraps
+//! around.
 //!
 //! Owns the range of a header's phi that `recurrences` found no form for. It is found by induction:
 //! a symbol within a range stands for the value at the start of a turn, and each back edge is
@@ -20,18 +21,18 @@
 //! from outside, and without what is assumed while a trip is counted.
 
 use super::recurrences::Arms;
-use super::{Eval, LoopState};
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::eval::{Eval, LoopState};
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 
 /// Turns that one evaluation may try.
-const MAX_TURNS: u32 = 24;
+const MAX_TURNS: u32 = 12;
 /// Phis that are tried while others are.
 const MAX_DEPTH: usize = 2;
 /// Ranges that are tried for one phi: each end may move twice.
@@ -69,8 +70,7 @@ pub(crate) struct CarriedRanges {
 
 impl Eval<'_> {
     /// The value of a header's phi as a number within a range, if all turns of the loop stay in it.
-    /// `init`: its value from outside; `touched`: the outermost unsolved phi that the back edges
-    /// depend on.
+    /// `init`: its value from outside; `touched`: see [`Eval::rests_on_nothing`].
     pub(crate) fn carried_range(
         &mut self,
         n: NodeId,
@@ -79,12 +79,9 @@ impl Eval<'_> {
         touched: u32,
         b: BlockId,
     ) -> Option<AffineForm> {
-        // A symbol without bounds leaves nothing to be proved. (This is evaluated again when the
-        // phi that it stands for is solved.)
-        let unbounded = self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF);
         let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
         let busy = &self.carried.busy;
-        if unbounded || busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.half_spent() {
+        if busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.half_spent() {
             return None;
         }
         let found = match self.carried.known.get(&n) {
@@ -118,6 +115,17 @@ impl Eval<'_> {
             }))),
             Carried::Nothing => None,
         }
+    }
+
+    /// Does what depends on an unsolved phi no further out than `touched` rest on a symbol without
+    /// bounds? That leaves nothing to be proved, and is evaluated again when the phi is solved.
+    pub(crate) fn rests_on_nothing(&self, touched: u32) -> bool {
+        self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF)
+    }
+
+    /// Is a word half of a 64-bit value that a symbol stands for now?
+    pub(crate) fn half_of_unsolved(&self, n: NodeId) -> bool {
+        self.g.halves.get(&n).is_some_and(|half| self.solving.contains_key(&half.0))
     }
 
     /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
@@ -177,7 +185,8 @@ impl Eval<'_> {
         let first = self.bounds_in(init, &ctx, true);
         let far = Int::from(FAR);
         let mut range = first;
-        // As it came; then each end as far as a turn takes it: to zero, or to where little is known.
+        // As it came; then each end as far as a turn takes it: to zero, or to where little is
+        // known.
         for _ in 0..MAX_GUESSES {
             if range.0 < -far || range.1 > far || self.carried.turns >= MAX_TURNS {
                 return Carried::Nothing;

@@ -62,9 +62,12 @@ impl Eval<'_> {
             Step::Add(f, _) | Step::Copy(f) => self.why(f).is_some_and(|why| why != Reason::Loop),
         };
         if found.as_ref().is_none_or(opaque) && !steps.iter().any(hopeless) {
-            let better = self.half_of_carried(n, b);
-            let better = better.or_else(|| self.carried_range(n, &init, (outer, back), touched, b));
-            if let Some(f) = better {
+            let unbounded = self.rests_on_nothing(touched);
+            let half = if unbounded && !self.half_of_unsolved(n) { None } else { self.half_of_carried(n, b) };
+            if let Some(f) = half {
+                return f;
+            }
+            if !unbounded && let Some(f) = self.carried_range(n, &init, (outer, back), touched, b) {
                 return f;
             }
         }
