@@ -429,8 +429,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The word of bank 0 whose lowest bytes these are, when it is a size of the grid or of a block.
-    /// (Programs that cast such a size to a narrow type read only as much of it.)
+    /// The word of bank 0 whose lowest bytes these are, when it is a size of the grid or of a
+    /// block. (Programs that cast such a size to a narrow type read only as much of it.)
     fn part_of_size(&mut self, c: sass::ConstRef, bytes: u8) -> Option<SrcOperand> {
         match self.constant(c, 4) {
             Some(s @ Src::Special(Special::Ntid(_) | Special::Nctaid(_))) if bytes < 4 => Some(SrcOperand::new(s)),

@@ -44,7 +44,7 @@
 //!    ([`domain`]): here `a + 4 * (tid.x + 128 * ctaid.x)`. `eval/value.rs` dispatches by node kind
 //!    to the file that owns the operation: `no_wrap.rs` (widening, quotients, products),
 //!    `arithmetic.rs` (shifts, minima, division), `bitwise.rs`, `indexed_loads.rs`, `joins.rs`, and
-//!    for loops `recurrences.rs` and `trip_counts.rs`. `conditions.rs` turns the predicate of the
+//!    for loops the folder `loops`. `conditions.rs` turns the predicate of the
 //!    guard into constraints, `predicate_masks.rs` does so for predicates that wait in the bits of
 //!    a word. `bounds.rs` bounds a form under these constraints, `relevance.rs` chooses which of
 //!    them matter. A range that is too wide usually lacks a rule here. A range that is too narrow

@@ -1,6 +1,6 @@
 //! Joins: one of several values, each with the constraints that hold when it is chosen.
 //!
-//! Owns joins that head no loop. Headers of loops are in `recurrences`, which uses [`Eval::join`]
+//! Owns joins that head no loop. Headers of loops are in `loops`, which uses [`Eval::join`]
 //! for values that a loop overwrites.
 
 use crate::ir::{BlockId, Reason};
@@ -10,7 +10,7 @@ use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::recurrences::Arms;
+use crate::ranges::eval::loops::recurrences::Arms;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 

@@ -4,7 +4,7 @@
 //! Owns [`Eval`], its budget, and the memos of values, predicates, guards and reachability. The
 //! other files of this folder are parts of it, one for each kind of question: `value` dispatches by
 //! node kind; `no_wrap`, `arithmetic`, `bitwise`, `indexed_loads` and `other_threads` own
-//! operations; `joins`, `recurrences` and `trip_counts` own control flow; `conditions` and
+//! operations; `joins` and `loops` own control flow; `conditions` and
 //! `predicate_masks` own predicates; `bounds` and `relevance` own the search for bounds; `memo`
 //! holds what is remembered. They call each other, for the value of a node may need the guard of
 //! its block, which needs values in turn. `extent` adds the step from a value to bytes, and is
@@ -52,18 +52,16 @@
 mod arithmetic;
 mod bitwise;
 mod bounds;
-mod carried_ranges;
 pub(super) mod conditions;
 mod indexed_loads;
 mod irreducible;
 mod joins;
+mod loops;
 mod memo;
 mod no_wrap;
 mod other_threads;
 mod predicate_masks;
-mod recurrences;
 mod relevance;
-mod trip_counts;
 mod value;
 
 use crate::effects::LaunchArgs;
@@ -73,8 +71,8 @@ use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::{ConstraintByForm, ConstraintSet, VisitMarks};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::carried_ranges::CarriedRanges;
 use crate::ranges::eval::conditions::{Branch, Cond};
+use crate::ranges::eval::loops::carried_ranges::CarriedRanges;
 use crate::ranges::graph::node::{Graph, NodeId};
 use memo::{CLEAN, EvalMemo, MemoSlot, NodeTable};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -26,10 +26,10 @@ pub(crate) fn replace_partial_words(g: &mut Graph) {
         return;
     }
     let low = demanded(g);
-    for k in 0..g.nodes.len() {
+    for (k, bits) in low.into_iter().enumerate() {
         let Kind::Prmt(x, selector, y) = g.nodes[k].kind else { continue };
         let Some(from) = sources(g, selector) else { continue };
-        let bytes = usize::from(low[k].div_ceil(8)).min(4);
+        let bytes = usize::from(bits.div_ceil(8)).min(4);
         let takes = |first: u8| (0..bytes).all(|r| from[r] == first + r as u8);
         let same = [(0, x), (4, y)].into_iter().find(|s| bytes > 0 && takes(s.0));
         if let Some((_, word)) = same {

@@ -1,5 +1,6 @@
 //! Ranges of values that a loop carries round without a progression: a choice between a step and a
-//! new start, a number that is masked again in each turn, the next tile of a walk that wraps around.
+//! new start, a number that is masked again in each turn, the next tile of a walk that wraps
+//! around.
 //!
 //! Owns the range of a header's phi that `recurrences` found no form for. It is found by induction:
 //! a symbol within a range stands for the value at the start of a turn, and each back edge is
@@ -20,23 +21,27 @@
 //! from outside, and without what is assumed while a trip is counted.
 
 use super::recurrences::Arms;
-use super::{Eval, LoopState};
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::eval::{Eval, LoopState};
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 
 /// Turns that one evaluation may try.
-const MAX_TURNS: u32 = 64;
+const MAX_TURNS: u32 = 12;
+/// Phis that are tried while others are.
+const MAX_DEPTH: usize = 2;
 /// Ranges that are tried for one phi: each end may move twice.
 const MAX_GUESSES: u32 = 4;
-/// How often a phi is tried in vain while a trip is counted. (The loop's own values have no bounds
-/// then.)
-const MAX_FAILURES: u8 = 2;
+/// How often a phi is tried in vain. (While a trip is counted, or another phi is tried, less is
+/// known than later.)
+const MAX_FAILURES: u8 = 3;
+/// How often a 64-bit value is asked for in vain to know its half.
+const MAX_WHOLES: u8 = 16;
 /// How far from zero a range may be guessed to end. (Sums of two such numbers are no larger than a
 /// signed word.)
 const FAR: i64 = 1 << 30;
@@ -56,6 +61,8 @@ enum Carried {
 pub(crate) struct CarriedRanges {
     known: FxHashMap<NodeId, Carried>,
     failures: FxHashMap<NodeId, u8>,
+    /// How often a 64-bit value was not known when its half was asked for.
+    unknown_wholes: FxHashMap<NodeId, u8>,
     /// Phis that are being tried.
     busy: Vec<NodeId>,
     turns: u32,
@@ -63,8 +70,7 @@ pub(crate) struct CarriedRanges {
 
 impl Eval<'_> {
     /// The value of a header's phi as a number within a range, if all turns of the loop stay in it.
-    /// `init`: its value from outside; `touched`: the outermost unsolved phi that the back edges
-    /// depend on.
+    /// `init`: its value from outside; `touched`: see [`Eval::rests_on_nothing`].
     pub(crate) fn carried_range(
         &mut self,
         n: NodeId,
@@ -73,11 +79,9 @@ impl Eval<'_> {
         touched: u32,
         b: BlockId,
     ) -> Option<AffineForm> {
-        // A symbol without bounds leaves nothing to be proved. (This is evaluated again when the
-        // phi that it stands for is solved.)
-        let unbounded = self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF);
         let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
-        if unbounded || self.carried.busy.contains(&n) || self.carried.busy.contains(&whole) || self.half_spent() {
+        let busy = &self.carried.busy;
+        if busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.half_spent() {
             return None;
         }
         let found = match self.carried.known.get(&n) {
@@ -90,6 +94,13 @@ impl Eval<'_> {
                     self.carried(n, init, back, b)
                 };
                 self.carried.busy.pop();
+                if matches!(found, Carried::Nothing) {
+                    let failures = self.carried.failures.entry(n).or_default();
+                    *failures += 1;
+                    if *failures >= MAX_FAILURES {
+                        self.carried.known.insert(n, found);
+                    }
+                }
                 found
             }
         };
@@ -106,6 +117,33 @@ impl Eval<'_> {
         }
     }
 
+    /// Does what depends on an unsolved phi no further out than `touched` rest on a symbol without
+    /// bounds? That leaves nothing to be proved, and is evaluated again when the phi is solved.
+    pub(crate) fn rests_on_nothing(&self, touched: u32) -> bool {
+        self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF)
+    }
+
+    /// Is a word half of a 64-bit value that a symbol stands for now?
+    pub(crate) fn half_of_unsolved(&self, n: NodeId) -> bool {
+        self.g.halves.get(&n).is_some_and(|half| self.solving.contains_key(&half.0))
+    }
+
+    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
+    /// (Tests of both words together bound that value, and not the word by itself.)
+    pub(crate) fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
+        let (whole, high) = *self.g.halves.get(&n)?;
+        if self.carried.unknown_wholes.get(&whole).is_some_and(|n| *n >= MAX_WHOLES) {
+            return None;
+        }
+        let f = self.ev(whole);
+        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
+            *self.carried.unknown_wholes.entry(whole).or_default() += 1;
+            return None;
+        }
+        let f = self.concrete(&f);
+        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
+    }
+
     /// The same in a world of its own, and remembered.
     fn carried_alone(&mut self, n: NodeId, (outer, back): (&Arms, &Arms), b: BlockId) -> Carried {
         let keys = self.base_keys();
@@ -117,7 +155,7 @@ impl Eval<'_> {
         let (cut, touched) = (self.ctx_cut, self.touched);
         let (assumed, log) = (self.assumed.take(), self.key_log.take());
         let loops = self.loops.clone();
-        let init = self.from_outside(n, outer, b);
+        let init = self.before_the_loop(n, outer, b);
         let found = self.carried(n, &init, back, b);
         self.count_again(&loops, None);
         self.memo = memo;
@@ -127,14 +165,9 @@ impl Eval<'_> {
         (self.ctx_cut, self.touched) = (cut, touched);
         (self.assumed, self.key_log) = (assumed, log);
         self.restore_keys(keys);
-        if matches!(found, Carried::Nothing) && loops.contains(&LoopState::Solving) {
-            let failures = self.carried.failures.entry(n).or_default();
-            *failures += 1;
-            if *failures < MAX_FAILURES {
-                return found;
-            }
+        if !matches!(found, Carried::Nothing) || !loops.contains(&LoopState::Solving) {
+            self.carried.known.insert(n, found);
         }
-        self.carried.known.insert(n, found);
         found
     }
 
@@ -152,7 +185,8 @@ impl Eval<'_> {
         let first = self.bounds_in(init, &ctx, true);
         let far = Int::from(FAR);
         let mut range = first;
-        // As it came; then each end as far as a turn takes it: to zero, or to where little is known.
+        // As it came; then each end as far as a turn takes it: to zero, or to where little is
+        // known.
         for _ in 0..MAX_GUESSES {
             if range.0 < -far || range.1 > far || self.carried.turns >= MAX_TURNS {
                 return Carried::Nothing;
@@ -162,6 +196,10 @@ impl Eval<'_> {
             if range.0 <= lo && hi <= range.1 {
                 // What one more turn leaves of the guess is enough.
                 return if same { Carried::Same } else { Carried::Within(first.0.min(lo), first.1.max(hi)) };
+            }
+            // More values before bring more values after.
+            if lo < -far || hi >= INF {
+                break;
             }
             if lo < range.0 {
                 range.0 = if lo >= 0 { Int::new(0) } else { -far };

@@ -41,7 +41,7 @@ impl Eval<'_> {
         };
         self.trip(l);
         // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
-        let init = self.from_outside(n, outer, b);
+        let init = self.before_the_loop(n, outer, b);
         let k = self.iteration(l);
         if self.a(k).hi == 0 {
             return init;
@@ -56,10 +56,18 @@ impl Eval<'_> {
         let touched = if touched > self.depth { CLEAN } else { touched };
         let found = self.recurrence(n, &init, k, &steps, bits, b);
         let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
-        if found.as_ref().is_none_or(opaque) {
-            let better = self.half_of_carried(n, b);
-            let better = better.or_else(|| self.carried_range(n, &init, (outer, back), touched, b));
-            if let Some(f) = better {
+        // Where something else than a loop without a rule is in the way, it stays there.
+        let hopeless = |s: &Step| match s {
+            Step::Other(why) => why.is_some_and(|why| why != Reason::Loop),
+            Step::Add(f, _) | Step::Copy(f) => self.why(f).is_some_and(|why| why != Reason::Loop),
+        };
+        if found.as_ref().is_none_or(opaque) && !steps.iter().any(hopeless) {
+            let unbounded = self.rests_on_nothing(touched);
+            let half = if unbounded && !self.half_of_unsolved(n) { None } else { self.half_of_carried(n, b) };
+            if let Some(f) = half {
+                return f;
+            }
+            if !unbounded && let Some(f) = self.carried_range(n, &init, (outer, back), touched, b) {
                 return f;
             }
         }
@@ -78,20 +86,8 @@ impl Eval<'_> {
         self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
     }
 
-    /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
-    /// (Tests of both words together bound that value, and not the word by itself.)
-    fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
-        let (whole, high) = *self.g.halves.get(&n)?;
-        let f = self.ev(whole);
-        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
-            return None;
-        }
-        let f = self.concrete(&f);
-        Some(if high { self.floor_div(&f, Int::pow2(32), b) } else { f })
-    }
-
     /// The value of a header's phi when the loop begins.
-    pub(crate) fn from_outside(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
+    pub(crate) fn before_the_loop(&mut self, n: NodeId, outer: &Arms, b: BlockId) -> AffineForm {
         let mut arms = self.arms(outer, b);
         if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) }
     }
