@@ -21,7 +21,7 @@
 //! from outside, and without what is assumed while a trip is counted.
 
 use super::recurrences::Arms;
-use crate::ir::BlockId;
+use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
@@ -108,7 +108,10 @@ impl Eval<'_> {
             Carried::Same => Some(init.clone()),
             Carried::Within(lo, hi) if lo == hi => Some(AffineForm::konst(lo)),
             Carried::Within(lo, hi) => Some(AffineForm::atom(self.keyed(AtomKey::Range(n, lo, hi), |e| {
-                let a = e.new_atom(lo, hi, None, b);
+                // As far as was guessed: nothing wraps around, and that is all that is known.
+                let guessed = hi - lo >= Int::from(FAR / 2);
+                let why = guessed.then(|| e.data_in(&[n], None).unwrap_or(Reason::Loop));
+                let a = e.new_atom(lo, hi, why, b);
                 // Another one in each turn.
                 e.atoms[a.0 as usize].choice = true;
                 a
