@@ -7,6 +7,7 @@ use super::conditions::Cond;
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::constraints::ConstraintSet;
+use crate::ranges::domain::int::Int;
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -64,6 +65,28 @@ pub(crate) struct EvalMemo {
     pub(super) reach: NodeTable<bool>,
     /// Conditions of bits of words; only those that depend on no unsolved phi.
     pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
+}
+
+/// What is known of a value that a loop carries round.
+#[derive(Clone, Copy)]
+pub(crate) enum Carried {
+    /// It is what it was before the loop.
+    Same,
+    /// It is a number within these bounds.
+    Within(Int, Int),
+    Nothing,
+}
+
+/// What was found out about values that loops carry round.
+#[derive(Default)]
+pub(crate) struct CarriedRanges {
+    pub known: FxHashMap<NodeId, Carried>,
+    pub failures: FxHashMap<NodeId, u8>,
+    /// How often a 64-bit value was not known when its half was asked for.
+    pub unknown_wholes: FxHashMap<NodeId, u8>,
+    /// Phis that are being tried.
+    pub busy: Vec<NodeId>,
+    pub turns: u32,
 }
 
 /// Something remembered that depends on an unsolved phi, and is to be forgotten.

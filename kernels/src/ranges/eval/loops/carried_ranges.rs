@@ -26,7 +26,7 @@ use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::eval::memo::{CLEAN, Carried};
 use crate::ranges::eval::{Eval, LoopState};
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
@@ -45,28 +45,6 @@ const MAX_WHOLES: u8 = 16;
 /// How far from zero a range may be guessed to end. (Sums of two such numbers are no larger than a
 /// signed word.)
 const FAR: i64 = 1 << 30;
-
-/// What is known of a value that a loop carries round.
-#[derive(Clone, Copy)]
-enum Carried {
-    /// It is what it was before the loop.
-    Same,
-    /// It is a number within these bounds.
-    Within(Int, Int),
-    Nothing,
-}
-
-/// What was found out about values that loops carry round.
-#[derive(Default)]
-pub(crate) struct CarriedRanges {
-    known: FxHashMap<NodeId, Carried>,
-    failures: FxHashMap<NodeId, u8>,
-    /// How often a 64-bit value was not known when its half was asked for.
-    unknown_wholes: FxHashMap<NodeId, u8>,
-    /// Phis that are being tried.
-    busy: Vec<NodeId>,
-    turns: u32,
-}
 
 impl Eval<'_> {
     /// The value of a header's phi as a number within a range, if all turns of the loop stay in it.

@@ -1,5 +1,5 @@
 //! Loops: how often they run, and what they carry from one turn to the next.
 
-pub(crate) mod carried_ranges;
+mod carried_ranges;
 pub(crate) mod recurrences;
 mod trip_counts;
