@@ -226,8 +226,8 @@ impl KernelCode for Known {
     }
 
     fn indirect_in(&self, effects: &[Effect]) -> bool {
-        // Of a sum of a parameter word and a number out of memory, the word is the pointer if it can
-        // be one. Device memory begins far above 4 GiB on every driver seen.
+        // Of a sum of a parameter word and a number out of memory, the word is the pointer if it
+        // can be one. Device memory began above 4 GiB on every driver seen.
         let pointer = |e: &Effect| matches!(e.base, EffectBase::Maybe(_, value) if value > u64::from(u32::MAX));
         let stands_for = |e: &Effect| effects.iter().any(|o| (o.at, o.kind) == (e.at, e.kind) && pointer(o));
         let lost = |e: &Effect| match e.base {

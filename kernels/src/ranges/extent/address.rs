@@ -200,8 +200,8 @@ impl Eval<'_> {
         }
     }
 
-    /// Is an address without a parameter surely a pointer out of memory, and what is added to it? (Of
-    /// two loaded words, one is.)
+    /// Is an address without a parameter surely a pointer out of memory, and what is added to it?
+    /// (Of two loaded words, one is.)
     fn is_loaded_pointer(&self, f: &AffineForm) -> bool {
         let mut unscaled = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).peekable();
         unscaled.peek().is_some() && unscaled.all(|t| self.a(t.0).loaded.is_some())

@@ -307,8 +307,8 @@ impl Builder<'_> {
         (d == p && !matches!(d, Def::Leaf(_) | Def::Undef { .. })).then(|| (guard.prefix == Prefix::Not) == not)
     }
 
-    /// Resolves guards that are decided by `given`, or constant. `Err`: a definition on the way whose
-    /// guard is open, and the guard.
+    /// Resolves guards that are decided by `given`, or constant. `Err`: a definition on the way
+    /// whose guard is open, and the guard.
     pub(crate) fn settle(&mut self, mut d: Def) -> Result<Def, (Def, SrcOperand)> {
         for _ in 0..100 {
             let Some(g) = self.ssa.guard(d) else { return Ok(d) };
