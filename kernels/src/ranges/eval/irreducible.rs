@@ -2,10 +2,10 @@
 //!
 //! Owns the value of such joins. Hand-scheduled kernels jump from one copy of a loop into the
 //! other, so no block of the cycle is its header and no counter describes it. What a join has there
-//! was made before the cycle, or on it, and then passed on unchanged from join to join. So it is one
-//! of the values that are made (its *sources*), as that one was at some earlier time. That is enough
-//! where the sources are the same at all times, and where one of them is data: then nothing about
-//! the launch tells the join either.
+//! was made before the cycle, or on it, and then passed on unchanged from join to join. So it is
+//! one of the values that are made (its *sources*), as that one was at some earlier time. That is
+//! enough where the sources are the same at all times, and where one of them is data: then nothing
+//! about the launch tells the join either.
 //!
 //! Nothing is concluded where a source is made of the join itself: that is a recurrence.
 
