@@ -43,6 +43,10 @@ const COLUMNS: [&str; 7] = ["launches", "exact", "ranges", "kinds_only", "severa
 /// The class of a kernel, by its name.
 pub fn class(name: &str) -> &'static str {
     let holds = |words: &str| words.split(' ').any(|word| name.contains(word));
+    // `wgrad_indexed_implicit_gemm` is cuDNN's: neither a gather nor a product that was asked for.
+    if holds("implicit_gemm ImplicitGemm") {
+        return "convolution, pooling";
+    }
     CLASSES.iter().find(|(_, words)| holds(words)).map_or("other", |(class, _)| class)
 }
 
