@@ -12,7 +12,7 @@ The parts, in their order:
   corpus            the corpus in exact mode
   oracle            predictions against measurements, for real workloads
   zoo               one of them alone (oracle contains it)
-  held_out          more of them, which are not in the published tables
+  held_out          the same for workloads that no rule is made for
 
 Needs exact.fatbin beside streamsan (scripts/patch) and nvcc; PyTorch, Triton and
 compute-sanitizer for their parts. What every program printed goes to FOLDER/exact.tar.xz.
