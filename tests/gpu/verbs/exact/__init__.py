@@ -49,7 +49,11 @@ USUAL = [part for part in PARTS if part not in ("zoo", "held_out")]
 
 def add_options(parser):
     parser.add_argument(
-        "--parts", metavar="PART[,PART]", type=words, default=USUAL, help="only these (default: all but zoo and held_out)"
+        "--parts",
+        metavar="PART[,PART]",
+        type=words,
+        default=USUAL,
+        help="only these (default: all but zoo and held_out)",
     )
 
 
