@@ -1,8 +1,8 @@
-//! What depends on the processor: accesses to 16 bytes as one, and the call of the program's host
-//! functions.
+//! What depends on the processor: accesses to 16 bytes as one, the widest vectors, and the call of
+//! the program's host functions.
 //!
-//! Owns one file for each architecture, with the same names in each. Nothing else in this crate
-//! asks for the architecture.
+//! Owns one file for each architecture, with the same names in each. Native code asks for
+//! instructions by itself.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -15,6 +15,42 @@ use std::ffi::c_void;
 pub use aarch64::{read_pair, write_pair};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{read_pair, write_pair};
+
+/// Calls a function that is compiled for the widest vectors that the processor has, and returns
+/// nothing. What it calls has to be inlined, or it is compiled as everything else is.
+macro_rules! in_widest_vectors {
+    ($function:ident($($name:ident: $type:ty),*)) => {
+        'done: {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+                fn widest($($name: $type),*) {
+                    $function($($name),*);
+                }
+                #[target_feature(enable = "avx2,fma")]
+                fn wide($($name: $type),*) {
+                    $function($($name),*);
+                }
+                let has_all = std::arch::is_x86_feature_detected!("avx512f")
+                    && std::arch::is_x86_feature_detected!("avx512bw")
+                    && std::arch::is_x86_feature_detected!("avx512dq")
+                    && std::arch::is_x86_feature_detected!("avx512vl");
+                if has_all && std::arch::is_x86_feature_detected!("fma") {
+                    // SAFETY: the processor has them.
+                    unsafe { widest($($name),*) };
+                    break 'done;
+                }
+                if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+                    // SAFETY: the processor has them.
+                    unsafe { wide($($name),*) };
+                    break 'done;
+                }
+            }
+            $function($($name),*);
+        }
+    };
+}
+pub(crate) use in_widest_vectors;
 
 unsafe extern "C" {
     #[link_name = "streamsan_call_foreign"]

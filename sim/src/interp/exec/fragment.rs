@@ -2,7 +2,8 @@
 //! with them.
 
 use crate::interp::exec::load_store::{Cell, GENERIC, GLOBAL, SHARED};
-use crate::interp::exec::matrix::whole_product::{self, MOST};
+use crate::interp::exec::matrix::fragment_words::MOST;
+use crate::interp::exec::matrix::whole_product;
 use crate::interp::exec::matrix::{Form, of_fragment};
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::AccessKind;
@@ -91,9 +92,9 @@ fn move_whole(w: &mut Warp<'_>, form: Form, slots: &[Slot], (host, stride): (u64
     let own = rows * columns / LANES / form.a.packed();
     whole_product::with_words(|words| {
         if store {
-            whole_product::gather(w, &slots[..own], form.a, words);
+            words.gather(w, &slots[..own], form.a);
         }
-        let place = words.as_mut_ptr().cast::<u8>();
+        let place = words.0.as_mut_ptr().cast::<u8>();
         // SAFETY: `whole_matrix` vouches for the matrix, and that so many words are enough for it.
         // Other threads may access it meanwhile, as on a GPU.
         unsafe {
@@ -105,7 +106,7 @@ fn move_whole(w: &mut Warp<'_>, form: Form, slots: &[Slot], (host, stride): (u64
             }
         }
         if !store {
-            whole_product::scatter(w, &slots[..own], form.a, words);
+            words.scatter(w, &slots[..own], form.a);
         }
     });
     if store {

@@ -1,12 +1,14 @@
 //! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
 //! than what the hardware promises.
 
+pub(super) mod fragment_words;
 pub(crate) mod sparse;
 pub(super) mod whole_product;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::arch::in_widest_vectors;
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
@@ -288,30 +290,10 @@ fn entries(w: &Warp<'_>, element: Element, slots: &[Slot], layout: &Layout, into
     }
 }
 
-/// Adds a product to sums. Each sum grows in the order of the inner index.
+/// Adds a product to sums. Each sum grows in the order of the inner index, by a product that is not
+/// rounded. PTX ISA promises that for doubles (`wmma.mma`); other products are exact anyway.
 fn add_product(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f")]
-        fn widest(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
-            add_rows(sizes, a, b, sums);
-        }
-        #[target_feature(enable = "avx2")]
-        fn wide(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]) {
-            add_rows(sizes, a, b, sums);
-        }
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the processor has them.
-            unsafe { widest(sizes, a, b, sums) };
-            return;
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has them.
-            unsafe { wide(sizes, a, b, sums) };
-            return;
-        }
-    }
-    add_rows(sizes, a, b, sums);
+    in_widest_vectors!(add_rows(sizes: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut [f64; MOST]));
 }
 
 #[inline(always)]
@@ -323,7 +305,7 @@ fn add_rows([m, n, k]: [usize; 3], a: &[f64; MOST], b: &[f64; MOST], sums: &mut 
         _ => {
             for (at, sum) in sums.iter_mut().enumerate().take(m * n) {
                 let (row, column) = (at / n, at % n);
-                (0..k).for_each(|inner| *sum += a[row * k + inner] * b[inner * n + column]);
+                (0..k).for_each(|inner| *sum = a[row * k + inner].mul_add(b[inner * n + column], *sum));
             }
         }
     }
@@ -337,7 +319,7 @@ fn add_rows_of<const N: usize>([m, k]: [usize; 2], a: &[f64; MOST], b: &[f64; MO
         let mut sum = *place;
         for (&factor, b) in a[row * k..(row + 1) * k].iter().zip(b.as_chunks::<N>().0) {
             for at in 0..N {
-                sum[at] += factor * b[at];
+                sum[at] = factor.mul_add(b[at], sum[at]);
             }
         }
         *place = sum;

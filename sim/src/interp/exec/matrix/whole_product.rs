@@ -5,17 +5,13 @@
 
 use std::cell::RefCell;
 
+use crate::arch::in_widest_vectors;
+use crate::interp::exec::matrix::fragment_words::{MOST, Words};
 use crate::interp::exec::matrix::{Element, Form};
 use crate::interp::float::Rounding;
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::program::{LANES, Slot};
 use crate::interp::warp::Warp;
-
-/// Entries that a fragment has at most.
-pub(in crate::interp::exec) const MOST: usize = 512;
-
-/// The words of a fragment, in the order of its entries. One of 64 bits is two.
-pub(in crate::interp::exec) type Words = [u32; MOST];
 
 /// What a thread computes in. It stays as it was left: to clear it takes as long as a product.
 #[repr(C, align(64))]
@@ -33,7 +29,7 @@ pub(in crate::interp::exec) fn with_words<R>(f: impl FnOnce(&mut Words) -> R) ->
 fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
     thread_local! {
         static SCRATCH: RefCell<Box<Scratch>> = RefCell::new(Box::new(Scratch {
-            words: [[0; MOST]; 4],
+            words: [const { Words([0; MOST]) }; 4],
             doubles: [[0.0; MOST]; 3],
             integers: [[0; MOST]; 3],
         }));
@@ -51,13 +47,18 @@ pub(in crate::interp::exec) fn multiply(w: &mut Warp<'_>, form: Form, [to, c, a,
     let [of_d, of_c, of_a, of_b] = counts;
     with_scratch(|scratch| {
         let [words_a, words_b, words_c, _] = &mut scratch.words;
-        gather(w, &a[..of_a], form.a, words_a);
-        gather(w, &b[..of_b], form.b, words_b);
-        gather(w, &c[..of_c], form.c, words_c);
+        words_a.gather(w, &a[..of_a], form.a);
+        words_b.gather(w, &b[..of_b], form.b);
+        words_c.gather(w, &c[..of_c], form.c);
         product(form, scratch);
-        scatter(w, &to[..of_d], form.d, &scratch.words[3]);
+        scratch.words[3].scatter(w, &to[..of_d], form.d);
     });
     true
+}
+
+/// The product of the first two words of the scratch, added to the third, into the fourth.
+fn product(form: Form, scratch: &mut Scratch) {
+    in_widest_vectors!(of_types(form: Form, scratch: &mut Scratch));
 }
 
 /// Registers of d, c, a, b that hold entries, where the form is known here.
@@ -85,136 +86,32 @@ fn registers(form: Form) -> Option<[usize; 4]> {
     Some([count(form.d, m * n)?, count(form.c, m * n)?, count(form.a, m * k)?, count(form.b, k * n)?])
 }
 
-/// Calls a generic function with a count that is known when it is compiled.
-macro_rules! with_count {
-    ($count:expr, $call:ident($($argument:expr),*)) => {
-        match $count {
-            1 => $call::<1>($($argument),*),
-            2 => $call::<2>($($argument),*),
-            4 => $call::<4>($($argument),*),
-            8 => $call::<8>($($argument),*),
-            16 => $call::<16>($($argument),*),
-            _ => unreachable!("fragments have 1, 2, 4, 8 or 16 registers"),
-        }
-    };
-}
-
-/// A fragment's words.
-pub(in crate::interp::exec) fn gather(w: &Warp<'_>, slots: &[Slot], element: Element, into: &mut Words) {
-    fn narrow<const COUNT: usize>(w: &Warp<'_>, slots: &[Slot], into: &mut Words) {
-        for (at, &slot) in slots.iter().enumerate().take(COUNT) {
-            // SAFETY: a live row, which nobody writes meanwhile.
-            let row = unsafe { &(*w.row(slot)).0 };
-            for (own, &value) in into.as_chunks_mut::<COUNT>().0.iter_mut().zip(row) {
-                own[at] = value as u32;
-            }
-        }
-    }
-    fn wide<const COUNT: usize>(w: &Warp<'_>, slots: &[Slot], into: &mut Words) {
-        for (at, &slot) in slots.iter().enumerate().take(COUNT) {
-            // SAFETY: as above.
-            let row = unsafe { &(*w.row(slot)).0 };
-            for (own, &value) in into.as_chunks_mut::<2>().0.as_chunks_mut::<COUNT>().0.iter_mut().zip(row) {
-                own[at] = [value as u32, (value >> 32) as u32];
-            }
-        }
-    }
-    if element == Element::F64 {
-        with_count!(slots.len(), wide(w, slots, into))
-    } else {
-        with_count!(slots.len(), narrow(w, slots, into))
-    }
-}
-
-/// Puts a fragment's words into registers.
-pub(in crate::interp::exec) fn scatter(w: &mut Warp<'_>, slots: &[Slot], element: Element, from: &Words) {
-    fn narrow<const COUNT: usize>(w: &mut Warp<'_>, slots: &[Slot], from: &Words) {
-        for (at, &slot) in slots.iter().enumerate().take(COUNT) {
-            // SAFETY: a live row; no other reference to it is there.
-            let row = unsafe { &mut (*w.row_mut(slot)).0 };
-            for (value, own) in row.iter_mut().zip(from.as_chunks::<COUNT>().0) {
-                *value = u64::from(own[at]);
-            }
-        }
-    }
-    fn wide<const COUNT: usize>(w: &mut Warp<'_>, slots: &[Slot], from: &Words) {
-        for (at, &slot) in slots.iter().enumerate().take(COUNT) {
-            // SAFETY: as above.
-            let row = unsafe { &mut (*w.row_mut(slot)).0 };
-            for (value, own) in row.iter_mut().zip(from.as_chunks::<2>().0.as_chunks::<COUNT>().0) {
-                *value = u64::from(own[at][0]) | u64::from(own[at][1]) << 32;
-            }
-        }
-    }
-    if element == Element::F64 {
-        with_count!(slots.len(), wide(w, slots, from))
-    } else {
-        with_count!(slots.len(), narrow(w, slots, from))
-    }
-}
-
-/// The product of the first two words of the scratch, added to the third, into the fourth; for the
-/// widest vectors that the processor has.
-fn product(form: Form, scratch: &mut Scratch) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        fn widest(form: Form, scratch: &mut Scratch) {
-            of_types(form, scratch);
-        }
-        #[target_feature(enable = "avx2")]
-        fn wide(form: Form, scratch: &mut Scratch) {
-            of_types(form, scratch);
-        }
-        if std::arch::is_x86_feature_detected!("avx512bw")
-            && std::arch::is_x86_feature_detected!("avx512dq")
-            && std::arch::is_x86_feature_detected!("avx512vl")
-        {
-            // SAFETY: the processor has them.
-            unsafe { widest(form, scratch) };
-            return;
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has them.
-            unsafe { wide(form, scratch) };
-            return;
-        }
-    }
-    of_types(form, scratch);
-}
-
 #[inline(always)]
 fn of_types(form: Form, scratch: &mut Scratch) {
     let Form { m, n, k, .. } = form;
     let [a, b, c, out] = &mut scratch.words;
     if form.d == Element::S32 {
         let [left, right, sums] = &mut scratch.integers;
-        bytes(form.a == Element::S8, &a[..m * k / 4], left);
-        bytes(form.b == Element::S8, &b[..k * n / 4], right);
-        sums.iter_mut().zip(&c[..m * n]).for_each(|(sum, &word)| *sum = word as i32);
+        bytes(form.a == Element::S8, &a.0[..m * k / 4], left);
+        bytes(form.b == Element::S8, &b.0[..k * n / 4], right);
+        sums.iter_mut().zip(&c.0[..m * n]).for_each(|(sum, &word)| *sum = word as i32);
         // Sums of so few products of bytes do not wrap; with what was there they may.
-        add_rows([m, n, k], left, right, sums, |a, b| a * b, i32::wrapping_add);
-        out.iter_mut().zip(&sums[..m * n]).for_each(|(word, &sum)| *word = sum as u32);
+        add_rows([m, n, k], left, right, sums, |a, b, sum| sum.wrapping_add(a * b));
+        out.0.iter_mut().zip(&sums[..m * n]).for_each(|(word, &sum)| *word = sum as u32);
         return;
     }
     let [left, right, sums] = &mut scratch.doubles;
     numbers(form.a, a, m * k, left);
     numbers(form.b, b, k * n, right);
     numbers(form.c, c, m * n, sums);
-    add_rows([m, n, k], left, right, sums, |a, b| a * b, |a, b| a + b);
+    add_rows([m, n, k], left, right, sums, f64::mul_add);
     match form.d {
-        Element::F64 => {
-            for (words, sum) in out.as_chunks_mut::<2>().0.iter_mut().zip(&sums[..m * n]) {
-                *words = [sum.to_bits() as u32, (sum.to_bits() >> 32) as u32];
-            }
-        }
+        Element::F64 => out.longs_mut().iter_mut().zip(&sums[..m * n]).for_each(|(to, sum)| *to = sum.to_bits()),
         Element::F16 => {
-            for (word, [low, high]) in out.iter_mut().zip(sums[..m * n].as_chunks::<2>().0) {
-                let half = |sum: f64| u32::from(Half::cut(sum, Rounding::Nearest));
-                *word = half(*low) | half(*high) << 16;
-            }
+            let halves = out.halves_mut().iter_mut().zip(&sums[..m * n]);
+            halves.for_each(|(to, &sum)| *to = Half::cut(sum, Rounding::Nearest));
         }
-        _ => out.iter_mut().zip(&sums[..m * n]).for_each(|(word, &sum)| *word = (sum as f32).to_bits()),
+        _ => out.0.iter_mut().zip(&sums[..m * n]).for_each(|(word, &sum)| *word = (sum as f32).to_bits()),
     }
 }
 
@@ -231,25 +128,16 @@ fn bytes(signed: bool, words: &[u32], into: &mut [i32; MOST]) {
 #[inline(always)]
 fn numbers(element: Element, words: &Words, count: usize, into: &mut [f64; MOST]) {
     #[inline(always)]
-    fn halves<S: Small>(words: &[u32], into: &mut [f64; MOST]) {
-        for (two, &word) in into.as_chunks_mut::<2>().0.iter_mut().zip(words) {
-            *two = [f64::from(S::widen(word as u16)), f64::from(S::widen((word >> 16) as u16))];
-        }
+    fn each<T: Copy>(from: &[T], into: &mut [f64; MOST], read: impl Fn(T) -> f64) {
+        into.iter_mut().zip(from).for_each(|(to, &from)| *to = read(from));
     }
     match element {
-        Element::F16 => halves::<Half>(&words[..count / 2], into),
-        Element::Bf16 => halves::<Brain>(&words[..count / 2], into),
-        Element::Tf32 => {
-            // The lower fraction bits are ignored.
-            let read = |word: u32| f64::from(f32::from_bits(word & !0x1fff));
-            into.iter_mut().zip(&words[..count]).for_each(|(to, &word)| *to = read(word));
-        }
-        Element::F64 => {
-            for (to, &[low, high]) in into.iter_mut().zip(words[..2 * count].as_chunks::<2>().0) {
-                *to = f64::from_bits(u64::from(low) | u64::from(high) << 32);
-            }
-        }
-        _ => into.iter_mut().zip(&words[..count]).for_each(|(to, &word)| *to = f64::from(f32::from_bits(word))),
+        Element::F16 => each(&words.halves()[..count], into, |half| f64::from(Half::widen(half))),
+        Element::Bf16 => each(&words.halves()[..count], into, |half| f64::from(Brain::widen(half))),
+        // The lower fraction bits are ignored.
+        Element::Tf32 => each(&words.0[..count], into, |word| f64::from(f32::from_bits(word & !0x1fff))),
+        Element::F64 => each(&words.longs()[..count], into, f64::from_bits),
+        _ => each(&words.0[..count], into, |word| f64::from(f32::from_bits(word))),
     }
 }
 
@@ -260,13 +148,12 @@ fn add_rows<T: Copy>(
     a: &[T; MOST],
     b: &[T; MOST],
     sums: &mut [T; MOST],
-    times: impl Fn(T, T) -> T + Copy,
-    plus: impl Fn(T, T) -> T + Copy,
+    step: impl Fn(T, T, T) -> T + Copy,
 ) {
     match n {
-        8 => four_rows::<T, 8>([m, k], a, b, sums, times, plus),
-        16 => four_rows::<T, 16>([m, k], a, b, sums, times, plus),
-        _ => four_rows::<T, 32>([m, k], a, b, sums, times, plus),
+        8 => four_rows::<T, 8>([m, k], a, b, sums, step),
+        16 => four_rows::<T, 16>([m, k], a, b, sums, step),
+        _ => four_rows::<T, 32>([m, k], a, b, sums, step),
     }
 }
 
@@ -277,8 +164,7 @@ fn four_rows<T: Copy, const N: usize>(
     a: &[T; MOST],
     b: &[T; MOST],
     sums: &mut [T; MOST],
-    times: impl Fn(T, T) -> T + Copy,
-    plus: impl Fn(T, T) -> T + Copy,
+    step: impl Fn(T, T, T) -> T + Copy,
 ) {
     let rows = sums.as_chunks_mut::<N>().0;
     for (at, rows) in rows[..m].as_chunks_mut::<4>().0.iter_mut().enumerate() {
@@ -288,7 +174,7 @@ fn four_rows<T: Copy, const N: usize>(
             for (sum, factors) in sum.iter_mut().zip(factors) {
                 let factor = factors[inner];
                 for (sum, &b) in sum.iter_mut().zip(b) {
-                    *sum = plus(*sum, times(factor, b));
+                    *sum = step(factor, b, *sum);
                 }
             }
         }
@@ -303,10 +189,10 @@ mod tests {
     /// An entry's bits in a fragment's words.
     fn bits(element: Element, words: &Words, entry: usize) -> u64 {
         if element == Element::F64 {
-            return u64::from(words[2 * entry]) | u64::from(words[2 * entry + 1]) << 32;
+            return words.longs()[entry];
         }
         let (packed, size) = (element.packed(), 8 * element.size() as usize);
-        u64::from(words[entry / packed] >> (entry % packed * size)) & (u64::MAX >> (64 - size))
+        u64::from(words.0[entry / packed] >> (entry % packed * size)) & (u64::MAX >> (64 - size))
     }
 
     #[test]
@@ -335,7 +221,7 @@ mod tests {
                 with_scratch(|scratch| {
                     for words in &mut scratch.words {
                         // No exponent so large that a sum is no number: which NaN it is, is open.
-                        words.fill_with(|| random() & if d == S32 { u32::MAX } else { 0xbfff_bfff });
+                        words.0.fill_with(|| random() & if d == S32 { u32::MAX } else { 0xbfff_bfff });
                     }
                     product(form, scratch);
                     let [left, right, sums, out] = &scratch.words;
@@ -344,7 +230,7 @@ mod tests {
                         let mut sum = c.read(bits(c, sums, at));
                         for inner in 0..k {
                             let factor = a.read(bits(a, left, row * k + inner));
-                            sum += factor * b.read(bits(b, right, inner * n + column));
+                            sum = factor.mul_add(b.read(bits(b, right, inner * n + column)), sum);
                         }
                         let size = 8 * d.size();
                         let expected = d.write(sum, false) & (u64::MAX >> (64 - size));
