@@ -114,6 +114,10 @@ fn failed(call: FnId, result: CUresult) -> u64 {
                 cx.log(&Op::Failed { result: result.0, stream: StreamId::NONE });
             });
         }
+    } else if result == CUresult::ERROR_STREAM_CAPTURE_INVALIDATED && call.info().row == "cuStreamEndCapture" {
+        // So is a broken one. The same answer of another call leaves it to be ended (CUDA
+        // Programming Guide, "Invalidation").
+        captures::ended();
     } else if result == CUresult::ERROR_OUT_OF_MEMORY {
         observe(call, 0, Phase::Before, |cx| {
             cx.log(&Op::OutOfMemory {});
@@ -356,5 +360,19 @@ impl Cx<'_> {
     pub fn not_modelled(&mut self) {
         let text = self.call.name().into();
         self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_capture_lasts_until_it_is_ended() {
+        captures::begun();
+        failed(cuda_sys::id::cuLaunchKernel, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
+        assert!(captures::any());
+        failed(cuda_sys::id::cuStreamEndCapture, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
+        assert!(!captures::any());
     }
 }
