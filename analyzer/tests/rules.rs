@@ -1,8 +1,6 @@
 //! Every rule of the analysis, with a twin that must stay silent.
-#![allow(missing_docs)]
 
-mod support;
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const N: u64 = 4096;

@@ -4,9 +4,7 @@
 //! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run. Each seed is one
 //! file of kernels.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm;
 use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs, Summary};
 use std::collections::{BTreeMap, HashSet};

@@ -5,14 +5,12 @@
 //! reuse of timelines. What an op comes after is the set of ops that a path leads from, in a graph
 //! with an edge for every rule.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release -p order --test property` takes a hundred thousand
-//! programs (256 otherwise).
-
-mod common;
+//! `PROPTEST_CASES=100000 cargo test --release -p order --test it property::` takes a hundred
+//! thousand programs (256 otherwise).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{CTX, World};
+use crate::common::{CTX, World};
 use order::{Engine, Options};
 use proptest::prelude::*;
 use trace::*;

@@ -1,5 +1,4 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
-#![allow(dead_code, missing_docs)]
 
 use analyzer::causes::{self, Effort};
 use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
