@@ -27,6 +27,7 @@ mod ipc;
 mod launch_replay;
 mod learned;
 mod map_model;
+mod memory_lives;
 mod pointer_tables;
 mod programmatic;
 mod reports;
