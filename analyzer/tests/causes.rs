@@ -1,9 +1,7 @@
 //! Causes: findings that one wait would order are one cause, and the set of waits is tried.
 
-mod support;
-
+use crate::support::*;
 use analyzer::report::model::{Outcome, SetCheck};
-use support::*;
 use trace::*;
 
 const N: u64 = 4096;

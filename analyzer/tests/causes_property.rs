@@ -5,15 +5,13 @@
 //! The waits are put in here, as a program would make them: an event for each stream after the
 //! first line, waits for all of them before the second; within a capture, between the captured
 //! streams. Nothing is shared with the trials.
-//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test causes_property` takes ten
+//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it causes_property::` takes ten
 //! thousand programs.
 
-mod support;
-
+use crate::support::*;
 use analyzer::report::model::Outcome;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::*;
 use trace::*;
 
 /// Lines of the program that launch kernels. What the kernel does belongs to the line.

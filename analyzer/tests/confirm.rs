@@ -1,11 +1,9 @@
 //! Confirmation of findings (`--confirm`): which kernels are to be measured, and what measurements
 //! do to findings.
 
-mod support;
-
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use analyzer::report::model::Report;
-use support::*;
 use trace::codec::List;
 use trace::*;
 

@@ -1,10 +1,8 @@
 //! What the coverage says of memory that nothing looks after.
 
-mod support;
-
+use crate::support::*;
 use analyzer::report::format::text;
 use analyzer::report::model::Report;
-use support::*;
 use trace::*;
 
 const N: u64 = 4096;

@@ -1,10 +1,8 @@
 //! The behaviours that PyTorch publishes for its CUDA Sanitizer (`test/test_cuda_sanitizer.py`, the
 //! tests of its event handler) that concern accesses, each as a scenario of its own. Those that
 //! concern order alone are in `order/tests/csan.rs`.
-#![allow(missing_docs)]
 
-mod support;
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const Y: u64 = X + (1 << 20);

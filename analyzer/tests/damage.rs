@@ -1,10 +1,8 @@
 //! The analysis does not panic, whatever a trace holds: damaged, foreign and hostile records.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::report::format::{json, text};
 use proptest::prelude::*;
-use support::*;
 use trace::codec::{List, Text};
 use trace::*;
 

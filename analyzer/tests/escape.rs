@@ -1,15 +1,13 @@
 //! Names of the program in reports: a kernel, thread, file or range may have any name, and a report
 //! shows it as a name. No line begins another report or a command of a CI system, and there is no
 //! control sequence and no markup.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::options::FailOn;
 use analyzer::report::format::{Reporter, feed};
 use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
 use analyzer::report::model::{Finding, Hint, Report};
 use analyzer::symbols::frame::{Frame, FrameKind};
-use support::*;
 use trace::*;
 
 /// Ends the line, issues a command, clears the screen, reverses the text, leaves the markup.

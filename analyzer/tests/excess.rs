@@ -1,10 +1,8 @@
 //! `excess` on small programs with known answers, each with a twin that gets another one.
 
-mod support;
-
+use crate::support::*;
 use analyzer::whatif::listing::{Listing, SyncVerdict};
 use analyzer::whatif::{page, text};
-use support::*;
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);

@@ -1,10 +1,8 @@
 //! `excess` on captured graphs with known answers, each with a twin that gets another one.
 
-mod support;
-
+use crate::support::*;
 use analyzer::whatif::listing::{Listing, SyncVerdict};
 use analyzer::whatif::text;
-use support::*;
 use trace::codec::List;
 use trace::*;
 

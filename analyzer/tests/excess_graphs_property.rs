@@ -3,15 +3,13 @@
 //!
 //! The other side of the comparison knows nothing of captures: it works the edges out anew without
 //! those waits, writes the program with them as explicit edges, and checks it from the beginning.
-//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test excess_graphs_property` takes ten
-//! thousand programs.
+//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it excess_graphs_property::` takes
+//! ten thousand programs.
 
-mod support;
-
+use crate::support::*;
 use analyzer::whatif::listing::{Listing, SyncVerdict};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use support::*;
 use trace::*;
 
 /// The streams that are captured. The capture begins on the first.

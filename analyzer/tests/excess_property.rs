@@ -4,14 +4,12 @@
 //!
 //! The other side of the comparison writes each program anew without those calls and checks it
 //! from the beginning. Nothing is shared with the trials but the analysis itself.
-//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test excess_property` takes ten
+//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it excess_property::` takes ten
 //! thousand programs.
 
-mod support;
-
+use crate::support::*;
 use analyzer::whatif::listing::{Listing, SyncVerdict};
 use proptest::prelude::*;
-use support::*;
 use trace::*;
 
 const STREAMS: [StreamId; 6] = [A, B, BLOCKING, LEGACY, OWN, OTHERS];

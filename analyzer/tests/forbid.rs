@@ -1,13 +1,11 @@
 //! `--forbid`: each rule with a program that breaks it and a twin that keeps it.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use analyzer::gate::{baseline, suppressions};
 use analyzer::report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
 use analyzer::report::model::{Breach, Report};
 use analyzer::rules::forbidden::Forbidden;
-use support::*;
 use trace::*;
 
 fn under(rules: &[&str]) -> Program {

@@ -1,10 +1,8 @@
 //! Hints: each one with a program that gets it and a twin that does not.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use analyzer::report::format::{json, text};
-use support::*;
 use trace::*;
 
 fn program() -> Program {

@@ -1,8 +1,6 @@
 //! Host accesses: what counts as a race, and everything that explains a change otherwise.
-#![allow(missing_docs)]
 
-mod support;
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const N: u64 = 4096;

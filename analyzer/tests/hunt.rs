@@ -1,8 +1,7 @@
 //! The report of a hunt: outcomes that travel through a file, and findings of several programs that
 //! are one.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use analyzer::gate::ending::hunt_exit_code;
 use analyzer::hunt::handed::Handed;
@@ -10,7 +9,6 @@ use analyzer::report::model::{Outcome, Report};
 use analyzer::report::program::{Checked, Program as Hunted};
 use std::path::PathBuf;
 use std::time::Duration;
-use support::*;
 
 const N: u64 = 4 << 20;
 

@@ -1,12 +1,10 @@
 //! Races between the processes of a run, each with a twin that must stay silent. Sources: cuda.h on
 //! `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`. The rule for hosts is
 //! StreamSan's own (see `analyzer::ipc`).
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::ipc::Across;
 use analyzer::report::model::{Finding, Report};
-use support::*;
 use trace::*;
 
 const N: u64 = 1 << 20;

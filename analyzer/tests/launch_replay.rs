@@ -1,11 +1,9 @@
 //! The model test of launch replay: repeated launches find what they would find if each came for
 //! the first time, whatever happened to the memory in between.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use proptest::prelude::*;
-use support::*;
 use trace::*;
 
 const KERNELS: usize = 7;

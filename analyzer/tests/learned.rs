@@ -1,13 +1,11 @@
 //! Learned ranges: measured once and used for later launches (`--learned`).
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::*;
 use analyzer::exact::learned::Learned;
 use analyzer::report::model::Report;
 use analyzer::{Analysis, AnalysisOptions};
-use support::*;
 use trace::codec::List;
 use trace::*;
 

@@ -1,5 +1,4 @@
 //! The access map against a model that keeps every access of every byte forever.
-#![allow(missing_docs)]
 
 use analyzer::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
 use analyzer::memory::{

@@ -1,9 +1,7 @@
 //! Pointer tables in device memory: followed when a copy revealed their contents, and forgotten
 //! when anything may have changed them.
-#![allow(missing_docs)]
 
-mod support;
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const N: u64 = 1 << 16;

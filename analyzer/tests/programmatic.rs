@@ -1,10 +1,8 @@
 //! Programmatic dependent launch: launches and nodes that may overlap their predecessor, and where
 //! they do not.
 
-mod support;
-
+use crate::support::*;
 use analyzer::AnalysisOptions;
-use support::*;
 use trace::codec::List;
 use trace::*;
 

@@ -1,12 +1,10 @@
 //! The text of reports: every printed line against the expected files beside this one. `BLESS=1`
 //! rewrites them.
-#![allow(missing_docs)]
 
-mod support;
+use crate::support::*;
 use analyzer::report::format::{json, text};
 use analyzer::report::model::Report;
 use std::path::PathBuf;
-use support::*;
 use trace::codec::List;
 use trace::*;
 

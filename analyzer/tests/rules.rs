@@ -1,8 +1,7 @@
-//! Every rule of the analysis, with a twin that must stay silent.
-#![allow(missing_docs)]
+//! The rules of the analysis, each with a twin that must stay silent: which accesses conflict, and
+//! what the host waits for. The life of memory is in `memory_lives`.
 
-mod support;
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const N: u64 = 4096;
@@ -128,117 +127,6 @@ fn columns_of_a_pitched_image_are_disjoint() {
             p.finds("write-after-write certain");
         } else {
             p.silent();
-        }
-    }
-}
-
-#[test]
-fn a_freed_and_reallocated_address_is_other_memory() {
-    let mut p = Program::new();
-    p.malloc(X, N);
-    p.go(A, X, &[writes(0, whole())]);
-    p.free(X, FreeKind::Plain, StreamId(0));
-    p.malloc(X, N);
-    p.go(B, X, &[writes(0, whole())]);
-    p.silent();
-}
-
-#[test]
-fn a_plain_free_waits_for_the_device_but_a_free_in_stream_order_does_not() {
-    let mut p = Program::new();
-    p.malloc(X, N);
-    p.go(A, X, &[reads(0, whole())]);
-    p.free(X, FreeKind::Plain, StreamId(0));
-    p.silent();
-
-    let mut p = Program::new();
-    p.malloc_async(X, N, A);
-    p.order(A, B);
-    p.go(B, X, &[reads(0, whole())]);
-    p.free(X, FreeKind::Async, A);
-    let f = p.finds("write-after-read certain");
-    assert_eq!((f.access.call.as_str(), f.access.verb), ("cudaFreeAsync", "frees"));
-
-    let mut p = Program::new();
-    p.malloc_async(X, N, A);
-    p.order(A, B);
-    p.go(B, X, &[reads(0, whole())]);
-    p.order(B, A);
-    p.free(X, FreeKind::Async, A);
-    p.silent();
-}
-
-#[test]
-fn memory_exists_only_once_its_stream_has_allocated_it() {
-    for ordered in [false, true] {
-        let mut p = Program::new();
-        p.malloc_async(X, N, A);
-        if ordered {
-            p.order(A, B);
-        }
-        p.go(B, X, &[writes(0, whole())]);
-        if ordered {
-            p.silent();
-        } else {
-            let f = p.finds("write-after-write certain");
-            assert_eq!(f.previous.verb, "allocates");
-        }
-    }
-}
-
-#[test]
-fn work_enqueued_after_an_unordered_free_races_with_it() {
-    for ordered in [false, true] {
-        let mut p = Program::new();
-        p.malloc_async(X, N, A);
-        p.order(A, B);
-        p.free(X, FreeKind::Async, A);
-        if ordered {
-            p.order(A, B);
-        }
-        p.go(B, X, &[reads(0, whole())]);
-        if ordered {
-            p.silent();
-        } else {
-            let f = p.finds("read-after-write certain");
-            assert_eq!(f.previous.verb, "frees");
-        }
-    }
-}
-
-#[test]
-fn pool_memory_reused_on_another_stream_is_silent() {
-    let mut p = Program::new();
-    p.malloc_async(X, N, A);
-    p.go(A, X, &[writes(0, whole())]);
-    p.free(X, FreeKind::Async, A);
-    p.malloc_async(X, N, B);
-    p.go(B, X, &[writes(0, whole())]);
-    p.free(X, FreeKind::Async, B);
-    p.silent();
-}
-
-#[test]
-fn a_block_handed_out_again_while_in_use_is_a_race() {
-    for recorded in [false, true] {
-        let mut p = Program::new();
-        p.malloc(X, 1 << 20);
-        p.alloc(X + 512, N, MemoryKind::Block);
-        p.order(LEGACY, A);
-        p.go(A, X + 512, &[reads(0, whole())]);
-        p.free(X + 512, FreeKind::Block, StreamId(0));
-        if recorded {
-            p.sync(A);
-        }
-        p.line(50).alloc(X + 512, N, MemoryKind::Block);
-        p.go(LEGACY, X + 512, &[writes(0, whole())]);
-        if recorded {
-            p.silent();
-        } else {
-            let f = p.finds("write-after-read certain");
-            assert_eq!(f.allocation.as_ref().unwrap().stack[0].line, Some(50));
-            let old = f.previous_allocation.as_ref().unwrap();
-            assert_eq!((old.size, old.freed.is_empty()), (N, false));
         }
     }
 }

@@ -1,11 +1,9 @@
 //! Recordings in segments: read as a whole they say what one file says, and with segments missing
 //! they say nothing else.
 //!
-//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test segments` takes ten thousand
+//! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it segments::` takes ten thousand
 //! random programs; some seconds for a thousand.
-#![allow(missing_docs)]
 
-#[path = "segments/program.rs"]
 mod program;
 
 use analyzer::AnalysisOptions;

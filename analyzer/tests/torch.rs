@@ -1,10 +1,8 @@
 //! PyTorch's blocks: freed without `record_stream`, and every correct form; blocks over several
 //! mappings.
 
-mod support;
-
+use crate::support::*;
 use analyzer::report::model::Side;
-use support::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
 const MB: u64 = 1 << 20;

@@ -1,12 +1,10 @@
 //! Kernels of which nothing is known: what they may do to their pointers, and how much a finding
 //! that rests on it is worth.
 
-mod support;
-
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use analyzer::detect::confidence::Confidence;
 use analyzer::report::model::Report;
-use support::*;
 use trace::*;
 
 const N: u64 = 4096;

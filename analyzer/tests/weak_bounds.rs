@@ -1,9 +1,7 @@
 //! Findings whose bytes are not known well enough to fail a run: upper bounds that reach the rim of
 //! what lies behind, and launches from one place that divide memory among themselves.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 const N: u64 = 4096;
 

@@ -1,10 +1,8 @@
 //! Checks under assumptions: another default stream, synchronisations that are left out.
 
-mod support;
-
+use crate::support::*;
 use analyzer::AnalysisOptions;
 use analyzer::whatif::assumed::{Assumptions, DefaultStream};
-use support::*;
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);

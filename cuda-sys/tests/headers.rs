@@ -1,8 +1,6 @@
 //! Compares the tables with CUDA's headers and libraries: every name, every signature.
 
-mod common;
-
-use common::{Headers, Prototype, prototypes};
+use crate::common::{self, Headers, Prototype, prototypes};
 use cuda_sys::{DRIVER_FUNCTIONS, FnId, RUNTIME_FUNCTIONS, When, driver_api, driver_signatures, runtime_api};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

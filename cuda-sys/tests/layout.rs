@@ -1,8 +1,6 @@
 //! Compares sizes, offsets and values of the types with CUDA's headers, through the C compiler.
 
-mod common;
-
-use common::Headers;
+use crate::common::{self, Headers};
 use cuda_sys::{LAYOUTS, Layout, RUNTIME_12_LAYOUTS, RUNTIME_LAYOUTS};
 use std::path::Path;
 

@@ -8,6 +8,7 @@
 //! the number of elements; in that and the grid; in a scalar that decides no address. Medians of
 //! one busy core, in microseconds. Needs the toolkit (`scripts/toolkit`).
 
+#[allow(dead_code, reason = "only the compiler is needed")]
 #[path = "../tests/support/nvdisasm.rs"]
 mod nvdisasm;
 

@@ -1,15 +1,12 @@
 //! Containers made by the toolkit: every kind of entry, every compression, every architecture; what
 //! a cubin says about its kernels; how long images are; fatbins in host programs.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm::{compile, toolkit};
 use kernels::arch::{Arch, Variant};
 use kernels::image::{
     CodeRef, Compression, Cubin, EntryKind, Image, ImageError, ImageSize, find_in_host, image_size, runs_on,
 };
 use kernels::sass::{Opcode, decode_all};
-use nvdisasm::{compile, toolkit};
 use std::path::{Path, PathBuf};
 
 fn source() -> PathBuf {

@@ -1,9 +1,7 @@
 //! Damaged containers: cut anywhere, bytes and words changed anywhere. The outcome must be an
 //! answer or a named error, in bounded time and memory.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm;
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Cubin, Image, find_in_host, image_size};
 use kernels::sass::decode_all;

@@ -1,9 +1,7 @@
 //! Source lines of memory instructions, from the line tables that nvcc leaves in cubins and from
 //! the `.loc` of PTX.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm;
 use kernels::arch::Arch;
 use kernels::{AccessKind, CodeImage, LineTable, explain, explain_json, user_line};
 use std::path::{Path, PathBuf};

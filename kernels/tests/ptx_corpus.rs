@@ -59,9 +59,6 @@ fn programs_of_the_corpus_parse() {
 
 #[test]
 fn device_wide_algorithms_parse() {
-    let folder = std::env::temp_dir().join(format!("ptx-cub-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("cub.cu");
     let source = "#include <cub/cub.cuh>
         int main() {
             int *k = 0, *v = 0, *n = 0; float* f = 0; void* t = 0; size_t s = 0;
@@ -70,11 +67,11 @@ fn device_wide_algorithms_parse() {
             cub::DeviceReduce::Sum(t, s, f, f, 1000);
             cub::DeviceSelect::Flagged(t, s, k, v, k, n, 1000);
         }";
-    std::fs::write(&path, source).unwrap();
+    // (A path that stays the same, so that what is compiled from it is found again.)
+    let path = tests::build::generated("cub.cu", source);
     let include = format!("-I{}", toolkit().join("include/cccl").display());
     for arch in ["compute_75", "compute_90"] {
         let module = check(arch, &compile(&path, arch, std::slice::from_ref(&include)));
         assert!(module.functions.iter().filter(|f| f.kernel).count() > 8);
     }
-    let _ = std::fs::remove_dir_all(&folder);
 }

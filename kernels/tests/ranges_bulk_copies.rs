@@ -3,9 +3,7 @@
 //! Found by `cargo xtask oracle`: machine code counts units of 16 bytes, where PTX counts bytes, so
 //! that predicted copies had a sixteenth of their size.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, Extent, LaunchArgs};
 
 #[test]

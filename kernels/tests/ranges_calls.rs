@@ -1,9 +1,7 @@
 //! Calls of functions that are known by name (`printf`, `malloc`, `assert`) must not lose the
 //! addresses that were computed before them, and their results must not be taken for known.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 const P: u64 = 0x7f01_0000_0000;

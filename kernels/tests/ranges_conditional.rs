@@ -5,9 +5,7 @@
 //! Found on the GPU: copies ahead in the pipelines of cuBLAS and cuDNN were claimed as certain,
 //! although the last turns do not make them.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 const BASE: u64 = 0x7f01_0000_0000;

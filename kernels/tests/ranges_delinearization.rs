@@ -3,9 +3,7 @@
 //! and the bounds are the bytes where the rules of `extent/delinearization.rs` and `per_block.rs`
 //! say that they are. With data, guards on digits, or too many blocks they must stay bounds.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::AccessKind::{Read, Write};
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 use std::collections::{BTreeMap, BTreeSet};

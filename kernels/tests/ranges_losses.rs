@@ -1,9 +1,7 @@
 //! Why an access is not exact: the value that is lost, what it decides, and the parameter it was
 //! loaded through. An access that is exact has no loss.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, CodeImage, Loss, LossRole, Reason};
 
 fn of(code: &CodeImage, kernel: &str) -> Option<Loss> {

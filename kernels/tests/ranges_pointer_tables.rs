@@ -1,9 +1,7 @@
 //! Tables of pointers: which words of a table are named as used, and which bytes behind them. No
 //! word is named when some entries may be left out.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs};
 
 const TABLE: u64 = 0x7f00_ffff_f000;

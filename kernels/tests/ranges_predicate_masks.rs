@@ -1,9 +1,7 @@
 //! Guards that wait in the bits of a word narrow what they guard, as long as nothing sets the bits
 //! again. Comparisons with a factor that is a parameter are decided.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 const BASE: u64 = 0x7f01_0000_0000;

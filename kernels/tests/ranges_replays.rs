@@ -4,9 +4,7 @@
 //!
 //! `REPLAYS=N` runs that many launches of each kernel.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm;
 use kernels::image::{CodeRef, Image};
 use kernels::{CodeImage, KernelAccess, LaunchArgs, Summary};
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! A number that one thread hands to its block through shared memory bounds what it guards. Where
 //! the word may hold something else, it bounds nothing.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 const BASE: u64 = 0x7f01_0000_0000;

@@ -5,15 +5,12 @@
 //!
 //! Bases lie 4 KiB below a 4 GiB boundary, so that every carry between address words happens.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-mod truth;
-
+use crate::support::cuda;
+use crate::truth::Arg::{I32, I64, Ptr};
+use crate::truth::Sharp::{Bounded, Certain, Exact, Sound};
+use crate::truth::{Arg, Shape, Thread, Truth, cases};
 use kernels::{AccessKind, Base, Extent, KernelAccess, LaunchArgs};
 use std::collections::{BTreeMap, HashSet};
-use truth::Arg::{I32, I64, Ptr};
-use truth::Sharp::{Bounded, Certain, Exact, Sound};
-use truth::{Arg, Shape, Thread, Truth, cases};
 
 const ARCHES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 

@@ -2,9 +2,7 @@
 //! direction, and nothing else loses its bytes for them. Their twins, whose functions are there,
 //! are followed. (`ranges_calls.rs` has functions that are known by name.)
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::arch::Arch;
 use kernels::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, Reason, WordExtent};

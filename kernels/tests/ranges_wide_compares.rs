@@ -4,9 +4,7 @@
 //! Found on the GPU: PyTorch's `GammaBetaBackwardCUDAKernelTemplate` lost its reads, because `m.lo
 //! <= y.lo` stood under `y.hi >= m.hi`, and both were read in the same order.
 
-#[path = "support/cuda.rs"]
-mod cuda;
-
+use crate::support::cuda;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 const BASE: u64 = 0x7f01_0000_0000;

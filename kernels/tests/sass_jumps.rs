@@ -1,9 +1,7 @@
 //! Calls from which nothing returns: `ptxas` writes some jumps out of loops as such calls. A kernel
 //! whose jumps are written like this does what it did before.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm;
 use kernels::CodeImage;
 use kernels::arch::{Arch, Generation};
 use kernels::image::{CodeRef, Cubin};

@@ -2,13 +2,10 @@
 //! (`tests/sass/*.cu`) compiled for every supported architecture. With `SASS_FILES=file:file` the
 //! ignored test does the same on any cubin, fatbin or library.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm::{Number, Parts, compile, disassemble, number_to_bits, parts};
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Cubin, Image, find_in_host};
 use kernels::sass::{Arithmetic, Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
-use nvdisasm::{Number, Parts, compile, disassemble, number_to_bits, parts};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -331,9 +328,9 @@ fn comparison_notices_differences() {
     }
 }
 
-/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm --
-/// --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each file, `SASS_ARCH=80` those of
-/// one architecture.
+/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test it
+/// sass_nvdisasm:: -- --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each
+/// file, `SASS_ARCH=80` those of one architecture.
 #[test]
 #[ignore = "needs SASS_FILES"]
 fn agrees_on_files() {

@@ -2,13 +2,10 @@
 //! `nvdisasm` prints for our kernels. This is what the text does not show: pairs, quads, 64-bit
 //! address terms, and what is written by instructions that are decoded for their effects only.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
-
+use crate::support::nvdisasm::{compile, toolkit};
 use kernels::arch::Arch;
 use kernels::image::Cubin;
 use kernels::sass::{File, MachineInst, Opcode, decode};
-use nvdisasm::{compile, toolkit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;

@@ -243,7 +243,7 @@ fn processes_at_once() {
     let (folder, truth) = (folder("processes"), all(None));
     let child = || {
         let mut me = Command::new(std::env::current_exe().unwrap());
-        me.args(["--exact", "process", "--ignored"]).env("CACHE_FOLDER", &folder).spawn().unwrap()
+        me.args(["--exact", "summary_cache::process", "--ignored"]).env("CACHE_FOLDER", &folder).spawn().unwrap()
     };
     let children: Vec<_> = (0..4).map(|_| child()).collect();
     for child in children {

@@ -1,9 +1,7 @@
 //! Memory and timelines stay bounded; timelines of dead streams are used again only when no answer
 //! changes.
 
-mod common;
-
-use common::World;
+use crate::common::{self, World};
 use trace::*;
 
 #[test]

@@ -3,9 +3,7 @@
 //! each with its silent twin. "Reported" means here: the later op is not ordered after the earlier
 //! one.
 
-mod common;
-
-use common::World;
+use crate::common::{self, World};
 use trace::*;
 
 /// Expired record: what is enqueued after the record is not in it.

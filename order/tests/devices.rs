@@ -1,9 +1,7 @@
 //! Several contexts and devices, parts of contexts, semaphores of other APIs, attributes of copies:
 //! rules that few programs need.
 
-mod common;
-
-use common::{CTX, World};
+use crate::common::{CTX, World};
 use trace::*;
 
 const OTHER: ContextId = ContextId(2);

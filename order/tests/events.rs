@@ -1,8 +1,6 @@
 //! Streams and events: each rule, and where it must not reach.
 
-mod common;
-
-use common::World;
+use crate::common::{self, World};
 use order::Options;
 use trace::*;
 

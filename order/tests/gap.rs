@@ -1,5 +1,4 @@
 //! What is missing from a trace counts as order, and what comes after it is ordered as ever.
-#![allow(missing_docs)]
 
 use order::{Engine, Policy};
 use trace::*;

@@ -1,8 +1,6 @@
 //! Launches of executable graphs.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use trace::*;
 
 const EXEC: GraphExecId = GraphExecId(1);

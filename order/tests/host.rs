@@ -1,8 +1,6 @@
 //! What the host has seen finish, and with it everything that it enqueues afterwards.
 
-mod common;
-
-use common::{CTX, World};
+use crate::common::{self, CTX, World};
 use order::Options;
 use trace::*;
 

@@ -1,8 +1,6 @@
 //! The legacy default stream and per-thread default streams.
 
-mod common;
-
-use common::World;
+use crate::common::{self, World};
 use trace::*;
 
 fn setup() -> (World, StreamId, StreamId, StreamId, StreamId) {

@@ -1,8 +1,6 @@
 //! Implicit synchronisation of copies, sets and frees under both policies; stream-ordered memory.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use order::{Options, Policy};
 use trace::*;
 

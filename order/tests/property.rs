@@ -3,171 +3,23 @@
 //!
 //! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no
 //! reuse of timelines. What an op comes after is the set of ops that a path leads from, in a graph
-//! with an edge for every rule.
+//! with an edge for every rule. This file applies each step to both and compares; `program` has the
+//! steps, `model` what the model knows.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release -p order --test property` takes a hundred thousand
-//! programs (256 otherwise).
+//! `PROPTEST_CASES=100000 cargo test --release -p order --test it property::` takes a hundred
+//! thousand programs (256 otherwise).
 
-mod common;
+mod model;
+mod program;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use common::{CTX, World};
+use crate::common::{CTX, World};
+use model::{Func, Lane, Model, Set};
 use order::{Engine, Options};
+use program::{EVENT_GRAPH, STREAMS, Step, step};
 use proptest::prelude::*;
 use trace::*;
 
-type Set = BTreeSet<usize>;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Launch(u32),
-    Overlap(u32),
-    Record(u32, u32),
-    Wait(u32, u32),
-    DestroyEvent(u32),
-    Begin(u32, SyncScope, u32, u32),
-    End(u32),
-    QueryBegin(u32),
-    QueryEnd,
-    EventQueryBegin(u32),
-    EventQueryEnd,
-    Replace(u32, StreamKind),
-    CopyOut(u32),
-    Drain,
-    ContextRecord(u32),
-    ContextWait(u32),
-    AllocAsync(u32, u64),
-    FreeAsync(u32, u64),
-    Graph(u32, u32),
-    Batch(u32, u32),
-    HostFunc(u32),
-    HostFuncRun(usize, bool),
-    Request(u32),
-    RequestDone(u32),
-}
-
-const STREAMS: u32 = 12;
-const EVENTS: u32 = 5;
 const PAGEABLE: u64 = 0x7000_0000;
-/// The graph with event nodes: it waits for the first event and records the second.
-const EVENT_GRAPH: u32 = 2;
-
-fn kind() -> impl Strategy<Value = StreamKind> {
-    prop_oneof![
-        3 => Just(StreamKind::NonBlocking),
-        2 => Just(StreamKind::Blocking),
-        1 => Just(StreamKind::PerThread),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let s = 0..STREAMS;
-    let e = 0..EVENTS;
-    let scope = prop_oneof![
-        3 => Just(SyncScope::Stream),
-        3 => Just(SyncScope::Event),
-        1 => Just(SyncScope::Context),
-        1 => Just(SyncScope::Device),
-    ];
-    prop_oneof![
-        12 => s.clone().prop_map(Step::Launch),
-        1 => s.clone().prop_map(Step::Overlap),
-        8 => (e.clone(), s.clone()).prop_map(|(e, s)| Step::Record(e, s)),
-        8 => (s.clone(), e.clone()).prop_map(|(s, e)| Step::Wait(s, e)),
-        1 => e.clone().prop_map(Step::DestroyEvent),
-        2 => (0..3_u32, scope, s.clone(), e.clone()).prop_map(|(t, k, s, e)| Step::Begin(t, k, s, e)),
-        2 => (0..3_u32).prop_map(Step::End),
-        1 => s.clone().prop_map(Step::QueryBegin),
-        1 => Just(Step::QueryEnd),
-        1 => e.clone().prop_map(Step::EventQueryBegin),
-        1 => Just(Step::EventQueryEnd),
-        2 => (1..STREAMS, kind()).prop_map(|(s, k)| Step::Replace(s, k)),
-        1 => s.clone().prop_map(Step::CopyOut),
-        1 => Just(Step::Drain),
-        1 => e.clone().prop_map(Step::ContextRecord),
-        1 => e.clone().prop_map(Step::ContextWait),
-        2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::AllocAsync(s, p)),
-        2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::FreeAsync(s, p)),
-        1 => (s.clone(), 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
-        1 => (s.clone(), 1..4_u32).prop_map(|(s, n)| Step::Batch(s, n)),
-        1 => s.prop_map(Step::HostFunc),
-        1 => (0..8_usize, any::<bool>()).prop_map(|(k, done)| Step::HostFuncRun(k, done)),
-        2 => (0..3_u32).prop_map(Step::Request),
-        1 => (0..3_u32).prop_map(Step::RequestDone),
-    ]
-}
-
-/// A stream of the model: what its next op comes after.
-#[derive(Clone, Debug)]
-struct Lane {
-    id: StreamId,
-    kind: StreamKind,
-    context: usize,
-    frontier: Set,
-    /// Frontier after each of its ops, with the engine's time of it.
-    history: Vec<(u64, Set)>,
-    /// Set when the latest op was a kernel: what that kernel's start was after.
-    kernel_start: Option<Set>,
-}
-
-#[derive(Default)]
-struct Model {
-    host: Set,
-    lanes: Vec<Lane>,
-    dead: Vec<Lane>,
-    events: BTreeMap<u32, (u64, Vec<Set>)>,
-    pending: BTreeMap<u32, Vec<(SyncId, Set)>>,
-    legacy: [Set; 2],
-    context_waits: [Set; 2],
-    freed: BTreeMap<u64, Set>,
-    graphs: BTreeMap<u32, Set>,
-    funcs: Vec<Func>,
-    /// Requests under way: their ids in the trace, and what their next op comes after.
-    requests: BTreeMap<u32, (StreamId, Set)>,
-}
-
-/// A host function in stream order: what it starts after, what has finished with it.
-#[derive(Clone)]
-struct Func {
-    id: HostFuncId,
-    lane: StreamId,
-    time: u64,
-    me: usize,
-    before: Set,
-    whole: Set,
-}
-
-impl Model {
-    /// What the next op of a lane comes after, before anything special of the op.
-    fn before(&self, lane: usize) -> Set {
-        let l = &self.lanes[lane];
-        let mut set: Set = self.host.union(&l.frontier).copied().collect();
-        set.extend(&self.context_waits[l.context]);
-        match l.kind {
-            StreamKind::Legacy => set.extend(self.blocking(l.context)),
-            StreamKind::Blocking | StreamKind::PerThread => set.extend(&self.legacy[l.context]),
-            StreamKind::NonBlocking => {}
-        }
-        set
-    }
-
-    /// The work of a context's blocking streams.
-    fn blocking(&self, context: usize) -> Set {
-        let lanes = self.lanes.iter().chain(&self.dead);
-        let blocking = lanes.filter(|l| l.context == context && l.kind != StreamKind::NonBlocking);
-        blocking.flat_map(|l| l.frontier.iter().copied()).collect()
-    }
-
-    fn all(&self, context: Option<usize>) -> Set {
-        let lanes = self.lanes.iter().chain(&self.dead);
-        lanes.filter(|l| context.is_none_or(|c| c == l.context)).flat_map(|l| l.frontier.iter().copied()).collect()
-    }
-
-    fn current(&self, event: u32) -> Set {
-        self.events.get(&event).and_then(|(_, all)| all.last().cloned()).unwrap_or_default()
-    }
-}
 
 struct Run {
     w: World,

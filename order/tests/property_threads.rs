@@ -3,14 +3,12 @@
 //! nowhere else.
 //!
 //! The model shares nothing with the engine but the rules: no floor, no clocks, no reuse of
-//! timelines. `PROPTEST_CASES=100000 cargo test --release -p order --test property_threads` takes a
-//! hundred thousand programs (256 otherwise).
-
-mod common;
+//! timelines. `PROPTEST_CASES=100000 cargo test --release -p order --test it property_threads::`
+//! takes a hundred thousand programs (256 otherwise).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{CTX, World};
+use crate::common::{CTX, World};
 use order::Options;
 use proptest::prelude::*;
 use trace::*;

@@ -1,8 +1,6 @@
 //! Requests: what a library (MPI) does for the host beside it, until the host has seen it complete.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use order::{Options, Policy};
 use trace::*;
 

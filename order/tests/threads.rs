@@ -1,9 +1,7 @@
 //! Host threads with timelines of their own: what one of them knows reaches the others only along
 //! an edge.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use order::Options;
 use trace::*;
 

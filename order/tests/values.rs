@@ -1,8 +1,6 @@
 //! Streams that wait for values in memory.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use trace::*;
 
 const FLAG: u64 = 0x1000;

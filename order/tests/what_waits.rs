@@ -4,9 +4,7 @@
 //! call is made, did the call return only after the kernel? This test asks the engine every line of
 //! the committed table. A line that it cannot ask fails the test.
 
-mod common;
-
-use common::{CTX, World};
+use crate::common::{CTX, World};
 use trace::*;
 
 const TABLE: &str = include_str!("../../tests/gpu/programs/what_waits.txt");

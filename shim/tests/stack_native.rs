@@ -1,13 +1,11 @@
 //! Native stacks captured in real programs: the right functions in the right order, and never a
 //! crash.
 
-mod stack_support;
-
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use stack_support::{Capture, compile, parse, run, scratch};
+use crate::stack_support::{Capture, compile, parse, run, scratch};
 
 /// The program, without frame pointers.
 fn program() -> &'static PathBuf {

@@ -1,13 +1,11 @@
 //! Python stacks captured in a real interpreter (the `python3` of the machine, or the ones in
 //! `STREAMSAN_TEST_PYTHONS`, separated by colons).
 
-mod stack_support;
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-use stack_support::{Capture, compile, parse, probe, run, scratch};
+use crate::stack_support::{Capture, compile, parse, probe, run, scratch};
 
 const ENTRY: u32 = 1 << 31;
 

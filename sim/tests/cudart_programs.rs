@@ -62,15 +62,17 @@ fn toolkit() -> &'static str {
     })
 }
 
-/// Compiles a program beside the libraries.
+/// A program, compiled once for each content, whichever tests and runs ask for it.
 fn compile(source: &Path, extra: &[&str]) -> PathBuf {
-    let program = libraries().join(source.file_stem().unwrap());
-    let mut nvcc = Command::new(format!("{}/bin/nvcc", toolkit()));
-    nvcc.args(["-O2", "-arch=sm_80", "-cudart", "shared", "-cudadevrt", "none"]).arg(source).arg("-o").arg(&program);
-    nvcc.arg(format!("-L{}", root().join(".toolkit/lib").display())).arg(format!("-L{}/lib", toolkit()));
-    nvcc.arg(format!("-L{}", libraries().display())).args(extra);
-    run(&mut nvcc);
-    program
+    let mut args: Vec<String> =
+        ["-O2", "-arch=sm_80", "-cudart", "shared", "-cudadevrt", "none"].map(String::from).into();
+    args.extend([source.display().to_string(), "-o".to_owned(), "{out}".to_owned()]);
+    args.push(format!("-L{}", root().join(".toolkit/lib").display()));
+    args.push(format!("-L{}/lib", toolkit()));
+    args.extend(extra.iter().map(|word| (*word).to_owned()));
+    let nvcc = Path::new(toolkit()).join("bin/nvcc");
+    let compiled = tests::build::cached("program", &nvcc, &args, &[source]);
+    compiled.unwrap_or_else(|said| panic!("{said}"))
 }
 
 fn start(program: &Path, options: &str) -> Command {

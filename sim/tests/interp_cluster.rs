@@ -1,9 +1,7 @@
 //! Tests of clusters: shared memory of other blocks, the cluster's barrier, stores and bulk copies
 //! that arrive at a barrier.
 
-mod interp_support;
-
-use interp_support::{Gpu, toolkit};
+use crate::interp_support::{Gpu, toolkit};
 use streamsan_sim::interp::Launch;
 
 const SOURCE: &str = r#"#include <cooperative_groups.h>

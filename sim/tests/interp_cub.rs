@@ -1,9 +1,7 @@
 //! Tests with CUB's block-wide algorithms, which depend on shuffles, votes, bit tricks and shared
 //! memory.
 
-mod interp_support;
-
-use interp_support::{Gpu, toolkit};
+use crate::interp_support::{Gpu, toolkit};
 
 fn random(seed: u64, count: usize) -> Vec<u32> {
     let mut state = seed;

@@ -1,9 +1,7 @@
 //! Tests of single instructions: one kernel of generated PTX for each, run on edge cases, against
 //! expected bits.
 
-mod interp_support;
-
-use interp_support::Gpu;
+use crate::interp_support::Gpu;
 
 /// Runs `op d, operands` once for each row of inputs (`a`, `b`, `c` as 64-bit patterns) and returns
 /// the results. Types are those of the registers: `b16`, `b32`, `b64`, `f32`, `f64`.

@@ -2,11 +2,9 @@
 //! Integers, memory, control flow, what lanes and warps do together, calls. Arithmetic of floating
 //! point is in `interp_sass_float`.
 
-mod interp_support;
-
 use std::ops::Range;
 
-use interp_support::Gpu;
+use crate::interp_support::{self, Gpu};
 use streamsan_sim::interp::{FaultKind, Launch};
 
 const SOURCE: &str = r#"

@@ -1,9 +1,7 @@
 //! Tests of CUDA's math functions as nvcc lowers them: long chains of fused multiply-adds, bit
 //! tricks, conversions and local arrays, against the host's functions.
 
-mod interp_support;
-
-use interp_support::Gpu;
+use crate::interp_support::Gpu;
 
 #[test]
 fn math_functions_agree_with_the_host() {

@@ -1,8 +1,6 @@
 //! Tests of matrix instructions, `mbarrier`, asynchronous copies and textures.
 
-mod interp_support;
-
-use interp_support::{Gpu, toolkit};
+use crate::interp_support::{self, Gpu, toolkit};
 use streamsan_sim::interp::Launch;
 
 /// A half from a small integer or multiple of 1/8: exact in half, bfloat16 and tf32.

@@ -1,8 +1,6 @@
 //! Tests of whole kernels: loops, guards, shared memory, barriers, warps, calls, printf.
 
-mod interp_support;
-
-use interp_support::{Arg, Gpu};
+use crate::interp_support::{Arg, Gpu};
 use streamsan_sim::interp::Launch;
 
 #[test]

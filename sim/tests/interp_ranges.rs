@@ -3,12 +3,10 @@
 //! `kernels::Summary::evaluate` predicts, and every byte that a summary calls exact must be
 //! touched.
 
-mod interp_support;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use interp_support::{Gpu, Seen, compile, ptx};
+use crate::interp_support::{Gpu, Seen, compile, ptx};
 use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use streamsan_sim::interp;

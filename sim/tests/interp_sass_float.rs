@@ -2,11 +2,10 @@
 //! point, half and conversion instructions of PTX leaves the same bits in memory. So do CUDA's own
 //! functions. Products of matrices by themselves are in `interp_sass_matrix`.
 
-mod interp_support;
-
 use std::fmt::Write as _;
 
-use interp_support::both::{Both, Random};
+use crate::interp_support;
+use crate::interp_support::both::{Both, Random};
 
 const SINGLES: [u32; 20] = [
     0,

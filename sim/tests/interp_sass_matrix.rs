@@ -1,11 +1,9 @@
 //! Products of matrices in machine code (HMMA, IMMA, DMMA, BMMA, MOVM) against PTX, and those of
 //! small integers and bits against plain products.
 
-mod interp_support;
-
 use std::fmt::Write as _;
 
-use interp_support::both::{Both, Random};
+use crate::interp_support::both::{Both, Random};
 
 /// One `mma` in a kernel: registers of the sums, of both factors; whether they hold doubles, and
 /// whether the sums are singles.

@@ -1,11 +1,9 @@
 //! Products with a sparse factor (`mma.sp`; HMMA.SP, IMMA.SP) in PTX and in machine code, against
 //! plain products: places of entries and of metadata as PTX's manual gives them.
 
-mod interp_support;
-
 use std::fmt::Write as _;
 
-use interp_support::both::{Both, Random};
+use crate::interp_support::both::{Both, Random};
 
 /// One kind of product.
 #[derive(Clone, Copy)]

@@ -1,178 +1,24 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
-#![allow(dead_code, missing_docs)]
+//!
+//! Owns the program and what it can call. What its kernels do is in `kernels`, where it calls from
+//! in `stacks`.
+
+mod kernels;
+mod stacks;
+
+pub use kernels::{Does, Shape, atomics, reads, writes};
 
 use analyzer::causes::{self, Effort};
-use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
-use analyzer::launches::kernel_code::{CodeReader, KernelCode};
-use analyzer::memory::{AccessKind, Dim};
 use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
-use analyzer::symbols::frame::{Frame, FrameKind};
-use analyzer::symbols::stacks::Stacks;
 use analyzer::whatif::judge;
 use analyzer::whatif::listing::Listing;
 use analyzer::{Analysis, AnalysisOptions};
+use kernels::{Kernels, Reader};
+use stacks::Lines;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use trace::codec::List;
 use trace::*;
-
-/// What a test kernel does with one parameter word.
-#[derive(Clone)]
-pub struct Does {
-    pub param: u32,
-    pub kind: AccessKind,
-    pub bytes: Shape,
-}
-
-#[derive(Clone)]
-pub enum Shape {
-    /// Bytes from lo to hi, relative to the pointer.
-    Exact(u64, u64),
-    Bound(u64, u64),
-    /// Runs of `width` bytes from `lo` on.
-    Strided {
-        lo: u64,
-        width: u64,
-        stride: u64,
-        count: u64,
-    },
-    Unknown,
-    /// Unknown, because the index is data.
-    Scattered,
-    /// The word is a texture or surface handle.
-    Object,
-    /// The word points to a table of that many pointers; these bytes behind each.
-    PointerTable(u64, u64, u64),
-    /// The evaluation fails.
-    Failed,
-}
-
-pub fn reads(param: u32, bytes: Shape) -> Does {
-    Does { param, kind: AccessKind::Read, bytes }
-}
-pub fn writes(param: u32, bytes: Shape) -> Does {
-    Does { param, kind: AccessKind::Write, bytes }
-}
-pub fn atomics(param: u32, bytes: Shape) -> Does {
-    Does { param, kind: AccessKind::Atomic, bytes }
-}
-
-type Kernels = Arc<Mutex<HashMap<String, (Vec<Does>, bool)>>>;
-
-struct Reader(Kernels);
-
-impl CodeReader for Reader {
-    fn read(&mut self, _: ImageId, kernel: &str, _: u32) -> Result<Box<dyn KernelCode>, String> {
-        let found = self.0.lock().unwrap().get(kernel).cloned();
-        let (does, indirect) = found.ok_or("no code")?;
-        let identity = kernel.starts_with("fixed").then_some(does.len() as u64);
-        Ok(Box::new(TestKernel(does, indirect, identity)))
-    }
-    fn image(&mut self, _: &Op<'_>) {}
-}
-
-/// A kernel whose name begins with `fixed` touches the same bytes in equal launches. It has another
-/// code hash when it does more.
-struct TestKernel(Vec<Does>, bool, Option<u64>);
-
-impl KernelCode for TestKernel {
-    fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>) {
-        for does in &self.0 {
-            let at = does.param as usize;
-            let value = u64::from_le_bytes(launch.params[at..at + 8].try_into().unwrap());
-            let known = |lo: u64, hi: u64, width, dims, exact| EffectExtent::Bounded {
-                lo: value.wrapping_add(lo),
-                hi: value.wrapping_add(hi),
-                width,
-                dims,
-                exact,
-            };
-            let bytes = match does.bytes {
-                Shape::Exact(lo, hi) => known(lo, hi, hi.wrapping_sub(lo), vec![], true),
-                Shape::Bound(lo, hi) => known(lo, hi, hi.wrapping_sub(lo), vec![], false),
-                Shape::Strided { lo, width, stride, count } => {
-                    known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
-                }
-                Shape::Failed => {
-                    effects.push(Effect::failed());
-                    continue;
-                }
-                Shape::Scattered => EffectExtent::Scattered,
-                Shape::Unknown | Shape::Object => EffectExtent::Unknown,
-                Shape::PointerTable(_, lo, hi) => {
-                    EffectExtent::Bounded { lo, hi, width: hi - lo, dims: vec![], exact: true }
-                }
-            };
-            let base = match does.bytes {
-                Shape::PointerTable(count, ..) => {
-                    EffectBase::PointerTable(PointerTable { param: does.param, value, first: value, stride: 8, count })
-                }
-                Shape::Object => EffectBase::Handle(does.param, value),
-                _ => EffectBase::Param(does.param, value),
-            };
-            effects.push(Effect::new(base, does.kind, bytes));
-        }
-    }
-    fn indirect(&self) -> bool {
-        self.1
-    }
-    fn identity(&self) -> Option<u64> {
-        self.2
-    }
-    fn waits(&self) -> bool {
-        false
-    }
-    fn signals(&self) -> bool {
-        self.0.iter().any(|does| matches!(does.kind, AccessKind::Atomic))
-    }
-}
-
-/// The package that a Python stack is entered by, by thousands.
-const PACKAGES: [&str; 7] = [
-    "",
-    "",
-    "cupy/_core/core.pyx",
-    "jax/_src/pjit.py",
-    "cuda/core/_stream.py",
-    "triton/jit.py",
-    "numba/cuda/cudadrv/driver.py",
-];
-
-/// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python, from 2000 on
-/// below a package ([`PACKAGES`]).
-struct Lines;
-
-impl Stacks for Lines {
-    fn define(&mut self, _: &Op<'_>) {}
-    fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
-        if stack.is_none() {
-            return Vec::new();
-        }
-        let python = stack.0 >= 1000;
-        let frame = |function: &str, file: &str, line| Frame {
-            kind: if python { FrameKind::Python } else { FrameKind::Native },
-            function: function.into(),
-            file: Some(file.into()),
-            line: Some(line),
-            module: (!python).then(|| "/opt/app/app".to_string()),
-            address: if python { 0 } else { 0x1000 + u64::from(line) },
-            inlined: false,
-            source: python.then(|| format!("    y = step({line})")),
-        };
-        if python {
-            let own = frame("train", "/home/me/train.py", stack.0 % 1000);
-            let package = PACKAGES.get(stack.0 as usize / 1000).filter(|package| !package.is_empty());
-            let entered = package.map(|file| frame("call", &format!("/usr/lib/python3/site-packages/{file}"), 7));
-            entered.into_iter().chain([own]).collect()
-        } else {
-            vec![frame("run(float*, int)", "/home/me/app.cu", stack.0), frame("main", "/home/me/app.cu", 900)]
-        }
-    }
-    fn demangle(&self, name: &str) -> String {
-        format!("{name}(float*, int)")
-    }
-}
 
 /// A program under analysis.
 pub struct Program {

@@ -1,5 +1,4 @@
 //! Finds CUDA's headers and runs the C compiler over them. Contains no checks.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -91,10 +90,9 @@ impl Headers {
     }
 }
 
-/// A C prototype: name, result, parameter types; types in Rust's spelling.
+/// A C prototype: name, parameter types; types in Rust's spelling.
 pub struct Prototype {
     pub name: String,
-    pub result: String,
     pub parameters: Vec<String>,
 }
 
@@ -127,7 +125,7 @@ pub fn prototypes(text: &str, result: &str, prefix: &str) -> Vec<Prototype> {
             parameters.clear();
         }
         let parameters = parameters.iter().map(|parameter| rust_type(parameter)).collect();
-        found.push(Prototype { name: name.to_owned(), result: result.to_owned(), parameters });
+        found.push(Prototype { name: name.to_owned(), parameters });
     }
     found
 }

@@ -1,9 +1,10 @@
 //! Lowers the SASS of one kernel to the intermediate representation: control flow with calls
 //! inlined, registers as variables, and spill slots as variables where nothing else reaches them.
 //!
-//! Owns what a SASS operation computes ([`arithmetic`]), touches ([`memory_access`],
-//! [`constant_bank`]) and where it leads ([`control_flow`]). These files are parts of one `Lower`
-//! and call each other. Decoding is done by `sass`; values are found by `ranges`.
+//! Owns what a SASS operation computes ([`arithmetic`], [`predicate_words`]), touches
+//! ([`memory_access`], [`constant_bank`]) and where it leads ([`control_flow`]). These files
+//! are parts of one `Lower` and call each other. Decoding is done by `sass`; values are found by
+//! `ranges`.
 //!
 //! Calls are followed by cloning the callee at each call site, to a depth of four. A call that is
 //! not followed defines every variable and may touch any memory, except for the few runtime
@@ -13,6 +14,7 @@ mod arithmetic;
 mod constant_bank;
 mod control_flow;
 mod memory_access;
+mod predicate_words;
 
 use crate::arch::Generation;
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};

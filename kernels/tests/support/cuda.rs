@@ -1,14 +1,12 @@
 //! Sources in `tests/cuda`, compiled and loaded, and helpers to compare what the analysis says of
 //! them.
 
-#![allow(dead_code)] // Shared by several test binaries, none of which uses all of it.
-
-#[path = "nvdisasm.rs"]
-mod nvdisasm;
+use super::nvdisasm;
 
 use kernels::CodeImage;
 use kernels::arch::Arch;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The code of a source file; `form`: `-cubin` or `-ptx`.
 pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
@@ -21,7 +19,10 @@ pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
 pub fn linked(source: &str, arch: &str) -> CodeImage {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda").join(source);
     let compiled = nvdisasm::compile(&source, &["-rdc=true", "-lineinfo", "-cubin", &format!("-arch={arch}")]);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linked-{arch}-{}", std::process::id()));
+    // Several tests of a process may link at a time.
+    static LINKED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("linked-{}-{}", std::process::id(), LINKED.fetch_add(1, Ordering::Relaxed));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
     // The linker goes by names.
     let (input, output) = (folder.join("in.cubin"), folder.join("out.cubin"));

@@ -5,8 +5,6 @@
 //! Both sides lose cache hints, memory order, scheduling, and operands that say nothing (PT as
 //! carry).
 
-#![allow(dead_code)] // Shared by several test binaries, none of which uses all of it.
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! A small language for tests of order: streams, events and launches by name, epochs to compare.
 
-#![allow(dead_code)]
-
-use order::{Engine, Options, Policy};
+use order::{Engine, Options};
 use trace::*;
 
 /// One context with streams made on demand.
@@ -17,12 +15,6 @@ pub const MAIN: ThreadId = ThreadId(1);
 impl World {
     pub fn new() -> Self {
         Self::with(Options::default())
-    }
-
-    pub fn documented() -> Self {
-        let mut o = Options::default();
-        o.policy = Policy::Documented;
-        Self::with(o)
     }
 
     /// On a device of compute capability 9.0, where launches may overlap.

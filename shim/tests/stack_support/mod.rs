@@ -1,8 +1,6 @@
 //! What the tests of stack capture share: the probe library, compiled programs, and names for
 //! addresses (by `nm`).
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::writer::{DOUBLES, LONGS, PREDS, SHORTS, SINGLES, WORDS, Writer};
 use crate::interp_support::both::Random;
-use crate::writer::{DOUBLES, LONGS, PREDS, SHORTS, SINGLES, WORDS, Writer};
 
 /// Threads of a block: one warp is not full.
 pub(crate) const THREADS: u32 = 80;

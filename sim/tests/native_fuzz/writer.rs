@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::forms::{TEMPLATES, TOGETHER};
+use super::forms::{TEMPLATES, TOGETHER};
 use crate::interp_support::both::Random;
 
 /// Registers of each kind.

@@ -7,5 +7,6 @@ mod explain;
 mod hunt;
 mod hunt_twice;
 mod offline;
+mod output_files;
 mod segments;
 mod traces;

@@ -1,11 +1,12 @@
 //! `cargo xtask lint`: the rules of the house that neither rustfmt nor clippy knows.
 //!
 //! Owns the list of checks and how violations print. Each check has its own file; `modules` reads
-//! crates for the two that need to know modules.
+//! crates for those that need to know modules.
 
 mod comments;
 mod cycles;
 mod folders;
+mod forgotten;
 mod links;
 mod markdown;
 mod modules;
@@ -22,7 +23,7 @@ use crate::workspace;
 const COLUMNS: usize = 100;
 
 /// Checks what rustfmt and clippy do not: comment and prose width, links, folder size, module
-/// cycles and duplicate type names.
+/// cycles, duplicate type names, and files of tests that never run.
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]
@@ -60,6 +61,8 @@ enum Check {
     Cycles,
     /// No two public types of a crate have one name.
     Names,
+    /// Every file of a folder of tests is a module of a test program.
+    Forgotten,
 }
 
 /// What breaks a rule.
@@ -110,6 +113,9 @@ pub fn run(args: &LintArgs) -> Result<ExitCode> {
                 }
             }
         }
+    }
+    if asked(Check::Forgotten) {
+        violations.extend(forgotten::check(&forgotten::roots()?, sources()?)?);
     }
     for Violation { file, line, text } in &violations {
         println!("{}:{line}: {text}", file.display());

@@ -55,12 +55,17 @@ pub fn read(folder: &Path) -> Result<Vec<Tree>> {
         if !workspace::root().join(&file).exists() {
             continue;
         }
-        let mut tree = Tree { files: Vec::new(), modules: Vec::new() };
-        let beside = folder.join("src");
-        tree.load(None, &file, beside)?;
-        trees.push(tree);
+        trees.push(read_root(&file)?);
     }
     Ok(trees)
+}
+
+/// Reads one library or program from its root.
+pub fn read_root(root: &Path) -> Result<Tree> {
+    let mut tree = Tree { files: Vec::new(), modules: Vec::new() };
+    let beside = root.parent().unwrap_or(Path::new("")).to_path_buf();
+    tree.load(None, root, beside)?;
+    Ok(tree)
 }
 
 impl Tree {

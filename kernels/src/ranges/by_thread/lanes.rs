@@ -4,7 +4,8 @@
 //! number, a number that counts from a pointer, or unknown (`lane_value`). What it is, is in
 //! `lane_arithmetic`.
 
-use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, Recipe, Tags, UNKNOWN, add, lanes};
+use super::lane_classes::{LANES, Mask, NO_LANES, add, lanes};
+use super::lane_value::{LaneValue, Recipe, Tags, UNKNOWN};
 use super::plan::{Plan, Reach};
 use crate::effects::LaunchArgs;
 use crate::ir::Special;

@@ -38,6 +38,8 @@
 //! what was launched before.
 
 mod lane_arithmetic;
+mod lane_classes;
+mod lane_sums;
 mod lane_value;
 mod lanes;
 mod numbers;

@@ -3,7 +3,8 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lane_value::{LANES, LaneValue, Mask, NO_LANES, NUMBER, Tag, Tags, UNKNOWN, lanes};
+use super::lane_classes::{LANES, Mask, NO_LANES, lanes};
+use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::runs::Runs;
 use crate::effects::LaunchArgs;

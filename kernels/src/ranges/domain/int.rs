@@ -45,6 +45,7 @@ impl Int {
     }
 
     /// The value, as one that the result depends on.
+    #[inline]
     pub fn pin(self) -> i128 {
         if self.slot != 0 {
             tape::pin(self);
@@ -67,17 +68,21 @@ impl Int {
         self.op(op, o, op.apply(self.now(), o.now()))
     }
 
+    #[inline]
     pub fn wrapping_add(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Add, o.into())
     }
+    #[inline]
     pub fn wrapping_mul(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Mul, o.into())
     }
+    #[inline]
     pub fn checked_add(self, o: Int) -> Option<Int> {
         let v = self.now().checked_add(o.now());
         self.checked(TapeOp::Add, o, v)
     }
     /// (Almost all factors are small: then one instruction does it.)
+    #[inline]
     pub fn checked_mul(self, o: Int) -> Option<Int> {
         let v = match (self.short(), o.short()) {
             (Some(x), Some(y)) => i128::from(x) * i128::from(y),
@@ -86,6 +91,7 @@ impl Int {
         Some(self.op(TapeOp::Mul, o, v))
     }
 
+    #[inline]
     fn checked(self, op: TapeOp, o: Int, v: Option<i128>) -> Option<Int> {
         if v.is_none() {
             self.pin();
@@ -94,60 +100,75 @@ impl Int {
         Some(self.op(op, o, v?))
     }
 
+    #[inline]
     fn short(self) -> Option<i64> {
         (self.low as i64 >> 63 == self.high).then_some(self.low as i64)
     }
 
     /// Rounds down; the divisor is not zero.
+    #[inline]
     pub fn div_euclid(self, d: impl Into<Int>) -> Int {
         self.both(TapeOp::Quotient, d.into())
     }
     /// Never negative; the divisor is not zero.
+    #[inline]
     pub fn rem_euclid(self, d: impl Into<Int>) -> Int {
         self.both(TapeOp::Remainder, d.into())
     }
     /// `floor(self / d)`, whatever the signs; the divisor is not zero.
+    #[inline]
     pub fn floor_div(self, d: Int) -> Int {
         if d < 0 { (-self).div_euclid(-d) } else { self.div_euclid(d) }
     }
     /// Is it a multiple of `d`, which is not zero?
+    #[inline]
     pub fn divides(self, d: Int) -> bool {
         self.rem_euclid(d) == 0
     }
+    #[inline]
     pub fn min(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Min, o.into())
     }
+    #[inline]
     pub fn max(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Max, o.into())
     }
+    #[inline]
     pub fn clamp(self, lo: impl Into<Int>, hi: impl Into<Int>) -> Int {
         self.max(lo).min(hi)
     }
+    #[inline]
     pub fn abs(self) -> Int {
         if self.slot == 0 { Int::new(self.now().wrapping_abs()) } else { self.max(-self) }
     }
     /// Greatest common divisor, never negative.
+    #[inline]
     pub fn gcd(self, o: Int) -> Int {
         self.both(TapeOp::Gcd, o)
     }
     /// Product of a coefficient and a bound.
+    #[inline]
     pub fn mul_sat(self, o: Int) -> Int {
         self.both(TapeOp::Scaled, o)
     }
     /// Sum of two upper bounds (`INF` wins) or two lower ones (pass negated).
+    #[inline]
     pub fn add_hi(self, o: Int) -> Int {
         self.both(TapeOp::Bounds, o)
     }
     /// `floor(self / d)` of a bound, `d > 0`.
+    #[inline]
     pub fn div_bound(self, d: Int) -> Int {
         if d == 1 || self >= INF || self <= -INF { self } else { self.div_euclid(d) }
     }
     /// `floor(self / d)` of an upper bound, `d > 0`. One at `-INF` was rounded up to it, and is a
     /// number like any other: what it bounds, divided, may be far above.
+    #[inline]
     pub fn div_upper(self, d: Int) -> Int {
         if d == 1 || self >= INF { self } else { self.div_euclid(d) }
     }
     /// Says nothing as a bound?
+    #[inline]
     pub fn is_infinite(self) -> bool {
         self >= INF || self <= -INF
     }
@@ -185,18 +206,21 @@ operator!(Add add Add checked_add, Sub sub Sub checked_sub, Mul mul Mul checked_
 
 impl Neg for Int {
     type Output = Int;
+    #[inline]
     fn neg(self) -> Int {
         Int::new(0).op(TapeOp::Sub, self, self.now().wrapping_neg())
     }
 }
 
 impl AddAssign for Int {
+    #[inline]
     fn add_assign(&mut self, o: Int) {
         *self = *self + o;
     }
 }
 
 impl SubAssign for Int {
+    #[inline]
     fn sub_assign(&mut self, o: Int) {
         *self = *self - o;
     }
@@ -234,6 +258,7 @@ fn below(a: Int, b: Int) -> bool {
 }
 
 impl Ord for Int {
+    #[inline]
     fn cmp(&self, o: &Int) -> Ordering {
         if below(*self, *o) {
             Ordering::Less
@@ -246,6 +271,7 @@ impl Ord for Int {
 }
 
 impl PartialOrd for Int {
+    #[inline]
     fn partial_cmp(&self, o: &Int) -> Option<Ordering> {
         Some(self.cmp(o))
     }
@@ -268,6 +294,7 @@ impl PartialOrd for Int {
 }
 
 impl PartialOrd<i128> for Int {
+    #[inline]
     fn partial_cmp(&self, o: &i128) -> Option<Ordering> {
         Some(self.cmp(&Int::new(*o)))
     }
@@ -292,6 +319,7 @@ impl PartialOrd<i128> for Int {
 impl Hash for Int {
     /// While a tape is recorded nothing of the value: which keys are equal is then asked, and seen,
     /// by comparing.
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         if !tape::recording() {
             state.write_u64(self.low ^ self.high as u64);

@@ -6,17 +6,14 @@
 //!
 //! This file runs them. `kernel` and `writer` write them, `forms` has their instructions.
 
-#[path = "../interp_support/mod.rs"]
-mod interp_support;
-
 mod forms;
 mod kernel;
 mod writer;
 
 use std::process::Command;
 
-use interp_support::both::Random;
-use interp_support::{Gpu, arch, toolkit};
+use crate::interp_support::both::Random;
+use crate::interp_support::{Gpu, arch, toolkit};
 use kernel::{BLOCKS, INPUT, OUTPUT, THREADS, kernel};
 use streamsan_sim::interp::{Compile, FaultKind, Launch, run};
 

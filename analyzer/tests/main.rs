@@ -1,0 +1,41 @@
+//! The crate's tests as one program, a module for each file. It owns the list of files and nothing
+//! else.
+//!
+//! One program is linked once; a program for each file made linking the larger part of a build.
+//! Tests share a process under `cargo test` and have one each under cargo-nextest: both must do.
+//! `cargo xtask lint` finds files that this list forgets.
+
+mod support;
+
+mod causes;
+mod causes_property;
+mod confirm;
+mod coverage;
+mod csan;
+mod damage;
+mod escape;
+mod exact;
+mod excess;
+mod excess_graphs;
+mod excess_graphs_property;
+mod excess_property;
+mod forbid;
+mod hints;
+mod host;
+mod hunt;
+mod ipc;
+mod launch_replay;
+mod learned;
+mod map_model;
+mod memory_lives;
+mod pointer_tables;
+mod programmatic;
+mod reports;
+mod rules;
+mod segments;
+mod symbols_native;
+mod symbols_python;
+mod torch;
+mod unknown_code;
+mod weak_bounds;
+mod what_if;

@@ -1,0 +1,47 @@
+//! The crate's tests as one program, a module for each file. It owns the list of files and nothing
+//! else.
+//!
+//! One program is linked once; a program for each file made linking the larger part of a build.
+//! Tests share a process under `cargo test` and have one each under cargo-nextest: both must do.
+//! `cargo xtask lint` finds files that this list forgets.
+
+mod support {
+    pub mod cuda;
+    pub mod nvdisasm;
+}
+mod truth;
+
+mod image_containers;
+mod image_damage;
+mod launch_invariant;
+mod line_table;
+mod ptx_bit_fields;
+mod ptx_corpus;
+mod ptx_damage;
+mod ptx_forms;
+mod ptx_modules;
+mod ranges_bulk_copies;
+mod ranges_by_class;
+mod ranges_by_thread;
+mod ranges_calls;
+mod ranges_carried;
+mod ranges_conditional;
+mod ranges_data;
+mod ranges_delinearization;
+mod ranges_fuzz;
+mod ranges_guarded_moves;
+mod ranges_irreducible;
+mod ranges_large_numbers;
+mod ranges_loaded_pointers;
+mod ranges_losses;
+mod ranges_pointer_tables;
+mod ranges_predicate_masks;
+mod ranges_replays;
+mod ranges_shared_words;
+mod ranges_truth;
+mod ranges_unfollowed_calls;
+mod ranges_wide_compares;
+mod sass_jumps;
+mod sass_nvdisasm;
+mod sass_registers;
+mod summary_cache;

@@ -1,0 +1,313 @@
+//! Generated kernels: syntax trees at random, their text in CUDA C++, and an interpreter of one
+//! thread.
+//!
+//! Owns the generator's language. What the analysis says of a kernel is compared in `ranges_fuzz`.
+
+use kernels::AccessKind;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+
+/// xorshift64*
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 16) % n
+    }
+    pub fn pick<T: Copy>(&mut self, v: &[T]) -> T {
+        v[self.below(v.len() as u64) as usize]
+    }
+}
+
+/// 32-bit unsigned expressions, wrapping.
+pub enum Expr {
+    Leaf(&'static str),
+    Num(u32),
+    Var(usize),
+    Bin(&'static str, Box<Expr>, Box<Expr>),
+    Sel(Box<Cond>, Box<Expr>, Box<Expr>),
+}
+
+pub struct Cond {
+    op: &'static str,
+    signed: bool,
+    a: Expr,
+    b: Expr,
+}
+
+/// A statement of a kernel.
+pub enum Stmt {
+    /// pointer, kind, wide elements, sign-extended index, index
+    Access(u8, AccessKind, bool, bool, Expr),
+    If(Cond, Vec<Stmt>, Vec<Stmt>),
+    Return(Cond),
+    /// variable, start, bound, its next value, signed
+    For(usize, Expr, Expr, Expr, bool, Vec<Stmt>),
+}
+
+const LEAVES: [&str; 9] = ["tx", "ty", "bx", "by", "i", "n", "m", "d", "i"];
+
+fn expr(r: &mut Rng, depth: u32, vars: usize) -> Expr {
+    if depth == 0 || r.below(4) == 0 {
+        return match r.below(5) {
+            0 => Expr::Num(r.pick(&[0, 1, 2, 3, 4, 7, 8, 31, 32, 100, 1000])),
+            1 | 2 if vars > 0 => Expr::Var(r.below(vars as u64) as usize),
+            _ => Expr::Leaf(r.pick(&LEAVES)),
+        };
+    }
+    let op = r.pick(&["+", "+", "+", "-", "*", "*", ">>", "<<", "&", "/", "%", "min", "max", "smin", "|", "^", "?"]);
+    let a = Box::new(expr(r, depth - 1, vars));
+    let b = match op {
+        ">>" | "<<" => Expr::Num(r.below(7) as u32),
+        "&" | "|" | "^" => Expr::Num(r.pick(&[1, 3, 7, 31, 0xff, 0xffff_fff0, 0x0f0, 64])),
+        "/" | "%" => {
+            if r.below(3) == 0 {
+                Expr::Leaf("d")
+            } else {
+                Expr::Num(r.pick(&[2, 3, 4, 12, 32, 100]))
+            }
+        }
+        "*" if r.below(3) > 0 => Expr::Num(r.pick(&[2, 3, 4, 5, 16, 33, 128])),
+        _ => expr(r, depth - 1, vars),
+    };
+    if op == "?" {
+        return Expr::Sel(Box::new(cond(r, vars)), a, Box::new(b));
+    }
+    Expr::Bin(op, a, Box::new(b))
+}
+
+fn cond(r: &mut Rng, vars: usize) -> Cond {
+    Cond {
+        op: r.pick(&["<", "<", "<", "<=", ">", ">=", "==", "!="]),
+        signed: r.below(2) == 0,
+        a: expr(r, 1, vars),
+        b: expr(r, 1, 0),
+    }
+}
+
+/// Statements at random.
+pub fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
+    (0..1 + r.below(2))
+        .map(|_| match r.below(10) {
+            0..=3 if depth > 0 => {
+                let other = if r.below(3) == 0 { block(r, depth - 1, vars, loops) } else { Vec::new() };
+                Stmt::If(cond(r, vars), block(r, depth - 1, vars, loops), other)
+            }
+            4 | 5 if depth > 0 && loops > 0 => {
+                let start = expr(r, 1, vars);
+                // Few iterations: the bound is masked.
+                let bound = Expr::Bin("&", Box::new(expr(r, 1, 0)), Box::new(Expr::Num(127)));
+                let body = block(r, depth - 1, vars + 1, loops - 1);
+                let signed = r.below(2) == 0;
+                Stmt::For(vars, start, bound, next(r, vars), signed, body)
+            }
+            6 if depth == 3 => Stmt::Return(cond(r, vars)),
+            _ => {
+                // No plain reads: the assembler sinks a discarded one, volatile or not, past later
+                // exits.
+                let kind = r.pick(&[AccessKind::Write, AccessKind::Write, AccessKind::Write, AccessKind::Atomic]);
+                Stmt::Access(r.below(2) as u8, kind, r.below(4) == 0, r.below(2) == 0, expr(r, 2, vars))
+            }
+        })
+        .collect()
+}
+
+/// What a loop makes of its variable: the next one of a progression, as a rule.
+fn next(r: &mut Rng, var: usize) -> Expr {
+    let bin = |op, a, b| Expr::Bin(op, Box::new(a), Box::new(b));
+    let step = bin("+", Expr::Var(var), Expr::Num(r.pick(&[1, 1, 2, 3, 4, 32, 64])));
+    match r.below(10) {
+        // The next one, or a new start.
+        0 | 1 => Expr::Sel(Box::new(cond(r, var + 1)), Box::new(step), Box::new(expr(r, 1, var + 1))),
+        2 => bin(r.pick(&["min", "max", "smin"]), step, expr(r, 1, var)),
+        3 => {
+            let scaled = bin("*", step, Expr::Num(r.pick(&[1, 3, 5])));
+            bin("&", scaled, Expr::Num(r.pick(&[7, 63, 0x7c])))
+        }
+        4 => expr(r, 2, var + 1),
+        _ => step,
+    }
+}
+
+impl Expr {
+    fn text(&self) -> String {
+        match self {
+            Expr::Leaf(s) => (*s).to_owned(),
+            Expr::Num(n) => format!("{n}u"),
+            Expr::Var(v) => format!("(unsigned)v{v}"),
+            Expr::Bin(op @ ("min" | "max"), a, b) => format!("{op}({}, {})", a.text(), b.text()),
+            Expr::Bin("smin", a, b) => format!("(unsigned)min((int)({}), (int)({}))", a.text(), b.text()),
+            Expr::Bin(op, a, b) => format!("({} {op} {})", a.text(), b.text()),
+            Expr::Sel(c, a, b) => format!("({} ? {} : {})", c.text(), a.text(), b.text()),
+        }
+    }
+    fn eval(&self, e: &Env) -> u32 {
+        match self {
+            Expr::Leaf(s) => e.leaf(s),
+            Expr::Num(n) => *n,
+            Expr::Var(v) => e.vars[*v],
+            Expr::Sel(c, a, b) => {
+                if c.eval(e) {
+                    a.eval(e)
+                } else {
+                    b.eval(e)
+                }
+            }
+            Expr::Bin(op, a, b) => {
+                let (a, b) = (a.eval(e), b.eval(e));
+                match *op {
+                    "+" => a.wrapping_add(b),
+                    "-" => a.wrapping_sub(b),
+                    "*" => a.wrapping_mul(b),
+                    ">>" => a >> b,
+                    "<<" => a << b,
+                    "&" => a & b,
+                    "|" => a | b,
+                    "^" => a ^ b,
+                    "/" => a / b,
+                    "%" => a % b,
+                    "min" => a.min(b),
+                    "max" => a.max(b),
+                    _ => (a as i32).min(b as i32) as u32,
+                }
+            }
+        }
+    }
+}
+
+impl Cond {
+    fn text(&self) -> String {
+        let cast = if self.signed { "(int)" } else { "(unsigned)" };
+        format!("({cast}({}) {} {cast}({}))", self.a.text(), self.op, self.b.text())
+    }
+    fn eval(&self, e: &Env) -> bool {
+        let (a, b) = (self.a.eval(e), self.b.eval(e));
+        let o = if self.signed { (a as i32).cmp(&(b as i32)) } else { a.cmp(&b) };
+        match self.op {
+            "<" => o.is_lt(),
+            "<=" => o.is_le(),
+            ">" => o.is_gt(),
+            ">=" => o.is_ge(),
+            "==" => o.is_eq(),
+            _ => o.is_ne(),
+        }
+    }
+}
+
+/// Statements in CUDA C++.
+pub fn text(block: &[Stmt], out: &mut String) {
+    for s in block {
+        match s {
+            Stmt::Access(p, kind, wide, signed, e) => {
+                let ty = if *wide { "unsigned long long" } else { "int" };
+                let at =
+                    format!("(({ty} *)p{p})[(long long)({})({})]", if *signed { "int" } else { "unsigned" }, e.text());
+                match kind {
+                    AccessKind::Write => writeln!(out, "*(volatile {ty} *)&{at} = 1;"),
+                    AccessKind::Read => writeln!(out, "(void)*(volatile {ty} *)&{at};"),
+                    AccessKind::Atomic => writeln!(out, "atomicAdd(&{at}, ({ty})1);"),
+                }
+                .unwrap();
+            }
+            Stmt::If(c, a, b) => {
+                writeln!(out, "if {} {{", c.text()).unwrap();
+                text(a, out);
+                out.push_str("} else {\n");
+                text(b, out);
+                out.push_str("}\n");
+            }
+            Stmt::Return(c) => writeln!(out, "if {} return;", c.text()).unwrap(),
+            Stmt::For(v, start, bound, next, signed, body) => {
+                let ty = if *signed { "int" } else { "unsigned" };
+                writeln!(
+                    out,
+                    "for ({ty} v{v} = ({ty})({}), c{v} = 0; v{v} < ({ty})({}) && c{v} < 70; v{v} = ({ty})({}), c{v}++) {{",
+                    start.text(),
+                    bound.text(),
+                    next.text()
+                )
+                .unwrap();
+                text(body, out);
+                out.push_str("}\n");
+            }
+        }
+    }
+}
+
+/// What a thread knows.
+pub struct Env {
+    pub t: [u32; 3],
+    pub b: [u32; 3],
+    pub bd: [u32; 3],
+    pub params: [u32; 3],
+    pub vars: Vec<u32>,
+}
+
+impl Env {
+    fn leaf(&self, s: &str) -> u32 {
+        match s {
+            "tx" => self.t[0],
+            "ty" => self.t[1],
+            "bx" => self.b[0],
+            "by" => self.b[1],
+            "i" => self.b[0] * self.bd[0] + self.t[0],
+            "n" => self.params[0],
+            "m" => self.params[1],
+            _ => self.params[2],
+        }
+    }
+}
+
+/// What is touched: by pointer and kind, offsets with their widths.
+pub type Truth = BTreeMap<(u8, AccessKind), HashSet<(i64, i64)>>;
+
+/// Runs a block for one thread; false: it returned.
+pub fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
+    for s in block {
+        match s {
+            Stmt::Access(p, kind, wide, signed, x) => {
+                let v = x.eval(e);
+                let i = if *signed { i64::from(v as i32) } else { i64::from(v) };
+                let w = if *wide { 8 } else { 4 };
+                t.entry((*p, *kind)).or_default().insert((i * w, w));
+            }
+            Stmt::If(c, a, b) => {
+                let taken = c.eval(e);
+                if !run(if taken { a } else { b }, e, t) {
+                    return false;
+                }
+            }
+            Stmt::Return(c) => {
+                if c.eval(e) {
+                    return false;
+                }
+            }
+            Stmt::For(v, start, bound, next, signed, body) => {
+                let mut x = start.eval(e);
+                let mut count = 0;
+                loop {
+                    let end = bound.eval(e);
+                    let go = if *signed { (x as i32) < end as i32 } else { x < end };
+                    if !go || count >= 70 {
+                        break;
+                    }
+                    e.vars.truncate(*v);
+                    e.vars.push(x);
+                    if !run(body, e, t) {
+                        return false;
+                    }
+                    x = next.eval(e);
+                    count += 1;
+                }
+                e.vars.truncate(*v);
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,22 @@
+//! The crate's tests as one program, a module for each file. It owns the list of files and nothing
+//! else.
+//!
+//! One program is linked once; a program for each file made linking the larger part of a build.
+//! Tests share a process under `cargo test` and have one each under cargo-nextest: both must do.
+//! `cargo xtask lint` finds files that this list forgets.
+
+mod interp_support;
+
+mod cudart_programs;
+mod interp_cluster;
+mod interp_cub;
+mod interp_instructions;
+mod interp_machine;
+mod interp_math;
+mod interp_matrix;
+mod interp_programs;
+mod interp_ranges;
+mod interp_sass_float;
+mod interp_sass_matrix;
+mod interp_sparse;
+mod native_fuzz;
