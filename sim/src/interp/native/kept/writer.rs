@@ -98,8 +98,28 @@ extern "C" fn at_exit() {
         let programs = std::mem::take(&mut waiting.programs);
         drop(waiting);
         let Some(_held) = tried(&WRITING, end) else { return };
-        programs.iter().take_while(|_| Instant::now() < end).for_each(|kept| kept.write());
+        without_file_signals(|| programs.iter().take_while(|_| Instant::now() < end).for_each(|kept| kept.write()));
     });
+}
+
+/// Does something of which the program must not die: where files have become too large
+/// (`RLIMIT_FSIZE`) a write that fails is an error, and no signal.
+fn without_file_signals(f: impl FnOnce()) {
+    // SAFETY: plain signal-mask calls on locals. What came in between is taken off again, unless it
+    // waited before.
+    unsafe {
+        let (mut own, mut old, mut before): (libc::sigset_t, libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigemptyset(&mut own);
+        libc::sigaddset(&mut own, libc::SIGXFSZ);
+        libc::sigpending(&mut before);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &own, &mut old);
+        f();
+        if libc::sigismember(&before, libc::SIGXFSZ) == 0 {
+            let at_once: libc::timespec = std::mem::zeroed();
+            libc::sigtimedwait(&own, std::ptr::null_mut(), &at_once);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+    }
 }
 
 /// Takes a lock that is free before a time.
