@@ -293,7 +293,9 @@ fn code_holds_no_addresses() {
             command.env("STREAMSAN_SIM", "compile=always:workers=1:schedule=in-order");
         })
     });
-    both.each_ref().map(|ran| ran.all_compiled());
+    for ran in &both {
+        ran.all_compiled();
+    }
     assert!(both[0].addresses.is_disjoint(&both[1].addresses), "the system loads programs at fixed addresses");
     let contents = caches.each_ref().map(|cache| {
         let all = files(cache);

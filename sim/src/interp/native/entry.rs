@@ -19,8 +19,6 @@ use crate::interp::warp::Warp;
 pub(super) struct Tier {
     code: AtomicPtr<Installed>,
     tried: AtomicBool,
-    /// What was on disk has been asked for.
-    asked: AtomicBool,
 }
 
 impl Tier {
@@ -44,11 +42,6 @@ impl Tier {
             self.code.store(installed.cast_mut(), Ordering::Release);
         }
         self.tried.store(true, Ordering::Release);
-    }
-
-    /// Whether this is the first question for what is on disk. What was made anew since is better.
-    pub(super) fn asks_first(&self) -> bool {
-        !self.asked.swap(true, Ordering::Relaxed)
     }
 
     /// Forgets the code. Who runs it may go on.

@@ -60,10 +60,10 @@ impl Native {
         if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
     }
 
-    /// What is on disk for a tier. None where there is nothing, and when it was asked for before.
-    fn kept(&self, tier: &Tier, place: Place) -> Option<Entry> {
-        let kept = self.kept.as_ref()?;
-        if tier.asks_first() { kept.take(place) } else { None }
+    /// What is on disk for a place. None where there is nothing, and when it was taken before: what
+    /// is made anew since is better.
+    fn kept(&self, place: Place) -> Option<Entry> {
+        self.kept.as_ref()?.take(place)
     }
 
     #[cold]
@@ -83,7 +83,7 @@ impl Native {
             return Some(());
         }
         let place = Place::of(pc, form);
-        let known = self.kept(tier, place);
+        let known = self.kept(place);
         let (is_kept, entry) = match known {
             Some(entry) => (true, entry),
             None => {
@@ -109,7 +109,7 @@ impl Native {
             return Some(());
         }
         let (program, place) = (warp.env.program, Place::packs(region.entry, warp.env));
-        let known = self.kept(&region.packs, place);
+        let known = self.kept(place);
         let is_kept = known.is_some();
         let entry = match known {
             Some(entry) => {
