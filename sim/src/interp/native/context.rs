@@ -258,8 +258,7 @@ pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64
 pub(super) unsafe extern "C" fn call(context: *mut RegionContext, function: u64, a: u64, b: u64, c: u64) {
     // SAFETY: the caller's promise.
     unsafe {
-        let function =
-            std::mem::transmute::<usize, extern "C" fn(u64, u64, u64, u64) -> u64>(address_at(function));
+        let function = std::mem::transmute::<usize, extern "C" fn(u64, u64, u64, u64) -> u64>(address_at(function));
         (*context).found = function(a, b, c, 0);
     }
 }

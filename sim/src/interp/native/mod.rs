@@ -323,13 +323,7 @@ impl Native {
 
     /// The code that runs lanes one by one from an instruction on. `whole`: lanes of a whole warp,
     /// which go on together where they meet again.
-    fn lanes_from<'n>(
-        &'n self,
-        region: &'n Region,
-        program: &Program,
-        pc: u32,
-        whole: bool,
-    ) -> Option<&'n Installed> {
+    fn lanes_from<'n>(&'n self, region: &'n Region, program: &Program, pc: u32, whole: bool) -> Option<&'n Installed> {
         if pc == region.entry {
             if !region.lanes.tried() {
                 self.make_lanes(region, program)?;

@@ -128,12 +128,7 @@ impl<'p, 'b> Values<'p, 'b> {
     }
 
     /// A function outside that is called with so many arguments.
-    fn callee(
-        &mut self,
-        outside: Outside,
-        arguments: usize,
-        signature: impl FnOnce(&mut Self) -> SigRef,
-    ) -> FuncRef {
+    fn callee(&mut self, outside: Outside, arguments: usize, signature: impl FnOnce(&mut Self) -> SigRef) -> FuncRef {
         let (kind, index) = outside.numbers();
         if let Some(&known) = self.called.get(&(kind, index, arguments)) {
             return known;

@@ -53,11 +53,7 @@ pub(super) struct Folder {
 fn is_plain_process() -> bool {
     // SAFETY: these ask and change nothing.
     let (users, groups, secure) = unsafe {
-        (
-            libc::getuid() == libc::geteuid(),
-            libc::getgid() == libc::getegid(),
-            libc::getauxval(libc::AT_SECURE),
-        )
+        (libc::getuid() == libc::geteuid(), libc::getgid() == libc::getegid(), libc::getauxval(libc::AT_SECURE))
     };
     users && groups && secure == 0
 }
@@ -154,8 +150,7 @@ impl Folder {
         let head = [KIND, &name.to_le_bytes()[..], &hash(content).to_le_bytes()].concat();
         let done = file.write_all(&head).and_then(|()| file.write_all(content)).and_then(|()| {
             // SAFETY: two names in a folder that is open.
-            let renamed =
-                unsafe { libc::renameat(folder.as_raw_fd(), from.as_ptr(), folder.as_raw_fd(), to.as_ptr()) };
+            let renamed = unsafe { libc::renameat(folder.as_raw_fd(), from.as_ptr(), folder.as_raw_fd(), to.as_ptr()) };
             if renamed == 0 { Ok(()) } else { Err(Error::last_os_error()) }
         });
         if done.is_err() {

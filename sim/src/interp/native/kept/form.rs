@@ -138,7 +138,8 @@ impl Entry {
                 [at, kind, index].into_iter().for_each(|word| to.word(word));
             });
             to.list(piece.exits.iter(), |to, exit| {
-                let ordered: BTreeMap<usize, Class> = exit.iter().map(|(&register, &class)| (register, class)).collect();
+                let ordered: BTreeMap<usize, Class> =
+                    exit.iter().map(|(&register, &class)| (register, class)).collect();
                 to.list(ordered.into_iter(), Sink::class);
             });
             to.list(piece.supposed.iter(), |to, &supposed| to.class(supposed));
