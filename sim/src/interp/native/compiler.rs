@@ -60,8 +60,8 @@ pub(super) struct Installed {
     pub sites: std::ops::Range<u32>,
     /// Whether it uses local memory.
     pub local: bool,
-    /// What code has the addresses of.
-    _exits: Vec<Box<Exit>>,
+    /// What code has the addresses of: they stay where they are.
+    _exits: Vec<Exit>,
     _memory: CodeMemory,
 }
 
@@ -82,6 +82,7 @@ pub(super) struct Tools {
     /// The same, for long functions: registers are chosen in one pass.
     quick: OwnedTargetIsa,
     long: usize,
+    description: OnceLock<String>,
     /// Addresses of the functions that keep all registers.
     keepers: [u64; Keeper::ALL.len()],
     _memory: Vec<CodeMemory>,
@@ -123,6 +124,7 @@ impl Tools {
             isa: isa("backtracking", verify)?,
             quick: isa("single_pass", verify)?,
             long: if verify { LONG_IN_TESTS } else { LONG },
+            description: OnceLock::new(),
             keepers: [0; Keeper::ALL.len()],
             _memory: Vec::new(),
         };
@@ -141,7 +143,11 @@ impl Tools {
 
     /// All that code depends on beside what it is made of: the processor's features and the ways of
     /// making it.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn description(&self) -> &str {
+        self.description.get_or_init(|| self.describe())
+    }
+
+    fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = format!("{} {} {}", self.isa.triple(), self.long, self.isa.flags());
         for flag in self.isa.isa_flags() {
@@ -272,11 +278,11 @@ impl RegionCompiler {
     /// has too many sites, or the system no memory; and for a piece that is none.
     pub(super) fn install(&mut self, piece: &Piece, name: impl FnOnce() -> String) -> Option<*const Installed> {
         let sites = self.sites..self.sites.checked_add(piece.sites).filter(|&sites| sites <= MOST_SITES)?;
-        let exits: Vec<Box<Exit>> = piece.exits.iter().map(|exit| Box::new(Exit::new(exit.clone()))).collect();
+        let exits: Vec<Exit> = piece.exits.iter().map(|exit| Exit::new(exit.clone())).collect();
         let code = piece.linked(|outside| match outside {
             Outside::Function(distance) => function_at(distance),
             Outside::Keeper(keeper) => Some(self.tools.keepers[keeper as usize]),
-            Outside::Exit(number) => Some(&raw const **exits.get(number as usize)? as u64),
+            Outside::Exit(number) => Some(&raw const *exits.get(number as usize)? as u64),
         })?;
         let memory = CodeMemory::new(&code)?;
         memory.name(name);
