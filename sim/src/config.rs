@@ -45,6 +45,9 @@
 //! `STREAMSAN_SIM_RESULTS` (see `memory::result_digests`) and `STREAMSAN_SIM_STATUS` (see
 //! `status`).
 //!
+//! `STREAMSAN_CACHE` names the folder in which compiled code is kept, or says `off` (see
+//! `interp::native::kept`).
+//!
 //! `CUDA_VISIBLE_DEVICES` hides and reorders devices as on a real system (`visible_devices`).
 //!
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
@@ -52,6 +55,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::interp::Compile;
@@ -248,6 +252,16 @@ pub fn variable(name: &str) -> Option<OsString> {
         value.map(|value| OsStr::from_bytes(value).to_os_string())
     };
     std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())
+}
+
+/// Where compiled code is kept from one run to the next: the folder of kernels' summaries, which
+/// `STREAMSAN_CACHE` names, or `off`. None: nowhere.
+pub fn cache_folder() -> Option<PathBuf> {
+    match variable("STREAMSAN_CACHE") {
+        Some(off) if off == "off" => None,
+        Some(folder) => Some(folder.into()),
+        None => kernels::Cache::default_folder(),
+    }
 }
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed

@@ -125,7 +125,11 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Ok(server) => server,
         Err(error) => return failed(&format!("no socket for this run: {error}")),
     };
-    let sim = match options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options)).transpose() {
+    let sim = match options
+        .sim
+        .then(|| Sim::prepare(server.folder(), &options.sim_options, options.cache.as_deref()))
+        .transpose()
+    {
         Ok(sim) => sim,
         Err(error) => return failed(&error.to_string()),
     };

@@ -60,5 +60,6 @@ pub(crate) use crate::interp::compile::layout::static_shared;
 pub use crate::interp::interface::*;
 pub use crate::interp::machine_module::{MachineBlock, MachineKernel, MachineModule, MachineVariable};
 pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
+pub(crate) use crate::interp::native::keep_in as keep_native_code_in;
 pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;

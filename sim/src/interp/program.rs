@@ -45,7 +45,7 @@ pub(crate) struct Row(pub [u64; LANES]);
 
 /// Where an operand's row is: in the frame of the running function, or (top bit set) in the
 /// program's constants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Slot(pub u32);
 
 impl Slot {
@@ -56,7 +56,7 @@ impl Slot {
 }
 
 /// A predicate of the running function, in the low 24 bits; or a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Pred(pub u32);
 
 impl Pred {
@@ -88,7 +88,7 @@ pub(crate) enum Next {
 pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
 
 /// The type of an operand or result of a [`LaneOp`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are Rust's own")]
 pub(crate) enum LaneTy {
     U8,
@@ -104,7 +104,7 @@ pub(crate) enum LaneTy {
 }
 
 /// What becomes of the result of a [`LaneOp`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ResultUse {
     /// It goes to row `d`.
     Value,
@@ -117,7 +117,7 @@ pub(crate) enum ResultUse {
 
 /// What a [`LaneOp`] computes, where native code has instructions for it. Operands and result have
 /// the types of the operation; narrow results are cut to theirs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Sem {
     /// Whatever its function does.
     Call,
@@ -257,7 +257,7 @@ impl Inst {
 }
 
 /// Where the parameter or return value of a device function is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ArgumentHome {
     /// Bytes of the frame in local memory: offset and size.
     Local(u32, u32),
@@ -375,7 +375,7 @@ impl RuntimeCall {
 }
 
 /// A call: from where, to what, with which values.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(crate) struct CallSite {
     pub caller: u32,
     /// The function, or None when a register holds its address.

@@ -5,6 +5,7 @@ mod architecture;
 mod device_launches;
 mod grid_barriers;
 mod host_functions;
+mod kept_code;
 mod libraries;
 mod measured;
 mod passed_pointers;

@@ -51,6 +51,7 @@ abi! {
         }
         thread::watch_forks();
         crate::memory::result_digests::start();
+        crate::interp::keep_native_code_in(config::cache_folder());
         INITIALISED.store(true, Ordering::Release);
         Ok(())
     }

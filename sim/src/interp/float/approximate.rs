@@ -10,7 +10,7 @@ mod series;
 use super::{FTZ, flush, input, output};
 
 /// Functions of the unit, by their code in MUFU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SpecialFunction {
     Cos,
     Sin,
@@ -23,7 +23,7 @@ pub(crate) enum SpecialFunction {
 }
 
 /// An instruction of singles that the unit executes: MUFU, or PTX's `.approx` (and `div.full`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Approximation {
     Unit(SpecialFunction),
     Sin,

@@ -1,7 +1,7 @@
 //! Native code for the functions of one lane's values.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::flow::constant;
 use super::values::{Held, Values};
@@ -144,17 +144,6 @@ impl Values<'_, '_> {
         }
         arguments.push(self.int(types::I64, i.x));
         self.call(op.call as usize, &arguments)
-    }
-
-    /// Calls a function of integers at an address, which gives one.
-    pub(super) fn call(&mut self, function: usize, arguments: &[Value]) -> Value {
-        let mut signature = Signature::new(self.convention);
-        signature.params.extend(arguments.iter().map(|_| AbiParam::new(types::I64)));
-        signature.returns.push(AbiParam::new(types::I64));
-        let signature = self.b.import_signature(signature);
-        let callee = self.int(types::I64, function as u64);
-        let call = self.b.ins().call_indirect(signature, callee, arguments);
-        self.b.inst_results(call)[0]
     }
 
     /// Compiles one operation.

@@ -25,6 +25,8 @@ pub(super) struct CodeMemory {
 
 // SAFETY: nothing writes the memory after it was made, and it belongs to this object alone.
 unsafe impl Send for CodeMemory {}
+// SAFETY: as above.
+unsafe impl Sync for CodeMemory {}
 
 impl CodeMemory {
     /// A copy of code that may be executed. None when the system refuses that.

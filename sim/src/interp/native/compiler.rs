@@ -1,11 +1,16 @@
-//! Makes functions of the host of regions, and keeps them.
+//! Makes functions of the host of regions, and puts them into memory.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use cranelift_codegen::Context as Compilation;
+use cranelift_codegen::FinalizedRelocTarget;
+use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, UserFuncName, types};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, Signature, UserFuncName, types,
+};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -13,6 +18,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use super::code_memory::CodeMemory;
 use super::context::{self, RegionContext};
 use super::flow::Flow;
+use super::outside::{Keeper, Outside, function_at, own_library};
 use super::pack::class::{Class, Exit};
 use super::pack::{self, Supposed};
 use super::region::{self, Built};
@@ -31,15 +37,32 @@ const LONG_IN_TESTS: usize = 1200;
 /// A compiled region. Its arguments: the context, and the lanes.
 pub(super) type RegionFn = unsafe extern "C" fn(*mut RegionContext, u32) -> u64;
 
-/// A region that was compiled.
-pub(super) struct RegionCode {
-    pub code: RegionFn,
-    /// Sites that a warp needs for it.
+/// Code of a region, as it is wherever it lies: what it names outside is not filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Piece {
+    pub code: Vec<u8>,
+    /// Where 8 bytes of it are to hold an address, and of what.
+    pub places: Vec<(u32, Outside)>,
+    /// Sites that it has.
     pub sites: u32,
     /// Whether it uses local memory.
     pub local: bool,
+    /// Its ways out: what is known there of registers.
+    pub exits: Vec<HashMap<usize, Class>>,
     /// What it checks of registers, unless it is told that they are so.
     pub supposed: Vec<(usize, Class)>,
+}
+
+/// Code of a region that can run.
+pub(super) struct Installed {
+    pub code: RegionFn,
+    /// Its sites among those of a warp.
+    pub sites: std::ops::Range<u32>,
+    /// Whether it uses local memory.
+    pub local: bool,
+    /// What code has the addresses of: they stay where they are.
+    _exits: Vec<Exit>,
+    _memory: CodeMemory,
 }
 
 /// For whom a region is compiled.
@@ -53,23 +76,28 @@ pub(super) enum Wanted<'s> {
     Packs(&'s Supposed),
 }
 
-/// What makes code for one program.
-pub(super) struct RegionCompiler {
+/// What code is made with, in this process.
+pub(super) struct Tools {
     isa: OwnedTargetIsa,
     /// The same, for long functions: registers are chosen in one pass.
     quick: OwnedTargetIsa,
     long: usize,
+    description: OnceLock<String>,
+    /// Addresses of the functions that keep all registers.
+    keepers: [u64; Keeper::ALL.len()],
+    _memory: Vec<CodeMemory>,
+}
+
+/// What makes code for one program.
+pub(super) struct RegionCompiler {
+    tools: &'static Tools,
     frontend: FunctionBuilderContext,
-    finder: u64,
-    pack_finder: u64,
-    caller: u64,
     sites: u32,
     /// By the first instruction of a function; None for what is too large.
     flows: HashMap<u32, Option<Flow>>,
-    memory: Vec<CodeMemory>,
-    /// Code has their addresses.
-    #[allow(clippy::vec_box, reason = "code has their addresses")]
-    exits: Vec<Box<Exit>>,
+    /// Tiers point to them.
+    #[allow(clippy::vec_box, reason = "tiers point to them")]
+    installed: Vec<Box<Installed>>,
 }
 
 /// The host, as code is made for it with one way of choosing registers.
@@ -83,50 +111,79 @@ fn isa(registers: &str, verify: bool) -> Option<OwnedTargetIsa> {
     cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()
 }
 
-impl RegionCompiler {
-    /// `verify`: whether Cranelift looks at what it is given.
-    pub(super) fn new(verify: bool) -> Option<RegionCompiler> {
-        let mut compiler = RegionCompiler {
+impl Tools {
+    /// Those of the process. `verify`: whether Cranelift looks at what it is given. None where it
+    /// makes no code for this processor.
+    pub(super) fn get(verify: bool) -> Option<&'static Tools> {
+        static TOOLS: [OnceLock<Option<Tools>>; 2] = [OnceLock::new(), OnceLock::new()];
+        TOOLS[usize::from(verify)].get_or_init(|| Tools::new(verify)).as_ref()
+    }
+
+    fn new(verify: bool) -> Option<Tools> {
+        let mut tools = Tools {
             isa: isa("backtracking", verify)?,
             quick: isa("single_pass", verify)?,
             long: if verify { LONG_IN_TESTS } else { LONG },
-            frontend: FunctionBuilderContext::new(),
-            finder: 0,
-            pack_finder: 0,
-            caller: 0,
-            sites: 0,
-            flows: HashMap::new(),
-            memory: Vec::new(),
-            exits: Vec::new(),
+            description: OnceLock::new(),
+            keepers: [0; Keeper::ALL.len()],
+            _memory: Vec::new(),
         };
-        compiler.finder = compiler.apart(context::find as *const () as u64)?;
-        compiler.pack_finder = compiler.apart(context::find_pack as *const () as u64)?;
-        compiler.caller = compiler.apart(context::call as *const () as u64)?;
-        Some(compiler)
+        let mut frontend = FunctionBuilderContext::new();
+        for keeper in Keeper::ALL {
+            let piece = tools.keeper(keeper, &mut frontend)?;
+            let memory = CodeMemory::new(&piece.linked(|outside| match outside {
+                Outside::Function(distance) => function_at(distance),
+                _ => None,
+            })?)?;
+            tools.keepers[keeper as usize] = memory.address();
+            tools._memory.push(memory);
+        }
+        Some(tools)
+    }
+
+    /// All that code depends on beside what it is made of: the processor's features and the ways of
+    /// making it.
+    pub(super) fn description(&self) -> &str {
+        self.description.get_or_init(|| self.describe())
+    }
+
+    fn describe(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("{} {} {}", self.isa.triple(), self.long, self.isa.flags());
+        for flag in self.isa.isa_flags() {
+            let _ = write!(text, "{flag} ");
+        }
+        text
     }
 
     /// A function that calls one of the host with five numbers and keeps all registers.
-    fn apart(&mut self, function_of_host: u64) -> Option<u64> {
+    fn keeper(&self, keeper: Keeper, frontend: &mut FunctionBuilderContext) -> Option<Piece> {
+        let function_of_host = match keeper {
+            Keeper::Find => context::find as *const () as usize,
+            Keeper::FindPack => context::find_pack as *const () as usize,
+            Keeper::Call => context::call as *const () as usize,
+        };
         let mut signature = Signature::new(CallConv::PreserveAll);
         signature.params.extend([AbiParam::new(types::I64); 5]);
         let mut function = Function::with_name_signature(UserFuncName::default(), signature.clone());
-        let mut b = FunctionBuilder::new(&mut function, &mut self.frontend);
+        let name = Outside::function(function_of_host).name(&mut function);
+        let mut b = FunctionBuilder::new(&mut function, frontend);
         let block = b.create_block();
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let arguments = b.block_params(block).to_vec();
         signature.call_conv = self.isa.default_call_conv();
         let signature = b.import_signature(signature);
-        let callee = b.ins().iconst(types::I64, function_of_host as i64);
-        b.ins().call_indirect(signature, callee, &arguments);
+        let callee = b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+        b.ins().call(callee, &arguments);
         b.ins().return_(&[]);
         b.seal_all_blocks();
         b.finalize(self.isa.frontend_config());
         self.emit(function)
     }
 
-    /// Puts a function into memory. Returns its address.
-    fn emit(&mut self, function: Function) -> Option<u64> {
+    /// Makes code of a function.
+    fn emit(&self, function: Function) -> Option<Piece> {
         let mut compilation = Compilation::for_function(function);
         let long = compilation.func.dfg.num_insts() > self.long;
         let isa = if long { &self.quick } else { &self.isa };
@@ -137,13 +194,44 @@ impl RegionCompiler {
                 return None;
             }
         };
-        if !code.buffer.relocs().is_empty() {
-            return None;
+        let bytes = code.code_buffer().to_vec();
+        let mut names = Vec::new();
+        for reloc in code.buffer.relocs() {
+            let FinalizedRelocTarget::ExternalName(name) = &reloc.target else { return None };
+            if reloc.kind != Reloc::Abs8 || reloc.addend != 0 {
+                return None;
+            }
+            names.push((reloc.offset, name.clone()));
         }
-        let memory = CodeMemory::new(code.code_buffer())?;
-        let address = memory.address();
-        self.memory.push(memory);
-        Some(address)
+        let name = |(at, name): (u32, ExternalName)| Some((at, Outside::of_name(&compilation.func, &name)?));
+        let places = names.into_iter().map(name).collect::<Option<_>>()?;
+        debug_assert!(!names_this_process(&bytes), "an address in code");
+        Some(Piece { code: bytes, places, sites: 0, local: false, exits: Vec::new(), supposed: Vec::new() })
+    }
+}
+
+/// Whether code holds an address of this library: it would mean something else in another process.
+fn names_this_process(code: &[u8]) -> bool {
+    let own = &own_library().whole;
+    code.windows(8).any(|bytes| bytes.try_into().is_ok_and(|bytes| own.contains(&usize::from_le_bytes(bytes))))
+}
+
+impl Piece {
+    /// The code with addresses filled in.
+    fn linked(&self, address: impl Fn(Outside) -> Option<u64>) -> Option<Vec<u8>> {
+        let mut code = self.code.clone();
+        for &(at, outside) in &self.places {
+            let place = code.get_mut(at as usize..)?.first_chunk_mut::<8>()?;
+            *place = address(outside)?.to_le_bytes();
+        }
+        Some(code)
+    }
+}
+
+impl RegionCompiler {
+    pub(super) fn new(tools: &'static Tools) -> RegionCompiler {
+        let frontend = FunctionBuilderContext::new();
+        RegionCompiler { tools, frontend, sites: 0, flows: HashMap::new(), installed: Vec::new() }
     }
 
     /// What is known of the function that an instruction belongs to. None when it is too large.
@@ -156,55 +244,54 @@ impl RegionCompiler {
     /// Compiles the region that begins at an instruction.
     ///
     /// None when that is not possible. A code generator that panics is not the program's trouble.
-    pub(super) fn compile(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<RegionCode> {
+    pub(super) fn compile(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<Piece> {
         let compiled = catch_unwind(AssertUnwindSafe(|| self.compiled(program, pc, wanted)));
         debug_assert!(compiled.is_ok(), "no native code from instruction {pc} on");
         compiled.ok().flatten()
     }
 
-    fn compiled(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<RegionCode> {
-        let place = region::Place {
-            finder: self.finder,
-            pack_finder: self.pack_finder,
-            caller: self.caller,
-            first_site: self.sites,
-            convention: self.isa.default_call_conv(),
-        };
-        let mut signature = Signature::new(self.isa.default_call_conv());
+    fn compiled(&mut self, program: &Program, pc: u32, wanted: Wanted<'_>) -> Option<Piece> {
+        let convention = self.tools.isa.default_call_conv();
+        let mut signature = Signature::new(convention);
         signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
         signature.returns.push(AbiParam::new(types::I64));
         let mut function = Function::with_name_signature(UserFuncName::default(), signature);
-        let config = self.isa.frontend_config();
+        let config = self.tools.isa.frontend_config();
         let mut frontend = std::mem::take(&mut self.frontend);
         let flow = self.flow(program, pc)?;
         flow.split(program, pc);
         let built = match wanted {
             Wanted::Packs(supposed) => {
-                pack::build(program, flow, pc, (&mut function, &mut frontend), place, config, supposed)
+                pack::build(program, flow, pc, (&mut function, &mut frontend), convention, config, supposed)
             }
             _ => {
                 let joining = matches!(wanted, Wanted::UpToJoin);
-                region::build(program, flow, pc, &mut function, &mut frontend, place, config, joining)
+                region::build(program, flow, pc, &mut function, &mut frontend, convention, config, joining)
             }
         };
         self.frontend = frontend;
         let Built { sites, local, exits, supposed } = built?;
-        self.exits.extend(exits);
-        if self.sites + sites > MOST_SITES {
-            return None;
-        }
-        let address = self.emit(function)?;
-        if let Some(memory) = self.memory.last() {
-            let line = program.code[pc as usize].line;
-            memory.name(|| match wanted {
-                Wanted::Lanes => format!("lanes from {pc} line {line}"),
-                Wanted::UpToJoin => format!("lanes up to join from {pc} line {line}"),
-                Wanted::Packs(supposed) => format!("packs of {} from {pc} line {line}", supposed.width.lanes()),
-            });
-        }
-        self.sites += sites;
+        Some(Piece { sites, local, exits, supposed, ..self.tools.emit(function)? })
+    }
+
+    /// Puts code into memory, so that it can run. `name` is for profilers. None where the program
+    /// has too many sites, or the system no memory; and for a piece that is none.
+    pub(super) fn install(&mut self, piece: &Piece, name: impl FnOnce() -> String) -> Option<*const Installed> {
+        let sites = self.sites..self.sites.checked_add(piece.sites).filter(|&sites| sites <= MOST_SITES)?;
+        let exits: Vec<Exit> = piece.exits.iter().map(|exit| Exit::new(exit.clone())).collect();
+        let code = piece.linked(|outside| match outside {
+            Outside::Function(distance) => function_at(distance),
+            Outside::Keeper(keeper) => Some(self.tools.keepers[keeper as usize]),
+            Outside::Exit(number) => Some(&raw const *exits.get(number as usize)? as u64),
+        })?;
+        let memory = CodeMemory::new(&code)?;
+        memory.name(name);
+        self.sites = sites.end;
         // SAFETY: the code at this address was made for that signature.
-        let code = unsafe { std::mem::transmute::<*const (), RegionFn>(address as *const ()) };
-        Some(RegionCode { code, sites: self.sites, local, supposed })
+        let code = unsafe { std::mem::transmute::<*const (), RegionFn>(memory.address() as *const ()) };
+        let installed = Box::new(Installed { code, sites, local: piece.local, _exits: exits, _memory: memory });
+        let at: *const Installed = &raw const *installed;
+        self.installed.push(installed);
+        Some(at)
     }
 }

@@ -1,5 +1,6 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
+use super::outside::address_at;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
@@ -253,12 +254,11 @@ pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64
 /// Calls a function of a lane's values and leaves its result in `found`.
 ///
 /// # Safety
-/// As of [`find`]; `function` is the address of one.
+/// As of [`find`]; `function` is the distance of one (`outside::distance_of`).
 pub(super) unsafe extern "C" fn call(context: *mut RegionContext, function: u64, a: u64, b: u64, c: u64) {
     // SAFETY: the caller's promise.
     unsafe {
-        let function =
-            std::mem::transmute::<*const (), extern "C" fn(u64, u64, u64, u64) -> u64>(function as *const ());
+        let function = std::mem::transmute::<usize, extern "C" fn(u64, u64, u64, u64) -> u64>(address_at(function));
         (*context).found = function(a, b, c, 0);
     }
 }

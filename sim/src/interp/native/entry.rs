@@ -1,12 +1,13 @@
 //! A place where native code may be entered, what is compiled for it, and what is supposed there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use super::compiler::{RegionCode, RegionFn};
+use super::compiler::Installed;
 use super::effects::Register;
 use super::flow::{Flow, ValueForm};
+use super::kept::PacksState;
 use super::pack::Supposed;
 use super::pack::class::{self, Class, Exit};
 use super::pack::width::Width;
@@ -16,10 +17,8 @@ use crate::interp::warp::Warp;
 /// One of the two kinds of code that a region has.
 #[derive(Default)]
 pub(super) struct Tier {
-    code: AtomicPtr<()>,
+    code: AtomicPtr<Installed>,
     tried: AtomicBool,
-    sites: AtomicU32,
-    local: AtomicBool,
 }
 
 impl Tier {
@@ -29,24 +28,18 @@ impl Tier {
         self.tried.load(Ordering::Acquire)
     }
 
-    /// The code, the sites that a warp needs for it, and whether it uses local memory.
+    /// The code.
     #[inline]
-    pub(super) fn code(&self) -> Option<(RegionFn, u32, bool)> {
-        let code = self.code.load(Ordering::Acquire);
-        if code.is_null() {
-            return None;
-        }
-        // SAFETY: only `set` puts something there.
-        let code = unsafe { std::mem::transmute::<*mut (), RegionFn>(code) };
-        Some((code, self.sites.load(Ordering::Relaxed), self.local.load(Ordering::Relaxed)))
+    pub(super) fn code(&self) -> Option<&Installed> {
+        // SAFETY: only `set` puts something there: what lives as long as the program's native code,
+        // to which this belongs, too.
+        unsafe { self.code.load(Ordering::Acquire).as_ref() }
     }
 
-    pub(super) fn set(&self, compiled: Option<RegionCode>) {
-        if let Some(RegionCode { code, sites, local, .. }) = compiled {
-            // Those of code that still runs stay enough.
-            self.sites.fetch_max(sites, Ordering::Relaxed);
-            self.local.fetch_or(local, Ordering::Relaxed);
-            self.code.store(code as *mut (), Ordering::Release);
+    /// `installed` lives as long as the native code of the program.
+    pub(super) fn set(&self, installed: Option<*const Installed>) {
+        if let Some(installed) = installed {
+            self.code.store(installed.cast_mut(), Ordering::Release);
         }
         self.tried.store(true, Ordering::Release);
     }
@@ -61,6 +54,8 @@ impl Tier {
 /// What begins at one instruction.
 pub(super) struct Region {
     pub entry: u32,
+    /// How often warps have come here while there was no code to run.
+    waited: AtomicU32,
     /// For lanes one by one, for those of a warp that have parted at the branch there, and for
     /// packs.
     pub lanes: Tier,
@@ -77,11 +72,11 @@ pub(super) struct Region {
     /// How often it was compiled anew.
     pub renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
-    pub varying: Mutex<HashSet<usize>>,
+    pub varying: Mutex<BTreeSet<usize>>,
     /// How often lanes of a pack have parted at a branch, since code was last made for that.
     parted: Mutex<HashMap<u32, u32>>,
     /// Branches for which there is such code.
-    pub parting: Mutex<HashSet<u32>>,
+    pub parting: Mutex<BTreeSet<u32>>,
 }
 
 /// How often code may be made anew because lanes part.
@@ -95,18 +90,42 @@ impl Region {
     }
 
     /// Takes code for packs.
-    pub(super) fn set_packs(&self, width: Width, compiled: Option<RegionCode>, supposed: Vec<(usize, Class)>) {
+    pub(super) fn set_packs(&self, width: Width, code: Option<*const Installed>, supposed: &[(usize, Class)]) {
         self.set_width(width);
-        if let (Some(compiled), Ok(mut known)) = (&compiled, self.supposed.lock()) {
-            *known = (compiled.code as usize, supposed);
+        if let (Some(code), Ok(mut known)) = (code, self.supposed.lock()) {
+            *known = (code as usize, supposed.to_vec());
         }
-        self.packs.set(compiled);
+        self.packs.set(code);
+        self.missed.store(0, Ordering::Relaxed);
+        self.entered.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether code may be made for warps that come here: when they have come often enough.
+    pub(super) fn is_due(&self, often: u32) -> bool {
+        self.waited.load(Ordering::Relaxed) >= often || self.waited.fetch_add(1, Ordering::Relaxed) >= often
+    }
+
+    /// What was found out about its packs.
+    pub(super) fn packs_state(&self) -> PacksState {
+        let varying = self.varying.lock().map(|varying| varying.iter().copied().collect()).unwrap_or_default();
+        let parting = self.parting.lock().map(|parting| parting.iter().copied().collect()).unwrap_or_default();
+        PacksState { renewed: self.renewed.load(Ordering::Relaxed), varying, parting }
+    }
+
+    /// Takes over what an earlier process has found out.
+    pub(super) fn restore(&self, state: &PacksState) {
+        // One surprise more must not make all registers vary at once.
+        self.renewed.store(state.renewed.min(1), Ordering::Relaxed);
+        if let (Ok(mut varying), Ok(mut parting)) = (self.varying.lock(), self.parting.lock()) {
+            varying.extend(&state.varying);
+            parting.extend(&state.parting);
+        }
     }
 
     /// Whether a warp that has left another region there has what this one's code supposes.
     #[inline]
     pub(super) fn trusts(&self, exit: &Exit) -> bool {
-        let code = self.packs.code.load(Ordering::Acquire);
+        let code = self.packs.code.load(Ordering::Acquire).cast::<()>();
         exit.has(code, || {
             let known = self.supposed.lock().ok()?;
             (known.0 == code as usize).then(|| known.1.clone())
@@ -128,9 +147,11 @@ impl Region {
         self.width.store(width.lanes() as u32, Ordering::Relaxed);
     }
 
-    pub(super) fn new(entry: u32) -> Region {
+    /// `waited`: how often warps have come here.
+    pub(super) fn new(entry: u32, waited: u32) -> Region {
         Region {
             entry,
+            waited: AtomicU32::new(waited),
             lanes: Tier::default(),
             joining: Tier::default(),
             packs: Tier::default(),
@@ -204,5 +225,5 @@ pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u3
     }
     let word = Some(ValueForm::Word);
     let tid = warp.tid.map(|tid| class::observed(width, packs, word, halves, |lane| u64::from(tid[lane])));
-    Supposed { width, registers, tid, parting: HashSet::new() }
+    Supposed { width, registers, tid, parting: BTreeSet::new() }
 }

@@ -4,6 +4,7 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::context::at;
+use super::outside::Keeper;
 use super::values::{Held, Values, plain};
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};
@@ -34,11 +35,9 @@ impl Values<'_, '_> {
         self.b.switch_to_block(slow);
         // Forms made here are not at hand behind.
         let known = self.at_hand();
-        let mut arguments = vec![self.context, self.int(types::I64, op.call as usize as u64)];
-        for slot in [i.a, i.b, if op.operands > 2 { i.c } else { i.b }] {
-            arguments.push(self.long(slot));
-        }
-        self.call_apart(&arguments);
+        let function = self.function(op.call as usize);
+        let operands = [i.a, i.b, if op.operands > 2 { i.c } else { i.b }].map(|slot| self.long(slot));
+        self.call_keeper(Keeper::Call, [self.context, function, operands[0], operands[1], operands[2]]);
         let nan = self.b.ins().load(types::F64, plain(), self.context, at!(found));
         self.restore(known);
         self.b.ins().jump(done, &[nan.into()]);

@@ -1,12 +1,12 @@
 //! Native code for accesses to memory: the check of an address, then the access itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, SigRef, Signature, Value, types};
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Value, types};
 
 use super::context::{NO_SITE, RegionContext, Site, add_double, add_single, at, pack};
 use super::decode::AtomKind;
 use super::flow::ValueForm;
+use super::outside::Keeper;
 use super::values::{Held, Values, fixed, plain};
 use crate::interp::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::interp::interface::AccessKind;
@@ -16,24 +16,18 @@ use crate::interp::program::{Inst, LaneTy, Slot};
 pub(super) struct Access {
     /// Where control goes when an access faults.
     pub fault: Block,
-    /// Address of the function that finds memory, which keeps all registers.
-    pub finder: u64,
-    /// The same for a pack.
-    pub pack_finder: u64,
     /// The sites of this region: row, bytes, kind.
     pub sites: Vec<(Slot, u32, u8)>,
-    /// The number of its first site.
-    pub first_site: u32,
     /// Whether it uses local memory.
     pub local: bool,
-    signature: Option<SigRef>,
 }
 
 impl Access {
-    pub(super) fn new(fault: Block, finder: u64, pack_finder: u64, first_site: u32) -> Self {
-        Access { fault, finder, pack_finder, sites: Vec::new(), first_site, local: false, signature: None }
+    pub(super) fn new(fault: Block) -> Self {
+        Access { fault, sites: Vec::new(), local: false }
     }
 
+    /// The number of a site in this region.
     pub(super) fn site(&mut self, slot: Slot, shift: u32, kind: AccessKind) -> u32 {
         let key = (slot, shift, kind as u8);
         let known = self.sites.iter().position(|known| *known == key);
@@ -41,30 +35,11 @@ impl Access {
             self.sites.push(key);
             self.sites.len() - 1
         });
-        self.first_site + at as u32
+        at as u32
     }
 }
 
 impl Values<'_, '_> {
-    /// The function that finds memory, as it is called: it keeps all registers.
-    fn finder(&mut self, access: &mut Access) -> SigRef {
-        if let Some(known) = access.signature {
-            return known;
-        }
-        let mut signature = Signature::new(CallConv::PreserveAll);
-        signature.params.extend([AbiParam::new(types::I64); 5]);
-        let new = self.b.import_signature(signature);
-        access.signature = Some(new);
-        new
-    }
-
-    /// Asks for the memory of a pack's lanes.
-    pub(super) fn call_finder_of_packs(&mut self, access: &mut Access, arguments: [Value; 5]) {
-        let signature = self.finder(access);
-        let callee = self.int(types::I64, access.pack_finder);
-        self.b.ins().call_indirect(signature, callee, &arguments);
-    }
-
     /// The address in the host's memory of `1 << shift` bytes.
     pub(super) fn address(&mut self, access: &mut Access, i: &Inst, pc: u32, shift: u32, kind: AccessKind) -> Value {
         let space = i.z & 15;
@@ -128,12 +103,10 @@ impl Values<'_, '_> {
             }
         };
         self.b.switch_to_block(slow);
-        let signature = self.finder(access);
-        let callee = self.int(types::I64, access.finder);
         let what = self.int(types::I64, pack(site, shift, kind, space));
         let pc = self.int(types::I64, u64::from(pc));
         let (context, lane) = (self.context, self.lane);
-        self.b.ins().call_indirect(signature, callee, &[context, address, what, lane, pc]);
+        self.call_keeper(Keeper::Find, [context, address, what, lane, pc]);
         let result = self.b.ins().load(types::I64, plain(), context, at!(found));
         self.b.ins().brif(result, done, &[result.into()], access.fault, &[]);
         self.b.switch_to_block(done);

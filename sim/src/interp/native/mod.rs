@@ -11,8 +11,9 @@
 //! `decode` and `effects` know the instructions, `flow` the flow of control and the life of
 //! registers, `plan` which blocks a region has. `region` makes the code for single lanes with
 //! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
-//! is what code finds when it runs, `code_memory` where it lies, `entry` what is compiled for a
-//! place, `compiler` makes it. This file decides what is compiled and when, and runs it.
+//! is what code finds when it runs, `outside` what it names, `code_memory` where it lies, `entry`
+//! what is compiled for a place. `compiler` makes code, `making` decides which, `kept` has it on
+//! disk. This file decides when it is time, and runs it.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
@@ -27,35 +28,35 @@ mod entry;
 mod floats;
 mod flow;
 mod instruction;
+mod kept;
+mod making;
 mod memory;
+mod outside;
 mod pack;
 mod plan;
 mod region;
 mod values;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
-use compiler::{RegionCompiler, RegionFn, Wanted};
+use compiler::{Installed, RegionCompiler, Tools};
 use context::{RegionContext, Site};
 use decode::Kind;
-use entry::{Region, narrow, observed, widest};
+use entry::Region;
+use kept::{Form, Kept, Place};
 use pack::ONE_BY_ONE;
-use pack::class::{Class, Exit};
-use pack::width::Width;
+use pack::class::Exit;
 
+pub(crate) use kept::keep_in;
+
+use crate::interp::env::Env;
 use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
 /// long as to interpret it for so many warps, so at worst a launch takes twice as long.
 const OFTEN: u32 = 2000;
-
-/// Packs that may find other values than was supposed before the region is compiled anew.
-const MISSES: u32 = 12;
-
-/// Times that lanes of packs may part at a branch before code is made for that.
-const PARTED: u32 = 500;
 
 /// What is kept for a warp.
 struct OfWarp {
@@ -75,6 +76,8 @@ struct Native {
     compiler: Mutex<RegionCompiler>,
     #[allow(clippy::vec_box, reason = "entries point to them")]
     regions: Mutex<Vec<Box<Region>>>,
+    /// What is on disk of it.
+    kept: Option<Arc<Kept>>,
 }
 
 /// How lanes have left a region.
@@ -102,7 +105,7 @@ pub(crate) fn of(program: &Program, always: bool) -> Option<NativeEntries> {
 impl NativeCode for Native {
     fn enter(&self, warp: &mut Warp<'_>, fuel: u32) -> Entered {
         let program = warp.env.program;
-        let Some(mut region) = self.region(program, warp.pc) else { return Entered::Nothing };
+        let Some(mut region) = self.region(warp.env, warp.pc) else { return Entered::Nothing };
         let mask = warp.active;
         if !self.ready(region, warp) {
             return Entered::Nothing;
@@ -185,24 +188,25 @@ enum Together<'n> {
 
 /// Runs compiled code for some lanes.
 fn run_code(
-    code: (RegionFn, u32, bool),
+    code: &Installed,
     warp: &mut Warp<'_>,
     context: &mut RegionContext,
     sites: &mut Vec<Site>,
     mask: u32,
     fuel: u64,
 ) -> u64 {
-    let (code, count, local) = code;
-    if sites.len() < count as usize {
-        sites.resize(count as usize, Site::default());
+    let own = &code.sites;
+    if sites.len() < own.end as usize {
+        sites.resize(own.end as usize, Site::default());
     }
-    if local {
+    if code.local {
         context.local = warp.local();
     }
-    (context.fuel, context.sites) = (fuel, sites.as_mut_ptr());
+    // SAFETY: there are so many.
+    (context.fuel, context.sites) = (fuel, unsafe { sites.as_mut_ptr().add(own.start as usize) });
     // SAFETY: the context was filled for this warp, whose frame is that of the region's function,
     // and the mask is not empty.
-    unsafe { code(context, mask) }
+    unsafe { (code.code)(context, mask) }
 }
 
 impl Native {
@@ -210,7 +214,8 @@ impl Native {
         if !cfg!(target_arch = "x86_64") {
             return None;
         }
-        let compiler = RegionCompiler::new(cfg!(debug_assertions) && always)?;
+        let tools = Tools::get(cfg!(debug_assertions) && always)?;
+        let kept = Kept::of(program, tools);
         let code = &program.code;
         let entries: Arc<[AtomicPtr<()>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
         let mark = |pc: u32| {
@@ -239,10 +244,17 @@ impl Native {
             }
         }
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
+        // What is on disk need not become hot again.
+        for pc in kept.iter().flat_map(|kept| kept.starts()) {
+            if code.get(pc as usize).is_some_and(|inst| !matches!(decode::kind(inst), Kind::Stop)) {
+                mark(pc);
+            }
+        }
         let counts = (0..=code.len()).map(|_| AtomicU32::new(0)).collect();
         let often = if always { 0 } else { OFTEN };
         let passes = code.iter().map(decode::passes).collect();
-        Some(Native { entries, counts, passes, often, compiler: Mutex::new(compiler), regions: Mutex::default() })
+        let (compiler, regions) = (Mutex::new(RegionCompiler::new(tools)), Mutex::default());
+        Some(Native { entries, counts, passes, often, compiler, regions, kept })
     }
 
     /// Runs a region for the lanes of a mask: complete packs as such, the others one by one.
@@ -311,30 +323,30 @@ impl Native {
 
     /// The code that runs lanes one by one from an instruction on. `whole`: lanes of a whole warp,
     /// which go on together where they meet again.
-    fn lanes_from(&self, region: &Region, program: &Program, pc: u32, whole: bool) -> Option<(RegionFn, u32, bool)> {
+    fn lanes_from<'n>(&'n self, region: &'n Region, program: &Program, pc: u32, whole: bool) -> Option<&'n Installed> {
         if pc == region.entry {
             if !region.lanes.tried() {
-                self.compile_lanes(region, program)?;
+                self.make_lanes(region, program)?;
             }
             return region.lanes.code();
         }
         let entry = self.entries[pc as usize].load(Ordering::Acquire);
         let region = if entry.is_null() || entry == candidate() {
-            self.new_region(pc)?
+            self.new_region(pc, self.often)?
         } else {
             // SAFETY: as in `region`.
             unsafe { &*entry.cast::<Region>() }
         };
         if whole && matches!(decode::kind(&program.code[pc as usize]), Kind::Branch) {
             if !region.joining.tried() {
-                self.compile_joining(region, program)?;
+                self.make_joining(region, program)?;
             }
             if let Some(code) = region.joining.code() {
                 return Some(code);
             }
         }
         if !region.lanes.tried() {
-            self.compile_lanes(region, program)?;
+            self.make_lanes(region, program)?;
         }
         region.lanes.code()
     }
@@ -346,7 +358,7 @@ impl Native {
         loop {
             let pc = warp.pc;
             if !self.passes.get(pc as usize).is_some_and(|&passes| passes) {
-                break match self.region(program, pc) {
+                break match self.region(warp.env, pc) {
                     Some(region) => Together::Region(region),
                     None => Together::Other,
                 };
@@ -390,13 +402,13 @@ impl Native {
 
     /// The region that begins at an instruction, when it is entered often.
     #[inline]
-    fn region(&self, program: &Program, pc: u32) -> Option<&Region> {
+    fn region(&self, env: &Env<'_>, pc: u32) -> Option<&Region> {
         let entry = self.entries[pc as usize].load(Ordering::Acquire);
         if entry.is_null() {
             return None;
         }
         if entry == candidate() {
-            return self.region_if_due(program, pc);
+            return self.region_if_due(env, pc);
         }
         // SAFETY: regions live as long as `self`.
         Some(unsafe { &*entry.cast::<Region>() })
@@ -416,132 +428,33 @@ impl Native {
     }
 
     #[cold]
-    fn region_if_due(&self, program: &Program, pc: u32) -> Option<&Region> {
+    fn region_if_due(&self, env: &Env<'_>, pc: u32) -> Option<&Region> {
         let count = self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
-        if count < self.often || program.code.get(pc as usize).is_none() {
+        let is_due = || count >= self.often || self.has(Place::packs(pc, env)) || self.has(Place::of(pc, Form::Lanes));
+        if env.program.code.get(pc as usize).is_none() || !is_due() {
             return None;
         }
-        self.new_region(pc)
+        self.new_region(pc, count)
+    }
+
+    /// Whether there is code on disk.
+    fn has(&self, place: Place) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.has(place))
     }
 
     /// The region that begins at an instruction; nothing of it is compiled yet.
     #[cold]
-    fn new_region(&self, pc: u32) -> Option<&Region> {
+    fn new_region(&self, pc: u32, waited: u32) -> Option<&Region> {
         let mut regions = self.regions.lock().ok()?;
         let entry = &self.entries[pc as usize];
         let known = entry.load(Ordering::Acquire);
         if known.is_null() || known == candidate() {
             self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
-            regions.push(Box::new(Region::new(pc)));
+            regions.push(Box::new(Region::new(pc, waited)));
             let new: *const Region = &raw const **regions.last()?;
             entry.store(new.cast_mut().cast(), Ordering::Release);
         }
         // SAFETY: as in `region`.
         Some(unsafe { &*entry.load(Ordering::Acquire).cast::<Region>() })
-    }
-
-    /// Compiles what a warp needs of a region. Returns false when it cannot run it.
-    #[inline]
-    fn ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
-        let packs = region.width().full_packs(warp.active);
-        if packs != 0 && !region.packs.tried() {
-            self.compile_packs(region, warp);
-        }
-        if packs != 0 && region.packs.code().is_some() {
-            return true;
-        }
-        if !region.lanes.tried() {
-            self.compile_lanes(region, warp.env.program);
-        }
-        region.lanes.code().is_some()
-    }
-
-    fn compiler(&self) -> Option<MutexGuard<'_, RegionCompiler>> {
-        if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
-    }
-
-    #[cold]
-    fn compile_lanes(&self, region: &Region, program: &Program) -> Option<()> {
-        let mut compiler = self.compiler()?;
-        if !region.lanes.tried() {
-            region.lanes.set(compiler.compile(program, region.entry, Wanted::Lanes));
-        }
-        Some(())
-    }
-
-    #[cold]
-    fn compile_joining(&self, region: &Region, program: &Program) -> Option<()> {
-        let mut compiler = self.compiler()?;
-        if !region.joining.tried() {
-            region.joining.set(compiler.compile(program, region.entry, Wanted::UpToJoin));
-        }
-        Some(())
-    }
-
-    #[cold]
-    fn compile_packs(&self, region: &Region, warp: &mut Warp<'_>) -> Option<()> {
-        let mut compiler = self.compiler()?;
-        let program = warp.env.program;
-        let flow = compiler.flow(program, region.entry)?;
-        let varying = region.varying.lock().ok()?;
-        let often = region.renewed.load(Ordering::Relaxed) >= 2;
-        let mut supposed = if often { narrow(warp, flow) } else { widest(warp, flow) };
-        supposed.registers.retain(|index, _| !varying.contains(index));
-        supposed.parting.clone_from(&*region.parting.lock().ok()?);
-        let mut code = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
-        while code.is_none()
-            && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
-        {
-            supposed.width = narrower;
-            code = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
-        }
-        let checked = code.as_mut().map(|code| std::mem::take(&mut code.supposed)).unwrap_or_default();
-        region.set_packs(supposed.width, code, checked);
-        region.missed.store(0, Ordering::Relaxed);
-        region.entered.store(0, Ordering::Relaxed);
-        Some(())
-    }
-
-    /// Lanes of a pack have parted at a branch: often enough, and the region is compiled with code
-    /// for that.
-    #[cold]
-    fn parted(&self, region: &Region, program: &Program, pc: u32) {
-        let always = self.often == 0;
-        // Without waiting for who compiles: that one may wait for what the region knows.
-        let worth = || {
-            let known = |mut compiler: MutexGuard<'_, RegionCompiler>| {
-                compiler.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc))
-            };
-            always || self.compiler.try_lock().is_ok_and(known)
-        };
-        if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
-            region.packs.reset();
-        }
-    }
-
-    /// A pack has found values that are not as supposed: often enough, and the region is compiled
-    /// without.
-    #[cold]
-    fn missed(&self, region: &Region, warp: &mut Warp<'_>, first: usize) {
-        let missed = region.missed.fetch_add(1, Ordering::Relaxed) + 1;
-        if missed < MISSES || missed < region.entered.load(Ordering::Relaxed) / 16 {
-            return;
-        }
-        let Some(mut compiler) = self.compiler() else { return };
-        let Some(flow) = compiler.flow(warp.env.program, region.entry) else { return };
-        // What the pack found is in the frame no more: nothing is supposed now of what differs
-        // between any of the warp's packs.
-        let registers = flow.registers();
-        let width = region.width();
-        let now = observed(warp, flow, width, width.full() << first);
-        if let Ok(mut varying) = region.varying.lock() {
-            if region.renewed.fetch_add(1, Ordering::Relaxed) >= 2 {
-                varying.extend(0..registers);
-            } else {
-                varying.extend((0..registers).filter(|index| now.registers.get(index) == Some(&Class::Varying)));
-            }
-        }
-        drop(compiler);
-        region.packs.reset();
     }
 }

@@ -16,7 +16,7 @@ use super::effects;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
-use super::pack::class::{Class, Exit};
+use super::pack::class::Class;
 use super::plan::{MOST, RegionPlan, join, plan};
 use super::values::{Values, plain};
 use crate::interp::program::{Pred, Program};
@@ -33,23 +33,10 @@ pub(super) const FAULT: u64 = 2 << 32;
 pub(super) struct Built {
     pub sites: u32,
     pub local: bool,
-    #[allow(clippy::vec_box, reason = "code has their addresses")]
-    pub exits: Vec<Box<Exit>>,
+    /// Ways out of it that code names: what is known there of registers.
+    pub exits: Vec<HashMap<usize, Class>>,
     /// What it checks at its entry.
     pub supposed: Vec<(usize, Class)>,
-}
-
-/// What a region has to know of those before it.
-pub(super) struct Place {
-    /// Address of the function that finds memory.
-    pub finder: u64,
-    /// The same for a pack.
-    pub pack_finder: u64,
-    /// Address of the function that calls one of a lane's values; both keep all registers.
-    pub caller: u64,
-    pub first_site: u32,
-    /// How functions of the host are called.
-    pub convention: CallConv,
 }
 
 struct Builder<'p, 'b> {
@@ -94,7 +81,6 @@ impl Turns {
         flow: &'p Flow,
         (function, context): (&'b mut Function, &'b mut cranelift_frontend::FunctionBuilderContext),
         convention: CallConv,
-        caller: u64,
     ) -> (Values<'p, 'b>, Turns) {
         let mut b = FunctionBuilder::new(function, context);
         let first = b.create_block();
@@ -106,7 +92,7 @@ impl Turns {
         let (every, some) = (b.append_block_param(head, types::I32), b.append_block_param(head, types::I32));
         let exit = b.append_block_param(next, types::I32);
         let fuel = b.declare_var(types::I64);
-        let mut v = Values::new(program, flow, b, argument, convention, caller);
+        let mut v = Values::new(program, flow, b, argument, convention);
         let frame = v.field(types::I64, std::mem::offset_of!(RegionContext, frame));
         let (ones, none) = (v.int(types::I32, u64::MAX), v.int(types::I32, 0));
         v.b.ins().jump(head, &[mask.into(), ones.into(), none.into()]);
@@ -163,19 +149,18 @@ pub(super) fn build(
     pc: u32,
     function: &mut Function,
     context: &mut cranelift_frontend::FunctionBuilderContext,
-    place: Place,
+    convention: CallConv,
     config: cranelift_codegen::isa::TargetFrontendConfig,
     joining: bool,
 ) -> Option<Built> {
-    let Place { finder, pack_finder, caller, first_site, convention } = place;
     let entry = *flow.at.get(&pc)?;
     if flow.blocks[entry].stop {
         return None;
     }
     let bound = if joining { Some(join(flow, entry)?) } else { None };
     let plan = plan(program, flow, entry, MOST, None, bound);
-    let (v, turns) = Turns::begin(program, flow, (function, context), convention, caller);
-    let access = Access::new(turns.fault, finder, pack_finder, first_site);
+    let (v, turns) = Turns::begin(program, flow, (function, context), convention);
+    let access = Access::new(turns.fault);
     let mut builder = Builder {
         e: Emitter { v, access },
         plan,

@@ -4,13 +4,17 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types};
+use cranelift_codegen::ir::immediates::Imm64;
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, FuncRef, GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
+};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::context::{RegionContext, at};
 use super::effects::Register;
 use super::flow::{Flow, ValueForm, constant};
+use super::outside::{Keeper, Outside, distance_of};
 use crate::interp::program::{Pred, Program, Slot};
 
 /// One value in the forms that it has been asked for.
@@ -64,9 +68,10 @@ pub(super) struct Values<'p, 'b> {
     pub row: Value,
     /// How functions of the host are called.
     pub convention: CallConv,
-    /// Address of the function that calls one of a lane's values and keeps all registers.
-    caller: u64,
+    /// How functions that keep all registers are called.
     apart: Option<SigRef>,
+    /// What is called so far, by the numbers of its name and of arguments.
+    called: HashMap<(u32, u32, usize), FuncRef>,
     /// The guard of the instruction that is being compiled, when it has one.
     pub guard: Option<Value>,
 }
@@ -78,7 +83,6 @@ impl<'p, 'b> Values<'p, 'b> {
         b: FunctionBuilder<'b>,
         context: Value,
         convention: CallConv,
-        caller: u64,
     ) -> Self {
         Values {
             program,
@@ -91,8 +95,8 @@ impl<'p, 'b> Values<'p, 'b> {
             lane: context,
             row: context,
             convention,
-            caller,
             apart: None,
+            called: HashMap::new(),
             guard: None,
         }
     }
@@ -108,7 +112,7 @@ impl<'p, 'b> Values<'p, 'b> {
     }
 
     /// Calls a function of the host through one that keeps all registers: five numbers.
-    pub(super) fn call_apart(&mut self, arguments: &[Value]) {
+    pub(super) fn call_keeper(&mut self, keeper: Keeper, arguments: [Value; 5]) {
         let signature = match self.apart {
             Some(known) => known,
             None => {
@@ -119,8 +123,45 @@ impl<'p, 'b> Values<'p, 'b> {
                 new
             }
         };
-        let callee = self.int(types::I64, self.caller);
-        self.b.ins().call_indirect(signature, callee, arguments);
+        let callee = self.callee(Outside::Keeper(keeper), arguments.len(), |_| signature);
+        self.b.ins().call(callee, &arguments);
+    }
+
+    /// A function outside that is called with so many arguments.
+    fn callee(&mut self, outside: Outside, arguments: usize, signature: impl FnOnce(&mut Self) -> SigRef) -> FuncRef {
+        let (kind, index) = outside.numbers();
+        if let Some(&known) = self.called.get(&(kind, index, arguments)) {
+            return known;
+        }
+        let (signature, name) = (signature(self), outside.name(self.b.func));
+        let new = self.b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+        self.called.insert((kind, index, arguments), new);
+        new
+    }
+
+    /// Calls a function of integers of this library, which gives one.
+    pub(super) fn call(&mut self, function: usize, arguments: &[Value]) -> Value {
+        let callee = self.callee(Outside::function(function), arguments.len(), |v| {
+            let mut signature = Signature::new(v.convention);
+            signature.params.extend(arguments.iter().map(|_| AbiParam::new(types::I64)));
+            signature.returns.push(AbiParam::new(types::I64));
+            v.b.import_signature(signature)
+        });
+        let call = self.b.ins().call(callee, arguments);
+        self.b.inst_results(call)[0]
+    }
+
+    /// The address of something outside.
+    pub(super) fn address_of(&mut self, outside: Outside) -> Value {
+        let name = outside.name(self.b.func);
+        let data = GlobalValueData::Symbol { name, offset: Imm64::new(0), colocated: false, tls: false };
+        let global = self.b.create_global_value(data);
+        self.b.ins().symbol_value(types::I64, global)
+    }
+
+    /// What names a function of this library to what calls it.
+    pub(super) fn function(&mut self, function: usize) -> Value {
+        self.int(types::I64, distance_of(function))
     }
 
     /// Forgets which forms values are at hand in: another block begins.

@@ -26,13 +26,14 @@ mod reach;
 mod together;
 pub(super) mod width;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::Variable;
 
-use class::{Class, Classes, Exit, Way};
+use class::{Class, Classes, Way};
 use lanes::Pack;
 use masked::{Short, mark};
 use parted::Between;
@@ -45,8 +46,9 @@ use super::effects::Register;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
+use super::outside::Outside;
 use super::plan::{RegionPlan, plan};
-use super::region::{Built, FEW, Place, Turns};
+use super::region::{Built, FEW, Turns};
 use super::values::plain;
 use crate::interp::program::{LANES, Pred, Program};
 
@@ -63,7 +65,7 @@ pub(super) struct Supposed {
     pub registers: HashMap<usize, Class>,
     pub tid: [Class; 3],
     /// Branches at which lanes part so often that there is code for that.
-    pub parting: HashSet<u32>,
+    pub parting: BTreeSet<u32>,
 }
 
 /// What is known at the head of a block.
@@ -87,8 +89,7 @@ struct Builder<'p, 'b> {
     next_pack: Block,
     /// Packs are whole warps.
     whole: bool,
-    #[allow(clippy::vec_box, reason = "code has their addresses")]
-    exits: Vec<Box<Exit>>,
+    exits: Vec<HashMap<usize, Class>>,
     /// What is checked of registers at the entry.
     checked: Vec<(usize, Class)>,
 }
@@ -99,7 +100,7 @@ pub(super) fn build(
     flow: &Flow,
     pc: u32,
     lent: (&mut Function, &mut cranelift_frontend::FunctionBuilderContext),
-    place: Place,
+    convention: CallConv,
     config: cranelift_codegen::isa::TargetFrontendConfig,
     supposed: &Supposed,
 ) -> Option<Built> {
@@ -110,9 +111,9 @@ pub(super) fn build(
     let whole = supposed.width.lanes() == LANES;
     let most = MOST / supposed.width.parts();
     let plan = plan(program, flow, entry, most, whole.then_some(together::goes_on), None);
-    let (v, turns) = Turns::begin(program, flow, lent, place.convention, place.caller);
+    let (v, turns) = Turns::begin(program, flow, lent, convention);
     let (fuel, next_pack) = (turns.fuel, turns.next);
-    let access = Access::new(turns.fault, place.finder, place.pack_finder, place.first_site);
+    let access = Access::new(turns.fault);
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
     let short = masked::candidates(program, flow, &plan);
     let parted = parted::candidates(program, flow, &plan, &supposed.parting, supposed.width.parts());
@@ -297,11 +298,10 @@ impl<'p> Builder<'p, '_> {
             };
             let wanted = |&index: &usize| live.as_ref().is_none_or(|live| live.has(index));
             let classes = (0..self.flow.registers()).filter(wanted).filter_map(regular).collect();
-            let exit = Box::new(Exit::new(classes));
-            let (v, address) = (&mut self.p.e.v, &raw const *exit);
-            let address = v.int(types::I64, address as u64);
+            let v = &mut self.p.e.v;
+            let address = v.address_of(Outside::Exit(self.exits.len() as u32));
             v.b.ins().store(plain(), address, v.context, at!(left));
-            self.exits.push(exit);
+            self.exits.push(classes);
         }
         let parts = self.p.width.parts();
         let v = &mut self.p.e.v;

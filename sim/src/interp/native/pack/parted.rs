@@ -4,7 +4,7 @@
 //! The blocks are in the order of the code. Of those with lanes that wait for them the first one is
 //! executed; then these lanes wait for others. So lanes that leave a loop wait until the rest does.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
@@ -132,7 +132,7 @@ pub(super) fn candidates(
     program: &Program,
     flow: &Flow,
     plan: &RegionPlan,
-    parting: &HashSet<u32>,
+    parting: &BTreeSet<u32>,
     parts: usize,
 ) -> HashMap<usize, Between> {
     let mut found = HashMap::new();

@@ -10,6 +10,7 @@ use crate::interp::exec::load_store::{FRAME, LOCAL, SHARED};
 use crate::interp::interface::AccessKind;
 use crate::interp::native::context::{NO_SITE, RegionContext, Site, at, pack};
 use crate::interp::native::flow::ValueForm;
+use crate::interp::native::outside::Keeper;
 use crate::interp::native::values::plain;
 use crate::interp::program::Inst;
 
@@ -269,7 +270,7 @@ impl Pack<'_, '_> {
         let what = self.e.v.int(types::I64, pack(site, shape.shift, shape.kind, space));
         let pc = self.e.v.int(types::I64, u64::from(shape.pc));
         let lane = self.e.v.lane;
-        self.e.v.call_finder_of_packs(&mut self.e.access, [context, mask, what, lane, pc]);
+        self.e.v.call_keeper(Keeper::FindPack, [context, mask, what, lane, pc]);
         let result = self.e.v.found();
         let good = self.e.v.b.create_block();
         self.e.v.b.ins().brif(result, good, &[], self.e.access.fault, &[]);

@@ -5,6 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use crate::interp::float::{FTZ, SAT};
 use crate::interp::native::floats::has_fma;
+use crate::interp::native::outside::Keeper;
 use crate::interp::native::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::interp::program::{Inst, LaneOp, LaneTy, Sem, Slot};
 
@@ -209,16 +210,13 @@ impl Pack<'_, '_> {
         let known = self.e.v.at_hand();
         let second = if op.operands > 1 { i.b } else { i.a };
         let operands = [i.a, second, if op.operands > 2 { i.c } else { second }].map(|slot| self.longs(slot));
-        let function = self.e.v.int(types::I64, op.call as usize as u64);
+        let function = self.e.v.function(op.call as usize);
         let mut exact: Vec<Value> = Vec::new();
         for at in 0..2 * self.width.parts() {
             let mut part = self.cast(types::I64X2, values[at]);
             for half in 0..2u8 {
-                let mut arguments = vec![self.e.v.context, function];
-                for operand in &operands {
-                    arguments.push(self.e.v.b.ins().extractlane(operand[at], half));
-                }
-                self.e.v.call_apart(&arguments);
+                let [a, b, c] = operands.each_ref().map(|operand| self.e.v.b.ins().extractlane(operand[at], half));
+                self.e.v.call_keeper(Keeper::Call, [self.e.v.context, function, a, b, c]);
                 let result = self.e.v.found();
                 part = self.e.v.b.ins().insertlane(part, result, half);
             }

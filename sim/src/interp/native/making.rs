@@ -1,0 +1,194 @@
+//! What is made for a region when a warp needs it: code that is on disk, or new code; and when code
+//! for packs is made anew, because they find other values than was supposed, or their lanes part.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use super::Native;
+use super::compiler::{RegionCompiler, Wanted};
+use super::entry::{Region, Tier, narrow, observed, widest};
+use super::kept::{Entry, Form, PacksState, Place};
+use super::pack;
+use super::pack::class::Class;
+use super::pack::width::Width;
+use crate::interp::program::Program;
+use crate::interp::warp::Warp;
+
+/// Packs that may find other values than was supposed before the region is compiled anew.
+const MISSES: u32 = 12;
+
+/// Times that lanes of packs may part at a branch before code is made for that.
+const PARTED: u32 = 500;
+
+/// What a profiler calls code.
+fn name(program: &Program, what: &str, pc: u32, kept: bool) -> String {
+    let line = program.code.get(pc as usize).map_or(0, |inst| inst.line);
+    format!("{what} from {pc} line {line}{}", if kept { " kept" } else { "" })
+}
+
+impl Native {
+    /// Makes what a warp needs of a region. Returns false when it cannot run it, or when it is too
+    /// early to compile.
+    #[inline]
+    pub(super) fn ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
+        let packs = region.width().full_packs(warp.active);
+        if packs != 0 && !region.packs.tried() {
+            if !self.may_make(region, Place::packs(region.entry, warp.env)) {
+                return false;
+            }
+            self.make_packs(region, warp);
+        }
+        if packs != 0 && region.packs.code().is_some() {
+            return true;
+        }
+        if !region.lanes.tried() {
+            if !self.may_make(region, Place::of(region.entry, Form::Lanes)) {
+                return false;
+            }
+            self.make_lanes(region, warp.env.program);
+        }
+        region.lanes.code().is_some()
+    }
+
+    /// Whether it is time to make code: it takes no time, or warps have come often enough.
+    #[cold]
+    fn may_make(&self, region: &Region, place: Place) -> bool {
+        self.has(place) || region.is_due(self.often)
+    }
+
+    fn compiler(&self) -> Option<MutexGuard<'_, RegionCompiler>> {
+        if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
+    }
+
+    /// What is on disk for a place. None where there is nothing, and when it was taken before: what
+    /// is made anew since is better.
+    fn kept(&self, place: Place) -> Option<Entry> {
+        self.kept.as_ref()?.take(place)
+    }
+
+    #[cold]
+    pub(super) fn make_lanes(&self, region: &Region, program: &Program) -> Option<()> {
+        self.make(region.entry, &region.lanes, Form::Lanes, Wanted::Lanes, program)
+    }
+
+    #[cold]
+    pub(super) fn make_joining(&self, region: &Region, program: &Program) -> Option<()> {
+        self.make(region.entry, &region.joining, Form::UpToJoin, Wanted::UpToJoin, program)
+    }
+
+    /// Makes code for lanes one by one. None while somebody else makes code.
+    fn make(&self, pc: u32, tier: &Tier, form: Form, wanted: Wanted<'_>, program: &Program) -> Option<()> {
+        let mut compiler = self.compiler()?;
+        if tier.tried() {
+            return Some(());
+        }
+        let place = Place::of(pc, form);
+        let known = self.kept(place);
+        let (is_kept, entry) = match known {
+            Some(entry) => (true, entry),
+            None => {
+                let piece = compiler.compile(program, pc, wanted);
+                (false, Entry { piece, width: Width::NARROWEST, packs: PacksState::default() })
+            }
+        };
+        let what = if form == Form::Lanes { "lanes" } else { "lanes up to join" };
+        let installed =
+            entry.piece.as_ref().and_then(|piece| compiler.install(piece, || name(program, what, pc, is_kept)));
+        tier.set(installed);
+        drop(compiler);
+        if let Some(kept) = self.kept.as_ref().filter(|_| !is_kept) {
+            kept.note(place, &entry);
+        }
+        Some(())
+    }
+
+    #[cold]
+    fn make_packs(&self, region: &Region, warp: &mut Warp<'_>) -> Option<()> {
+        let mut compiler = self.compiler()?;
+        if region.packs.tried() {
+            return Some(());
+        }
+        let (program, place) = (warp.env.program, Place::packs(region.entry, warp.env));
+        let known = self.kept(place);
+        let is_kept = known.is_some();
+        let entry = match known {
+            Some(entry) => {
+                region.restore(&entry.packs);
+                entry
+            }
+            None => new_packs(&mut compiler, region, warp)?,
+        };
+        let installed = entry.piece.as_ref().and_then(|piece| {
+            let what = format!("packs of {}", entry.width.lanes());
+            compiler.install(piece, || name(program, &what, region.entry, is_kept))
+        });
+        let supposed = entry.piece.as_ref().map_or(&[][..], |piece| &piece.supposed);
+        region.set_packs(entry.width, installed, supposed);
+        drop(compiler);
+        if let Some(kept) = self.kept.as_ref().filter(|_| !is_kept) {
+            kept.note(place, &entry);
+        }
+        Some(())
+    }
+
+    /// Lanes of a pack have parted at a branch: often enough, and the region is compiled with code
+    /// for that.
+    #[cold]
+    pub(super) fn parted(&self, region: &Region, program: &Program, pc: u32) {
+        let always = self.often == 0;
+        // Without waiting for who compiles: that one may wait for what the region knows.
+        let worth = || {
+            let known = |mut compiler: MutexGuard<'_, RegionCompiler>| {
+                compiler.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc))
+            };
+            always || self.compiler.try_lock().is_ok_and(known)
+        };
+        if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
+            region.packs.reset();
+        }
+    }
+
+    /// A pack has found values that are not as supposed: often enough, and the region is compiled
+    /// without.
+    #[cold]
+    pub(super) fn missed(&self, region: &Region, warp: &mut Warp<'_>, first: usize) {
+        let missed = region.missed.fetch_add(1, Ordering::Relaxed) + 1;
+        if missed < MISSES || missed < region.entered.load(Ordering::Relaxed) / 16 {
+            return;
+        }
+        let Some(mut compiler) = self.compiler() else { return };
+        let Some(flow) = compiler.flow(warp.env.program, region.entry) else { return };
+        // What the pack found is in the frame no more: nothing is supposed now of what differs
+        // between any of the warp's packs.
+        let registers = flow.registers();
+        let width = region.width();
+        let now = observed(warp, flow, width, width.full() << first);
+        if let Ok(mut varying) = region.varying.lock() {
+            if region.renewed.fetch_add(1, Ordering::Relaxed) >= 2 {
+                varying.extend(0..registers);
+            } else {
+                varying.extend((0..registers).filter(|index| now.registers.get(index) == Some(&Class::Varying)));
+            }
+        }
+        drop(compiler);
+        region.packs.reset();
+    }
+}
+
+/// Compiles code for the packs of a warp.
+fn new_packs(compiler: &mut RegionCompiler, region: &Region, warp: &mut Warp<'_>) -> Option<Entry> {
+    let program = warp.env.program;
+    let flow = compiler.flow(program, region.entry)?;
+    let packs = region.packs_state();
+    let mut supposed = if packs.renewed >= 2 { narrow(warp, flow) } else { widest(warp, flow) };
+    supposed.registers.retain(|index, _| packs.varying.binary_search(index).is_err());
+    supposed.parting.extend(&packs.parting);
+    let mut piece = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
+    while piece.is_none()
+        && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
+    {
+        supposed.width = narrower;
+        piece = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
+    }
+    Some(Entry { piece, width: supposed.width, packs })
+}
