@@ -1,7 +1,9 @@
 //! The crate's tests as one program, a module for each file. It owns the list of files and nothing
 //! else.
 //!
-//! One program is linked once; a program for each file made linking the larger part of a build.
+//! One program is compiled and linked once, with what its tests share; a program for each file did
+//! that many times over.
+//!
 //! Tests share a process under `cargo test` and have one each under cargo-nextest: both must do.
 //! `cargo xtask lint` finds files that this list forgets.
 
