@@ -38,8 +38,8 @@ impl Sim {
     /// Creates the files inside `run`, which goes away with the run. The error is a line for the
     /// user.
     ///
-    /// `cache`: what the user has said about the cache folder, in which the simulator keeps compiled
-    /// code.
+    /// `cache`: what the user has said about the cache folder, in which the simulator keeps
+    /// compiled code.
     pub fn prepare(run: &Path, options: &SimOptions, cache: Option<&str>) -> Result<Self, String> {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];

@@ -1,5 +1,6 @@
 //! Compiled code on disk: a second run takes it from there and computes the same; what is damaged,
-//! foreign or not to be trusted is not executed; and where nothing can be kept programs run as ever.
+//! foreign or not to be trusted is not executed; and where nothing can be kept programs run as
+//! ever.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

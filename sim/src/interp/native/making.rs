@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::Native;
 use super::compiler::{RegionCompiler, Wanted};
 use super::entry::{Region, Tier, narrow, observed, widest};
-use super::kept::{Entry, Form, PacksState, Place};
+use super::kept::{Entry, KeptForm, PacksState, Place};
 use super::pack;
 use super::pack::class::Class;
 use super::pack::width::Width;
@@ -42,7 +42,7 @@ impl Native {
             return true;
         }
         if !region.lanes.tried() {
-            if !self.may_make(region, Place::of(region.entry, Form::Lanes)) {
+            if !self.may_make(region, Place::of(region.entry, KeptForm::Lanes)) {
                 return false;
             }
             self.make_lanes(region, warp.env.program);
@@ -68,16 +68,16 @@ impl Native {
 
     #[cold]
     pub(super) fn make_lanes(&self, region: &Region, program: &Program) -> Option<()> {
-        self.make(region.entry, &region.lanes, Form::Lanes, Wanted::Lanes, program)
+        self.make(region.entry, &region.lanes, KeptForm::Lanes, Wanted::Lanes, program)
     }
 
     #[cold]
     pub(super) fn make_joining(&self, region: &Region, program: &Program) -> Option<()> {
-        self.make(region.entry, &region.joining, Form::UpToJoin, Wanted::UpToJoin, program)
+        self.make(region.entry, &region.joining, KeptForm::UpToJoin, Wanted::UpToJoin, program)
     }
 
     /// Makes code for lanes one by one. None while somebody else makes code.
-    fn make(&self, pc: u32, tier: &Tier, form: Form, wanted: Wanted<'_>, program: &Program) -> Option<()> {
+    fn make(&self, pc: u32, tier: &Tier, form: KeptForm, wanted: Wanted<'_>, program: &Program) -> Option<()> {
         let mut compiler = self.compiler()?;
         if tier.tried() {
             return Some(());
@@ -91,7 +91,7 @@ impl Native {
                 (false, Entry { piece, width: Width::NARROWEST, packs: PacksState::default() })
             }
         };
-        let what = if form == Form::Lanes { "lanes" } else { "lanes up to join" };
+        let what = if form == KeptForm::Lanes { "lanes" } else { "lanes up to join" };
         let installed =
             entry.piece.as_ref().and_then(|piece| compiler.install(piece, || name(program, what, pc, is_kept)));
         tier.set(installed);

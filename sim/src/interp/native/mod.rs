@@ -11,15 +11,13 @@
 //! `decode` and `effects` know the instructions, `flow` the flow of control and the life of
 //! registers, `plan` which blocks a region has. `region` makes the code for single lanes with
 //! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
-//! is what code finds when it runs, `outside` what it names, `code_memory` where it lies, `entry`
-//! what is compiled for a place. `compiler` makes code, `making` decides which, `kept` has it on
-//! disk. This file decides when it is time, and runs it.
+//! is what code finds when it runs, `entry` what is compiled for a place. `compiler` makes code,
+//! `making` decides which, `kept` has it on disk. This file decides when it is time, and runs it.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
 
 mod arithmetic;
-mod code_memory;
 mod compiler;
 mod context;
 mod decode;
@@ -31,7 +29,6 @@ mod instruction;
 mod kept;
 mod making;
 mod memory;
-mod outside;
 mod pack;
 mod plan;
 mod region;
@@ -40,11 +37,11 @@ mod values;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use compiler::{Installed, RegionCompiler, Tools};
+use compiler::{Installed, RegionCompiler, Tools, outside};
 use context::{RegionContext, Site};
 use decode::Kind;
 use entry::Region;
-use kept::{Form, Kept, Place};
+use kept::{Kept, KeptForm, Place};
 use pack::ONE_BY_ONE;
 use pack::class::Exit;
 
@@ -430,7 +427,8 @@ impl Native {
     #[cold]
     fn region_if_due(&self, env: &Env<'_>, pc: u32) -> Option<&Region> {
         let count = self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
-        let is_due = || count >= self.often || self.has(Place::packs(pc, env)) || self.has(Place::of(pc, Form::Lanes));
+        let is_due =
+            || count >= self.often || self.has(Place::packs(pc, env)) || self.has(Place::of(pc, KeptForm::Lanes));
         if env.program.code.get(pc as usize).is_none() || !is_due() {
             return None;
         }

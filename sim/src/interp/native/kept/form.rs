@@ -13,7 +13,7 @@ use crate::interp::native::pack::width::Width;
 /// A kind of code that a region has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub(in crate::interp::native) enum Form {
+pub(in crate::interp::native) enum KeptForm {
     Lanes,
     UpToJoin,
     Packs,
@@ -24,19 +24,19 @@ pub(in crate::interp::native) enum Form {
 pub(in crate::interp::native) struct Place {
     /// Where the region begins.
     pub pc: u32,
-    pub form: Form,
+    pub form: KeptForm,
     /// The launch's block, of packs.
     pub shape: [u32; 3],
 }
 
 impl Place {
-    pub(in crate::interp::native) fn of(pc: u32, form: Form) -> Place {
+    pub(in crate::interp::native) fn of(pc: u32, form: KeptForm) -> Place {
         Place { pc, form, shape: [0; 3] }
     }
 
     /// Of packs in a launch.
     pub(in crate::interp::native) fn packs(pc: u32, env: &Env<'_>) -> Place {
-        Place { pc, form: Form::Packs, shape: env.launch.block }
+        Place { pc, form: KeptForm::Packs, shape: env.launch.block }
     }
 }
 
@@ -183,9 +183,9 @@ pub(super) fn entries(bytes: &[u8]) -> Option<impl Iterator<Item = (Place, &[u8]
     let all: Vec<(Place, &[u8])> = from.list(|from| {
         let pc = from.word()?;
         let form = match from.word()? {
-            0 => Form::Lanes,
-            1 => Form::UpToJoin,
-            2 => Form::Packs,
+            0 => KeptForm::Lanes,
+            1 => KeptForm::UpToJoin,
+            2 => KeptForm::Packs,
             _ => return None,
         };
         let shape = [from.word()?, from.word()?, from.word()?];
@@ -234,7 +234,7 @@ mod tests {
         }
         let (first, second) = (entry().encoded(), vec![1, 2, 3]);
         let place = |pc, form| Place { pc, form, shape: [32, pc, 1] };
-        let all = BTreeMap::from([(place(7, Form::Lanes), &first[..]), (place(7, Form::Packs), &second[..])]);
+        let all = BTreeMap::from([(place(7, KeptForm::Lanes), &first[..]), (place(7, KeptForm::Packs), &second[..])]);
         let file = file(&all);
         assert_eq!(entries(&file).unwrap().collect::<BTreeMap<_, _>>(), all);
     }
@@ -246,7 +246,7 @@ mod tests {
             assert_eq!(Entry::decoded(&whole[..length]), None, "{length}");
         }
         assert_eq!(Entry::decoded(&[&whole[..], &[0]].concat()), None);
-        let all = BTreeMap::from([(Place { pc: 1, form: Form::Lanes, shape: [0; 3] }, &whole[..])]);
+        let all = BTreeMap::from([(Place { pc: 1, form: KeptForm::Lanes, shape: [0; 3] }, &whole[..])]);
         let file = file(&all);
         for length in 0..file.len() {
             assert!(entries(&file[..length]).is_none(), "{length}");

@@ -2,11 +2,11 @@
 //! compile again.
 //!
 //! A file holds the code of one program (in the interpreter's sense: a module of PTX, or a kernel
-//! of machine code). Its name is a hash of all that its code was made of (`key`). In it is one entry
-//! for each region and kind of code (`form`); of packs one for each shape of block, because what is
-//! supposed of registers follows from that. `folder` says which files are trusted, reads and writes
-//! them, `writer` when. What cannot be read, understood or written counts as missing, without a
-//! message: code is compiled.
+//! of machine code). Its name is a hash of all that its code was made of (`key`). In it is one
+//! entry for each region and kind of code (`form`); of packs one for each shape of block, because
+//! what is supposed of registers follows from that. `folder` says which files are trusted, reads
+//! and writes them, `writer` when. What cannot be read, understood or written counts as missing,
+//! without a message: code is compiled.
 //!
 //! Does not know how code is made (`compiler`), or when it is wanted (`making`).
 
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-pub(super) use form::{Entry, Form, PacksState, Place};
+pub(super) use form::{Entry, KeptForm, PacksState, Place};
 
 use super::compiler::Tools;
 use crate::interp::program::Program;
@@ -104,7 +104,7 @@ impl Kept {
 /// Leaves out shapes of blocks where there are too many: first those that were not used now.
 fn drop_shapes(all: &mut BTreeMap<Place, &[u8]>, now: impl Fn(&Place) -> bool) {
     let mut shapes: HashMap<u32, Vec<Place>> = HashMap::new();
-    for place in all.keys().filter(|place| place.form == Form::Packs) {
+    for place in all.keys().filter(|place| place.form == KeptForm::Packs) {
         shapes.entry(place.pc).or_default().push(*place);
     }
     for mut places in shapes.into_values().filter(|places| places.len() > MOST_SHAPES) {
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn shapes_used_now_stay() {
-        let place = |pc, x| Place { pc, form: Form::Packs, shape: [x, 1, 1] };
+        let place = |pc, x| Place { pc, form: KeptForm::Packs, shape: [x, 1, 1] };
         let mut all: BTreeMap<Place, &[u8]> = (0..6).map(|x| (place(3, x), &[][..])).collect();
         all.insert(place(4, 9), &[]);
-        all.insert(Place { pc: 3, form: Form::Lanes, shape: [0; 3] }, &[]);
+        all.insert(Place { pc: 3, form: KeptForm::Lanes, shape: [0; 3] }, &[]);
         drop_shapes(&mut all, |place| place.shape[0] == 5);
         assert_eq!(all.len(), 6);
         assert!(all.contains_key(&place(3, 5)) && all.contains_key(&place(4, 9)));

@@ -1,4 +1,8 @@
-//! Makes functions of the host of regions, and puts them into memory.
+//! Makes functions of the host of regions, and puts them into memory. `outside` has what code names
+//! there, `code_memory` is where it lies.
+
+mod code_memory;
+pub(super) mod outside;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,14 +19,14 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::code_memory::CodeMemory;
 use super::context::{self, RegionContext};
 use super::flow::Flow;
-use super::outside::{Keeper, Outside, function_at, own_library};
 use super::pack::class::{Class, Exit};
 use super::pack::{self, Supposed};
 use super::region::{self, Built};
 use crate::interp::program::Program;
+use code_memory::CodeMemory;
+use outside::{Keeper, Outside, function_at, own_library};
 
 /// Sites that a program may have.
 const MOST_SITES: u32 = 1 << 16;

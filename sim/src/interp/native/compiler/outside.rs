@@ -8,11 +8,9 @@ use std::sync::OnceLock;
 
 use cranelift_codegen::ir::{ExternalName, Function, UserExternalName};
 
-use super::context;
-
 /// Something outside of a region's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outside {
+pub(in crate::interp::native) enum Outside {
     /// A function of this library, by its distance from [`anchor`]: the same wherever the library
     /// is loaded.
     Function(i32),
@@ -24,7 +22,7 @@ pub(super) enum Outside {
 
 /// A function of the host that is called through one that keeps all registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeper {
+pub(in crate::interp::native) enum Keeper {
     /// Finds memory.
     Find,
     /// The same for a pack.
@@ -34,23 +32,23 @@ pub(super) enum Keeper {
 }
 
 impl Keeper {
-    pub(super) const ALL: [Keeper; 3] = [Keeper::Find, Keeper::FindPack, Keeper::Call];
+    pub(in crate::interp::native) const ALL: [Keeper; 3] = [Keeper::Find, Keeper::FindPack, Keeper::Call];
 }
 
 /// A function of this library, from which others are counted.
 fn anchor() -> usize {
-    context::find as *const () as usize
+    own_code as *const () as usize
 }
 
 impl Outside {
     /// A function of this library.
-    pub(super) fn function(address: usize) -> Outside {
+    pub(in crate::interp::native) fn function(address: usize) -> Outside {
         let distance = address.wrapping_sub(anchor()) as isize;
         Outside::Function(i32::try_from(distance).expect("a function of this library"))
     }
 
     /// As two numbers, in Cranelift and in files.
-    pub(super) fn numbers(self) -> (u32, u32) {
+    pub(in crate::interp::native) fn numbers(self) -> (u32, u32) {
         match self {
             Outside::Function(distance) => (0, distance as u32),
             Outside::Keeper(keeper) => (1, keeper as u32),
@@ -59,7 +57,7 @@ impl Outside {
     }
 
     /// What two numbers stand for.
-    pub(super) fn of_numbers(kind: u32, index: u32) -> Option<Outside> {
+    pub(in crate::interp::native) fn of_numbers(kind: u32, index: u32) -> Option<Outside> {
         Some(match kind {
             0 => Outside::Function(index as i32),
             1 => Outside::Keeper(*Keeper::ALL.get(index as usize)?),
@@ -69,13 +67,13 @@ impl Outside {
     }
 
     /// As a function that is compiled calls it.
-    pub(super) fn name(self, function: &mut Function) -> ExternalName {
+    pub(in crate::interp::native) fn name(self, function: &mut Function) -> ExternalName {
         let (namespace, index) = self.numbers();
         ExternalName::user(function.declare_imported_user_function(UserExternalName { namespace, index }))
     }
 
     /// What a name in a compiled function stands for.
-    pub(super) fn of_name(function: &Function, name: &ExternalName) -> Option<Outside> {
+    pub(in crate::interp::native) fn of_name(function: &Function, name: &ExternalName) -> Option<Outside> {
         let ExternalName::User(reference) = name else { return None };
         let name = function.params.user_named_funcs().get(*reference)?;
         Outside::of_numbers(name.namespace, name.index)
@@ -83,30 +81,30 @@ impl Outside {
 }
 
 /// The address of the function at a distance. None where this library has no code.
-pub(super) fn function_at(distance: i32) -> Option<u64> {
+pub(in crate::interp::native) fn function_at(distance: i32) -> Option<u64> {
     let address = anchor().wrapping_add_signed(distance as isize);
     own_code().contains(&address).then_some(address as u64)
 }
 
 /// A function's distance, for what calls it by that: see [`Outside::Function`].
-pub(super) fn distance_of(address: usize) -> u64 {
+pub(in crate::interp::native) fn distance_of(address: usize) -> u64 {
     address.wrapping_sub(anchor()) as u64
 }
 
 /// The function at a distance that code passes.
 #[inline]
-pub(super) fn address_at(distance: u64) -> usize {
+pub(in crate::interp::native) fn address_at(distance: u64) -> usize {
     anchor().wrapping_add(distance as usize)
 }
 
 /// Where the code of this library lies.
-pub(super) fn own_code() -> std::ops::Range<usize> {
+pub(in crate::interp::native) fn own_code() -> std::ops::Range<usize> {
     own_library().code.clone()
 }
 
 /// What the loader knows of the library that this code is part of.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OwnLibrary {
+pub(in crate::interp::native) struct OwnLibrary {
     /// The part with this code that is executable.
     pub code: std::ops::Range<usize>,
     /// All of it.
@@ -116,7 +114,7 @@ pub(super) struct OwnLibrary {
 }
 
 /// This library. Nothing is known of it where the system does not tell.
-pub(super) fn own_library() -> &'static OwnLibrary {
+pub(in crate::interp::native) fn own_library() -> &'static OwnLibrary {
     static OWN: OnceLock<OwnLibrary> = OnceLock::new();
     OWN.get_or_init(|| {
         let mut own = OwnLibrary::default();
