@@ -1,5 +1,5 @@
-//! The words of a fragment of `wmma` in the order of its entries, and how they come from and go to the
-//! registers of a warp.
+//! The words of a fragment of `wmma` in the order of its entries, and how they come from and go to
+//! the registers of a warp.
 //!
 //! A lane has the same number of entries in the same number of registers as every other, and they
 //! follow those of the lane before (`matrix::of_fragment`). So moving a fragment is transposing a
