@@ -53,7 +53,7 @@ use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
 /// long as to interpret it for so many warps, so at worst a launch takes twice as long.
-const OFTEN: u32 = 2000;
+const OFTEN: u32 = 10_000;
 
 /// What is kept for a warp.
 struct OfWarp {
