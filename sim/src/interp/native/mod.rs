@@ -52,7 +52,8 @@ use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pr
 use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
-/// long as to interpret it for so many warps, so at worst a launch takes twice as long.
+/// long as to interpret it for 2,000 warps; but a region has instructions that few warps come to,
+/// and is compiled more than once (docs/measurements/simulator-speed.md).
 const OFTEN: u32 = 10_000;
 
 /// What is kept for a warp.

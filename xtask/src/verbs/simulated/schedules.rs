@@ -10,7 +10,7 @@ use crate::columns::Table;
 /// Run every program of the corpus on the simulated GPU under many schedules, and count with how
 /// many seeds it computes something else than in order.
 ///
-/// A clean program never may, a racy one must at least once. Takes 15 minutes of one core's time
+/// A clean program never may, a racy one must at least once. Takes 6 minutes of one core's time
 /// for the whole corpus. Builds, unless `STREAMSAN_BIN` names a folder of binaries.
 #[derive(clap::Args)]
 pub struct SchedulesArgs {
