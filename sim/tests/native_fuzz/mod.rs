@@ -90,7 +90,7 @@ fn random_kernels_do_the_same_as_native_code() {
                 Ok(()) => Some(to.read::<u32>()),
                 // The assembler uses instructions that are not executed.
                 Err(fault) if machine && matches!(fault.kind, FaultKind::Unsupported(_)) => None,
-                Err(fault) => panic!("seed {seed}: {fault}"),
+                Err(fault) => panic!("seed {seed}, compile {compile:?}: {fault}"),
             }
         });
         let [Some(interpreted), Some(native)] = outputs else {
