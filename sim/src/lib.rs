@@ -12,8 +12,8 @@
 //!
 //! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
 //! programs hold instead of objects), `status` and `access_log` (files that a run can leave
-//! behind), `touched` (which bytes kernels touch, for a tool that asks), and `arch` (what depends
-//! on the processor).
+//! behind), `touched` (which bytes kernels touch, for a tool that asks), `own_threads` (how the
+//! simulator's threads start), and `arch` (what depends on the processor).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.
@@ -32,6 +32,7 @@ pub mod interp;
 mod loader;
 mod memory;
 mod objects;
+mod own_threads;
 mod sched;
 mod status;
 mod touched;

@@ -1,8 +1,8 @@
 //! What depends on the processor: accesses to 16 bytes as one, the widest vectors, and the call of
 //! the program's host functions.
 //!
-//! Owns one file for each architecture, with the same names in each. Native code asks for
-//! instructions by itself.
+//! Owns one file for each architecture, with the same names in each. Native code and textures ask
+//! for instructions by themselves.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
+use crate::own_threads;
 use crate::sched::host_wait::CALLS;
 
 /// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host
@@ -50,21 +51,9 @@ impl Scheduler {
         !core.running.is_empty() && core.running.iter().all(waits)
     }
 
-    /// Starts a thread that takes no signals: they belong to the program's own threads.
+    /// Starts a thread that executes operations.
     pub(super) fn spawn_worker(&'static self) -> bool {
-        // SAFETY: plain signal-mask calls on locals; the mask of this thread is restored below.
-        let old = unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut old: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-            old
-        };
-        let builder = std::thread::Builder::new().name("sim-gpu".into()).stack_size(8 << 20);
-        let started = builder.spawn(move || self.work()).is_ok();
-        // SAFETY: restores the mask saved above.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
-        started
+        own_threads::spawn("sim-gpu", 8 << 20, move || self.work())
     }
 
     fn work(&'static self) {

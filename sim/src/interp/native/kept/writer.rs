@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Kept;
+use crate::own_threads;
 
 /// How long after code was made it is first written; each time twice as long, up to the last.
 const SOON: Duration = Duration::from_millis(500);
@@ -41,29 +42,13 @@ pub(super) fn wake(kept: &Arc<Kept>) {
         waiting.process = std::process::id();
         // SAFETY: a function without arguments that may be called when the process ends.
         unsafe { libc::atexit(at_exit) };
-        start();
+        // Without the thread all is written at the end.
+        own_threads::spawn("sim-keep", 256 << 10, work);
     }
     if waiting.process == std::process::id() && !waiting.programs.iter().any(|known| Arc::ptr_eq(known, kept)) {
         waiting.programs.push(kept.clone());
         NEWS.notify_one();
     }
-}
-
-/// Starts the thread, which takes no signals: they belong to the program's own. Without it all is
-/// written at the end.
-fn start() {
-    // SAFETY: plain signal-mask calls on locals; the mask of this thread is restored below.
-    let old = unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut old: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        old
-    };
-    let builder = std::thread::Builder::new().name("sim-keep".into()).stack_size(256 << 10);
-    let _ = builder.spawn(work);
-    // SAFETY: restores the mask saved above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
 }
 
 fn work() {
