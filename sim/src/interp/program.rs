@@ -249,10 +249,18 @@ pub(crate) struct Inst {
 /// What `z` of `bar.warp.sync` holds, and of nothing else.
 pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
 
+/// What `z` of BSYNC holds, and of nothing else.
+pub(crate) const MEETING: u32 = 0x4d45_4554;
+
 impl Inst {
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
         self.z == WARP_BARRIER
+    }
+
+    /// True for BSYNC, whose `a` is the row with the lanes that are to meet.
+    pub(crate) fn is_meeting(&self) -> bool {
+        self.z == MEETING
     }
 }
 

@@ -431,12 +431,15 @@ impl<'b> Warp<'b> {
     /// Lets groups go on that wait for lanes of the warp which have come.
     fn wake_lanes(&mut self) {
         let alive = self.alive;
+        let code = &self.env.program.code;
         let mut waiting = 0;
         for group in &mut self.groups {
             if let Wait::Lanes(need) = group.wait {
-                waiting |= group.mask;
                 if need & alive & !group.mask == 0 {
                     group.wait = Wait::None;
+                }
+                if !code[group.pc as usize].is_meeting() {
+                    waiting |= group.mask;
                 }
             }
         }
@@ -453,6 +456,9 @@ impl<'b> Warp<'b> {
                     self.groups[at].pc += 1;
                 }
             }
+        }
+        if !self.groups.iter().any(|group| group.wait == Wait::None) {
+            self.let_waiting_go();
         }
     }
 

@@ -1,8 +1,8 @@
 //! Random kernels, interpreted and as native code: all that they leave in memory must be the same,
 //! bit by bit. `NATIVE_FUZZ` is how many kernels are tried (default: a few), `NATIVE_FUZZ_SEED` the
-//! first seed. Kernels that differ are left in the folder for temporary files; `NATIVE_FUZZ_FILE`
-//! tries such a file with the seed's input. `INTERP_CODE=sass` tries the machine code that the
-//! assembler makes of the kernels.
+//! first seed. Kernels that differ are left in the folder for temporary files, with their input as
+//! bytes; `NATIVE_FUZZ_FILE` tries such a file with the seed's input. `INTERP_CODE=sass` tries the
+//! machine code that the assembler makes of the kernels.
 //!
 //! This file runs them. `kernel` and `writer` write them, `forms` has their instructions.
 
@@ -53,61 +53,90 @@ fn input(random: &mut Random) -> Vec<u32> {
 }
 
 /// Machine code of a kernel.
-fn assembled(text: &str) -> Vec<u8> {
-    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}.{name}", std::process::id()));
+fn assembled(text: &str, arch: &str) -> Vec<u8> {
+    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}-{arch}.{name}", std::process::id()));
     let (from, to) = (place("ptx"), place("cubin"));
     std::fs::write(&from, text).unwrap();
     let ptxas = toolkit().join("bin/ptxas");
-    let done = Command::new(ptxas).arg(format!("-arch={}", arch())).arg("-o").args([&to, &from]).output().unwrap();
+    let done = Command::new(ptxas).arg(format!("-arch={arch}")).arg("-o").args([&to, &from]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let made = std::fs::read(&to).unwrap();
     let _ = (std::fs::remove_file(from), std::fs::remove_file(to));
     made
 }
 
+/// What came of a seed's kernel.
+enum Tried {
+    Same,
+    Different,
+    /// Machine code with instructions that are not executed.
+    Refused,
+}
+
+/// Runs a kernel with the seed's input, interpreted and as native code: as PTX, or as machine code
+/// for `machine`. Panics where one of them fails.
+fn try_kernel(seed: u64, text: &str, machine: Option<&str>) -> Tried {
+    let data = input(&mut Random(seed | 1 << 40));
+    let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
+    let keep = || {
+        let place = |kind: &str| std::env::temp_dir().join(format!("native-fuzz-{seed}.{kind}"));
+        let bytes: Vec<u8> = data.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let _ = (std::fs::write(place("ptx"), text), std::fs::write(place("input"), bytes));
+    };
+    let outputs = [Compile::Off, Compile::Always].map(|compile| {
+        let gpu = machine.map_or_else(|| Gpu::from_ptx(text), |arch| Gpu::from_cubin(assembled(text, arch)));
+        let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
+        let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
+        let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
+        let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
+        let kernels = gpu.kernels();
+        let (program, kernel) = kernels[0];
+        match run(program, kernel, &launch, &gpu.device, 1) {
+            Ok(()) => Some(to.read::<u32>()),
+            Err(fault) if machine.is_some() && matches!(fault.kind, FaultKind::Unsupported(_)) => None,
+            Err(fault) => {
+                keep();
+                panic!("seed {seed}, compile {compile:?}: {fault}")
+            }
+        }
+    });
+    let [Some(interpreted), Some(native)] = outputs else { return Tried::Refused };
+    let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) else { return Tried::Same };
+    // Behind all threads' own output it is the place.
+    let (thread, word) = (at as u32 / OUTPUT, at as u32 % OUTPUT);
+    eprintln!(
+        "seed {seed}: thread {thread}, output {word}: {:#x} interpreted, {:#x} native",
+        interpreted[at], native[at]
+    );
+    keep();
+    Tried::Different
+}
+
 #[test]
 fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
     let (count, first) = (number("NATIVE_FUZZ", 16), number("NATIVE_FUZZ_SEED", 1));
-    let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass");
+    let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass").then(arch);
     let (mut differ, mut refused) = (0, 0);
     for seed in first..first + count {
         // A kernel that was written down, to make it smaller.
         let text =
             std::env::var("NATIVE_FUZZ_FILE").map_or_else(|_| kernel(seed), |f| std::fs::read_to_string(f).unwrap());
-        let mut random = Random(seed | 1 << 40);
-        let data = input(&mut random);
-        let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
-        let outputs = [Compile::Off, Compile::Always].map(|compile| {
-            let gpu = if machine { Gpu::from_cubin(assembled(&text)) } else { Gpu::from_ptx(&text) };
-            let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
-            let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
-            let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
-            let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
-            let kernels = gpu.kernels();
-            let (program, kernel) = kernels[0];
-            match run(program, kernel, &launch, &gpu.device, 1) {
-                Ok(()) => Some(to.read::<u32>()),
-                // The assembler uses instructions that are not executed.
-                Err(fault) if machine && matches!(fault.kind, FaultKind::Unsupported(_)) => None,
-                Err(fault) => panic!("seed {seed}, compile {compile:?}: {fault}"),
-            }
-        });
-        let [Some(interpreted), Some(native)] = outputs else {
-            refused += 1;
-            continue;
-        };
-        if let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) {
-            differ += 1;
-            // Behind all threads' own output it is the place.
-            let (thread, word) = (at as u32 / OUTPUT, at as u32 % OUTPUT);
-            eprintln!(
-                "seed {seed}: thread {thread}, output {word}: {:#x} interpreted, {:#x} native",
-                interpreted[at], native[at]
-            );
-            let _ = std::fs::write(std::env::temp_dir().join(format!("native-fuzz-{seed}.ptx")), &text);
+        match try_kernel(seed, &text, machine.as_deref()) {
+            Tried::Same => {}
+            Tried::Different => differ += 1,
+            Tried::Refused => refused += 1,
         }
     }
     assert_eq!(differ, 0, "of {count} kernels");
     assert!(refused * 2 <= count, "{refused} of {count} kernels were refused");
+}
+
+/// Lanes leave a region of convergence by a branch without BREAK and wait at a WARPSYNC for those
+/// that wait for them at the region's BSYNC. It ends on an H200.
+#[test]
+fn lanes_that_left_a_region_are_not_waited_for_there() {
+    for arch in ["sm_80", "sm_90"] {
+        assert!(matches!(try_kernel(60063, &kernel(60063), Some(arch)), Tried::Same), "{arch}");
+    }
 }

@@ -11,7 +11,7 @@ use crate::interp::exec::per_lane::op1;
 use crate::interp::exec::{control, warp_sync};
 use crate::interp::exec_sass::{convergence, jumps};
 use crate::interp::machine_module::code_address;
-use crate::interp::program::{Inst, Pred, Sem, Slot, WARP_BARRIER};
+use crate::interp::program::{Inst, MEETING, Pred, Sem, Slot, WARP_BARRIER};
 
 /// Low 12 bits of instructions of which the decoder knows only that they are control.
 const NOP: u16 = 0x918;
@@ -73,7 +73,7 @@ impl Translation<'_> {
             Opcode::Bsync { barrier } => {
                 self.under(&i.psrc[..1]);
                 let a = self.barrier_row(barrier);
-                self.emit(Inst { a, y: u32::from(barrier), ..blank(convergence::meet) });
+                self.emit(Inst { a, y: u32::from(barrier), z: MEETING, ..blank(convergence::meet) });
             }
             Opcode::Break { barrier } => {
                 self.under(&i.psrc[..1]);
@@ -85,7 +85,8 @@ impl Translation<'_> {
             // stay away. What lanes do together keeps to the mask instead.
             Opcode::Warpsync { collective, exclusive } => {
                 self.under(&i.psrc[..1]);
-                let a = self.source(i, 0)?;
+                // WARPSYNC.ALL has no mask.
+                let a = if i.src.is_empty() { self.constant(u64::from(u32::MAX)) } else { self.source(i, 0)? };
                 self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
                 if collective || exclusive {
                     self.exclusive = true;

@@ -114,25 +114,12 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.yields = 0;
     let mut released = false;
     for at in 0..w.groups.len() {
-        let group = w.groups[at];
-        let code = w.env.program.code[group.pc as usize];
-        if !matches!(group.wait, Wait::Lanes(_))
-            || !std::ptr::fn_addr_eq(code.run, meet as crate::interp::program::InstFn)
+        if let Some(team) = w.team_at_meeting(at)
+            && team & mask != 0
         {
-            continue;
+            w.let_go(at, team);
+            released = true;
         }
-        let mut team = 0;
-        each(group.mask, |l| team |= w.get(code.a, l) as u32);
-        if team & mask == 0 {
-            continue;
-        }
-        each(team & w.alive & !group.mask, |l| {
-            let left = w.get(code.a, l) & !u64::from(group.mask);
-            w.set(code.a, l, left);
-        });
-        w.groups[at].wait = Wait::None;
-        w.groups[at].pc += 1;
-        released = true;
     }
     if !released {
         return Next::Step;
