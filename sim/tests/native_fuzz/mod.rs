@@ -52,24 +52,25 @@ fn input(random: &mut Random) -> Vec<u32> {
         .collect()
 }
 
-/// Machine code of a kernel.
-fn assembled(text: &str, arch: &str) -> Vec<u8> {
+/// Machine code of a kernel. None: the assembler itself crashed (seed 1900136).
+fn assembled(text: &str, arch: &str) -> Option<Vec<u8>> {
     let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}-{arch}.{name}", std::process::id()));
     let (from, to) = (place("ptx"), place("cubin"));
     std::fs::write(&from, text).unwrap();
     let ptxas = toolkit().join("bin/ptxas");
     let done = Command::new(ptxas).arg(format!("-arch={arch}")).arg("-o").args([&to, &from]).output().unwrap();
+    done.status.code()?;
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let made = std::fs::read(&to).unwrap();
     let _ = (std::fs::remove_file(from), std::fs::remove_file(to));
-    made
+    Some(made)
 }
 
 /// What came of a seed's kernel.
 enum Tried {
     Same,
     Different,
-    /// Machine code with instructions that are not executed.
+    /// There is no machine code, or it has instructions that are not executed.
     Refused,
 }
 
@@ -84,7 +85,10 @@ fn try_kernel(seed: u64, text: &str, machine: Option<&str>) -> Tried {
         let _ = (std::fs::write(place("ptx"), text), std::fs::write(place("input"), bytes));
     };
     let outputs = [Compile::Off, Compile::Always].map(|compile| {
-        let gpu = machine.map_or_else(|| Gpu::from_ptx(text), |arch| Gpu::from_cubin(assembled(text, arch)));
+        let gpu = match machine {
+            Some(arch) => Gpu::from_cubin(assembled(text, arch)?),
+            None => Gpu::from_ptx(text),
+        };
         let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
         let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
         let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();

@@ -13,7 +13,7 @@ use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, Signature, UserFuncName, types,
+    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, InstructionData, Signature, UserFuncName, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -209,15 +209,26 @@ impl Tools {
         }
         let name = |(at, name): (u32, ExternalName)| Some((at, Outside::of_name(&compilation.func, &name)?));
         let places = names.into_iter().map(name).collect::<Option<_>>()?;
-        debug_assert!(!names_this_process(&bytes), "an address in code");
+        debug_assert!(!names_this_process(&compilation.func), "an address in code");
         Some(Piece { code: bytes, places, sites: 0, local: false, exits: Vec::new(), supposed: Vec::new() })
     }
 }
 
-/// Whether code holds an address of this library: it would mean something else in another process.
-fn names_this_process(code: &[u8]) -> bool {
+/// Whether a function has an address of this library among its numbers: it would mean something
+/// else in another process. The bytes of its code do not tell: offsets and opcodes look like one by
+/// chance (a few of a thousand random kernels, by where the library is).
+fn names_this_process(function: &Function) -> bool {
     let own = &own_library().whole;
-    code.windows(8).any(|bytes| bytes.try_into().is_ok_and(|bytes| own.contains(&usize::from_le_bytes(bytes))))
+    let instructions = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
+    let mut numbers = instructions.filter_map(|inst| match function.dfg.insts[inst] {
+        InstructionData::UnaryImm { imm, .. } => Some(imm.bits() as usize),
+        _ => None,
+    });
+    let vector = |bytes: &[u8]| {
+        let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok());
+        words.any(|word| own.contains(&usize::from_le_bytes(word)))
+    };
+    numbers.any(|number| own.contains(&number)) || function.dfg.constants.iter().any(|(_, c)| vector(c.as_slice()))
 }
 
 impl Piece {
@@ -297,5 +308,33 @@ impl RegionCompiler {
         let at: *const Installed = &raw const *installed;
         self.installed.push(installed);
         Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Function, FunctionBuilder, FunctionBuilderContext, InstBuilder, Tools, names_this_process, own_library,
+    };
+    use cranelift_codegen::ir::types;
+
+    fn with_number(number: usize) -> Function {
+        let (mut function, mut frontend) = (Function::new(), FunctionBuilderContext::new());
+        let mut b = FunctionBuilder::new(&mut function, &mut frontend);
+        let block = b.create_block();
+        b.switch_to_block(block);
+        b.ins().iconst(types::I64, number as i64);
+        b.ins().return_(&[]);
+        b.seal_all_blocks();
+        b.finalize(Tools::get(true).unwrap().isa.frontend_config());
+        function
+    }
+
+    #[test]
+    fn an_address_of_this_library_is_seen() {
+        let own = &own_library().whole;
+        assert!(names_this_process(&with_number(with_number as *const () as usize)));
+        assert!(!names_this_process(&with_number(own.start - 1)));
+        assert!(!names_this_process(&with_number(own.end)));
     }
 }
