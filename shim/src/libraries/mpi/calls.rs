@@ -117,9 +117,12 @@ fn succeeded(language: Language, words: &[usize], result: c_int) -> bool {
     }
 }
 
+/// A call of MPI's own function. Not generic: of code for each closure there would be 720 copies.
+type Real<'r> = &'r mut dyn FnMut() -> c_int;
+
 /// MPI's own work: its CUDA calls are no calls of the program. An error handler of the program may
 /// leave by an exception.
-fn within(real: impl FnOnce() -> c_int) -> c_int {
+fn within(real: Real<'_>) -> c_int {
     struct Within;
     impl Drop for Within {
         fn drop(&mut self) {
@@ -135,13 +138,7 @@ fn within(real: impl FnOnce() -> c_int) -> c_int {
 ///
 /// # Safety
 /// `words` are the arguments of a call of the function that `meaning` belongs to.
-pub unsafe fn run(
-    call: FnId,
-    language: Language,
-    words: &[usize],
-    meaning: &Meaning,
-    real: impl FnOnce() -> c_int,
-) -> c_int {
+pub unsafe fn run(call: FnId, language: Language, words: &[usize], meaning: &Meaning, real: Real<'_>) -> c_int {
     if inside_transport() {
         return real();
     }
@@ -179,7 +176,7 @@ fn touches(
     words: &[usize],
     transfers: Transfers,
     until: Until,
-    real: impl FnOnce() -> c_int,
+    real: Real<'_>,
 ) -> c_int {
     if transfers.all.is_empty() {
         return within(real);
@@ -226,7 +223,7 @@ fn touches(
     }
 }
 
-fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, real: impl FnOnce() -> c_int) -> c_int {
+fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
     let ok = |result| succeeded(arguments.language, words, result);
     let window = match says {
         Says::Window(at) => Some((arguments.handle(at, HandleKind::Window), None)),
@@ -303,13 +300,7 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
 }
 
 /// What is said of partitions.
-fn partitions(
-    call: FnId,
-    arguments: &Arguments<'_>,
-    words: &[usize],
-    says: Says,
-    real: impl FnOnce() -> c_int,
-) -> c_int {
+fn partitions(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
     let request = |at| arguments.handle(at, HandleKind::Request);
     let ready = |request, partition: c_int| requests::partition_ready(request, usize::try_from(partition).ok());
     match says {

@@ -48,7 +48,7 @@ use pack::class::Exit;
 pub(crate) use kept::keep_in;
 
 use crate::interp::env::Env;
-use crate::interp::program::{Entered, LANES, NativeCode, NativeEntries, Next, Pred, Program};
+use crate::interp::program::{Entered, Inst, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use crate::interp::warp::Warp;
 
 /// Entries of warps into a region before it is compiled. To compile an instruction takes about as
@@ -92,6 +92,12 @@ enum Left {
 /// Marks an entry that is not compiled yet.
 fn candidate() -> *mut () {
     std::ptr::dangling_mut()
+}
+
+/// Whether a region may begin at an instruction: one that native code executes, if only that of
+/// whole warps.
+fn may_begin(inst: &Inst) -> bool {
+    !matches!(decode::kind_of_warp(inst), Kind::Stop)
 }
 
 /// Native code for a program; none is there yet. None where the host has none.
@@ -156,7 +162,8 @@ impl NativeCode for Native {
                 break ran;
             }
             let mut pure = true;
-            let next = self.together(warp, mask, &mut pure);
+            let stuck = warp.pc == region.entry;
+            let next = self.together(warp, mask, stuck, &mut pure);
             if !pure {
                 context.left = std::ptr::null();
             }
@@ -237,14 +244,14 @@ impl Native {
         // Nothing begins at what stops it.
         for (pc, inst) in code.iter().enumerate() {
             let ends = pc + 1 == code.len() && inst.guard != Pred::ALWAYS;
-            if matches!(decode::kind(inst), Kind::Stop) || ends {
+            if !may_begin(inst) || ends {
                 entries[pc].store(std::ptr::null_mut(), Ordering::Relaxed);
             }
         }
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
         // What is on disk need not become hot again.
         for pc in kept.iter().flat_map(|kept| kept.starts()) {
-            if code.get(pc as usize).is_some_and(|inst| !matches!(decode::kind(inst), Kind::Stop)) {
+            if code.get(pc as usize).is_some_and(may_begin) {
                 mark(pc);
             }
         }
@@ -350,16 +357,19 @@ impl Native {
     }
 
     /// Executes instructions of a warp whose lanes are all together, up to the next region.
-    /// `pure` becomes false when they may have written registers.
-    fn together(&self, warp: &mut Warp<'_>, mask: u32, pure: &mut bool) -> Together<'_> {
+    /// `stuck`: the region there has left without executing anything. `pure` becomes false when
+    /// they may have written registers.
+    fn together(&self, warp: &mut Warp<'_>, mask: u32, mut stuck: bool, pure: &mut bool) -> Together<'_> {
         let program = warp.env.program;
         loop {
             let pc = warp.pc;
-            if !self.passes.get(pc as usize).is_some_and(|&passes| passes) {
-                break match self.region(warp.env, pc) {
-                    Some(region) => Together::Region(region),
-                    None => Together::Other,
-                };
+            let passes = self.passes.get(pc as usize).is_some_and(|&passes| passes);
+            if !passes || mask == u32::MAX && !std::mem::take(&mut stuck) {
+                match self.region(warp.env, pc) {
+                    Some(region) if !passes || self.ready(region, warp) => break Together::Region(region),
+                    None if !passes => break Together::Other,
+                    _ => {}
+                }
             }
             let inst = &program.code[pc as usize];
             let lanes = mask & warp.pred(inst.guard);
@@ -418,7 +428,7 @@ impl Native {
         let count = &self.counts[pc as usize];
         if count.load(Ordering::Relaxed) == 0 && count.fetch_add(1, Ordering::Relaxed) == 0 {
             let inst = program.code.get(pc as usize);
-            if inst.is_some_and(|inst| !matches!(decode::kind(inst), Kind::Stop)) {
+            if inst.is_some_and(may_begin) {
                 let (null, new) = (std::ptr::null_mut(), candidate());
                 let _ = self.entries[pc as usize].compare_exchange(null, new, Ordering::AcqRel, Ordering::Relaxed);
             }

@@ -31,7 +31,7 @@ macro_rules! wrappers {
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
             const ID: cuda_sys::FnId = $crate::log::call_names::library_call($routine);
             // SAFETY: arguments are the program's, passed on as they came.
-            unsafe { calls::run(ID, Language::$language, words, &$meaning, || real($($arg),*)) }
+            unsafe { calls::run(ID, Language::$language, words, &$meaning, &mut || real($($arg),*)) }
         }
     )+)*};
 }

@@ -14,6 +14,8 @@ use crate::interp::program::{Inst, LANES};
 /// Bytes that a lane moves, and their logarithm.
 const WORD: u64 = 4;
 const SHIFT: u32 = 2;
+/// The largest offset that vectors of the host take.
+const MOST_NEAR: u64 = i32::MAX as u64;
 
 /// The lanes of a mask.
 #[inline(always)]
@@ -26,54 +28,85 @@ fn lanes(mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Where offsets count from, if one check answers for all lanes. Addresses become offsets. Lanes
-/// that do not take part have what the first byte has.
+/// Where the offsets in `near` count from, if one check answers for all lanes. Addresses become
+/// offsets. Lanes that do not take part have what is there. None also where lanes are further apart
+/// than [`MOST_NEAR`].
 #[inline(always)]
 fn reached(context: &mut RegionContext, access: u64, mask: u64) -> Option<u64> {
+    let (mut far, mut odd) = (0, 0);
     if (access >> 48) as u32 == SHARED {
         let last = (context.shared_counts[SHIFT as usize] * WORD).checked_sub(WORD)? as u32;
-        let (mut far, mut odd) = (0, 0);
-        for (offset, &near) in context.addresses.iter_mut().zip(&context.near) {
+        for &near in &context.near {
             far |= u32::from(near > last);
             odd |= near;
-            *offset = u64::from(near);
         }
         return (far == 0 && odd % WORD as u32 == 0).then_some(context.shared as u64);
     }
     // SAFETY: the warp has as many sites as its regions name.
     let site = unsafe { *context.sites.add(access as u32 as usize) };
     let last = (site.count * WORD).checked_sub(WORD)?;
-    let (mut far, mut odd) = (0, 0);
+    // In a large allocation offsets count from a place before the first lane's.
+    let first = || context.addresses[mask.trailing_zeros() as usize % LANES].wrapping_sub(site.start);
+    let origin = if last <= MOST_NEAR { 0 } else { first().saturating_sub(MOST_NEAR / 2) / WORD * WORD };
+    let (last, start) = (last.checked_sub(origin)?.min(MOST_NEAR), site.start.wrapping_add(origin));
     let mut offsets = [0; LANES];
-    if mask as u32 == u32::MAX {
-        for (offset, address) in offsets.iter_mut().zip(&context.addresses) {
-            *offset = address.wrapping_sub(site.start);
-            far |= u64::from(*offset > last);
-            odd |= *offset;
-        }
-    } else {
-        for (lane, (offset, address)) in offsets.iter_mut().zip(&context.addresses).enumerate() {
-            *offset = address.wrapping_sub(site.start) & (mask >> lane & 1).wrapping_neg();
-            far |= u64::from(*offset > last);
-            odd |= *offset;
-        }
+    for (lane, (near, address)) in offsets.iter_mut().zip(&context.addresses).enumerate() {
+        let takes_part = mask as u32 == u32::MAX || mask >> lane & 1 != 0;
+        let offset = if takes_part { address.wrapping_sub(start) } else { 0 };
+        far |= u32::from(offset > last);
+        *near = offset as u32;
+        odd |= *near;
     }
-    if far != 0 || odd % WORD != 0 {
+    if far != 0 || odd % WORD as u32 != 0 {
         return None;
     }
-    context.addresses = offsets;
-    Some(site.host)
+    context.near = offsets;
+    Some(site.host + origin)
 }
 
 /// Whether each lane's word follows that of the lane before it: what nobody could know when the
 /// code was made is often so.
 #[inline(always)]
-fn follow(offsets: &[u64; LANES]) -> bool {
+fn follow(offsets: &[u32; LANES]) -> bool {
     let mut odd = 0;
     for (lane, offset) in offsets.iter().enumerate() {
-        odd |= offset ^ (offsets[0].wrapping_add(WORD * lane as u64));
+        odd |= offset ^ (offsets[0].wrapping_add(WORD as u32 * lane as u32));
     }
     odd == 0
+}
+
+/// Reads words at offsets of at most [`MOST_NEAR`].
+///
+/// # Safety
+/// There are words, and the processor has AVX2 where `WIDE` is set.
+#[inline(always)]
+unsafe fn gather<const WIDE: bool>(host: u64, offsets: &[u32; LANES]) -> [u32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: the caller's promise.
+        return unsafe { gather_wide(host, offsets) };
+    }
+    // SAFETY: the caller's promise.
+    offsets.map(|offset| unsafe { ((host + u64::from(offset)) as *const u32).read_volatile() })
+}
+
+/// # Safety
+/// There are words, and the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn gather_wide(host: u64, offsets: &[u32; LANES]) -> [u32; LANES] {
+    use std::arch::x86_64::{__m256i, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_storeu_si256};
+    let mut words = [0; LANES];
+    for (offsets, words) in offsets.chunks_exact(8).zip(words.chunks_exact_mut(8)) {
+        // SAFETY: eight offsets, room for eight words; the rest is the caller's promise.
+        unsafe {
+            let offsets = _mm256_loadu_si256(offsets.as_ptr().cast::<__m256i>());
+            let found = _mm256_i32gather_epi32::<1>(host as *const i32, offsets);
+            _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), found);
+        }
+    }
+    words
 }
 
 /// Finds each lane's word by itself. False for a fault.
@@ -101,17 +134,16 @@ fn found(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> bool {
 /// # Safety
 /// The context is that of a region that runs.
 #[inline(always)]
-unsafe fn load_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
+unsafe fn load_all<const WIDE: bool>(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
     // SAFETY: the caller's promise; what is found stays mapped, and other threads may write it.
     unsafe {
         if let Some(host) = reached(&mut *context, access, mask) {
-            if follow(&(*context).addresses) {
-                (*context).aside = ((host + (*context).addresses[0]) as *const [u32; LANES]).read_volatile();
-                return 1;
-            }
-            for lane in 0..LANES {
-                (*context).aside[lane] = ((host + (*context).addresses[lane]) as *const u32).read_volatile();
-            }
+            let near = &(*context).near;
+            (*context).aside = if follow(near) {
+                ((host + u64::from(near[0])) as *const [u32; LANES]).read_volatile()
+            } else {
+                gather::<WIDE>(host, near)
+            };
             return 1;
         }
         if !found(context, access, mask, pc) {
@@ -129,23 +161,22 @@ unsafe fn load_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64)
 /// # Safety
 /// As of [`load_all`].
 #[inline(always)]
-unsafe fn store_all(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
+unsafe fn store_all<const WIDE: bool>(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
     // SAFETY: as in `load_all`.
     unsafe {
         if let Some(host) = reached(&mut *context, access, mask) {
+            let near = &(*context).near;
             let put = |lane: usize| {
-                let at = (host + (*context).addresses[lane]) as *mut u32;
+                let at = (host + u64::from(near[lane])) as *mut u32;
                 at.write_volatile((*context).aside[lane]);
             };
-            if mask as u32 == u32::MAX {
-                if follow(&(*context).addresses) {
-                    let at = (host + (*context).addresses[0]) as *mut [u32; LANES];
-                    at.write_volatile((*context).aside);
-                } else {
-                    (0..LANES).for_each(put)
-                }
+            if mask as u32 != u32::MAX {
+                lanes(mask).for_each(put);
+            } else if follow(near) {
+                let at = (host + u64::from(near[0])) as *mut [u32; LANES];
+                at.write_volatile((*context).aside);
             } else {
-                lanes(mask).for_each(put)
+                (0..LANES).for_each(put);
             }
             return 1;
         }
@@ -165,7 +196,7 @@ macro_rules! for_the_processor {
         /// The context is that of a region that runs.
         unsafe extern "C" fn $plain(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
             // SAFETY: the caller's promise.
-            unsafe { $all(context, access, mask, pc) }
+            unsafe { $all::<false>(context, access, mask, pc) }
         }
 
         /// # Safety
@@ -173,7 +204,7 @@ macro_rules! for_the_processor {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,bmi1"))]
         unsafe extern "C" fn $wide(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
             // SAFETY: the caller's promise.
-            unsafe { $all(context, access, mask, pc) }
+            unsafe { $all::<{ cfg!(target_arch = "x86_64") }>(context, access, mask, pc) }
         }
     };
 }

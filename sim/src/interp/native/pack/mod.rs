@@ -105,10 +105,10 @@ pub(super) fn build(
     supposed: &Supposed,
 ) -> Option<Built> {
     let entry = *flow.at.get(&pc)?;
-    if flow.blocks[entry].stop {
+    let whole = supposed.width.lanes() == LANES;
+    if flow.blocks[entry].stop && !(whole && together::goes_on(&program.code[pc as usize])) {
         return None;
     }
-    let whole = supposed.width.lanes() == LANES;
     let most = MOST / supposed.width.parts();
     let plan = plan(program, flow, entry, most, whole.then_some(together::goes_on), None);
     let (v, turns) = Turns::begin(program, flow, lent, convention);

@@ -132,29 +132,33 @@ impl Pack<'_, '_> {
     fn shuffled(&mut self, i: &Inst, mode: u32, distance: u32, clamp: u32) {
         let sources: [(u32, bool); LANES] = std::array::from_fn(|lane| source_of(mode, lane as u32, distance, clamp));
         let from = |lane: usize| sources[lane].0 as usize & (LANES - 1);
-        // Whole vectors need no memory, unless they are shifted.
-        let whole = |part: usize| (1..4).all(|lane| from(4 * part + lane) == from(4 * part) + lane);
+        // The vectors that each vector's lanes come from. From two they come without memory: a load
+        // across two stores would wait for both.
+        let homes = |part: usize| {
+            let mut homes: Vec<usize> = (0..4).map(|lane| from(4 * part + lane) / 4).collect();
+            homes.sort_unstable();
+            homes.dedup();
+            homes
+        };
         let words = self.words(i.a);
-        let aside = (0..words.len()).any(|part| !whole(part) || from(4 * part) % 4 != 0);
         let context = self.e.v.context;
-        if aside {
+        if (0..words.len()).any(|part| homes(part).len() > 2) {
             for (part, value) in words.into_iter().enumerate() {
                 self.e.v.b.ins().store(plain(), value, context, at!(aside) + 16 * part as i32);
             }
         }
         let result = each(self.width, |part| {
-            let first = from(4 * part);
-            if whole(part) {
-                if first % 4 == 0 {
-                    return words[first / 4];
+            let homes = homes(part);
+            if homes.len() <= 2 {
+                let (first, last) = (homes[0], homes[homes.len() - 1]);
+                if first == last && (0..4).all(|lane| from(4 * part + lane) % 4 == lane) {
+                    return words[first];
                 }
-                return self.e.v.b.ins().load(types::I32X4, plain(), context, at!(aside) + 4 * first as i32);
-            }
-            // All from one vector: its lanes change places.
-            let home = first / 4;
-            if (0..4).all(|lane| from(4 * part + lane) / 4 == home) {
-                let picks = std::array::from_fn(|lane| (from(4 * part + lane) % 4) as u8);
-                return self.picked(types::I32X4, words[home], words[home], picks);
+                let picks = std::array::from_fn(|lane| {
+                    let source = from(4 * part + lane);
+                    (source % 4 + if source / 4 == first { 0 } else { 4 }) as u8
+                });
+                return self.picked(types::I32X4, words[first], words[last], picks);
             }
             let load = |this: &mut Self, lane: usize| {
                 let offset = at!(aside) + 4 * from(4 * part + lane) as i32;
