@@ -63,6 +63,12 @@ struct OfWarp {
     sites: Vec<Site>,
 }
 
+impl OfWarp {
+    fn new() -> OfWarp {
+        OfWarp { context: RegionContext::new(), sites: Vec::new() }
+    }
+}
+
 /// The native code of one program.
 struct Native {
     /// For each instruction: null where no region begins, [`candidate`], or the region.
@@ -114,10 +120,12 @@ impl NativeCode for Native {
         if !self.ready(region, warp) {
             return Entered::Nothing;
         }
-        let kept = warp.native.take().and_then(|kept| kept.downcast::<OfWarp>().ok());
-        let fresh = kept.is_none();
-        let mut kept = kept.unwrap_or_else(|| Box::new(OfWarp { context: RegionContext::new(), sites: Vec::new() }));
-        let OfWarp { context, sites } = &mut *kept;
+        let fresh = warp.native.is_none();
+        let kept = warp.native.get_or_insert_with(|| Box::new(OfWarp::new()));
+        debug_assert!(kept.is::<OfWarp>());
+        // SAFETY: nothing else is ever put there, and nobody takes it away while the warp is in
+        // native code. (A checked cast is a call, one for each entry.)
+        let OfWarp { context, sites } = unsafe { &mut *std::ptr::from_mut(&mut **kept).cast::<OfWarp>() };
         if fresh {
             context.know(warp);
         }
@@ -177,7 +185,6 @@ impl NativeCode for Native {
         if warp.parked.is_none() {
             context.left = std::ptr::null();
         }
-        warp.native = Some(kept);
         result
     }
 }
@@ -292,7 +299,22 @@ impl Native {
         if rest == 0 && result & u64::from(ONE_BY_ONE) == 0 && result != region::APART {
             return Left::At(result as u32);
         }
-        // What is gone on with one by one, and what was never in a pack.
+        self.run_rest(region, warp, context, sites, (mask, packs), fuel)
+    }
+
+    /// Goes on one by one with lanes that have left code for packs so, and with those that were
+    /// never in a pack.
+    #[inline(never)]
+    fn run_rest(
+        &self,
+        region: &Region,
+        warp: &mut Warp<'_>,
+        context: &mut RegionContext,
+        sites: &mut Vec<Site>,
+        (mask, packs): (u32, u32),
+        fuel: u64,
+    ) -> Left {
+        let (rest, width) = (mask & !packs, region.width());
         for lane in 0..LANES {
             if rest >> lane & 1 != 0 {
                 context.exits[lane] = region.entry | ONE_BY_ONE;
@@ -386,6 +408,7 @@ impl Native {
     }
 
     /// Makes groups of the lanes that have left a region at different instructions.
+    #[inline(never)]
     fn part(&self, warp: &mut Warp<'_>, mask: u32, exits: &[u32; LANES]) {
         let mut left = mask;
         let mut parted = false;

@@ -4,6 +4,8 @@
 
 use cranelift_codegen::ir::{InstBuilder, types};
 
+#[cfg(target_arch = "x86_64")]
+use super::apart_wide;
 use super::lanes::{Lanes, Pack, each};
 use crate::interp::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::interp::interface::AccessKind;
@@ -12,10 +14,10 @@ use crate::interp::native::values::plain;
 use crate::interp::program::{Inst, LANES};
 
 /// Bytes that a lane moves, and their logarithm.
-const WORD: u64 = 4;
-const SHIFT: u32 = 2;
+pub(super) const WORD: u64 = 4;
+pub(super) const SHIFT: u32 = 2;
 /// The largest offset that vectors of the host take.
-const MOST_NEAR: u64 = i32::MAX as u64;
+pub(super) const MOST_NEAR: u64 = i32::MAX as u64;
 
 /// The lanes of a mask.
 #[inline(always)]
@@ -75,40 +77,6 @@ fn follow(offsets: &[u32; LANES]) -> bool {
     odd == 0
 }
 
-/// Reads words at offsets of at most [`MOST_NEAR`].
-///
-/// # Safety
-/// There are words, and the processor has AVX2 where `WIDE` is set.
-#[inline(always)]
-unsafe fn gather<const WIDE: bool>(host: u64, offsets: &[u32; LANES]) -> [u32; LANES] {
-    #[cfg(target_arch = "x86_64")]
-    if WIDE {
-        // SAFETY: the caller's promise.
-        return unsafe { gather_wide(host, offsets) };
-    }
-    // SAFETY: the caller's promise.
-    offsets.map(|offset| unsafe { ((host + u64::from(offset)) as *const u32).read_volatile() })
-}
-
-/// # Safety
-/// There are words, and the processor has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn gather_wide(host: u64, offsets: &[u32; LANES]) -> [u32; LANES] {
-    use std::arch::x86_64::{__m256i, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_storeu_si256};
-    let mut words = [0; LANES];
-    for (offsets, words) in offsets.chunks_exact(8).zip(words.chunks_exact_mut(8)) {
-        // SAFETY: eight offsets, room for eight words; the rest is the caller's promise.
-        unsafe {
-            let offsets = _mm256_loadu_si256(offsets.as_ptr().cast::<__m256i>());
-            let found = _mm256_i32gather_epi32::<1>(host as *const i32, offsets);
-            _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), found);
-        }
-    }
-    words
-}
-
 /// Finds each lane's word by itself. False for a fault.
 #[cold]
 fn found(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> bool {
@@ -137,12 +105,16 @@ fn found(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> bool {
 unsafe fn load_all<const WIDE: bool>(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
     // SAFETY: the caller's promise; what is found stays mapped, and other threads may write it.
     unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && mask as u32 == u32::MAX && apart_wide::load(&mut *context, access) {
+            return 1;
+        }
         if let Some(host) = reached(&mut *context, access, mask) {
             let near = &(*context).near;
             (*context).aside = if follow(near) {
                 ((host + u64::from(near[0])) as *const [u32; LANES]).read_volatile()
             } else {
-                gather::<WIDE>(host, near)
+                near.map(|offset| ((host + u64::from(offset)) as *const u32).read_volatile())
             };
             return 1;
         }
@@ -164,6 +136,10 @@ unsafe fn load_all<const WIDE: bool>(context: *mut RegionContext, access: u64, m
 unsafe fn store_all<const WIDE: bool>(context: *mut RegionContext, access: u64, mask: u64, pc: u64) -> u64 {
     // SAFETY: as in `load_all`.
     unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if WIDE && mask as u32 == u32::MAX && apart_wide::store(&mut *context, access) {
+            return 1;
+        }
         if let Some(host) = reached(&mut *context, access, mask) {
             let near = &(*context).near;
             let put = |lane: usize| {

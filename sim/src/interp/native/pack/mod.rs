@@ -13,6 +13,8 @@
 
 mod access;
 mod apart;
+#[cfg(target_arch = "x86_64")]
+mod apart_wide;
 mod arithmetic;
 pub(super) mod class;
 mod frame;
@@ -313,12 +315,15 @@ impl<'p> Builder<'p, '_> {
             let few = v.int(types::I64, FEW);
             v.b.ins().store(plain(), few, context, at!(fuel));
         }
-        let place = v.b.ins().ishl_imm_u(v.lane, 2);
-        let place = v.b.ins().iadd(context, place);
         let exit = v.int(types::I32, u64::from(if one_by_one { pc | ONE_BY_ONE } else { pc }));
-        let all = v.b.ins().splat(types::I32X4, exit);
-        for part in 0..parts as i32 {
-            v.b.ins().store(plain(), all, place, at!(exits) + 16 * part);
+        // Where a whole warp goes on together, what is answered says enough.
+        if !self.whole || one_by_one {
+            let place = v.b.ins().ishl_imm_u(v.lane, 2);
+            let place = v.b.ins().iadd(context, place);
+            let all = v.b.ins().splat(types::I32X4, exit);
+            for part in 0..parts as i32 {
+                v.b.ins().store(plain(), all, place, at!(exits) + 16 * part);
+            }
         }
         v.b.ins().jump(self.next_pack, &[exit.into()]);
     }
