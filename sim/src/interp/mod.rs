@@ -18,7 +18,6 @@
 //! what the driver tells machine code, `device_work` what the threads of a grid keep that launch
 //! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
 //! `env`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
-//! `meeting` is about lanes of a warp that wait for others of machine code's regions.
 //! `native` compiles what is executed often; warps enter it through what `program` says of native
 //! code. `float` and `printf` are arithmetic and text without state. `program` and
 //! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and is
@@ -51,7 +50,6 @@ mod grid_barrier;
 pub(crate) mod interface;
 mod launch_constants;
 pub(crate) mod machine_module;
-mod meeting;
 pub(crate) mod module_variables;
 mod native;
 mod printf;

@@ -476,6 +476,11 @@ impl<'b> Warp<'b> {
             self.resumed = true;
         }
         self.set_frame();
+        if self.resumed
+            && let Some(outcome) = self.run_to_next_barrier(&mut budget)
+        {
+            return outcome;
+        }
         loop {
             let oldest = self.oldest || self.unfair >= PATIENCE;
             if (!self.groups.is_empty() || self.active == 0) && !self.pick(oldest) {
@@ -576,6 +581,29 @@ impl<'b> Warp<'b> {
                     self.pc = pc;
                     break;
                 }
+            }
+        }
+    }
+
+    /// Runs native code of a whole warp that goes on behind a barrier: mostly it comes to the next
+    /// one, and nothing of what `run` looks at matters. None where that is not so.
+    #[inline]
+    fn run_to_next_barrier(&mut self, budget: &mut u32) -> Option<Outcome> {
+        let native: &'b NativeEntries = self.env.native?;
+        if !self.groups.is_empty() || native.entries[self.pc as usize].load(Ordering::Acquire).is_null() {
+            return None;
+        }
+        match native.code.enter(self, *budget) {
+            Entered::Nothing => None,
+            Entered::Fault => Some(Outcome::Fault),
+            Entered::Ran { spent, turns } => {
+                self.resumed = false;
+                self.jumps += u64::from(turns);
+                *budget = budget.saturating_sub(turns);
+                if self.parked.is_some() {
+                    return Some(Outcome::Blocked);
+                }
+                (*budget == 0 || spent).then(|| self.pause())
             }
         }
     }

@@ -177,10 +177,16 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     for (list, count) in slots.iter_mut().zip(counts) {
         (*list, rest) = rest.split_at(count);
     }
-    let [to, c, a, b] = slots;
-    if opaque && mask == u32::MAX && whole_product::multiply(w, form, slots) {
-        return Next::Step;
+    if !(opaque && mask == u32::MAX && whole_product::multiply(w, form, slots)) {
+        multiply_entries(w, form, opaque, slots, mask);
     }
+    Next::Step
+}
+
+/// The product entry by entry. Apart from `multiply` for the sake of that one: this one has
+/// kilobytes on the stack.
+#[inline(never)]
+fn multiply_entries(w: &mut Warp<'_>, form: Form, opaque: bool, [to, c, a, b]: [&[Slot]; 4], mask: u32) {
     let Form { m, n, k, .. } = form;
     let layouts = layouts(form, opaque);
     let (mut factor_a, mut factor_b, mut sums) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
@@ -202,7 +208,6 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             each(mask, |l| w.set(slot, l, row[l]));
         }
     }
-    Next::Step
 }
 
 /// Entries that a factor or sum has at most, and behind them what has no place.

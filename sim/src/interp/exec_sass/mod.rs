@@ -6,6 +6,7 @@ pub(crate) mod floats;
 pub(crate) mod halves;
 pub(crate) mod integer;
 pub(crate) mod jumps;
+mod meeting;
 pub(crate) mod memory;
 pub(crate) mod predicates;
 pub(crate) mod tensor;

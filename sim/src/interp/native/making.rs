@@ -29,8 +29,16 @@ fn name(program: &Program, what: &str, pc: u32, kept: bool) -> String {
 impl Native {
     /// Makes what a warp needs of a region. Returns false when it cannot run it, or when it is too
     /// early to compile.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
+        if warp.active == u32::MAX && region.packs.code().is_some() {
+            return true;
+        }
+        self.made_ready(region, warp)
+    }
+
+    #[inline(never)]
+    fn made_ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
         let packs = region.width().full_packs(warp.active);
         if packs != 0 && !region.packs.tried() {
             if !self.may_make(region, Place::packs(region.entry, warp.env)) {

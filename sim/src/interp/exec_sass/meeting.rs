@@ -1,7 +1,7 @@
 //! Lanes that wait at a BSYNC of machine code, and when they go on without those they wait for.
-//! `exec_sass::convergence` executes BSYNC itself.
+//! `convergence` executes BSYNC itself.
 
-use super::warp::{Wait, Warp};
+use crate::interp::warp::{Wait, Warp};
 
 impl Warp<'_> {
     /// The lanes that a group at a BSYNC is to meet, itself among them. None: it waits elsewhere,
