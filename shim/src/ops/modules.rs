@@ -33,10 +33,7 @@ impl Cx<'_> {
     /// `bytes` is an image that the driver has accepted.
     unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
         let Some(core) = self.core() else { return };
-        if self.image_known(owner).is_some() {
-            // The one before it under this handle went away unseen.
-            self.unloaded(owner);
-        }
+        self.forget_earlier(owner);
         let id = ImageId(core.handles.fresh());
         // SAFETY: forwarded from the caller.
         let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
@@ -65,12 +62,20 @@ impl Cx<'_> {
         self.remember_image(owner, id);
     }
 
+    /// Forgets the image before under this handle, where it went away unseen.
+    fn forget_earlier(&mut self, owner: *mut c_void) {
+        if self.image_known(owner).is_some() {
+            self.unloaded(owner);
+        }
+    }
+
     /// An image was loaded from a file.
     ///
     /// # Safety
     /// `path` is a C string.
     unsafe fn loaded_file(&mut self, owner: *mut c_void, path: *const c_char) {
         let Some(core) = self.core() else { return };
+        self.forget_earlier(owner);
         let id = ImageId(core.handles.fresh());
         // SAFETY: forwarded from the caller.
         let path = Text(unsafe { CStr::from_ptr(path) }.to_bytes());
