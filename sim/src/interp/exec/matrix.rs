@@ -183,8 +183,7 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// The product entry by entry. Apart from `multiply` for the sake of that one: this one has
-/// kilobytes on the stack.
+/// The product entry by entry: kilobytes on the stack, which `multiply` does not need otherwise.
 #[inline(never)]
 fn multiply_entries(w: &mut Warp<'_>, form: Form, opaque: bool, [to, c, a, b]: [&[Slot]; 4], mask: u32) {
     let Form { m, n, k, .. } = form;

@@ -259,3 +259,64 @@ impl Pack<'_, '_> {
         self.e.v.b.switch_to_block(good);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interp::native::context::Site;
+
+    /// Loads and stores 32 words at `step` bytes from each other, which lie `far` bytes behind the
+    /// start of an allocation, by each function that the processor has.
+    fn moves_words(far: u64, step: u64, mask: u32) {
+        const START: u64 = 1 << 40;
+        const WORDS: usize = 1024;
+        let (size, flags) = (far as usize + WORDS * 4, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+        // SAFETY: new memory; of most of it no page is ever touched.
+        let host =
+            unsafe { libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) } as u64;
+        assert_ne!(host, u64::MAX);
+        let cell = |at: usize| (host + far + 4 * at as u64) as *mut u32;
+        // SAFETY: there is room for so many words.
+        (0..WORDS).for_each(|at| unsafe { cell(at).write_volatile(7 * at as u32) });
+        let mut sites = [Site { start: START, count: size as u64 / WORD, host }];
+        let access = pack(0, SHIFT, AccessKind::Read, GLOBAL);
+        type Mover = unsafe extern "C" fn(*mut RegionContext, u64, u64, u64) -> u64;
+        let plain: [Mover; 2] = [load_plain, store_plain];
+        let wide: [Mover; 2] = [load_wide, store_wide];
+        for [load, store] in [plain].into_iter().chain(has_wide().then_some(wide)) {
+            let mut context = RegionContext::new();
+            context.sites = sites.as_mut_ptr();
+            let address = |lane: usize| if mask >> lane & 1 != 0 { START + far + step * lane as u64 } else { 0 };
+            let word = |lane: usize| (step / WORD) as usize * lane;
+            context.addresses = std::array::from_fn(address);
+            // SAFETY: the words are there, and the context knows where.
+            assert_eq!(unsafe { load(&raw mut context, access, u64::from(mask), 0) }, 1);
+            for lane in lanes(u64::from(mask)) {
+                assert_eq!(context.aside[lane], 7 * word(lane) as u32, "lane {lane}");
+            }
+            context.addresses = std::array::from_fn(address);
+            context.aside = std::array::from_fn(|lane| lane as u32 + 1);
+            // SAFETY: as above.
+            assert_eq!(unsafe { store(&raw mut context, access, u64::from(mask), 0) }, 1);
+            for at in 0..WORDS {
+                let stored = lanes(u64::from(mask)).find(|&lane| word(lane) == at);
+                // SAFETY: as above.
+                let now = unsafe { cell(at).read_volatile() };
+                assert_eq!(now, stored.map_or(7 * at as u32, |lane| lane as u32 + 1), "word {at}");
+                // SAFETY: as above.
+                unsafe { cell(at).write_volatile(7 * at as u32) };
+            }
+        }
+        // SAFETY: what was mapped above.
+        unsafe { libc::munmap(host as *mut libc::c_void, size) };
+    }
+
+    #[test]
+    fn words_are_moved_wherever_they_lie_in_an_allocation() {
+        for far in [0, 4096, MOST_NEAR - 63, 3 << 30, 20 << 30] {
+            for (step, mask) in [(4, u32::MAX), (12, u32::MAX), (12, 0x0f0f_00f0), (4, 0x8000_0000)] {
+                moves_words(far / WORD * WORD, step, mask);
+            }
+        }
+    }
+}
