@@ -54,15 +54,18 @@ fn input(random: &mut Random) -> Vec<u32> {
 
 /// Machine code of a kernel. None: the assembler itself crashed (seed 1900136).
 fn assembled(text: &str, arch: &str) -> Option<Vec<u8>> {
-    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{}-{arch}.{name}", std::process::id()));
+    // Tests may run side by side in one process.
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let place = |name: &str| std::env::temp_dir().join(format!("native-fuzz-{process}-{thread:?}.{name}"));
     let (from, to) = (place("ptx"), place("cubin"));
     std::fs::write(&from, text).unwrap();
     let ptxas = toolkit().join("bin/ptxas");
     let done = Command::new(ptxas).arg(format!("-arch={arch}")).arg("-o").args([&to, &from]).output().unwrap();
+    let _ = std::fs::remove_file(from);
     done.status.code()?;
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let made = std::fs::read(&to).unwrap();
-    let _ = (std::fs::remove_file(from), std::fs::remove_file(to));
+    let _ = std::fs::remove_file(to);
     Some(made)
 }
 

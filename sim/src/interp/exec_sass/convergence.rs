@@ -42,7 +42,7 @@ pub(crate) fn get(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// True when a waiting group stands at a BSYNC of the same barrier.
 fn waits_here(w: &Warp<'_>, group: &Group, i: &Inst) -> bool {
     let code = &w.env.program.code[group.pc as usize];
-    matches!(group.wait, Wait::Lanes(_)) && code.a == i.a && std::ptr::fn_addr_eq(code.run, i.run)
+    matches!(group.wait, Wait::Lanes(_)) && code.a == i.a && code.is_meeting()
 }
 
 /// BSYNC: waits for the lanes in barrier row `a`.

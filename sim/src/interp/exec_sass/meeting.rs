@@ -1,6 +1,7 @@
 //! Lanes that wait at a BSYNC of machine code, and when they go on without those they wait for.
 //! `convergence` executes BSYNC itself.
 
+use crate::interp::exec::per_lane::each;
 use crate::interp::warp::{Wait, Warp};
 
 impl Warp<'_> {
@@ -14,7 +15,9 @@ impl Warp<'_> {
         }
         // The running lanes may be in another frame.
         let row = self.absolute(group.rbase + code.a.0);
-        Some((0..32).filter(|lane| group.mask >> lane & 1 != 0).fold(0, |team, lane| team | row.0[lane] as u32))
+        let mut team = 0;
+        each(group.mask, |lane| team |= row.0[lane] as u32);
+        Some(team)
     }
 
     /// Lets a group that waits at a BSYNC go on. The rest of its `team` does not wait for it any
@@ -24,7 +27,7 @@ impl Warp<'_> {
         let barrier = self.env.program.code[group.pc as usize].a;
         let others = team & self.alive & !group.mask;
         let row = self.absolute(group.rbase + barrier.0);
-        (0..32).filter(|lane| others >> lane & 1 != 0).for_each(|lane| row.0[lane] &= !u64::from(group.mask));
+        each(others, |lane| row.0[lane] &= !u64::from(group.mask));
         self.groups[at].wait = Wait::None;
         self.groups[at].pc += 1;
     }

@@ -9,8 +9,7 @@ use std::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_castps_si128, _mm_castsi128_ps, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_max_epu32,
     _mm_or_si128, _mm_set1_epi32, _mm_set1_epi64x, _mm_setr_epi32, _mm_setzero_si128, _mm_shuffle_epi32,
     _mm_shuffle_ps, _mm_srli_si128, _mm_storeu_si128, _mm_sub_epi64, _mm_testz_si128, _mm_xor_si128,
-    _mm256_castsi256_ps, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_set_m128i, _mm256_storeu_ps,
-    _mm256_storeu_si256,
+    _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_set_m128i, _mm256_storeu_si256,
 };
 
 use crate::interp::exec::load_store::SHARED;
@@ -104,7 +103,7 @@ pub(super) unsafe fn load(context: &mut RegionContext, access: u64) -> bool {
         // SAFETY: as above.
         unsafe {
             let words = _mm256_i32gather_epi32::<1>(host as *const i32, _mm256_set_m128i(pair[1], pair[0]));
-            _mm256_storeu_ps(aside.add(8 * at).cast(), _mm256_castsi256_ps(words));
+            _mm256_storeu_si256(aside.add(8 * at).cast(), words);
         }
     }
     true
