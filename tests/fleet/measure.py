@@ -104,14 +104,14 @@ def rows(out):
     sys.path.insert(0, str(ROOT / "python"))
     from streamsan.fleet import report
 
-    connection = report.opened(str(out))
-    ask = lambda text: connection.execute(text).fetchall()
-    found = {}
-    for host, *row in ask("SELECT machine, pid, fingerprint, occurrences FROM findings ORDER BY ALL"):
-        found.setdefault(host, []).append(row)
-    for host, *row in ask("SELECT machine, program, bytes, status, findings FROM traces ORDER BY ALL"):
-        found.setdefault(host, []).append(row)
-    return found, ask("SELECT attempts, COUNT(*) FROM traces GROUP BY ALL ORDER BY ALL")
+    with report.opened(str(out)) as connection:
+        ask = lambda text: connection.execute(text).fetchall()
+        found = {}
+        for host, *row in ask("SELECT machine, pid, fingerprint, occurrences FROM findings ORDER BY ALL"):
+            found.setdefault(host, []).append(row)
+        for host, *row in ask("SELECT machine, program, bytes, status, findings FROM traces ORDER BY ALL"):
+            found.setdefault(host, []).append(row)
+        return found, ask("SELECT attempts, COUNT(*) FROM traces GROUP BY ALL ORDER BY ALL")
 
 
 def survives(folder, count, cluster, on_cluster, environment):

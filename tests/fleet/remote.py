@@ -21,11 +21,11 @@ if __name__ == "__main__":
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             codes.append(__main__.main(["check", f"{url}/in", "--out", f"{url}/out", "--date", "2026-11-25"]))
-    connection = report.opened(f"{url}/out")
-    ask = lambda text: [list(row) for row in connection.execute(text).fetchall()]
-    start = len(fs.unstrip_protocol(root)) + 1
-    below = lambda rows: [[v[start:] if isinstance(v, str) and "://" in v[:20] else v for v in row] for row in rows]
-    found = below(ask("SELECT trace, job, machine, fingerprint, occurrences FROM findings ORDER BY ALL"))
-    traces = below(ask("SELECT trace, job, machine, rank, status, segments, findings FROM traces ORDER BY ALL"))
-    errors = ask("SELECT error FROM traces WHERE error IS NOT NULL ORDER BY trace")
+    with report.opened(f"{url}/out") as connection:
+        ask = lambda text: [list(row) for row in connection.execute(text).fetchall()]
+        start = len(fs.unstrip_protocol(root)) + 1
+        below = lambda rows: [[v[start:] if isinstance(v, str) and "://" in v[:20] else v for v in row] for row in rows]
+        found = below(ask("SELECT trace, job, machine, fingerprint, occurrences FROM findings ORDER BY ALL"))
+        traces = below(ask("SELECT trace, job, machine, rank, status, segments, findings FROM traces ORDER BY ALL"))
+        errors = ask("SELECT error FROM traces WHERE error IS NOT NULL ORDER BY trace")
     print(json.dumps({"codes": codes, "again": said.getvalue(), "findings": found, "traces": traces, "errors": errors}))

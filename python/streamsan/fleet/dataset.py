@@ -104,12 +104,21 @@ def publish(fs, path, table):
         fs.pipe_file(path, data)
 
 
+def read(file):
+    """A Parquet file of the analyzer as a table, without threads of Arrow's.
+
+    One of them may outlive the read and abort the process when Python ends (Arrow's issue 34314). The files are small.
+    """
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(file, use_threads=False, pre_buffer=False)
+
+
 def findings(files, task, urls):
     """The analyzer's rows (its Parquet files) with the task, the machine, the rank and the URL of the trace. None where there is no file."""
     import pyarrow
-    import pyarrow.parquet
 
-    tables = [pyarrow.parquet.read_table(file) for file in files]
+    tables = [read(file) for file in files]
     if not tables:
         return None
     table = pyarrow.concat_tables(tables, promote_options="default")

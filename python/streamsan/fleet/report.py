@@ -29,7 +29,10 @@ def query(name):
 
 
 def opened(url):
-    """A connection to DuckDB with the views `findings` and `traces`."""
+    """A connection to DuckDB with the views `findings` and `traces`.
+
+    To be closed (`with`): DuckDB's threads call a file system of Python, and one that still does when Python ends aborts the process.
+    """
     import duckdb
 
     fs, root = dataset.file_system(url)
@@ -65,14 +68,14 @@ def asked(connection, since):
 
 def answers(url, since=None):
     """All answers: a list of rows (name -> value) by question, and the day."""
-    connection = opened(url)
-    day = asked(connection, since)
-    found = {"dataset": url, "since": day, "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
-    for name in QUESTIONS:
-        cursor = connection.execute(query(name))
-        names = [column[0] for column in cursor.description]
-        found[name] = [dict(zip(names, row)) for row in cursor.fetchall()]
-    return found
+    with opened(url) as connection:
+        day = asked(connection, since)
+        found = {"dataset": url, "since": day, "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+        for name in QUESTIONS:
+            cursor = connection.execute(query(name))
+            names = [column[0] for column in cursor.description]
+            found[name] = [dict(zip(names, row)) for row in cursor.fetchall()]
+        return found
 
 
 def main(given):

@@ -177,7 +177,7 @@ def named(file, trace):
     import pyarrow
     import pyarrow.parquet
 
-    table = pyarrow.parquet.read_table(file)
+    table = dataset.read(file)
     column = pyarrow.array([trace] * table.num_rows, type=pyarrow.string())
     pyarrow.parquet.write_table(table.set_column(table.schema.get_field_index("trace"), "trace", column), file)
 
