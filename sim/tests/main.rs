@@ -16,6 +16,7 @@ mod interp_instructions;
 mod interp_machine;
 mod interp_math;
 mod interp_matrix;
+mod interp_measured;
 mod interp_programs;
 mod interp_ranges;
 mod interp_sass_float;

@@ -30,6 +30,8 @@ VERBS = (
     "csan",
     "exact",
     "results",
+    "instructions",
+    "random_kernels",
     "recordings",
     "cost",
     "calls",

@@ -114,6 +114,8 @@ pub enum Arithmetic {
         ftz: bool,
         /// A NaN among the sources is the result (else the other source).
         nan: bool,
+        /// The result has the sign of the product.
+        xorsign: bool,
     },
     /// psrc\[0\] ? a : b.
     Fsel {
@@ -161,6 +163,14 @@ pub enum Arithmetic {
     I2fp {
         /// a is signed.
         signed: bool,
+        /// Rounding: to nearest or to zero.
+        round: SassRound,
+    },
+    /// a, a single, as a byte without sign, clamped (from sm_90). What else it can pack is not
+    /// decoded.
+    F2ip {
+        /// Rounding.
+        round: SassRound,
     },
     /// Two single precision numbers as halves: a high, b low. With `merge` a is the low half, and
     /// b are the bits of the high one.
@@ -260,6 +270,13 @@ pub enum Arithmetic {
         /// The result type is signed.
         signed: bool,
     },
+    /// a, an integer of 32 bits, clamped to a small type.
+    I2i {
+        /// Bits of the result: 16, 8.
+        bits: u8,
+        /// The result is signed.
+        signed: bool,
+    },
     /// Product of a (`m` by `k`) and b (`k` by 8) plus c, over the warp. HMMA, IMMA, BMMA, DMMA.
     Mma {
         /// Rows: 8 or 16.
@@ -294,6 +311,7 @@ impl Arithmetic {
             Arithmetic::Idp { .. }
             | Arithmetic::Vabsdiff { .. }
             | Arithmetic::Vabsdiff4 { .. }
+            | Arithmetic::I2i { .. }
             | Arithmetic::I2ip { .. } => OtherKind::Integer,
             Arithmetic::Mma { .. } | Arithmetic::Movm => OtherKind::Tensor,
             _ => OtherKind::Float,

@@ -336,3 +336,8 @@ pub(crate) const TOGETHER: &[&str] = &[
     "bar.warp.sync -1; st.volatile.shared.u32 [%slim], r; xor.b32 %t, %slim, 4; ld.volatile.shared.u32 R, [%t]",
     "bar.warp.sync -1; st.volatile.shared.f32 [%slim], f; xor.b32 %t, %slim, 64; ld.volatile.shared.f32 F, [%t]",
 ];
+
+/// Parts of instructions whose results PTX leaves open: the last bits of approximate functions, what
+/// a lane shuffles from a lane that does not exist (a warp is not full), and what a lane of the same
+/// warp has stored just before.
+pub(crate) const OPEN: &[&str] = &[".approx", ".full", "shfl.", "xor.b32 %t, %slim"];

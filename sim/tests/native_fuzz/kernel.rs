@@ -12,15 +12,28 @@ pub(crate) const BLOCKS: u32 = 2;
 pub(crate) const INPUT: u32 = 64;
 pub(crate) const OUTPUT: u32 = 64;
 
+/// What a kernel consists of.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Body {
+    /// Without what PTX leaves open.
+    pub exact: bool,
+    /// One instruction only, which the seed chooses, several times in a row.
+    pub one_form: bool,
+}
+
 /// The PTX of kernel `k` for a seed.
-pub(crate) fn kernel(seed: u64) -> String {
+pub(crate) fn kernel(seed: u64, body: Body) -> String {
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut w = Writer { random, text: String::new(), labels: 0 };
+    let mut w = Writer { random, exact: body.exact, text: String::new(), labels: 0 };
     for _ in 0..8 {
         w.random.next();
     }
-    let length = 20 + w.below(60);
-    w.statements(length, 3, true, None);
+    if body.one_form {
+        w.one_form(seed);
+    } else {
+        let length = 20 + w.below(60);
+        w.statements(length, 3, true, None);
+    }
     let mut head = String::from(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to) {\n\
          .local .align 16 .b8 stack[64];\n.shared .align 16 .b8 tile[4096];\n\

@@ -4,17 +4,23 @@
 //! bytes; `NATIVE_FUZZ_FILE` tries such a file with the seed's input. `INTERP_CODE=sass` tries the
 //! machine code that the assembler makes of the kernels.
 //!
+//! `NATIVE_FUZZ_KEEP` is a folder where all kernels are left, with what they read and what they
+//! made: `tests/gpu random_kernels` holds a GPU to it. `NATIVE_FUZZ_EXACT=1` writes kernels without
+//! what PTX leaves open; `NATIVE_FUZZ_FORMS=1` writes kernels of one instruction each, by seed, so
+//! that a difference says which it is.
+//!
 //! This file runs them. `kernel` and `writer` write them, `forms` has their instructions.
 
 mod forms;
 mod kernel;
 mod writer;
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::interp_support::both::Random;
 use crate::interp_support::{Gpu, arch, toolkit};
-use kernel::{BLOCKS, INPUT, OUTPUT, THREADS, kernel};
+use kernel::{BLOCKS, Body, INPUT, OUTPUT, THREADS, kernel};
 use streamsan_sim::interp::{Compile, FaultKind, Launch, run};
 
 /// Numbers among which the odd ones are frequent.
@@ -69,6 +75,15 @@ fn assembled(text: &str, arch: &str) -> Option<Vec<u8>> {
     Some(made)
 }
 
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Writes what belongs to a seed: its kernel, what that reads, or what it makes.
+fn leave(folder: &Path, seed: u64, kind: &str, what: &[u8]) -> std::io::Result<()> {
+    std::fs::write(folder.join(format!("native-fuzz-{seed}.{kind}")), what)
+}
+
 /// What came of a seed's kernel.
 enum Tried {
     Same,
@@ -83,9 +98,8 @@ fn try_kernel(seed: u64, text: &str, machine: Option<&str>) -> Tried {
     let data = input(&mut Random(seed | 1 << 40));
     let block = [[THREADS, 1, 1], [16, 5, 1], [THREADS, 1, 1], [8, 5, 2]][seed as usize % 4];
     let keep = || {
-        let place = |kind: &str| std::env::temp_dir().join(format!("native-fuzz-{seed}.{kind}"));
-        let bytes: Vec<u8> = data.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let _ = (std::fs::write(place("ptx"), text), std::fs::write(place("input"), bytes));
+        let folder = std::env::temp_dir();
+        let _ = (leave(&folder, seed, "ptx", text.as_bytes()), leave(&folder, seed, "input", &bytes(&data)));
     };
     let outputs = [Compile::Off, Compile::Always].map(|compile| {
         let gpu = match machine {
@@ -108,6 +122,14 @@ fn try_kernel(seed: u64, text: &str, machine: Option<&str>) -> Tried {
         }
     });
     let [Some(interpreted), Some(native)] = outputs else { return Tried::Refused };
+    if let Some(folder) = std::env::var_os("NATIVE_FUZZ_KEEP") {
+        let folder = Path::new(&folder);
+        let [x, y, z] = block;
+        let text = format!("// grid {BLOCKS} 1 1, block {x} {y} {z}\n{text}");
+        for (kind, what) in [("ptx", text.as_bytes()), ("input", &bytes(&data)), ("output", &bytes(&interpreted))] {
+            leave(folder, seed, kind, what).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        }
+    }
     let Some(at) = (0..native.len()).find(|&at| interpreted[at] != native[at]) else { return Tried::Same };
     // Behind all threads' own output it is the place.
     let (thread, word) = (at as u32 / OUTPUT, at as u32 % OUTPUT);
@@ -124,11 +146,13 @@ fn random_kernels_do_the_same_as_native_code() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
     let (count, first) = (number("NATIVE_FUZZ", 16), number("NATIVE_FUZZ_SEED", 1));
     let machine = std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass").then(arch);
+    let asked = |name: &str| std::env::var_os(name).is_some_and(|value| value == "1");
+    let body = Body { exact: asked("NATIVE_FUZZ_EXACT"), one_form: asked("NATIVE_FUZZ_FORMS") };
     let (mut differ, mut refused) = (0, 0);
     for seed in first..first + count {
         // A kernel that was written down, to make it smaller.
-        let text =
-            std::env::var("NATIVE_FUZZ_FILE").map_or_else(|_| kernel(seed), |f| std::fs::read_to_string(f).unwrap());
+        let text = std::env::var("NATIVE_FUZZ_FILE")
+            .map_or_else(|_| kernel(seed, body), |f| std::fs::read_to_string(f).unwrap());
         match try_kernel(seed, &text, machine.as_deref()) {
             Tried::Same => {}
             Tried::Different => differ += 1,
@@ -144,6 +168,6 @@ fn random_kernels_do_the_same_as_native_code() {
 #[test]
 fn lanes_that_left_a_region_are_not_waited_for_there() {
     for arch in ["sm_80", "sm_90"] {
-        assert!(matches!(try_kernel(60063, &kernel(60063), Some(arch)), Tried::Same), "{arch}");
+        assert!(matches!(try_kernel(60063, &kernel(60063, Body::default()), Some(arch)), Tried::Same), "{arch}");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::forms::{TEMPLATES, TOGETHER};
+use super::forms::{OPEN, TEMPLATES, TOGETHER};
 use crate::interp_support::both::Random;
 
 /// Registers of each kind.
@@ -17,6 +17,8 @@ pub(crate) const PREDS: u64 = 5;
 
 pub(crate) struct Writer {
     pub random: Random,
+    /// Whether what PTX leaves open is left out.
+    pub exact: bool,
     pub text: String,
     pub labels: u32,
 }
@@ -64,22 +66,33 @@ impl Writer {
     fn one(&mut self, together: bool) {
         let warp = together && self.below(12) == 0;
         let list = if warp { TOGETHER } else { TEMPLATES };
-        let template = list[self.below(list.len() as u64) as usize];
+        let mut template = list[self.below(list.len() as u64) as usize];
+        while self.exact && OPEN.iter().any(|word| template.contains(word)) {
+            template = list[self.below(list.len() as u64) as usize];
+        }
         let guard = if !warp && ![".cc", "%t,"].iter().any(|own| template.contains(own)) && self.below(5) == 0 {
             format!("@{}%p{} ", if self.below(2) == 0 { "!" } else { "" }, self.below(PREDS))
         } else {
             String::new()
         };
-        let mut text = self.fill(template);
-        // Two results of one instruction must be two registers.
-        for _ in 0..50 {
-            if !repeats(&text) {
-                break;
-            }
-            text = self.fill(template);
-        }
-        if !repeats(&text) {
+        self.write(&guard, template);
+    }
+
+    /// An instruction with registers. Two results of one must be two registers.
+    fn write(&mut self, guard: &str, template: &str) {
+        let text = (0..50).map(|_| self.fill(template)).find(|text| !repeats(text));
+        if let Some(text) = text {
             writeln!(self.text, "{guard}{text};").unwrap();
+        }
+    }
+
+    /// The seed's instruction, with several registers. Seeds that follow each other go through all.
+    pub(crate) fn one_form(&mut self, seed: u64) {
+        let forms = TEMPLATES.len() + TOGETHER.len();
+        let template = TEMPLATES.iter().chain(TOGETHER).nth(seed as usize % forms).expect("one of them");
+        writeln!(self.text, "// {template}").unwrap();
+        for _ in 0..6 {
+            self.write("", template);
         }
     }
 

@@ -41,20 +41,23 @@ pub(super) fn mufu(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     Some(Opcode::Mufu { func: w.b(74, 80) as u8, half, part })
 }
 
-/// F2F, FRND, F2FP, I2IP.
+/// F2F, FRND, F2FP, F2IP, I2FP, I2I, I2IP.
 pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     match w.base() {
         0x03e => return pack(w, i),
         0x039 => return pack_integers(w, i),
         0x045 => {
-            let words = w.b(75, 80) == 2 && w.b(84, 86) == 2 && matches!(w.form(), 1 | 4 | 5 | 6);
-            if w.arch < Generation::Ampere || !words {
+            let words = w.b(75, 78) == 2 && w.b(84, 86) == 2 && matches!(w.form(), 1 | 4 | 5 | 6);
+            let round = round(w);
+            if w.arch < Generation::Ampere || !words || !matches!(round, SassRound::Nearest | SassRound::Zero) {
                 return None;
             }
             i.dst = Some(w.dst(false, 1));
             i.src = smallvec![w.slot_x(false, 1, Sign::None)];
-            return Some(Arithmetic::I2fp { signed: w.bit(74) });
+            return Some(Arithmetic::I2fp { signed: w.bit(74), round });
         }
+        0x043 => return clamp_float(w, i),
+        0x038 => return clamp_integer(w, i),
         _ if !matches!(w.form(), 1 | 4 | 5 | 6) => return None,
         _ => {}
     }
@@ -103,6 +106,27 @@ fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     i.dst = Some(w.dst(false, 1));
     i.src = if merge { smallvec![x, y] } else { smallvec![a, x] };
     Some(Arithmetic::F2fp { bf16: w.bit(76), relu: w.bit(75), round, merge })
+}
+
+/// F2IP of one number: the others are zero.
+fn clamp_float(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    let alone = w.reg_src(24, false, 1).is_zero() && w.reg_src(64, false, 1).is_zero();
+    if w.arch < Generation::Hopper || !alone || w.b(72, 78) != 0b100 || w.b(80, 91) != 0 || w.form() != 1 {
+        return None;
+    }
+    i.dst = Some(w.dst(false, 1));
+    i.src = smallvec![w.slot_x(false, 1, Sign::None)];
+    Some(Arithmetic::F2ip { round: round(w) })
+}
+
+/// I2I of 32 bits.
+fn clamp_integer(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    if w.form() != 1 || w.b(72, 76) != 0 || w.b(78, 91) != 0 {
+        return None;
+    }
+    i.dst = Some(w.dst(false, 1));
+    i.src = smallvec![w.slot_x(false, 1, Sign::None)];
+    Some(Arithmetic::I2i { bits: if w.bit(77) { 16 } else { 8 }, signed: w.bit(76) })
 }
 
 fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {

@@ -53,7 +53,7 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         // F2F FRND: 64-bit forms have their own numbers; the result's size is 2^(75..77) bytes.
         0x104 | 0x107 | 0x110 | 0x113 if any => (Float, File::R, if w.b(75, 77) == 3 { 2 } else { 1 }),
         // Integer dot products, absolute differences, conversions to packed integers.
-        0x014 | 0x015 | 0x026 | 0x039 if any => (Integer, File::R, one),
+        0x014 | 0x015 | 0x026 | 0x038 | 0x039 if any => (Integer, File::R, one),
         // Uniform floating point of sm_120.
         0x051 | 0x054..=0x056 | 0x05a..=0x05e if any && at_least(BlackwellConsumer) => (Float, File::UR, one),
         0x0ba if at_least(BlackwellConsumer) => (Float, File::UR, one),

@@ -24,7 +24,7 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         0x028 | 0x029 | 0x02b => double(w, i),
         0x030..=0x035 | 0x040 => half(w, i),
         0x014 | 0x015 | 0x026 => integer(w, i),
-        0x104 | 0x107 | 0x110 | 0x113 | 0x03e | 0x039 | 0x045 => conversion::decode(w, i),
+        0x104 | 0x107 | 0x110 | 0x113 | 0x038 | 0x039 | 0x03e | 0x043 | 0x045 => conversion::decode(w, i),
         0x037 | 0x03a | 0x03c | 0x03d | 0x03f => tensor::decode(w, i),
         _ => None,
     }
@@ -102,8 +102,8 @@ fn select(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     let ftz = w.bit(80);
     let op = match w.base() {
         0x008 => Arithmetic::Fsel { ftz },
-        // Bit 82 takes the sign of the product of both, from sm_86.
-        0x009 if !w.bit(82) => Arithmetic::Fmnmx { ftz, nan: w.bit(81) },
+        // The sign of the product: from sm_86.
+        0x009 => Arithmetic::Fmnmx { ftz, nan: w.bit(81), xorsign: w.bit(82) },
         0x00a => Arithmetic::Fset { cmp: w.b(76, 80) as u8, bop: bool_op(w.b(74, 76))?, ftz },
         0x102 => Arithmetic::Fchk,
         _ => return None,
@@ -221,9 +221,6 @@ fn half(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
 }
 
 fn integer(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
-    if swapped(w) {
-        return None;
-    }
     let op = match w.base() {
         // A predicate result is not measured.
         0x014 | 0x015 if w.b(81, 84) != 7 => return None,
@@ -236,6 +233,7 @@ fn integer(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     }
     let sign_c = if w.base() == 0x026 { Sign::Neg } else { Sign::None };
     i.dst = Some(w.dst(false, 1));
-    i.src = smallvec![w.reg_src(24, false, 1), w.slot_x(false, 1, Sign::None), w.slot_y(false, 1, sign_c)];
+    let (b, c) = w.src_bc(false, (1, 1), Sign::None, sign_c);
+    i.src = smallvec![w.reg_src(24, false, 1), b, c];
     Some(op)
 }

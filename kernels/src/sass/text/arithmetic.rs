@@ -22,6 +22,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::F2f { .. } => "F2F",
         Arithmetic::F2fp { .. } => "F2FP",
         Arithmetic::I2fp { .. } => "I2FP",
+        Arithmetic::F2ip { .. } => "F2IP",
         Arithmetic::Hadd2(..) => "HADD2",
         Arithmetic::Hmul2(..) => "HMUL2",
         Arithmetic::Hfma2 { .. } => "HFMA2",
@@ -35,6 +36,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::Vabsdiff { .. } => "VABSDIFF",
         Arithmetic::Vabsdiff4 { .. } => "VABSDIFF4",
         Arithmetic::I2ip { .. } => "I2IP",
+        Arithmetic::I2i { .. } => "I2I",
         Arithmetic::Mma { a, .. } => match a {
             MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => "HMMA",
             MatrixTy::F64 => "DMMA",
@@ -43,6 +45,11 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         },
         Arithmetic::Movm => "MOVM",
     }
+}
+
+/// Rounding to an integer.
+fn towards(round: SassRound) -> &'static str {
+    ["", "FLOOR", "CEIL", "TRUNC"][round as usize]
 }
 
 fn round_name(round: SassRound) -> &'static str {
@@ -111,7 +118,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
             names.extend(list([(true, ["D8", "D4", "D2", "", "M2", "M4", "M8", ""][(scale + 3) as usize & 7])]));
             names
         }
-        Arithmetic::Fmnmx { ftz, nan } => list([(ftz, "FTZ"), (nan, "NAN")]),
+        Arithmetic::Fmnmx { ftz, nan, xorsign } => list([(ftz, "FTZ"), (nan, "NAN"), (xorsign, "XORSIGN")]),
         Arithmetic::Fsel { ftz } => list([(ftz, "FTZ")]),
         Arithmetic::Fset { cmp, bop, ftz } => list([
             (true, "BF"),
@@ -120,7 +127,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
             (true, ["AND", "OR", "XOR"][bop as usize]),
         ]),
         Arithmetic::Frnd { round, ftz, bytes, .. } => {
-            list([(ftz, "FTZ"), (true, float_name(bytes)), (true, ["", "FLOOR", "CEIL", "TRUNC"][round as usize])])
+            list([(ftz, "FTZ"), (true, float_name(bytes)), (true, towards(round))])
         }
         Arithmetic::F2f { round, ftz, from, to, bf16, .. } => {
             let name = |bytes| if bytes == 4 { "F32" } else { float_name(bytes) };
@@ -131,7 +138,10 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
                 (true, round_name(round)),
             ])
         }
-        Arithmetic::I2fp { signed } => vec!["F32", if signed { "S32" } else { "U32" }],
+        Arithmetic::I2fp { signed, round } => {
+            list([(true, "F32"), (true, if signed { "S32" } else { "U32" }), (true, round_name(round))])
+        }
+        Arithmetic::F2ip { round } => list([(true, "U8"), (true, "F32"), (true, towards(round)), (true, "NTZ")]),
         Arithmetic::F2fp { bf16, relu, round, merge } => {
             let kind = if merge { "MERGE_C" } else { "PACK_AB" };
             list([(relu, "RELU"), (bf16, "BF16"), (true, kind), (true, round_name(round))])
@@ -191,6 +201,15 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
             };
             list([(true, name), (true, "S32"), (true, "SAT")])
         }
+        Arithmetic::I2i { bits, signed } => {
+            let name = match (bits, signed) {
+                (16, true) => "S16",
+                (16, false) => "U16",
+                (_, true) => "S8",
+                (_, false) => "U8",
+            };
+            list([(true, name), (true, "S32"), (true, "SAT")])
+        }
         Arithmetic::Mma { m, k, a, b, single, sat, and, round, sparse } => {
             let float = mnemonic(op) == "HMMA";
             list([
@@ -233,6 +252,9 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
         o.push(i.pdst[0].to_string());
     }
     o.extend(i.dst.map(run_name));
+    if matches!(op, Arithmetic::F2ip { .. }) {
+        return vec![o.concat(), "RZ".into(), i.src[0].to_string(), "RZ".into()];
+    }
     let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. });
     let halves = halves_of(op).into_iter().chain([Halves::Both]);
     for (n, (s, halves)) in i.src.iter().zip(halves).enumerate() {

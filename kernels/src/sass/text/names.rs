@@ -177,6 +177,7 @@ pub(super) fn other_name(opcode: u16, kind: OtherKind) -> Option<&'static str> {
         (0x014, _) => "VABSDIFF",
         (0x015, _) => "VABSDIFF4",
         (0x026, _) => "IDP",
+        (0x038, _) => "I2I",
         (0x039, _) => "I2IP",
         (0x051, _) => "UFSEL",
         (0x053, _) => "UFSETP",

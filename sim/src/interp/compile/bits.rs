@@ -49,13 +49,14 @@ pub(super) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
 }
 
 pub(super) fn bfe(a: u64, position: u32, length: u32, width: u32, signed: bool) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
+    // Fields of 64 bits are extracted by code of ptxas, which takes the numbers as they are.
+    let (position, length) = if width == 64 { (position, length) } else { (position & 0xff, length & 0xff) };
     let msb = width - 1;
-    let sign_at = (position + length).saturating_sub(1).min(msb);
+    let sign_at = position.saturating_add(length).saturating_sub(1).min(msb);
     let sign = signed && length != 0 && a >> sign_at & 1 != 0;
     let mut out = if sign { u64::MAX } else { 0 };
     for at in 0..=msb {
-        if at < length && position + at <= msb {
+        if at < length && position.saturating_add(at) <= msb {
             let bit = a >> (position + at) & 1;
             out = out & !(1 << at) | bit << at;
         }

@@ -80,7 +80,9 @@ fn read_float(value: u64, ty: u32, x: u64) -> f64 {
     match ty {
         FLOAT16 => f64::from(Half::widen(value as u16)),
         BRAIN16 => f64::from(Brain::widen(value as u16)),
-        FLOAT32 => f64::from(input(f32::from_bits(value as u32), x)),
+        // What flushes makes the hardware's NaN, too.
+        FLOAT32 if x & FTZ != 0 => f64::from(output(f32::from_bits(value as u32), FTZ)),
+        FLOAT32 => f64::from(f32::from_bits(value as u32)),
         _ => f64::from_bits(value),
     }
 }
@@ -100,6 +102,7 @@ fn write_float(value: f64, ty: u32, x: u64) -> u64 {
             u64::from(if x & FINITE != 0 && bits & 0x7fff == 0x7f80 { bits - 1 } else { bits })
         }
         FLOAT32 => u64::from(output(narrow(value, mode), x & FTZ).to_bits()),
+        _ if value.is_nan() => quiet(value).to_bits(),
         _ => value.to_bits(),
     }
 }
@@ -131,7 +134,15 @@ pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         if i.x & INTEGER != 0 {
             value = integral(value, i.x);
         }
-        w.set(i.d, l, write_float(value, i.z, i.x));
+        let made = match (i.y, i.z) {
+            // A NaN keeps its sign and upper bits (measured on an H100).
+            (FLOAT64, FLOAT32) if value.is_nan() => {
+                let bits = value.to_bits();
+                bits >> 32 & 0x8000_0000 | 0x7fc0_0000 | bits >> 29 & 0x3f_ffff
+            }
+            _ => write_float(value, i.z, i.x),
+        };
+        w.set(i.d, l, made);
     });
     Next::Step
 }
@@ -286,7 +297,8 @@ impl<'m> Scope<'_, 'm> {
                 (Type::F32, Type::F16, 0) => Inst { d, a, ..lane(op1(|a: f32| Half::cut_single(a))) },
                 (Type::F32, Type::Bf16, 0) => Inst { d, a, ..lane(op1(|a: f32| Brain::cut_single(a))) },
                 (Type::F16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Half::widen(a), 0))) },
-                (Type::Bf16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Brain::widen(a), 0))) },
+                // A shift, of NaNs too (measured on an H100).
+                (Type::Bf16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| u32::from(a) << 16)) },
                 _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(float_to_float) },
             },
             (true, false) => match (from, to, x) {

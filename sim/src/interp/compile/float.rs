@@ -65,10 +65,10 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
         "neg" => op2x(|a: f32, _: f32, x| output(-a, x)).is(Sem::FlagNeg),
         "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)).is(Sem::FlagAbs),
         "min" if op.has("xorsign") => {
-            op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x))))
+            op2x(|a: f32, b: f32, x| with_sign_of_product(a, b, min32(input(a.abs(), x), input(b.abs(), x))))
         }
         "max" if op.has("xorsign") => {
-            op2x(|a: f32, b: f32, x| xorsign(a, b, max32(input(a.abs(), x), input(b.abs(), x))))
+            op2x(|a: f32, b: f32, x| with_sign_of_product(a, b, max32(input(a.abs(), x), input(b.abs(), x))))
         }
         "min" if op.has("NaN") => op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
         "max" if op.has("NaN") => op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
@@ -85,11 +85,6 @@ fn single(op: Op<'_>) -> Option<LaneFn> {
     })
 }
 
-/// The sign of a product on a magnitude.
-fn xorsign(a: f32, b: f32, magnitude: f32) -> f32 {
-    f32::from_bits(magnitude.to_bits() & 0x7fff_ffff | (a.to_bits() ^ b.to_bits()) & 0x8000_0000)
-}
-
 fn double(op: Op<'_>) -> Option<LaneFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
@@ -98,7 +93,7 @@ fn double(op: Op<'_>) -> Option<LaneFn> {
         "mul" if plain => op2(multiply_doubles).is(Sem::FloatMul),
         "fma" | "mad" if plain => op3(fuse_doubles).is(Sem::FloatFma),
         "add" => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
-        "sub" => op2x(|a: f64, b: f64, x| add64(a, -b, Rounding::from_code(x))),
+        "sub" => op2x(|a: f64, b: f64, x| add64(a, negate_double(b), Rounding::from_code(x))),
         "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
         "fma" | "mad" => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
         "div" if plain => op2(|a: f64, b: f64| div64(a, b, Rounding::Nearest)).is(Sem::DoubleDiv),
@@ -110,8 +105,8 @@ fn double(op: Op<'_>) -> Option<LaneFn> {
         "sqrt" => op2x(|a: f64, _: f64, x| sqrt64(a, Rounding::from_code(x))),
         "rsqrt" if op.has("ftz") => op1(|a: f64| approximate::double(true, a)),
         "rsqrt" => op1(approximate::rsqrt64),
-        "neg" => op1(|a: f64| -a).is(Sem::Neg),
-        "abs" => op1(|a: f64| a.abs()).is(Sem::Abs),
+        "neg" => op1(negate_double).is(Sem::Neg),
+        "abs" => op1(absolute_double).is(Sem::Abs),
         "min" => op2(min64),
         "max" => op2(max64),
         "copysign" => op2(|a: f64, b: f64| b.copysign(a)),
@@ -215,8 +210,9 @@ impl<'m> Scope<'_, 'm> {
                     "infinite" => setp(|a: $float, _: $float| a.is_infinite()),
                     "number" => setp(|a: $float, _: $float| !a.is_nan()),
                     "notanumber" => setp(|a: $float, _: $float| a.is_nan()),
-                    "normal" => setp(|a: $float, _: $float| a.is_normal()),
-                    "subnormal" => setp(|a: $float, _: $float| a.is_subnormal() || a == 0.0),
+                    // Zeros count as normal (PTX ISA, `testp`).
+                    "normal" => setp(|a: $float, _: $float| a.is_normal() || a == 0.0),
+                    "subnormal" => setp(|a: $float, _: $float| a.is_subnormal()),
                     _ => return self.unsupported(op),
                 }
             };

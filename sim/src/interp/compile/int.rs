@@ -60,6 +60,11 @@ macro_rules! high2 {
     };
 }
 
+/// The upper 32 of the 48 bits of a product of 24-bit numbers.
+fn high24(a: i32, b: i32) -> i32 {
+    ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> 16) as i32
+}
+
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
     pub(super) fn integer(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
@@ -85,10 +90,10 @@ impl<'m> Scope<'_, 'm> {
             "sub" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_sub(b))),
             "add" => int2!(ty, Add, |a, b| a.wrapping_add(b)),
             "sub" => int2!(ty, Sub, |a, b| a.wrapping_sub(b)),
-            // Division by zero gives all ones, as the hardware's subroutine does; its remainder is
-            // the dividend.
+            // Division by zero and its remainder are all ones, as what ptxas makes of them gives.
+            // (Measured on an H100, 16 to 64 bits.)
             "div" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
-            "rem" => int2!(ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
+            "rem" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_rem(b) }),
             "min" if op.has("relu") => Some(op2(|a: i32, b: i32| a.min(b).max(0))),
             "max" if op.has("relu") => Some(op2(|a: i32, b: i32| a.max(b).max(0))),
             "min" => int2!(ty, Min, |a, b| a.min(b)),
@@ -272,7 +277,7 @@ impl<'m> Scope<'_, 'm> {
                 op2(|a: u32, b: u32| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff))
             }),
             ("mul24", "hi") => Some(if ty == Type::S32 {
-                op2(|a: i32, b: i32| ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> 16) as i32)
+                op2(high24)
             } else {
                 op2(|a: u32, b: u32| ((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 16) as u32)
             }),
@@ -280,6 +285,14 @@ impl<'m> Scope<'_, 'm> {
                 op3(|a: i32, b: i32, c: i32| ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) as i32).wrapping_add(c))
             } else {
                 op3(|a: u32, b: u32, c: u32| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c))
+            }),
+            ("mad24", "hi") if op.has("sat") => Some(op3(|a: i32, b: i32, c: i32| high24(a, b).saturating_add(c))),
+            ("mad24", "hi") => Some(if ty == Type::S32 {
+                op3(|a: i32, b: i32, c: i32| high24(a, b).wrapping_add(c))
+            } else {
+                op3(|a: u32, b: u32, c: u32| {
+                    (((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 16) as u32).wrapping_add(c)
+                })
             }),
             _ => None,
         };
@@ -342,7 +355,12 @@ impl<'m> Scope<'_, 'm> {
         let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
         let (c, e) = (self.src(operands.get(3), Type::B32)?, self.src(operands.get(4), Type::B32)?);
         let both = self.temporary();
-        self.emit_op(op2(|c: u32, e: u32| u64::from(c & 0xff) | u64::from(e & 0xff) << 8), both, [c, e, e], 0);
+        // Fields of 64 bits are inserted by code of ptxas, which takes the numbers as they are.
+        let pair = match bits(ty) {
+            64 => op2(|c: u32, e: u32| u64::from(c.min(0xff)) | u64::from(e.min(0xff)) << 8),
+            _ => op2(|c: u32, e: u32| u64::from(c & 0xff) | u64::from(e & 0xff) << 8),
+        };
+        self.emit_op(pair, both, [c, e, e], 0);
         let run = if bits(ty) == 64 {
             op3(|a: u64, b: u64, p: u64| bfi(a, b, p, 64))
         } else {

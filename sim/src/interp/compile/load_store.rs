@@ -5,7 +5,7 @@ use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, bits, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope, VariableHome};
-use crate::interp::exec::atomic::{atom, atom_vector};
+use crate::interp::exec::atomic::{atom, atom_by_place, atom_vector};
 use crate::interp::exec::cluster_memory;
 use crate::interp::exec::control;
 use crate::interp::exec::load_store as exec;
@@ -314,9 +314,19 @@ pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
         ("xor", _) => ints!(|old, b, c| old ^ b),
         ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
         ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
-        ("add", Type::F32) => both!(u32, |old, b, c| add_singles(old, b)),
+        ("add", Type::F32) => {
+            let global = |old: u32, b: u32| float::add_in_global(f32::from_bits(old), f32::from_bits(b)).to_bits();
+            let shared = |old: u32, b: u32| float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits();
+            let vector = atom_by_place::<u32, _, _, true>(global, shared);
+            Some((atom_by_place::<u32, _, _, false>(global, shared), Some(vector)))
+        }
         ("add", Type::F64) => {
-            both!(u64, |old, b, c| float::add_doubles(f64::from_bits(old), f64::from_bits(b)).to_bits())
+            let run = atom_by_place::<u64, _, _, false>(
+                |old: u64, b: u64| float::add_double_in_global(f64::from_bits(old), f64::from_bits(b)).to_bits(),
+                // A loop around DADD, which has the old value second.
+                |old: u64, b: u64| float::add_doubles(f64::from_bits(b), f64::from_bits(old)).to_bits(),
+            );
+            Some((run, None))
         }
         ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
         ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
@@ -341,10 +351,6 @@ pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
         ("max", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.max(b)),
         _ => None,
     }
-}
-
-fn add_singles(a: u32, b: u32) -> u32 {
-    float::output(f32::from_bits(a) + f32::from_bits(b), 0).to_bits()
 }
 
 fn least(a: f64, b: f64) -> f64 {

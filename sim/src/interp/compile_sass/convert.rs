@@ -93,7 +93,17 @@ impl Translation<'_> {
                 };
                 self.converted(i, inst, to);
             }
-            Arithmetic::I2fp { signed } => {
+            Arithmetic::I2fp { signed, round: SassRound::Zero } => {
+                let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
+                let (b, x) = (Slot(u32::from(signed)), rounding(SassRound::Zero));
+                self.emit(Inst { d, a, b, x, y: 32, z: FLOAT32, ..blank(int_to_float) });
+            }
+            Arithmetic::F2ip { round } => {
+                let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
+                let x = INTEGER | rounding(round);
+                self.emit(Inst { d, a, b: Slot(0), x, y: FLOAT32, z: 8, ..blank(float_to_int) });
+            }
+            Arithmetic::I2fp { signed, .. } => {
                 let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
                 let run: LaneFn = if signed {
                     op1(|a: i32| a as f32).is(Sem::Convert)
@@ -113,6 +123,16 @@ impl Translation<'_> {
                 let x = rounding(round) | if relu { RELU } else { 0 };
                 let (d, z) = (self.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
                 self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
+            }
+            Arithmetic::I2i { bits, signed } => {
+                let (a, d) = (self.source(i, 0)?, self.dst(i, 0));
+                let run: LaneFn = match (bits, signed) {
+                    (16, true) => op1(|a: i32| a.clamp(-0x8000, 0x7fff)),
+                    (16, false) => op1(|a: i32| a.clamp(0, 0xffff)),
+                    (_, true) => op1(|a: i32| a.clamp(-0x80, 0x7f)),
+                    (_, false) => op1(|a: i32| a.clamp(0, 0xff)),
+                };
+                self.emit(Inst { d, a, ..lane(run) });
             }
             Arithmetic::I2ip { bits, signed } => {
                 let Some(run) = packing(bits.into(), signed) else { return self.unsupported(i) };

@@ -1,7 +1,7 @@
 //! Family of single and double precision: sums, products, minima, comparisons, the special function
 //! unit.
 
-use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound};
+use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound, Value};
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
@@ -34,6 +34,14 @@ pub(super) fn combining(bop: BoolOp) -> u32 {
 
 fn flags(mode: FloatMode) -> u64 {
     rounding(mode.round) | if mode.ftz { FTZ } else { 0 } | if mode.sat { SAT } else { 0 }
+}
+
+/// Whether an operand of FMNMX.XORSIGN is taken without its sign.
+fn is_magnitude(operand: &InstOperand) -> bool {
+    match operand.value {
+        Value::Imm(value) => value & 0x8000_0000 == 0,
+        _ => operand.abs && !operand.neg,
+    }
 }
 
 impl Translation<'_> {
@@ -93,9 +101,18 @@ impl Translation<'_> {
                 };
                 self.single_op(i, run, flags(mode))?;
             }
-            Arithmetic::Fmnmx { ftz, nan } => {
+            Arithmetic::Fmnmx { nan: true, xorsign: true, .. } => return self.unsupported(i),
+            Arithmetic::Fmnmx { ftz, nan, xorsign } => {
                 let x = if ftz { FTZ } else { 0 };
                 let (min, max) = match nan {
+                    _ if xorsign => (
+                        op2x(|a: f32, b: f32, x| {
+                            with_sign_of_product(a, b, min32(input(a.abs(), x), input(b.abs(), x)))
+                        }),
+                        op2x(|a: f32, b: f32, x| {
+                            with_sign_of_product(a, b, max32(input(a.abs(), x), input(b.abs(), x)))
+                        }),
+                    ),
                     true => (
                         op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
                         op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
@@ -105,7 +122,14 @@ impl Translation<'_> {
                         op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))).is(Sem::FlagMax),
                     ),
                 };
-                let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
+                let (a, b) = match xorsign {
+                    // Both without their signs, which are only left for the product's.
+                    true if i.src[..2].iter().all(is_magnitude) => {
+                        (self.raw_word(&i.src[0], 0)?, self.raw_word(&i.src[1], 0)?)
+                    }
+                    true => return self.unsupported(i),
+                    false => (self.single(&i.src[0])?, self.single(&i.src[1])?),
+                };
                 self.chosen(i, Inst { a, b, x, ..lane(min) }, Inst { a, b, x, ..lane(max) });
             }
             Arithmetic::Fsel { ftz } => {
@@ -175,9 +199,9 @@ impl Translation<'_> {
         let a = self.pair(operand)?;
         let run: LaneFn = match (operand.abs, operand.neg) {
             (false, false) => return Ok(a),
-            (true, false) => op1(|a: u64| a & !(1 << 63)).is(Sem::AbsBits),
-            (false, true) => op1(|a: u64| a ^ 1 << 63).is(Sem::NegBits),
-            (true, true) => op1(|a: u64| a | 1 << 63),
+            (true, false) => op1(absolute_double).is(Sem::Abs),
+            (false, true) => op1(negate_double).is(Sem::Neg),
+            (true, true) => op1(|a: f64| negate_double(absolute_double(a))),
         };
         let d = self.temporary();
         self.emit(Inst { d, a, ..lane(run) });

@@ -70,6 +70,51 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     run::<T, F>
 }
 
+/// `atom` of what is another operation in a block's shared memory: `shared` there, `global` wherever
+/// else. With `VECTOR` as of [`atom_vector`], else as of [`atom`].
+pub(crate) fn atom_by_place<T, G, S, const VECTOR: bool>(_global: G, _shared: S) -> InstFn
+where
+    T: Word,
+    G: Fn(T, T) -> T + Copy,
+    S: Fn(T, T) -> T + Copy,
+{
+    fn run<T: Word, G: Fn(T, T) -> T + Copy, S: Fn(T, T) -> T + Copy, const VECTOR: bool>(
+        w: &mut Warp<'_>,
+        i: &Inst,
+        mask: u32,
+    ) -> Next {
+        const { assert!(size_of::<G>() == 0 && size_of::<S>() == 0) };
+        // SAFETY: as in `atom`, of both.
+        let (global, shared) =
+            unsafe { (std::ptr::NonNull::<G>::dangling().read(), std::ptr::NonNull::<S>::dangling().read()) };
+        let count = if VECTOR { (i.z >> 4) as usize } else { 1 };
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
+            return next;
+        }
+        let (base, size) = (w.shared_base(), u64::from(w.block().shared_size));
+        for element in 0..count {
+            let (d, b) = match VECTOR {
+                false => (i.d, i.b),
+                true => {
+                    let slots = &w.env.program.slots;
+                    (slots[i.y as usize + element], slots[i.y as usize + count + element])
+                }
+            };
+            each(mask, |l| {
+                let (at, operand) = (at[l] + element as u64 * u64::from(T::SIZE), T::of(w.get(b, l)));
+                let inside = at.wrapping_sub(base) < size;
+                let update = |old| if inside { shared(old, operand) } else { global(old, operand) };
+                // SAFETY: `addresses` vouches for the memory.
+                let old = unsafe { T::update(at, update) };
+                w.set(d, l, old.bits());
+            });
+        }
+        Next::Step
+    }
+    run::<T, G, S, VECTOR>
+}
+
 /// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number;
 /// destinations and then operands are in the slots from `y` on.
 pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {

@@ -1,6 +1,8 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
 use super::outside::address_at;
+use crate::interp::exec::atomic::Word;
+use crate::interp::float;
 use crate::interp::interface::AccessKind;
 use crate::interp::machine_module::SHARED_WINDOW;
 use crate::interp::program::{LANES, Next, Row};
@@ -133,6 +135,11 @@ impl RegionContext {
         self.dynamic = u64::from(env.dynamic_start());
         let ([a, b, c], [g, h, i]) = (env.launch.block, env.launch.grid);
         self.special = [a, b, c, 0, 0, 0, g, h, i, w.index];
+    }
+
+    /// Whether an address of the host is in the block's shared memory.
+    fn is_shared(&self, at: u64) -> bool {
+        at.wrapping_sub(self.shared as u64) < self.shared_counts[0]
     }
 
     /// Fills in what stays as it is while a block runs.
@@ -278,13 +285,18 @@ pub(super) unsafe extern "C" fn execute(context: *mut RegionContext, pc: u64, la
     }
 }
 
-/// Adds to a single in memory as one. Returns what it was.
+/// Adds to a single in memory as one, as is done in the place where it is. Returns what it was.
 ///
 /// # Safety
-/// `at` is aligned and points to memory that stays mapped.
-pub(super) unsafe extern "C" fn add_single(at: u64, value: u64) -> u64 {
-    use crate::interp::exec::atomic::Word;
-    let add = |old: u32| crate::interp::float::output(f32::from_bits(old) + f32::from_bits(value as u32), 0).to_bits();
+/// As of [`find`]. `at` is aligned and points to memory that stays mapped.
+pub(super) unsafe extern "C" fn add_single(context: *mut RegionContext, at: u64, value: u64) -> u64 {
+    let operand = f32::from_bits(value as u32);
+    // SAFETY: the caller's promise.
+    let shared = unsafe { (*context).is_shared(at) };
+    let add = |old: u32| match (f32::from_bits(old), shared) {
+        (old, true) => float::output(old + operand, 0).to_bits(),
+        (old, false) => float::add_in_global(old, operand).to_bits(),
+    };
     // SAFETY: the caller's promise.
     u64::from(unsafe { u32::update(at, add) })
 }
@@ -293,9 +305,14 @@ pub(super) unsafe extern "C" fn add_single(at: u64, value: u64) -> u64 {
 ///
 /// # Safety
 /// As of [`add_single`].
-pub(super) unsafe extern "C" fn add_double(at: u64, value: u64) -> u64 {
-    use crate::interp::exec::atomic::Word;
-    let add = |old: u64| crate::interp::float::add_doubles(f64::from_bits(old), f64::from_bits(value)).to_bits();
+pub(super) unsafe extern "C" fn add_double(context: *mut RegionContext, at: u64, value: u64) -> u64 {
+    let operand = f64::from_bits(value);
+    // SAFETY: the caller's promise.
+    let shared = unsafe { (*context).is_shared(at) };
+    let add = |old: u64| match (f64::from_bits(old), shared) {
+        (old, true) => float::add_doubles(operand, old).to_bits(),
+        (old, false) => float::add_double_in_global(old, operand).to_bits(),
+    };
     // SAFETY: the caller's promise.
     unsafe { u64::update(at, add) }
 }

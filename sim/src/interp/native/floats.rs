@@ -45,6 +45,16 @@ impl Values<'_, '_> {
         Held::double(result)
     }
 
+    /// `value`, made of a double; of a NaN that made quiet.
+    fn unless_nan(&mut self, double: Value, value: Value) -> Value {
+        let bits = self.bits(types::I64, double);
+        let bit = self.int(types::I64, 1 << 51);
+        let quiet = self.b.ins().bor(bits, bit);
+        let quiet = self.bits(types::F64, quiet);
+        let is = self.b.ins().fcmp(FloatCC::Unordered, double, double);
+        self.b.ins().select(is, quiet, value)
+    }
+
     /// A subnormal single becomes a zero of its sign.
     pub(super) fn flushed(&mut self, value: Value) -> Value {
         let zero = self.b.ins().f32const(0.0);
@@ -147,11 +157,13 @@ impl Values<'_, '_> {
             }
             Sem::Neg if ta == LaneTy::F64 => {
                 let a = self.double(i.a);
-                Held::double(self.b.ins().fneg(a))
+                let negated = self.b.ins().fneg(a);
+                Held::double(self.unless_nan(a, negated))
             }
             Sem::Abs if ta == LaneTy::F64 => {
                 let a = self.double(i.a);
-                Held::double(self.b.ins().fabs(a))
+                let size = self.b.ins().fabs(a);
+                Held::double(self.unless_nan(a, size))
             }
             Sem::Convert => match (ta, tr) {
                 (LaneTy::F32, LaneTy::F64) => {

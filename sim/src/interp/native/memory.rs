@@ -329,7 +329,7 @@ impl Values<'_, '_> {
                 self.define(i.d, Held::single(old, false));
             } else {
                 let b = self.long(i.b);
-                let old = self.call(add_single as *const () as usize, &[at, b]);
+                let old = self.call(add_single as *const () as usize, &[self.context, at, b]);
                 let old = self.b.ins().ireduce(types::I32, old);
                 self.define(i.d, Held::word(old));
             }
@@ -337,7 +337,7 @@ impl Values<'_, '_> {
         }
         let b = if size == 8 { self.long(i.b) } else { self.word(i.b) };
         if kind == AtomKind::AddDouble {
-            let old = self.call(add_double as *const () as usize, &[at, b]);
+            let old = self.call(add_double as *const () as usize, &[self.context, at, b]);
             self.define(i.d, Held::long(old));
             return;
         }

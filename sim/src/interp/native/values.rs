@@ -341,7 +341,7 @@ impl<'p, 'b> Values<'p, 'b> {
         }
     }
 
-    fn bits(&mut self, ty: Type, value: Value) -> Value {
+    pub(super) fn bits(&mut self, ty: Type, value: Value) -> Value {
         self.b.ins().bitcast(ty, MemFlagsData::new(), value)
     }
 

@@ -15,6 +15,7 @@ use crate::interp::exec::atomic::atom;
 use crate::interp::exec::control;
 use crate::interp::exec::per_lane::op2;
 use crate::interp::exec_sass::memory;
+use crate::interp::float::output;
 use crate::interp::program::{Inst, InstFn, Pred, Slot};
 
 const ARRIVES: u16 = 0x9b0;
@@ -40,12 +41,21 @@ fn ptx_type(ty: AtomTy) -> Option<Type> {
         AtomTy::S32 => Type::S32,
         AtomTy::U64 => Type::U64,
         AtomTy::S64 => Type::S64,
-        AtomTy::F32 | AtomTy::F32Ftz => Type::F32,
+        AtomTy::F32Ftz | AtomTy::F32x2Ftz | AtomTy::F32x4Ftz => Type::F32,
         AtomTy::F64 => Type::F64,
-        AtomTy::F16x2 => Type::F16x2,
-        AtomTy::Bf16x2 => Type::Bf16x2,
+        AtomTy::F16x2 | AtomTy::F16x4 | AtomTy::F16x8 => Type::F16x2,
+        AtomTy::Bf16x2 | AtomTy::Bf16x4 | AtomTy::Bf16x8 => Type::Bf16x2,
         _ => return None,
     })
+}
+
+/// Words that are updated one by one.
+fn elements(ty: AtomTy) -> u32 {
+    match ty {
+        AtomTy::F32x2Ftz | AtomTy::F16x4 | AtomTy::Bf16x4 => 2,
+        AtomTy::F32x4Ftz | AtomTy::F16x8 | AtomTy::Bf16x8 => 4,
+        _ => 1,
+    }
 }
 
 /// The execution of an operation, as PTX has it.
@@ -62,7 +72,13 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<InstFn> {
         AtomOp::Exch => "exch",
         AtomOp::SafeAdd | AtomOp::Arrive => return None,
     };
-    atomic_by_name(name, ptx_type(ty)?).map(|(scalar, _)| scalar)
+    if ty == AtomTy::F32 {
+        // Without `.FTZ`: the same in every memory.
+        return (op == AtomOp::Add)
+            .then(|| atom(|old: u32, b, _| output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits()));
+    }
+    let (scalar, vector) = atomic_by_name(name, ptx_type(ty)?)?;
+    if elements(ty) > 1 { vector } else { Some(scalar) }
 }
 
 impl Translation<'_> {
@@ -77,6 +93,7 @@ impl Translation<'_> {
             Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => self.arrive(i)?,
             // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
             Opcode::Mbarrier if i.opcode == ARRIVES && self.bits(72, 77) == LDGSTSBAR_64 => self.arrive(i)?,
+            Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => self.update_elements(i, op, ty)?,
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
                 let b = self.atom_operand(&i.src[0], ty)?;
                 self.update(i, op, ty, [b, b])?;
@@ -127,6 +144,21 @@ impl Translation<'_> {
         if returns && ty.regs() == 2 {
             self.split(i, d);
         }
+        self.done(i);
+        Ok(())
+    }
+
+    /// An operation on several words beside each other.
+    fn update_elements(&mut self, i: &MachineInst, op: AtomOp, ty: AtomTy) -> Result<()> {
+        let Some(run) = operation(op, ty) else { return self.unsupported(i) };
+        let count = elements(ty);
+        let (a, x, space) = self.address(i, &i.mem[0])?;
+        let mut slots: Vec<Slot> = (0..count).map(|word| self.dst(i, word as u8)).collect();
+        for word in 0..count {
+            slots.push(self.raw_word(&i.src[0], word as u8)?);
+        }
+        let y = self.list(&slots);
+        self.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
         self.done(i);
         Ok(())
     }

@@ -183,15 +183,31 @@ impl Pack<'_, '_> {
             }
             Sem::Neg => {
                 let a = self.doubles(i.a);
-                return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fneg(a[at]))));
+                return Some(Lanes::Doubles(each(self.width, |at| {
+                    let negated = self.e.v.b.ins().fneg(a[at]);
+                    self.unless_nan(a[at], negated)
+                })));
             }
             Sem::Abs => {
                 let a = self.doubles(i.a);
-                return Some(Lanes::Doubles(each(self.width, |at| self.e.v.b.ins().fabs(a[at]))));
+                return Some(Lanes::Doubles(each(self.width, |at| {
+                    let size = self.e.v.b.ins().fabs(a[at]);
+                    self.unless_nan(a[at], size)
+                })));
             }
             _ => return None,
         };
         Some(Lanes::Doubles(self.checked_doubles(values, i, op)))
+    }
+
+    /// `value`, made of a double; of a NaN that made quiet.
+    fn unless_nan(&mut self, double: Value, value: Value) -> Value {
+        let bits = self.cast(types::I64X2, double);
+        let bit = self.long_everywhere(1 << 51);
+        let quiet = self.e.v.b.ins().bor(bits, bit);
+        let quiet = self.cast(types::F64X2, quiet);
+        let is = self.e.v.b.ins().fcmp(FloatCC::Unordered, double, double);
+        self.chosen(is, quiet, value)
     }
 
     fn checked_doubles(&mut self, values: Wide, i: &Inst, op: &LaneOp) -> Wide {
