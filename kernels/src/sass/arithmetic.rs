@@ -277,6 +277,11 @@ pub enum Arithmetic {
         /// The result is signed.
         signed: bool,
     },
+    /// pdst\[0\] = lut of the signs of a, b, c; the table is as in LOP3.
+    Signs {
+        /// Table.
+        lut: u8,
+    },
     /// Product of a (`m` by `k`) and b (`k` by 8) plus c, over the warp. HMMA, IMMA, BMMA, DMMA.
     Mma {
         /// Rows: 8 or 16.
@@ -312,6 +317,7 @@ impl Arithmetic {
             | Arithmetic::Vabsdiff { .. }
             | Arithmetic::Vabsdiff4 { .. }
             | Arithmetic::I2i { .. }
+            | Arithmetic::Signs { .. }
             | Arithmetic::I2ip { .. } => OtherKind::Integer,
             Arithmetic::Mma { .. } | Arithmetic::Movm => OtherKind::Tensor,
             _ => OtherKind::Float,

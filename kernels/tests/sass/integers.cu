@@ -138,3 +138,25 @@ __global__ void uniform(int *o, int n, int m, unsigned u, long long w, bool flag
     int z = blockIdx.x / (unsigned)n, y = blockIdx.x % (unsigned)n;
     o[z * m + y] = blockIdx.x * n + (blockIdx.y ^ m);
 }
+
+// Saturated sums (by the signs of registers), conversions to small types, with a rounding, the sign
+// of a product.
+__global__ void clamped(int *o, const int *a, const float *f)
+{
+    int t = threadIdx.x, x = a[t], y = a[t + 32], r;
+    asm volatile("add.sat.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y)); o[t] = r;
+    asm volatile("sub.sat.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y)); o[t + 32] = r;
+    asm volatile("cvt.sat.u8.s32 %0, %1;" : "=r"(r) : "r"(x)); o[t + 64] = r;
+    asm volatile("cvt.sat.s8.s32 %0, %1;" : "=r"(r) : "r"(y)); o[t + 96] = r;
+    asm volatile("{ .reg .b16 h; cvt.sat.u16.s32 h, %1; cvt.u32.u16 %0, h; }" : "=r"(r) : "r"(x)); o[t + 128] = r;
+    asm volatile("{ .reg .b16 h; cvt.sat.s16.s32 h, %1; cvt.s32.s16 %0, h; }" : "=r"(r) : "r"(y)); o[t + 160] = r;
+    asm volatile("cvt.rzi.u8.f32 %0, %1;" : "=r"(r) : "f"(f[t])); o[t + 192] = r;
+    asm volatile("cvt.rni.u8.f32 %0, %1;" : "=r"(r) : "f"(f[t + 32])); o[t + 224] = r;
+    asm volatile("sad.s32 %0, %1, %2, 7;" : "=r"(r) : "r"(x), "r"(y)); o[t + 256] = r;
+    o[t + 288] = __float_as_int(__int2float_rz(x)) + __float_as_int(__uint2float_rz(y));
+#if __CUDA_ARCH__ >= 860
+    float s;
+    asm volatile("min.xorsign.abs.f32 %0, %1, %2;" : "=f"(s) : "f"(f[t]), "f"(f[t + 32])); o[t + 320] = __float_as_int(s);
+    asm volatile("max.ftz.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(s) : "f"(f[t]), "f"(f[t + 32])); o[t + 352] = __float_as_int(s);
+#endif
+}

@@ -24,6 +24,7 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         0x028 | 0x029 | 0x02b => double(w, i),
         0x030..=0x035 | 0x040 => half(w, i),
         0x014 | 0x015 | 0x026 => integer(w, i),
+        0x01f => signs(w, i),
         0x104 | 0x107 | 0x110 | 0x113 | 0x038 | 0x039 | 0x03e | 0x043 | 0x045 => conversion::decode(w, i),
         0x037 | 0x03a | 0x03c | 0x03d | 0x03f => tensor::decode(w, i),
         _ => None,
@@ -218,6 +219,16 @@ fn half(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     }
     i.src = smallvec![a, x];
     Some(op)
+}
+
+/// PLOP3 of registers. The second predicate and its table are not measured.
+fn signs(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    if w.form() != 1 || w.b(84, 87) != 7 || w.b(16, 24) != 0 {
+        return None;
+    }
+    i.pdst[0] = w.p(81, false);
+    i.src = smallvec![w.reg_src(24, false, 1), w.slot_x(false, 1, Sign::None), w.slot_y(false, 1, Sign::None)];
+    Some(Arithmetic::Signs { lut: w.b(72, 80) as u8 })
 }
 
 fn integer(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {

@@ -37,6 +37,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::Vabsdiff4 { .. } => "VABSDIFF4",
         Arithmetic::I2ip { .. } => "I2IP",
         Arithmetic::I2i { .. } => "I2I",
+        Arithmetic::Signs { .. } => "PLOP3",
         Arithmetic::Mma { a, .. } => match a {
             MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => "HMMA",
             MatrixTy::F64 => "DMMA",
@@ -201,6 +202,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
             };
             list([(true, name), (true, "S32"), (true, "SAT")])
         }
+        Arithmetic::Signs { .. } => vec!["LUT"],
         Arithmetic::I2i { bits, signed } => {
             let name = match (bits, signed) {
                 (16, true) => "S16",
@@ -246,6 +248,12 @@ fn halves_of(op: Arithmetic) -> [Halves; 3] {
 
 pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
     let mut o: Vec<String> = Vec::new();
+    if let Arithmetic::Signs { lut } = op {
+        o.extend(i.pdst.iter().map(ToString::to_string));
+        o.extend(i.src.iter().map(|source| format!("{source}.SIGN")));
+        o.extend([format!("{lut:#x}"), "0x0".into()]);
+        return o;
+    }
     if matches!(op, Arithmetic::Hsetp2 { .. }) {
         o.extend(i.pdst.iter().map(ToString::to_string));
     } else if op == Arithmetic::Fchk {

@@ -1,6 +1,6 @@
 //! Families of logic, shifts and bit fields, and of predicates.
 
-use kernels::sass::{BoolOp, Comparison, MachineInst, Opcode};
+use kernels::sass::{Arithmetic, BoolOp, Comparison, MachineInst, Opcode};
 
 use super::{Result, Translation};
 use crate::interp::compile::bits::{lop3, prmt};
@@ -135,6 +135,14 @@ impl Translation<'_> {
                 let (d, z) = (self.pdst(i, 0), self.pdst(i, 1));
                 let y = u32::from(lut0) | u32::from(lut1) << 8;
                 self.emit(Inst { d: Slot(d.0), a, b, c, y, z: z.0, ..blank(predicates::logic) });
+            }
+            Opcode::Arithmetic(Arithmetic::Signs { lut }) => {
+                let [a, b, c] = [self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?];
+                let (d, sign) = (self.pdst(i, 0), self.temporary());
+                let run = op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32) >> 31);
+                self.emit(Inst { d: sign, a, b, c, x: u64::from(lut), ..lane(run) });
+                let always = Slot(Pred::ALWAYS.0);
+                self.emit(Inst { d: Slot(d.0), a: sign, c: always, y: 1, ..blank(predicates::not_zero) });
             }
             Opcode::P2r { byte } => {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
