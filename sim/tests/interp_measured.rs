@@ -1,6 +1,6 @@
-//! What the simulated GPU makes of single instructions against what an H100 makes of them, as PTX and
-//! as machine code: `measured/instructions.txt`, which `tests/gpu instructions` has written. It holds
-//! no approximate functions, whose last bits differ.
+//! What the simulated GPU makes of single instructions against what an H100 makes of them, as PTX
+//! and as machine code: `measured/instructions.txt`, which `tests/gpu instructions` has written.
+//! Approximate functions are not in it: their last bits differ.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -337,10 +337,10 @@ pub(crate) const TOGETHER: &[&str] = &[
     "bar.warp.sync -1; st.volatile.shared.f32 [%slim], f; xor.b32 %t, %slim, 64; ld.volatile.shared.f32 F, [%t]",
 ];
 
-/// Parts of instructions whose results PTX leaves open, or of which ptxas 13.0 makes something else:
-/// the last bits of approximate functions; what a lane shuffles from a lane that does not exist (a
-/// warp is not full); what a lane of the same warp has stored just before; fields that end behind a
-/// word, where ptxas knows that; `set` with a guard, whose result it converts once more.
+/// Parts of instructions whose results PTX leaves open, or of which ptxas 13.0 makes something
+/// else: the last bits of approximate functions; what a lane shuffles from a lane that does not
+/// exist (a warp is not full); what a lane of the same warp has stored just before; fields that end
+/// behind a word, where ptxas knows that; `set` with a guard, whose result it converts once more.
 pub(crate) const OPEN: &[&str] = &[
     ".approx",
     ".full",

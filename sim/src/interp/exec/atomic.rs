@@ -70,8 +70,8 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     run::<T, F>
 }
 
-/// `atom` of what is another operation in a block's shared memory: `shared` there, `global` wherever
-/// else. With `VECTOR` as of [`atom_vector`], else as of [`atom`].
+/// `atom` of what is another operation in a block's shared memory: `shared` there, `global`
+/// elsewhere. With `VECTOR` as of [`atom_vector`], else as of [`atom`].
 pub(crate) fn atom_by_place<T, G, S, const VECTOR: bool>(_global: G, _shared: S) -> InstFn
 where
     T: Word,
