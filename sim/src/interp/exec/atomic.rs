@@ -93,21 +93,18 @@ where
             return next;
         }
         let (base, size) = (w.shared_base(), u64::from(w.block().shared_size));
-        for element in 0..count {
-            let (d, b) = match VECTOR {
-                false => (i.d, i.b),
-                true => {
-                    let slots = &w.env.program.slots;
-                    (slots[i.y as usize + element], slots[i.y as usize + count + element])
-                }
-            };
+        let update = |at: u64, operand: T| {
+            let inside = at.wrapping_sub(base) < size;
+            let update = |old| if inside { shared(old, operand) } else { global(old, operand) };
+            // SAFETY: `addresses` vouches for the memory.
+            unsafe { T::update(at, update) }
+        };
+        if VECTOR {
+            each_element(w, i, mask, &at, update);
+        } else {
             each(mask, |l| {
-                let (at, operand) = (at[l] + element as u64 * u64::from(T::SIZE), T::of(w.get(b, l)));
-                let inside = at.wrapping_sub(base) < size;
-                let update = |old| if inside { shared(old, operand) } else { global(old, operand) };
-                // SAFETY: `addresses` vouches for the memory.
-                let old = unsafe { T::update(at, update) };
-                w.set(d, l, old.bits());
+                let old = update(at[l], T::of(w.get(i.b, l)));
+                w.set(i.d, l, old.bits());
             });
         }
         Next::Step
@@ -127,18 +124,31 @@ pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
         if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
             return next;
         }
-        for element in 0..count {
-            let d = w.env.program.slots[i.y as usize + element];
-            let b = w.env.program.slots[i.y as usize + count + element];
-            each(mask, |l| {
-                let operand = T::of(w.get(b, l));
-                // SAFETY: `addresses` vouches for the memory.
-                let old =
-                    unsafe { T::update(at[l] + element as u64 * u64::from(T::SIZE), |old| f(old, operand, operand)) };
-                w.set(d, l, old.bits());
-            });
-        }
+        // SAFETY: `addresses` vouches for the memory.
+        each_element(w, i, mask, &at, |at, operand: T| unsafe { T::update(at, |old| f(old, operand, operand)) });
         Next::Step
     }
     run::<T, F>
+}
+
+/// The most elements of a vector (PTX ISA, `atom`: `.v8` of halves).
+const ELEMENTS: usize = 8;
+
+/// Updates the elements of vectors, one by one. A destination may be an operand of another element.
+fn each_element<T: Word>(w: &mut Warp<'_>, i: &Inst, mask: u32, at: &[u64; LANES], update: impl Fn(u64, T) -> T) {
+    let (count, first) = ((i.z >> 4) as usize, i.y as usize);
+    let program = w.env.program;
+    let (to, from) = program.slots[first..first + 2 * count].split_at(count);
+    each(mask, |l| {
+        let mut words = [T::of(0); ELEMENTS];
+        for (word, slot) in words.iter_mut().zip(from) {
+            *word = T::of(w.get(*slot, l));
+        }
+        for (element, word) in words[..count].iter_mut().enumerate() {
+            *word = update(at[l] + element as u64 * u64::from(T::SIZE), *word);
+        }
+        for (word, slot) in words.iter().zip(to) {
+            w.set(*slot, l, word.bits());
+        }
+    });
 }
