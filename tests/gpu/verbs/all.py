@@ -43,6 +43,7 @@ PARTS = [
     Part("in_place", ["in_place"], 150, sim=True),
     Part("transparency", ["transparency"], 300, sim=True),
     Part("semantics", ["semantics"], 100),
+    Part("instructions", ["instructions"], 60, sim=True),
     Part("torch", ["torch"], 300),
     Part("offline", ["offline"], 150),
     Part("csan", ["csan"], 200),
