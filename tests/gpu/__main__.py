@@ -44,7 +44,7 @@ def wide(prog):
 
 def main():
     modules = {name: importlib.import_module(f"verbs.{name}") for name in VERBS}
-    listed = "".join(f"  {name:14}{module.__doc__.splitlines()[0]}\n" for name, module in modules.items())
+    listed = "".join(f"  {name:16}{module.__doc__.splitlines()[0]}\n" for name, module in modules.items())
     parser = argparse.ArgumentParser(
         prog="tests/gpu", description=__doc__, epilog=f"verbs (each has --help):\n{listed}", formatter_class=wide
     )

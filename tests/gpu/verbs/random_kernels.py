@@ -33,9 +33,10 @@ def add_options(parser):
 def run(session):
     if not session.args.sim:
         session.need_gpu()
-    seeds = sorted(int(file.stem.rpartition("-")[2]) for file in session.args.kernels.glob("native-fuzz-*.output"))
+    outputs = session.pick(session.args.kernels.glob("native-fuzz-*.output"), lambda file: file.stem)
+    seeds = sorted(int(file.stem.rpartition("-")[2]) for file in outputs)
     if not seeds:
-        raise CannotRun(f"{session.args.kernels}: no kernel with an output is there")
+        raise CannotRun(f"{session.args.kernels}: no kernel with an output is there, or with one of these words")
     if session.args.device:
         session.args.device.mkdir(parents=True, exist_ok=True)
     arch = session.args.arch or ("sm_80" if session.args.sim else of_device())
@@ -71,12 +72,12 @@ def check(session, arch, seeds):
             made.append(seed)
     if not made:
         return (ABSENT, title, ABSENT, "", "", "", "ptxas compiles none of them"), []
-    sim = {"LD_LIBRARY_PATH": f"{session.binaries.folder}/sim"} if session.args.sim else {}
+    sim = {"LD_LIBRARY_PATH": f"{session.binaries.folder}/sim", "STREAMSAN_SIM": f"arch={arch}"}
     program = [sys.executable, PROGRAMS / "random_kernels.py", session.args.kernels, session.work]
     program.append(session.args.device or session.work)
     waiting, failed = made, []
     while waiting:
-        ran = session.run([*program, *waiting], env=environment(**sim))
+        ran = session.run([*program, *waiting], env=environment(**sim if session.args.sim else {}))
         # It ends at the first that fails.
         ended = next((at for at, seed in enumerate(waiting) if not device_output(session, seed).exists()), len(waiting))
         failed += [f"seed {seed}: exit {ran.code}: {ran.last_words()}" for seed in waiting[ended : ended + 1]]
