@@ -2,8 +2,9 @@
 
 Takes a folder of kernels with their input and the simulator's output, which `NATIVE_FUZZ_KEEP` has
 left there (see sim/tests/native_fuzz). ptxas compiles each for the device, and
-tests/gpu/programs/random_kernels.py launches it. With NATIVE_FUZZ_EXACT every word must be the same;
-without, the last bits of approximate functions differ. A third of a second a kernel and core.
+tests/gpu/programs/random_kernels.py launches it. Of machine code with NATIVE_FUZZ_EXACT every word
+must be the same; without, the last bits of approximate functions differ. A third of a second a
+kernel and core.
 """
 
 import array
