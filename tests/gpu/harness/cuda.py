@@ -42,6 +42,11 @@ def toolkit():
     return Toolkit(str(root / "bin" / "nvcc"), (f"-L{root}/lib", f"-L{ROOT}/.toolkit/lib"), (str(root / "lib"),))
 
 
+def ptxas():
+    """The assembler beside nvcc."""
+    return pathlib.Path(toolkit().nvcc).with_name("ptxas")
+
+
 def library_path():
     """LD_LIBRARY_PATH for programs that were linked with the shared runtime."""
     return ":".join([*toolkit().libraries, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])

@@ -85,6 +85,11 @@ class Session:
         """Runs a command within its time limit and the budget."""
         return execute(command, self.limit(factor), environment() if env is None else env, cwd)
 
+    def simulated(self, arch):
+        """Variables by which the driver is a simulated GPU of an architecture, with --sim."""
+        place = {"LD_LIBRARY_PATH": f"{self.binaries.folder}/sim", "STREAMSAN_SIM": f"arch={arch}"}
+        return place if self.args.sim else {}
+
     def need_gpu(self):
         """Names the GPUs, or ends the verb where there is none."""
         if not cuda.devices():

@@ -7,7 +7,6 @@ the file. Needs ptxas; about 15 s.
 
 import itertools
 import json
-import pathlib
 import re
 import sys
 
@@ -37,17 +36,14 @@ def run(session):
         kernel.replace("NAME", f"k{at}").replace("BODY", body) for at, (_, body, _) in enumerate(asked)
     )
     (session.work / "all.ptx").write_text(module)
-    ptxas = pathlib.Path(cuda.toolkit().nvcc).with_name("ptxas")
     code = session.work / "all.cubin"
-    made = session.run([ptxas, f"-arch={session.args.arch}", "-o", code, session.work / "all.ptx"])
+    made = session.run([cuda.ptxas(), f"-arch={session.args.arch}", "-o", code, session.work / "all.ptx"])
     if made.code:
         raise CannotRun(f"ptxas: {made.last_words()}")
     inputs = [list(itertools.product(*(values[name] for name in names))) for names, _, _ in asked]
     (session.work / "in.json").write_text(json.dumps(inputs))
-    sim = {"LD_LIBRARY_PATH": f"{session.binaries.folder}/sim"} if session.args.sim else {}
-    sim |= {"STREAMSAN_SIM": f"arch={session.args.arch}"} if session.args.sim else {}
     program = [sys.executable, PROGRAMS / "instructions.py", code, session.work / "in.json", session.work / "out.json"]
-    ran = session.run(program, env=environment(**sim))
+    ran = session.run(program, env=environment(**session.simulated(session.args.arch)))
     if ran.code:
         raise CannotRun(f"exit {ran.code}: {ran.last_words()}")
     answers = json.loads((session.work / "out.json").read_text())

@@ -68,17 +68,15 @@ def check(session, arch, seeds):
         if session.left() < 10:
             return (LATE, title, LATE), []
         code = session.work / f"{seed}.cubin"
-        ptxas = pathlib.Path(cuda.toolkit().nvcc).with_name("ptxas")
-        if session.run([ptxas, f"-arch={arch}", "-o", code, ptx]).code == 0:
+        if session.run([cuda.ptxas(), f"-arch={arch}", "-o", code, ptx]).code == 0:
             made.append(seed)
     if not made:
         return (ABSENT, title, ABSENT, "", "", "", "ptxas compiles none of them"), []
-    sim = {"LD_LIBRARY_PATH": f"{session.binaries.folder}/sim", "STREAMSAN_SIM": f"arch={arch}"}
     program = [sys.executable, PROGRAMS / "random_kernels.py", session.args.kernels, session.work]
     program.append(session.args.device or session.work)
     waiting, failed = made, []
     while waiting:
-        ran = session.run([*program, *waiting], env=environment(**sim if session.args.sim else {}))
+        ran = session.run([*program, *waiting], env=environment(**session.simulated(arch)))
         # It ends at the first that fails.
         ended = next((at for at, seed in enumerate(waiting) if not device_output(session, seed).exists()), len(waiting))
         failed += [f"seed {seed}: exit {ran.code}: {ran.last_words()}" for seed in waiting[ended : ended + 1]]
