@@ -334,6 +334,20 @@ fn every_function_of_mpi_5_has_its_row() {
     all_rows(Mpi::Five, false, 138);
 }
 
+/// Tests read the environments while others ask for them: what is as it should be stays as it is.
+#[test]
+fn environments_are_not_written_again() {
+    use std::os::unix::fs::MetadataExt;
+    if !has_toolkit() {
+        return;
+    }
+    let files = [root().join("env"), root().join("env5")];
+    let state = || files.each_ref().map(|file| file.metadata().map(|file| (file.ino(), file.mtime_nsec())).unwrap());
+    let before = state();
+    root();
+    assert_eq!(state(), before);
+}
+
 /// One report for the ranks of a machine, whichever of the two starts the other, and no rank is
 /// stopped before it has ended.
 #[test]
