@@ -14,7 +14,7 @@ fn toolkit() -> PathBuf {
 }
 
 fn compile(source: &Path, arch: &str, extra: &[String]) -> String {
-    let mut args: Vec<String> = ["-ptx", "-std=c++17", "-lineinfo", "--extended-lambda"].map(String::from).into();
+    let mut args: Vec<String> = ["-ptx", "-lineinfo", "--extended-lambda"].map(String::from).into();
     args.push(format!("-arch={arch}"));
     args.extend(extra.iter().cloned());
     args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);

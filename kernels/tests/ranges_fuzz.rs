@@ -8,9 +8,10 @@ mod program;
 
 use crate::support::nvdisasm;
 use kernels::arch::Arch;
-use kernels::{Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs, Summary};
+use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs, Summary};
 use program::{Env, Rng, Stmt, Truth, block, run, text};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -56,10 +57,23 @@ fn relative(a: &KernelAccess) -> KernelAccess {
     a
 }
 
-fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usize, exact: &mut usize) {
+/// What the threads of a launch touch: as accesses, and as bytes.
+struct Touched {
+    accesses: Truth,
+    bytes: BTreeMap<(u8, AccessKind), FxHashSet<i64>>,
+}
+
+impl Touched {
+    fn of(accesses: Truth) -> Self {
+        let bytes = |set: &FxHashSet<(i64, i64)>| set.iter().flat_map(|(at, w)| *at..at + w).collect();
+        Self { bytes: accesses.iter().map(|(by, set)| (*by, bytes(set))).collect(), accesses }
+    }
+}
+
+fn check(what: &str, accesses: &[KernelAccess], truth: &Touched, bounded: &mut usize, exact: &mut usize) {
     let accesses: Vec<KernelAccess> = accesses.iter().map(relative).collect();
     let accesses = &accesses[..];
-    for ((p, kind), set) in truth {
+    for ((p, kind), set) in &truth.accesses {
         let word = u16::from(*p) * 8;
         let mine: Vec<&Extent> = accesses
             .iter()
@@ -87,16 +101,17 @@ fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usi
             continue;
         }
         *exact += 1;
-        let empty = HashSet::new();
-        let touched: HashSet<i64> =
-            truth.get(&((offset / 8) as u8, a.kind)).unwrap_or(&empty).iter().flat_map(|(at, w)| *at..at + w).collect();
+        let touched = truth.bytes.get(&((offset / 8) as u8, a.kind));
         let mut starts = vec![*lo];
         for d in dims {
             starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + (d.stride * k) as i64)).collect();
         }
         for s in starts {
             for b in [s, s + i64::from(*width) - 1] {
-                assert!(touched.contains(&b), "{what}: byte {b} is claimed exactly, but not touched: {a:?}");
+                assert!(
+                    touched.is_some_and(|t| t.contains(&b)),
+                    "{what}: byte {b} is claimed exactly, but not touched: {a:?}"
+                );
             }
         }
     }
@@ -173,8 +188,10 @@ fn seed(seed: u64) {
     std::fs::write(&file, &source).unwrap();
     let (mut bounded, mut exact, mut total) = (0, 0, 0);
     // What threads touch is the same for all code that is made of a program.
-    let truths: Vec<Vec<Truth>> =
-        programs.iter().map(|p| cases().map(|(grid, block, params)| truth(p, grid, block, params)).collect()).collect();
+    let touched = |p: &Vec<Stmt>| {
+        cases().map(|(grid, block, params)| Touched::of(truth(p, grid, block, params))).collect::<Vec<Touched>>()
+    };
+    let truths: Vec<Vec<Touched>> = programs.iter().map(touched).collect();
     for (arch, kind) in [("sm_90", "-cubin"), ("sm_80", "-cubin"), ("sm_120", "-cubin"), ("sm_80", "-ptx")] {
         let code = std::fs::read(nvdisasm::compile(&file, &[kind, &format!("-arch={arch}"), "-w"])).unwrap();
         let image = CodeImage::load(&code, arch.parse::<Arch>().unwrap()).unwrap();

@@ -10,7 +10,8 @@ use crate::truth::Arg::{I32, I64, Ptr};
 use crate::truth::Sharp::{Bounded, Certain, Exact, Sound};
 use crate::truth::{Arg, Shape, Thread, Truth, cases};
 use kernels::{AccessKind, Base, Extent, KernelAccess, LaunchArgs};
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 
 const ARCHES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
@@ -60,7 +61,7 @@ fn threads(s: Shape) -> impl Iterator<Item = Thread> {
 }
 
 /// Adds the bytes of an extent.
-fn expand(e: &Extent, into: &mut HashSet<i64>) -> bool {
+fn expand(e: &Extent, into: &mut FxHashSet<i64>) -> bool {
     let Extent::Bounded { lo, hi, dims, width, .. } = e else { return false };
     let total: u64 = dims.iter().map(|d| d.count).product::<u64>() * u64::from(*width);
     if total > 20_000_000 {
@@ -101,7 +102,7 @@ fn check(
 }
 
 fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, truth: &Truth) -> Outcome {
-    let mut sets: BTreeMap<(u8, AccessKind), Option<HashSet<i64>>> = BTreeMap::new();
+    let mut sets: BTreeMap<(u8, AccessKind), Option<FxHashSet<i64>>> = BTreeMap::new();
     let mut certain = true;
     for a in accesses {
         let Base::Word { offset, value } = a.base else {
@@ -115,14 +116,14 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
             continue;
         };
         assert_eq!(value, base(*p));
-        let set = sets.entry((*p, a.kind)).or_insert_with(|| Some(HashSet::new()));
+        let set = sets.entry((*p, a.kind)).or_insert_with(|| Some(FxHashSet::default()));
         match &a.extent {
             Extent::Unknown { .. } => {
                 *set = None;
                 certain = false;
             }
             e @ Extent::Bounded { exact, .. } => {
-                let mut one = HashSet::new();
+                let mut one = FxHashSet::default();
                 if !expand(e, &mut one) {
                     *set = None;
                 }

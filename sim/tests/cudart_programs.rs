@@ -118,7 +118,7 @@ fn what_is_not_ordered_happens_both_ways() {
 
 /// What a program prints when its PTX and when its machine code runs.
 fn of_both_kinds(program: &str) -> [String; 2] {
-    let program = compile(&own(program), &["-w", "-std=c++17"]);
+    let program = compile(&own(program), &["-w"]);
     let printed = ["code=ptx", "code=sass"].map(|options| {
         let output = run(&mut start(&program, options));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options}");

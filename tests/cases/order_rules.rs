@@ -71,7 +71,7 @@ pub fn trials() -> Vec<Trial> {
         return Vec::new();
     }
     let source = product::root().join("tests/gpu/programs/order_rules.cu");
-    let program = build::cuda_program(&source, "shared", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let program = build::cuda_program(&source, "shared", &["-std=c++17"]).unwrap_or_else(|error| panic!("{error}"));
     let trials = cases(&program).into_iter().map(|(case, races)| {
         let program = program.clone();
         let cannot = NOT_SIMULATED.iter().any(|name| case.starts_with(name));

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     cudaGraphNode_t repeated = conditional(graph, {}, loop, cudaGraphCondTypeWhile, 1, &body);
     cudaGraphNode_t grown = kernel(body, {}, (void *)grow, n / 256, 256, {&x, &n});
     kernel(body, {grown}, (void *)again, 1, 1, {&left, &loop});
-    cudaGraphNode_t done = kernel(graph, racy ? std::vector<cudaGraphNode_t>{} : std::vector{repeated}, (void *)finish, n / 256, 256, {&x, &out, &n});
+    cudaGraphNode_t done = kernel(graph, racy ? std::vector<cudaGraphNode_t>{} : std::vector<cudaGraphNode_t>{repeated}, (void *)finish, n / 256, 256, {&x, &out, &n});
     cudaGraphNode_t chosen = kernel(graph, {done}, (void *)choose, 1, 1, {&round, &which, &odd});
     cudaGraphNode_t switched = conditional(graph, {chosen}, which, cudaGraphCondTypeSwitch, 3, cases);
     for (unsigned i = 0; i < 3; i++) {

@@ -82,12 +82,23 @@ fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
+/// The standard of C++ that a program of these sources is compiled for. With C++14 CUDA's compiler
+/// is done in two thirds of the time that its own choice, C++17, takes: the headers that it always
+/// includes bring less of the system's. (Measured with a program of 40 lines: 0.59 s, 0.91 s.)
+fn standard<'a>(mut sources: impl Iterator<Item = &'a [u8]>) -> &'static str {
+    // CUDA's own libraries of C++ want the newer one.
+    const WANT_17: [&[u8]; 4] = [b"<cub/", b"<thrust/", b"<cuda/", b"<cooperative_groups"];
+    let wants = |text: &[u8]| WANT_17.iter().any(|name| text.windows(name.len()).any(|at| at == *name));
+    if sources.any(wants) { "-std=c++17" } else { "-std=c++14" }
+}
+
 /// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
-/// `inputs` are what it depends on (CUDA's: beside what these include).
+/// `inputs` are what it depends on (CUDA's: beside what these include). CUDA's compiler is told a
+/// standard of C++ where the arguments name none; in a script, `{std}` stands for it.
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
-    (name, compiler, args).hash(&mut hash);
-    let is_cuda = compiler.ends_with("nvcc") || args.iter().any(|arg| arg.contains("/nvcc'"));
+    let is_nvcc = compiler.ends_with("nvcc");
+    let is_cuda = is_nvcc || args.iter().any(|arg| arg.contains("/nvcc'"));
     let mut files: Vec<PathBuf> = inputs.iter().map(|input| input.to_path_buf()).collect();
     if is_cuda {
         compilers().hash(&mut hash);
@@ -95,9 +106,18 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
         inputs.iter().for_each(|input| with_included(input, &mut included));
         files.extend(included);
     }
-    for input in &files {
-        std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
+    let read = |file: &PathBuf| std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()));
+    let texts: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
+    texts.hash(&mut hash);
+    let mut args = args.to_vec();
+    if is_cuda {
+        let standard = standard(texts.iter().map(Vec::as_slice));
+        if is_nvcc && !args.iter().any(|arg| arg.starts_with("-std=")) {
+            args.push(standard.to_owned());
+        }
+        args.iter_mut().for_each(|arg| *arg = arg.replace("{std}", standard));
     }
+    (name, compiler, &args).hash(&mut hash);
     let folder = if is_cuda { compiled() } else { cache() }.join(format!("{:016x}", hash.finish()));
     let made = once(&folder.join(name), |partial| {
         let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
@@ -194,7 +214,7 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
 /// one. `gencode` says for which devices.
 pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: &str) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
-    let nvcc = format!("'{}' -O2 -g {gencode}", toolkit.join("bin/nvcc").display());
+    let nvcc = format!("'{}' -O2 -g {{std}} {gencode}", toolkit.join("bin/nvcc").display());
     let folders = [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")];
     let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
     let main = file.display();
@@ -269,7 +289,7 @@ pub fn cuda_program_with(file: &Path, included: &[&Path], cudart: &str, extra: &
 /// the others for the second.
 pub fn sanitized_program(file: &Path, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
-    let nvcc = format!("'{}' -O2 -g -arch=sm_80 -cudart shared", toolkit.join("bin/nvcc").display());
+    let nvcc = format!("'{}' -O2 -g {{std}} -arch=sm_80 -cudart shared", toolkit.join("bin/nvcc").display());
     let folders = [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")];
     let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
     let (compile, link): (Vec<&str>, Vec<&str>) = extra.iter().partition(|option| option.starts_with("-Xcompiler"));

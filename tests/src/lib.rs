@@ -11,6 +11,7 @@ pub mod field;
 pub mod frameworks;
 pub mod made;
 pub mod oracle;
+pub mod packages;
 pub mod product;
 pub mod recorded;
 pub mod replay;

@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
+use tests::packages::{self, Into};
 
 use crate::{command, workspace};
 
@@ -31,25 +31,16 @@ pub fn folder(name: &str, version: &str, make: impl FnOnce(&Path) -> Result<()>)
     Ok(folder)
 }
 
-/// Makes a Python environment in a folder.
-pub fn venv(folder: &Path) -> Result<()> {
-    let mut python = Command::new("python3");
-    command::run(python.args(["-m", "venv"]).arg(folder).stdout(std::io::stderr()))
-        .context("python3 -m venv (apt-get install python3-venv)")
-}
-
-/// Installs packages into an environment.
-pub fn pip_install(venv: &Path, args: &[&str]) -> Result<()> {
-    pip(&venv.join("bin/python"), "install", args)
+/// Makes a Python environment of these packages; `--no-deps` among them leaves out what they
+/// depend on.
+pub fn python(folder: &Path, packages: &[&str]) -> Result<()> {
+    packages::environment(folder).map_err(Error::msg)?;
+    packages::install(Into::Environment(folder), packages).map_err(Error::msg)
 }
 
 /// Fetches packages without installing them.
-pub fn pip_download(python: &Path, args: &[&str]) -> Result<()> {
-    pip(python, "download", args)
-}
-
-fn pip(python: &Path, verb: &str, args: &[&str]) -> Result<()> {
-    let mut pip = command::python(python, ["-m", "pip", verb, "-q", "--disable-pip-version-check"]);
+pub fn pip_download(args: &[&str]) -> Result<()> {
+    let mut pip = command::python(Path::new("python3"), ["-m", "pip", "download", "-q", "--disable-pip-version-check"]);
     command::run(pip.args(args).stdout(std::io::stderr()))
 }
 

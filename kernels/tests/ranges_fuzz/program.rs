@@ -4,7 +4,8 @@
 //! Owns the generator's language. What the analysis says of a kernel is compared in `ranges_fuzz`.
 
 use kernels::AccessKind;
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// xorshift64*
@@ -265,7 +266,7 @@ impl Env {
 }
 
 /// What is touched: by pointer and kind, offsets with their widths.
-pub type Truth = BTreeMap<(u8, AccessKind), HashSet<(i64, i64)>>;
+pub type Truth = BTreeMap<(u8, AccessKind), FxHashSet<(i64, i64)>>;
 
 /// Runs a block for one thread; false: it returned.
 pub fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {

@@ -24,7 +24,7 @@ pub fn toolkit() -> &'static Path {
 /// Compiles a source with nvcc, once for each content and options.
 pub fn compile(source: &Path, options: &[&str]) -> PathBuf {
     let stem = source.file_stem().expect("a file name").to_string_lossy();
-    let mut args: Vec<String> = ["-O2", "-std=c++17", "-Wno-deprecated-gpu-targets"].map(String::from).into();
+    let mut args: Vec<String> = ["-O2", "-Wno-deprecated-gpu-targets"].map(String::from).into();
     args.extend(options.iter().map(|option| (*option).to_owned()));
     args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
     let compiled = tests::build::cached(&format!("{stem}.bin"), &toolkit().join("bin/nvcc"), &args, &[source]);

@@ -7,7 +7,8 @@ mod lanes;
 mod plain;
 
 use kernels::AccessKind;
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy)]
 pub enum Arg {
@@ -45,7 +46,7 @@ impl Thread {
 /// Collects touched bytes: (pointer number, kind) -> offsets.
 #[derive(Default)]
 pub struct Truth {
-    pub bytes: BTreeMap<(u8, AccessKind), HashSet<i64>>,
+    pub bytes: BTreeMap<(u8, AccessKind), FxHashSet<i64>>,
 }
 
 impl Truth {

@@ -40,7 +40,7 @@ pub fn ptx(source: &str, arch: &str, extra: &[&str]) -> String {
 pub fn compile(source: &str, form: &[&str], extra: &[&str]) -> Vec<u8> {
     let input = tests::build::generated("a.cu", source);
     let mut args: Vec<String> = form.iter().map(|word| (*word).to_owned()).collect();
-    args.extend(["-std=c++17", "-O2", "-lineinfo"].map(String::from));
+    args.extend(["-O2", "-lineinfo"].map(String::from));
     args.extend(extra.iter().map(|word| (*word).to_owned()));
     args.extend(["-o".to_owned(), "{out}".to_owned(), input.display().to_string()]);
     let compiled = tests::build::cached("a.out", &toolkit().join("bin/nvcc"), &args, &[&input]);

@@ -98,15 +98,19 @@ fn with_full_file_systems(script: &str, program: &Path) -> Option<Ended> {
     if !is_root() || !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
         return None;
     }
-    let mount = "for f in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o size=64k none $f || exit 77; done";
+    // A checkout in one of these folders is still needed.
+    let mount = "set -e; trap 'exit 77' EXIT; mount --bind \"$3\" /mnt
+        for f in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o size=64k none $f; done
+        [ -d \"$3\" ] || { mkdir -p \"$3\"; mount --bind /mnt \"$3\"; }
+        trap - EXIT";
     let mut shell = command("unshare");
     shell.args(["-m", "sh", "-c", &format!("{mount}; {script}"), "sh"]).arg(program).arg(product::shim());
+    shell.arg(product::root());
     Some(end(&mut shell)).filter(|ended| ended.status.code() != Some(77))
 }
 
 #[test]
 fn full_file_systems_and_no_memfd_are_told_and_not_died_of() {
-    // The program must lie where nothing is mounted over it.
     let script = "LD_PRELOAD=$2 exec \"$1\" memfd";
     let Some(ended) = with_full_file_systems(script, &hard()) else { return };
     assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);

@@ -22,7 +22,7 @@ const CASES: [&str; 11] = [
 
 /// A program with relocatable device code; nothing without CUDA's compiler.
 fn compiled(file: &str, extra: &[&str]) -> Option<PathBuf> {
-    let options = [&["-std=c++17", "-rdc=true", "-w"], extra].concat();
+    let options = [&["-rdc=true", "-w"], extra].concat();
     build::cuda_program_if_possible(file, "static", &options)
 }
 

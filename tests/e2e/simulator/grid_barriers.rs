@@ -7,7 +7,7 @@ use tests::{build, run};
 
 /// The program; nothing without CUDA's compiler.
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible("sim/grid_calls.cu", "static", &["-std=c++17", "-rdc=true", "-w"])
+    build::cuda_program_if_possible("sim/grid_calls.cu", "static", &["-rdc=true", "-w"])
 }
 
 fn simulated(program: &PathBuf, simulator: &str, case: &str, way: &str) -> run::Ended {

@@ -8,7 +8,7 @@ use tests::{build, run};
 
 /// The program of `tests/programs/exact`; nothing without CUDA's compiler.
 fn compiled(name: &str) -> Option<PathBuf> {
-    build::cuda_program_if_possible(&format!("exact/{name}"), "static", &["-std=c++17"])
+    build::cuda_program_if_possible(&format!("exact/{name}"), "static", &[])
 }
 
 /// Runs a program on the simulated GPU; its end and the report.

@@ -8,7 +8,7 @@ use tests::{build, oracle, product, run};
 
 /// `tests/programs/exact/indirect.cu`; nothing without CUDA's compiler.
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible("exact/indirect.cu", "static", &["-std=c++17"])
+    build::cuda_program_if_possible("exact/indirect.cu", "static", &[])
 }
 
 /// Records a case of that program.

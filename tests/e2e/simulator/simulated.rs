@@ -36,7 +36,7 @@ fn the_patch_of_exact_mode_notes_what_warps_touch() {
     let patch = std::fs::read(product::root().join("shim/patch/exact.cu")).expect("the patch");
     let content = patch.iter().fold(0_u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(*byte)));
     let content = format!("-DCONTENT={content}");
-    let extra = ["-std=c++17", "-diag-suppress=177", &content];
+    let extra = ["-diag-suppress=177", &content];
     let Some(program) = compiled("programs/exact/marks.cu", "shared", &extra) else { return };
     let ended = sim(&["--no-stacks"], &program);
     assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);

@@ -333,8 +333,7 @@ fn waits_inside_a_captured_graph_are_judged_as_leaving_them_out_does() {
         return;
     }
     let source = build::programs().join("report/captured_waits.cu");
-    let program =
-        build::cuda_program(&source, "shared", &["-lineinfo", "-std=c++17"]).unwrap_or_else(|e| panic!("{e}"));
+    let program = build::cuda_program(&source, "shared", &["-lineinfo"]).unwrap_or_else(|e| panic!("{e}"));
     let folder = build::scratch("captured-waits");
     let run = |words: &[&str]| {
         let trace = folder.join("t");

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{build, product};
+use crate::{build, packages, product};
 
 /// The folders below an installed package that hold its headers, as the packages lay them out.
 const HEADERS: [&str; 11] = [
@@ -47,13 +47,8 @@ pub fn package(requirement: &str) -> Result<PathBuf, String> {
         let python = Path::new("python3");
         let scripts = product::root().join("tests/field");
         let made = match requirement.split_once(':') {
-            None => {
-                let pip = ["-m", "pip", "-q", "--disable-pip-version-check"];
-                let target = ["install", "--no-deps", "--no-cache-dir", "--no-compile", "--target"];
-                let args = pip.iter().chain(&target).map(OsStr::new);
-                must(python, args.chain([partial.as_os_str(), OsStr::new(requirement)]))
-            }
-            // Asked for a source, pip runs the project's set-up. The index says where it lies.
+            None => return packages::install(packages::Into::Folder(partial), &["--no-deps", requirement]),
+            // Asked for a source, an installer runs the project's set-up. The index says where it lies.
             Some((published, "sdist")) => {
                 must(python, [scripts.join("sdist.py").as_os_str(), OsStr::new(published), partial.as_os_str()])
             }

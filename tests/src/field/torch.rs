@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::sources::{cache, must};
-use crate::build;
+use crate::{build, packages};
 
 const TORCH: &str = "torch==2.11.0";
 
@@ -83,10 +83,10 @@ pub fn environment() -> Result<Torch, String> {
     let folder = cache().join("torch-2.11.0-2");
     build::once(&cache().join("torch-2.11.0-2.ready"), |stamp| {
         let _ = std::fs::remove_dir_all(&folder);
-        must(Path::new("python3"), ["-m", "venv", &folder.to_string_lossy()])?;
+        packages::environment(&folder)?;
         let torch = Torch(folder.clone());
-        let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", TORCH];
-        must(&torch.python(), pip.iter().chain(&PACKAGES))?;
+        let wanted: Vec<&str> = ["--no-deps", TORCH].into_iter().chain(PACKAGES).collect();
+        packages::install(packages::Into::Environment(&folder), &wanted)?;
         let lib = must(&torch.python(), ["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])?;
         make_stand_ins(&Path::new(lib.trim()).join("torch/lib"), &torch.stand_ins())?;
         std::fs::write(stamp, "").map_err(|error| error.to_string())

@@ -34,7 +34,7 @@ pub fn run(args: &CudaHeadersArgs) -> Result<ExitCode> {
         std::fs::create_dir_all(&work)?;
         for package in packages(version) {
             let to = work.to_string_lossy();
-            let fetched = environment::pip_download(Path::new("python3"), &["--no-deps", "-d", &to, &package]);
+            let fetched = environment::pip_download(&["--no-deps", "-d", &to, &package]);
             if let Err(error) = fetched {
                 eprintln!("xtask: {package} could not be fetched: {error:#}");
             }

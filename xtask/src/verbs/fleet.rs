@@ -37,8 +37,7 @@ with tarfile.open(archive, 'r|gz') as files:
 pub fn run(_: &FleetArgs) -> Result<ExitCode> {
     let folder = environment::folder("fleet", "2", |folder| {
         let venv = folder.join("venv");
-        environment::venv(&venv)?;
-        environment::pip_install(&venv, &[&["--no-cache-dir", "--no-compile"], &PACKAGES[..]].concat())?;
+        environment::python(&venv, &PACKAGES)?;
         spark(folder, &venv)
     })?;
     println!("{}", folder.display());
@@ -50,7 +49,7 @@ fn spark(folder: &Path, venv: &Path) -> Result<()> {
     let python = venv.join("bin/python");
     let fetched = folder.join("fetched");
     let to = fetched.to_string_lossy();
-    environment::pip_download(&python, &["--no-cache-dir", "--no-deps", "-d", &to, SPARK])?;
+    environment::pip_download(&["--no-cache-dir", "--no-deps", "-d", &to, SPARK])?;
     let archive = std::fs::read_dir(&fetched)?.filter_map(|entry| Some(entry.ok()?.path())).next();
     let archive = archive.context("pip fetched nothing")?;
     let mut unpack = command::python(&python, ["-c", UNPACK]);

@@ -40,8 +40,7 @@ pub fn folder() -> Result<PathBuf> {
     // The compiler's back end and its bit code are those of the toolkit.
     let cuda = workspace::toolkit()?;
     environment::folder("numba", VERSION, |folder| {
-        environment::venv(folder)?;
-        environment::pip_install(folder, &PACKAGES)?;
+        environment::python(folder, &PACKAGES)?;
         let packages = environment::site_packages(folder)?;
         let root = packages.join("nvidia/cu13");
         symlink(cuda.join("lib/libnvvm.so.4"), root.join("lib/libnvvm.so.4"))?;

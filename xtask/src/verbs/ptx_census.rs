@@ -50,8 +50,7 @@ struct Compilers {
 pub fn run(args: &PtxCensusArgs) -> Result<ExitCode> {
     let numba = numba::folder()?;
     let census = environment::folder("ptx-census", "3.9.0-14.2.0", |folder| {
-        environment::venv(folder)?;
-        environment::pip_install(folder, &["--no-deps", "triton==3.9.0", "cupy-cuda13x==14.2.0"])
+        environment::python(folder, &["--no-deps", "triton==3.9.0", "cupy-cuda13x==14.2.0"])
     })?;
     let compilers = Compilers { cuda: workspace::toolkit()?, python: census.join("bin/python"), numba };
     command::run(&mut command::cargo(["build", "-q", "--release", "-p", "kernels", "--example", "ptx_survey"]))?;

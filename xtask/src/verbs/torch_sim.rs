@@ -13,7 +13,7 @@ use crate::{command, environment, workspace};
 
 const VERSION: &str = "2.11.0-1";
 /// `expecttest` is what PyTorch's table of operators needs beside PyTorch.
-const PACKAGES: [&str; 4] = ["--no-cache-dir", "torch==2.11.0", "numpy", "expecttest"];
+const PACKAGES: [&str; 3] = ["torch==2.11.0", "numpy", "expecttest"];
 const PROGRAMS: &str = "tests/programs/torch_sim";
 
 /// Run PyTorch programs that only allocate, copy and synchronise on the simulated GPU.
@@ -66,10 +66,7 @@ pub fn run(_: &TorchSimArgs) -> Result<ExitCode> {
 
 /// The folder of an environment with PyTorch and all that it asks for, as PyPI has them.
 pub fn environment() -> Result<PathBuf> {
-    environment::folder("torch-full", VERSION, |folder| {
-        environment::venv(folder)?;
-        environment::pip_install(folder, &PACKAGES)
-    })
+    environment::folder("torch-full", VERSION, |folder| environment::python(folder, &PACKAGES))
 }
 
 fn cases(torch: &Path) -> Vec<Case> {

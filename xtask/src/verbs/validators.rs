@@ -23,11 +23,10 @@ pub fn run(_: &ValidatorsArgs) -> Result<ExitCode> {
 fn folder() -> Result<PathBuf> {
     environment::folder("validators", "3", |folder| {
         let venv = folder.join("venv");
-        environment::venv(&venv)?;
-        environment::pip_install(&venv, &["jsonschema==4.23.0", "xmlschema==3.4.3", "duckdb==1.4.1", "pytest==8.3.4"])?;
+        environment::python(&venv, &["jsonschema==4.23.0", "xmlschema==3.4.3", "duckdb==1.4.1", "pytest==8.3.4"])?;
         let fetched = folder.join("fetch");
         sarif_schema(&fetched, &folder.join("sarif.json"))?;
-        junit_schema(&venv, &fetched, &folder.join("junit.xsd"))?;
+        junit_schema(&fetched, &folder.join("junit.xsd"))?;
         Ok(std::fs::remove_dir_all(fetched)?)
     })
 }
@@ -46,10 +45,10 @@ fn sarif_schema(work: &Path, to: &Path) -> Result<()> {
 }
 
 /// pytest's source package carries the schema of Jenkins' xUnit plugin.
-fn junit_schema(venv: &Path, work: &Path, to: &Path) -> Result<()> {
+fn junit_schema(work: &Path, to: &Path) -> Result<()> {
     let folder = work.to_string_lossy();
     let args = ["--no-deps", "--no-binary", "pytest", "-d", &folder, "pytest==8.3.4"];
-    environment::pip_download(&venv.join("bin/python"), &args)?;
+    environment::pip_download(&args)?;
     let schema = "pytest-8.3.4/testing/example_scripts/junit-10.xsd";
     command::run(Command::new("tar").current_dir(work).args(["xzf", "pytest-8.3.4.tar.gz", schema]))?;
     std::fs::copy(work.join(schema), to).context("JUnit's schema")?;

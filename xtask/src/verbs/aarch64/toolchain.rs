@@ -150,7 +150,7 @@ fn runtime(folder: &Path) -> Result<()> {
     let at = wheels.display().to_string();
     args.push(&at);
     args.extend(platforms);
-    environment::pip_download(Path::new("python3"), &args)?;
+    environment::pip_download(&args)?;
     for entry in fs::read_dir(&wheels)? {
         command::run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(entry?.path()).arg(&wheels))?;
     }
