@@ -1,7 +1,7 @@
 //! Packages of PyPI, in environments and in folders.
 //!
-//! Owns how they get there: by uv, which takes a fifth of the time that pip takes, or by pip where
-//! uv cannot be had or fails (it does not read pip's configuration). Does not choose versions, and
+//! Owns how they get there: by uv (PyTorch takes it 5 s, and pip 12), or by pip where uv cannot
+//! be had or fails: it does not read pip's configuration. Does not choose versions, and
 //! makes each thing only once it is asked: `build::once` and `xtask`'s environments keep it.
 
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ const UV: &str = "uv==0.13.9";
 
 /// Where packages go.
 #[derive(Clone, Copy)]
-pub enum Into<'a> {
+pub enum Place<'a> {
     /// An environment.
     Environment(&'a Path),
     /// A folder that is put on Python's path.
@@ -23,19 +23,17 @@ pub enum Into<'a> {
 
 /// Makes an environment, without pip in it.
 pub fn environment(folder: &Path) -> Result<(), String> {
-    let mut python = Command::new("python3");
-    ran(python.args(["-m", "venv", "--without-pip"]).arg(folder))
-        .map_err(|error| format!("python3 -m venv (apt-get install python3-venv): {error}"))
+    made(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(folder))
 }
 
 /// Installs packages (`NAME==VERSION`). `--no-deps` among them leaves out what they depend on.
-pub fn install<S: AsRef<OsStr>>(into: Into<'_>, packages: &[S]) -> Result<(), String> {
+pub fn install<S: AsRef<OsStr>>(into: Place<'_>, packages: &[S]) -> Result<(), String> {
     if let Ok(uv) = uv() {
         let mut command = Command::new(uv);
         command.args(["pip", "install", "-q", "--no-config", "--no-cache"]);
         match into {
-            Into::Environment(folder) => command.arg("--python").arg(folder.join("bin/python")),
-            Into::Folder(folder) => command.arg("--target").arg(folder),
+            Place::Environment(folder) => command.arg("--python").arg(folder.join("bin/python")),
+            Place::Folder(folder) => command.arg("--target").arg(folder),
         };
         if let Some(index) = std::env::var_os("PIP_INDEX_URL") {
             command.arg("--default-index").arg(index);
@@ -47,15 +45,28 @@ pub fn install<S: AsRef<OsStr>>(into: Into<'_>, packages: &[S]) -> Result<(), St
     by_pip(into, packages)
 }
 
-fn by_pip<S: AsRef<OsStr>>(into: Into<'_>, packages: &[S]) -> Result<(), String> {
-    let mut pip = Command::new("python3");
+fn by_pip<S: AsRef<OsStr>>(into: Place<'_>, packages: &[S]) -> Result<(), String> {
+    let mut pip = Command::new(pip()?);
     pip.args(["-m", "pip", "-q", "--disable-pip-version-check"]);
     let mut target: Vec<OsString> = Vec::new();
     match into {
-        Into::Environment(folder) => drop(pip.arg("--python").arg(folder.join("bin/python"))),
-        Into::Folder(folder) => target.extend(["--target".into(), folder.into()]),
+        Place::Environment(folder) => drop(pip.arg("--python").arg(folder.join("bin/python"))),
+        Place::Folder(folder) => target.extend(["--upgrade".into(), "--target".into(), folder.into()]),
     }
     ran(pip.args(["install", "--no-cache-dir", "--no-compile"]).args(target).args(packages))
+}
+
+/// A Python that has pip: the system's may be without.
+pub fn pip() -> Result<PathBuf, String> {
+    // An environment cannot be moved to another name, so what says that it is complete is a file
+    // beside it.
+    let folder = product::root().join(".cache/pip");
+    build::once(&product::root().join(".cache/pip.ready"), |stamp| {
+        let _ = std::fs::remove_dir_all(&folder);
+        made(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        std::fs::write(stamp, "").map_err(|error| error.to_string())
+    })?;
+    Ok(folder.join("bin/python"))
 }
 
 /// uv, installed once.
@@ -63,9 +74,14 @@ fn uv() -> Result<PathBuf, String> {
     let folder = product::root().join(".cache").join(UV);
     let folder = build::once(&folder, |partial| {
         let _ = std::fs::remove_dir_all(partial);
-        by_pip(Into::Folder(partial), &["--no-deps", UV])
+        by_pip(Place::Folder(partial), &["--no-deps", UV])
     })?;
     Ok(folder.join("bin/uv"))
+}
+
+/// Makes an environment by a command.
+fn made(venv: &mut Command) -> Result<(), String> {
+    ran(venv).map_err(|error| format!("python3 -m venv (apt-get install python3-venv): {error}"))
 }
 
 fn ran(command: &mut Command) -> Result<(), String> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result};
-use tests::packages::{self, Into};
+use tests::packages::{self, Place};
 
 use crate::{command, workspace};
 
@@ -35,12 +35,13 @@ pub fn folder(name: &str, version: &str, make: impl FnOnce(&Path) -> Result<()>)
 /// depend on.
 pub fn python(folder: &Path, packages: &[&str]) -> Result<()> {
     packages::environment(folder).map_err(Error::msg)?;
-    packages::install(Into::Environment(folder), packages).map_err(Error::msg)
+    packages::install(Place::Environment(folder), packages).map_err(Error::msg)
 }
 
 /// Fetches packages without installing them.
 pub fn pip_download(args: &[&str]) -> Result<()> {
-    let mut pip = command::python(Path::new("python3"), ["-m", "pip", "download", "-q", "--disable-pip-version-check"]);
+    let python = packages::pip().map_err(Error::msg)?;
+    let mut pip = command::python(&python, ["-m", "pip", "download", "-q", "--disable-pip-version-check"]);
     command::run(pip.args(args).stdout(std::io::stderr()))
 }
 

@@ -47,7 +47,7 @@ pub fn package(requirement: &str) -> Result<PathBuf, String> {
         let python = Path::new("python3");
         let scripts = product::root().join("tests/field");
         let made = match requirement.split_once(':') {
-            None => return packages::install(packages::Into::Folder(partial), &["--no-deps", requirement]),
+            None => return packages::install(packages::Place::Folder(partial), &["--no-deps", requirement]),
             // Asked for a source, pip runs the project's set-up. The index says where it lies.
             Some((published, "sdist")) => {
                 must(python, [scripts.join("sdist.py").as_os_str(), OsStr::new(published), partial.as_os_str()])

@@ -86,7 +86,7 @@ pub fn environment() -> Result<Torch, String> {
         packages::environment(&folder)?;
         let torch = Torch(folder.clone());
         let wanted: Vec<&str> = ["--no-deps", TORCH].into_iter().chain(PACKAGES).collect();
-        packages::install(packages::Into::Environment(&folder), &wanted)?;
+        packages::install(packages::Place::Environment(&folder), &wanted)?;
         let lib = must(&torch.python(), ["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])?;
         make_stand_ins(&Path::new(lib.trim()).join("torch/lib"), &torch.stand_ins())?;
         std::fs::write(stamp, "").map_err(|error| error.to_string())
