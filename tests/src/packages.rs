@@ -6,8 +6,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::run::must;
 use crate::{build, product};
 
 const UV: &str = "uv==0.13.9";
@@ -23,37 +23,37 @@ pub enum Place<'a> {
 
 /// Makes an environment, without pip in it.
 pub fn environment(folder: &Path) -> Result<(), String> {
-    made(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(folder))
+    venv(folder, &["--without-pip"])
 }
 
 /// Installs packages (`NAME==VERSION`). `--no-deps` among them leaves out what they depend on.
-pub fn install<S: AsRef<OsStr>>(into: Place<'_>, packages: &[S]) -> Result<(), String> {
-    if let Ok(uv) = uv() {
-        let mut command = Command::new(uv);
-        command.args(["pip", "install", "-q", "--no-config", "--no-cache"]);
-        match into {
-            Place::Environment(folder) => command.arg("--python").arg(folder.join("bin/python")),
-            Place::Folder(folder) => command.arg("--target").arg(folder),
-        };
-        if let Some(index) = std::env::var_os("PIP_INDEX_URL") {
-            command.arg("--default-index").arg(index);
-        }
-        if ran(command.args(packages)).is_ok() {
-            return Ok(());
-        }
-    }
-    by_pip(into, packages)
+pub fn install(into: Place<'_>, packages: &[&str]) -> Result<(), String> {
+    by_uv(into, packages).or_else(|_| by_pip(into, packages))
 }
 
-fn by_pip<S: AsRef<OsStr>>(into: Place<'_>, packages: &[S]) -> Result<(), String> {
-    let mut pip = Command::new(pip()?);
-    pip.args(["-m", "pip", "-q", "--disable-pip-version-check"]);
+fn by_uv(into: Place<'_>, packages: &[&str]) -> Result<(), String> {
+    let mut args: Vec<OsString> = ["pip", "install", "-q", "--no-config", "--no-cache"].map(OsString::from).into();
+    match into {
+        Place::Environment(folder) => args.extend(["--python".into(), folder.join("bin/python").into()]),
+        Place::Folder(folder) => args.extend(["--target".into(), folder.into()]),
+    }
+    if let Some(index) = std::env::var_os("PIP_INDEX_URL") {
+        args.extend(["--default-index".into(), index]);
+    }
+    args.extend(packages.iter().map(OsString::from));
+    must(&uv()?, args).map(drop)
+}
+
+fn by_pip(into: Place<'_>, packages: &[&str]) -> Result<(), String> {
+    let mut args: Vec<OsString> = ["-m", "pip", "-q", "--disable-pip-version-check"].map(OsString::from).into();
     let mut target: Vec<OsString> = Vec::new();
     match into {
-        Place::Environment(folder) => drop(pip.arg("--python").arg(folder.join("bin/python"))),
+        Place::Environment(folder) => args.extend(["--python".into(), folder.join("bin/python").into()]),
         Place::Folder(folder) => target.extend(["--upgrade".into(), "--target".into(), folder.into()]),
     }
-    ran(pip.args(["install", "--no-cache-dir", "--no-compile"]).args(target).args(packages))
+    args.extend(["install", "--no-cache-dir", "--no-compile"].map(OsString::from));
+    args.extend(target.into_iter().chain(packages.iter().map(OsString::from)));
+    must(&pip()?, args).map(drop)
 }
 
 /// A Python that has pip: the system's may be without.
@@ -63,7 +63,7 @@ pub fn pip() -> Result<PathBuf, String> {
     let folder = product::root().join(".cache/pip");
     build::once(&product::root().join(".cache/pip.ready"), |stamp| {
         let _ = std::fs::remove_dir_all(&folder);
-        made(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        venv(&folder, &[])?;
         std::fs::write(stamp, "").map_err(|error| error.to_string())
     })?;
     Ok(folder.join("bin/python"))
@@ -79,16 +79,9 @@ fn uv() -> Result<PathBuf, String> {
     Ok(folder.join("bin/uv"))
 }
 
-/// Makes an environment by a command.
-fn made(venv: &mut Command) -> Result<(), String> {
-    ran(venv).map_err(|error| format!("python3 -m venv (apt-get install python3-venv): {error}"))
-}
-
-fn ran(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let made = command.output().map_err(|error| format!("{program}: {error}"))?;
-    if made.status.success() {
-        return Ok(());
-    }
-    Err(format!("{program}: {}", String::from_utf8_lossy(&made.stderr).trim_end()))
+fn venv(folder: &Path, options: &[&str]) -> Result<(), String> {
+    let args = ["-m", "venv"].iter().chain(options).map(OsStr::new).chain([folder.as_os_str()]);
+    must(Path::new("python3"), args)
+        .map(drop)
+        .map_err(|error| format!("python3 -m venv (apt-get install python3-venv): {error}"))
 }

@@ -12,6 +12,15 @@ use crate::{fake, product};
 /// How long any program of the tests may take before it counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Runs a command that must succeed, and returns what it prints. The error is what it complains of.
+pub fn must<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) -> Result<String, String> {
+    let made = Command::new(program).args(args).output().map_err(|error| format!("{}: {error}", program.display()))?;
+    if made.status.success() {
+        return Ok(String::from_utf8_lossy(&made.stdout).into_owned());
+    }
+    Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&made.stderr)))
+}
+
 /// How a program ended.
 #[derive(Debug)]
 pub struct Ended {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{build, product, run};
 use expected::Race;
 
-pub use sources::{must, package};
+pub use sources::package;
 pub use torch::{Torch, environment as torch};
 
 /// How long a driver may take: an import of a big package is part of it, on a busy machine.

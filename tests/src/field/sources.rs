@@ -3,8 +3,8 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::run::must;
 use crate::{build, packages, product};
 
 /// The folders below an installed package that hold its headers, as the packages lay them out.
@@ -26,15 +26,6 @@ const HEADERS: [&str; 11] = [
 /// Where everything of the field suite is kept.
 pub fn cache() -> PathBuf {
     product::root().join(".cache/field")
-}
-
-/// Runs a command that must succeed.
-pub fn must<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) -> Result<String, String> {
-    let made = Command::new(program).args(args).output().map_err(|error| format!("{}: {error}", program.display()))?;
-    if made.status.success() {
-        return Ok(String::from_utf8_lossy(&made.stdout).into_owned());
-    }
-    Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&made.stderr)))
 }
 
 /// The folder of a package `NAME==VERSION`, without what it depends on. `NAME==VERSION:sdist` is

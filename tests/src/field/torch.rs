@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::sources::{cache, must};
+use super::sources::cache;
+use crate::run::must;
 use crate::{build, packages};
 
 const TORCH: &str = "torch==2.11.0";

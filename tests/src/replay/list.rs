@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::code::{ImagePlace, Libraries};
 use super::{Played, Replayable};
 use crate::oracle::JudgedKernel;
-use crate::{build, field, product};
+use crate::{build, product, run};
 
 /// Launches of one package's kernels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ impl LaunchList {
             for library in self.libraries.values() {
                 args.extend([(&library.path).into(), (&library.sha256).into()]);
             }
-            field::must(Path::new("python3"), args).map(drop)
+            run::must(Path::new("python3"), args).map(drop)
         })
     }
 
