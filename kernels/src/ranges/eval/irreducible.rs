@@ -28,7 +28,7 @@ impl Eval<'_> {
     /// The value of a join on such a cycle.
     pub(crate) fn irreducible_phi(&mut self, n: NodeId, b: BlockId) -> AffineForm {
         if let Some((s, d)) = self.solving.get(&n).copied() {
-            self.touched = self.touched.min(d);
+            self.touched.phi = self.touched.phi.min(d);
             return AffineForm::atom(s);
         }
         let bits = self.g.node(n).width.bits();

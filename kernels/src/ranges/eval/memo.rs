@@ -1,7 +1,7 @@
 //! What an evaluation remembers of nodes and blocks.
 //!
-//! Owns the tables. Each result carries the depth of the outermost unsolved phi on which it
-//! depends, so that [`Eval::solved`](super::Eval::solved) can forget it.
+//! Owns the tables. Each result carries what it rests on that is not settled yet, so that
+//! [`Eval::solved`](super::Eval::solved) and [`Eval::ev_pred`](super::Eval::ev_pred) can forget it.
 
 use super::conditions::Cond;
 use crate::ir::BlockId;
@@ -15,12 +15,35 @@ use std::rc::Rc;
 /// The depth of a result that depends on no unsolved phi.
 pub(crate) const CLEAN: u32 = u32::MAX;
 
-/// Results by the number of a node or block, each with the depth of the outermost unsolved phi on
-/// which it depends.
+/// What a result rests on that is not settled yet: an unsolved phi, for which a symbol stands, or a
+/// predicate under evaluation, which counts as unknown meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unsettled {
+    /// The depth of the outermost unsolved phi, or [`CLEAN`].
+    pub phi: u32,
+    /// The level of the outermost predicate under evaluation, or [`CLEAN`].
+    pub pred: u32,
+}
+
+impl Unsettled {
+    /// The result stands.
+    pub const NOTHING: Unsettled = Unsettled { phi: CLEAN, pred: CLEAN };
+
+    pub fn pred(level: u32) -> Unsettled {
+        Unsettled { phi: CLEAN, pred: level }
+    }
+
+    /// What two results rest on together.
+    pub fn and(self, o: Unsettled) -> Unsettled {
+        Unsettled { phi: self.phi.min(o.phi), pred: self.pred.min(o.pred) }
+    }
+}
+
+/// Results by the number of a node or block, each with what it rests on.
 pub(crate) struct NodeTable<T> {
     /// Index into `kept` plus one; 0: nothing is kept.
     at: Vec<u32>,
-    kept: Vec<(T, u32)>,
+    kept: Vec<(T, Unsettled)>,
 }
 
 impl<T> Default for NodeTable<T> {
@@ -30,12 +53,12 @@ impl<T> Default for NodeTable<T> {
 }
 
 impl<T> NodeTable<T> {
-    pub(super) fn get(&self, n: u32) -> Option<&(T, u32)> {
+    pub(super) fn get(&self, n: u32) -> Option<&(T, Unsettled)> {
         let k = self.at.get(n as usize).copied()?;
         self.kept.get((k as usize).wrapping_sub(1))
     }
 
-    pub(super) fn insert(&mut self, n: u32, v: T, t: u32) {
+    pub(super) fn insert(&mut self, n: u32, v: T, t: Unsettled) {
         let n = n as usize;
         if self.at.len() <= n {
             self.at.resize(n + 1, 0);
@@ -63,7 +86,7 @@ pub(crate) struct EvalMemo {
     pub(super) preds: NodeTable<Cond>,
     pub(super) ctx: NodeTable<Rc<ConstraintSet>>,
     pub(super) reach: NodeTable<bool>,
-    /// Conditions of bits of words; only those that depend on no unsolved phi.
+    /// Conditions of bits of words; only those that rest on nothing unsettled.
     pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
 }
 
@@ -89,7 +112,7 @@ pub(crate) struct CarriedRanges {
     pub turns: u32,
 }
 
-/// Something remembered that depends on an unsolved phi, and is to be forgotten.
+/// Something remembered that rests on what is not settled yet, and is to be forgotten.
 #[derive(Clone, Copy)]
 pub(crate) enum MemoSlot {
     Value(NodeId),

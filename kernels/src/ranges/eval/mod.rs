@@ -48,6 +48,8 @@
 //! * A fact from a guard must not be applied to a value of an earlier iteration
 //!   (`across_iterations` in `graph/build.rs`).
 //! * An undefined arm of a join may be dropped only because it was never written.
+//! * What is found while a predicate is under evaluation lacks that predicate (see
+//!   [`Eval::ev_pred`]).
 
 mod arithmetic;
 mod bitwise;
@@ -73,7 +75,7 @@ use crate::ranges::domain::constraints::{ConstraintByForm, ConstraintSet, VisitM
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::conditions::{Branch, Cond};
 use crate::ranges::graph::node::{Graph, NodeId};
-use memo::{CLEAN, CarriedRanges, EvalMemo, MemoSlot, NodeTable};
+use memo::{CLEAN, CarriedRanges, EvalMemo, MemoSlot, NodeTable, Unsettled};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -115,14 +117,16 @@ pub(super) struct Eval<'g> {
     /// What `carried_ranges` found out.
     pub carried: CarriedRanges,
     pub memo: EvalMemo,
-    /// What was remembered while a phi was unsolved, oldest first.
+    /// What was remembered while it rested on something unsettled, oldest first.
     pub temp: Vec<MemoSlot>,
     /// Phis that are being solved: the symbol in their place, and their depth.
     pub solving: FxHashMap<NodeId, (AtomId, u32)>,
     /// Number of unsolved phis.
     pub depth: u32,
-    /// Depth of the outermost unsolved phi that the current result depends on.
-    pub touched: u32,
+    /// What the current result rests on that is not settled.
+    pub touched: Unsettled,
+    /// The predicates under evaluation, outermost first: was one asked for meanwhile?
+    pub busy_preds: Vec<bool>,
     nesting: u32,
     /// While a trip count is solved: forms that were taken for numbers without proof, with the
     /// ranges of their types.
@@ -181,7 +185,8 @@ impl<'g> Eval<'g> {
             temp: Vec::new(),
             solving: FxHashMap::default(),
             depth: 0,
-            touched: CLEAN,
+            touched: Unsettled::NOTHING,
+            busy_preds: Vec::new(),
             nesting: 0,
             assumed: None,
             loops: vec![LoopState::New; cfg.loops.len()],
@@ -287,8 +292,8 @@ impl<'g> Eval<'g> {
 
     // ---- memo
 
-    fn remember(&mut self, t: u32, slot: MemoSlot, put: impl FnOnce(&mut EvalMemo)) {
-        if t != CLEAN {
+    fn remember(&mut self, t: Unsettled, slot: MemoSlot, put: impl FnOnce(&mut EvalMemo)) {
+        if t != Unsettled::NOTHING {
             self.temp.push(slot);
         }
         put(&mut self.memo);
@@ -302,6 +307,15 @@ impl<'g> Eval<'g> {
 
     /// Forgets everything that was computed with the innermost unsolved symbol.
     pub fn solved(&mut self, mark: usize) {
+        self.forget(mark);
+        self.depth -= 1;
+        if self.touched.phi > self.depth {
+            self.touched.phi = CLEAN;
+        }
+    }
+
+    /// Forgets what was remembered since then and rests on something unsettled.
+    fn forget(&mut self, mark: usize) {
         while self.temp.len() > mark {
             match self.temp.pop() {
                 Some(MemoSlot::Value(n)) => self.memo.values.remove(n.0),
@@ -311,32 +325,37 @@ impl<'g> Eval<'g> {
                 None => break,
             }
         }
-        self.depth -= 1;
-        if self.touched > self.depth {
-            self.touched = CLEAN;
-        }
     }
 
-    /// Runs `f`, and says on which unsolved symbol its result depends.
-    pub(crate) fn tracked<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, u32) {
-        let before = std::mem::replace(&mut self.touched, CLEAN);
+    /// Runs `f`, and says on what unsettled its result rests.
+    pub(crate) fn tracked<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, Unsettled) {
+        let before = std::mem::replace(&mut self.touched, Unsettled::NOTHING);
         let v = f(self);
         let t = self.touched;
-        self.touched = before.min(t);
+        self.touched = before.and(t);
         (v, t)
     }
 
-    /// Runs `f`, and says whether its result depends on no unsolved phi.
+    /// Runs `f`, and says whether its result rests on nothing unsettled.
     pub fn is_clean<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let (v, t) = self.tracked(f);
-        (v, t == CLEAN)
+        (v, t == Unsettled::NOTHING)
+    }
+
+    /// The current result rests on what a remembered one rests on.
+    fn rest_on(&mut self, t: Unsettled) {
+        self.touched = self.touched.and(t);
+        if let Some(asked) = self.busy_preds.get_mut(t.pred as usize) {
+            *asked = true;
+        }
     }
 
     /// Value of an integer node.
     pub fn ev(&mut self, n: NodeId) -> AffineForm {
         if let Some((v, t)) = self.memo.values.get(n.0) {
-            self.touched = self.touched.min(*t);
-            return v.clone();
+            let (v, t) = (v.clone(), *t);
+            self.rest_on(t);
+            return v;
         }
         let node = self.g.node(n);
         let (bits, home) = (node.width.bits(), node.home);
@@ -353,17 +372,31 @@ impl<'g> Eval<'g> {
     /// Truth of a predicate node.
     pub fn ev_pred(&mut self, n: NodeId) -> Cond {
         if let Some((v, t)) = self.memo.preds.get(n.0) {
-            self.touched = self.touched.min(*t);
-            return v.clone();
+            let (v, t) = (v.clone(), *t);
+            self.rest_on(t);
+            return v;
         }
         if self.nesting > MAX_NESTING || self.exhausted() {
             return Cond::Unknown;
         }
-        // A predicate that depends on itself is unknown meanwhile.
-        self.memo.preds.insert(n.0, Cond::Unknown, CLEAN);
+        // A predicate that depends on itself is unknown meanwhile: the test at the top of a loop
+        // compares a counter whose step is made under that test. What was found so lacks the test,
+        // and is forgotten when the predicate is known.
+        let (level, mark) = (self.busy_preds.len() as u32, self.temp.len());
+        self.busy_preds.push(false);
+        self.memo.preds.insert(n.0, Cond::Unknown, Unsettled::pred(level));
         self.nesting += 1;
-        let (v, t) = self.tracked(|e| e.truth(n));
+        let (v, mut t) = self.tracked(|e| e.truth(n));
         self.nesting -= 1;
+        if self.busy_preds.pop() == Some(true) {
+            self.forget(mark);
+        }
+        // (Nothing rests on a predicate further in: those are known.)
+        for rests in [&mut t, &mut self.touched] {
+            if rests.pred == level {
+                rests.pred = CLEAN;
+            }
+        }
         self.remember(t, MemoSlot::Pred(n), |m| m.preds.insert(n.0, v.clone(), t));
         v
     }
@@ -371,8 +404,9 @@ impl<'g> Eval<'g> {
     /// Constraints that hold whenever block `b` executes.
     pub fn ctx(&mut self, b: BlockId) -> Rc<ConstraintSet> {
         if let Some((v, t)) = self.memo.ctx.get(b.0) {
-            self.touched = self.touched.min(*t);
-            return v.clone();
+            let (v, t) = (v.clone(), *t);
+            self.rest_on(t);
+            return v;
         }
         if b.0 == 0 {
             return self.none.clone();
@@ -401,8 +435,9 @@ impl<'g> Eval<'g> {
     /// May block `b` execute?
     pub fn reachable(&mut self, b: BlockId) -> bool {
         if let Some((v, t)) = self.memo.reach.get(b.0) {
-            self.touched = self.touched.min(*t);
-            return *v;
+            let (v, t) = (*v, *t);
+            self.rest_on(t);
+            return v;
         }
         if b.0 == 0 {
             return true;

@@ -54,6 +54,7 @@ impl Eval<'_> {
         if self.cfg.irreducible {
             return false;
         }
+        let ctx = self.ctx(b);
         let mut x = b;
         while x.0 != 0 {
             let d = self.cfg.idom[x.0 as usize];
@@ -63,6 +64,11 @@ impl Eval<'_> {
                 let c = self.edge(d, x);
                 if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.branches[d.0 as usize].is_none())
                 {
+                    return false;
+                }
+                // A test that the block's constraints lack would let threads through that fail it.
+                let facts = self.conj(&c, false);
+                if facts.iter().any(|f| !ctx.iter().any(|have| have.id == f.id) && self.boxed(f, false).1 > 0) {
                     return false;
                 }
             } else {

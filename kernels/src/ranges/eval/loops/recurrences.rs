@@ -33,7 +33,7 @@ impl Eval<'_> {
     pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> AffineForm {
         let bits = self.g.node(n).width.bits();
         if let Some((s, d)) = self.solving.get(&n).copied() {
-            self.touched = self.touched.min(d);
+            self.touched.phi = self.touched.phi.min(d);
             return AffineForm::atom(s);
         }
         let Some(l) = self.cfg.loop_of_header[b.0 as usize] else {
@@ -53,7 +53,7 @@ impl Eval<'_> {
         let (steps, touched) = self.tracked(|e| e.steps(s, back, b));
         self.solving.remove(&n);
         self.solved(mark);
-        let touched = if touched > self.depth { CLEAN } else { touched };
+        let touched = if touched.phi > self.depth { CLEAN } else { touched.phi };
         let found = self.recurrence(n, &init, k, &steps, bits, b);
         let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
         // Where something else than a loop without a rule is in the way, it stays there.
