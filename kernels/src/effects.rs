@@ -189,6 +189,17 @@ pub enum Base {
         /// Number of words.
         count: u64,
     },
+    /// The same of a table in a variable: the first word is `lo` bytes behind its start.
+    VariableTable {
+        /// The variable; see [`crate::Summary::symbol`].
+        symbol: SymbolRef,
+        /// First word of the table that is used.
+        lo: i64,
+        /// Bytes from one word to the next.
+        stride: u64,
+        /// Number of words.
+        count: u64,
+    },
     /// An address that was loaded from memory, or is of unknown origin.
     Unknown,
 }

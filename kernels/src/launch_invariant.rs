@@ -135,7 +135,7 @@ fn tainted(set: &Set, operand: &SrcOperand) -> bool {
     match operand.src {
         Src::Var(v) | Src::Zext(v) => has(set, v),
         Src::Pair(a, b) => has(set, a) || has(set, b),
-        Src::Driver(_) => true,
+        Src::Driver(_) | Src::Constant(_) => true,
         Src::Imm(_)
         | Src::Param { .. }
         | Src::Special(_)

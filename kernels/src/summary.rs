@@ -112,8 +112,8 @@ impl Summary {
         self.symbols.get(s.0 as usize).map_or("", String::as_str)
     }
 
-    /// Whether instructions of the kernel read this variable from the constant bank (as
-    /// `__constant__` ones are).
+    /// Whether this is a `__constant__` variable of machine code, which instructions read from the
+    /// constant bank.
     #[must_use]
     pub fn is_constant(&self, s: SymbolRef) -> bool {
         self.constants.contains(&s)

@@ -35,6 +35,7 @@ mod ranges_guarded_moves;
 mod ranges_irreducible;
 mod ranges_large_numbers;
 mod ranges_loaded_pointers;
+mod ranges_loops;
 mod ranges_losses;
 mod ranges_pointer_tables;
 mod ranges_predicate_masks;

@@ -3,40 +3,16 @@
 //! emulated here over all threads. No byte may be missing, no byte may be claimed exactly that is
 //! not touched, and the families listed as exact must be exact to the byte.
 //!
-//! Bases lie 4 KiB below a 4 GiB boundary, so that every carry between address words happens.
+//! Unoptimised code (`-G`, and `-Xptxas -O0`) tests at the top of loops, and keeps what it computes
+//! in local memory: no wrong byte may be claimed there, and how sharp the answer is does not count.
 
 use crate::support::cuda;
-use crate::truth::Arg::{I32, I64, Ptr};
 use crate::truth::Sharp::{Bounded, Certain, Exact, Sound};
-use crate::truth::{Arg, Shape, Thread, Truth, cases};
-use kernels::{AccessKind, Base, Extent, KernelAccess, LaunchArgs};
-use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
+use crate::truth::compare::{check, pack, threads};
+use crate::truth::{Shape, Truth, cases};
+use kernels::LaunchArgs;
 
 const ARCHES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
-
-fn base(p: u8) -> u64 {
-    ((0x7f01 + 16 * u64::from(p)) << 32) - 4096
-}
-
-fn pack(args: &[Arg]) -> (Vec<u8>, BTreeMap<u16, u8>) {
-    let (mut b, mut words) = (Vec::new(), BTreeMap::new());
-    for a in args {
-        let (size, v) = match a {
-            Ptr(p) => (8, base(*p)),
-            I32(v) => (4, *v as u64),
-            I64(v) => (8, *v as u64),
-        };
-        while b.len() % size != 0 {
-            b.push(0);
-        }
-        if let Ptr(p) = a {
-            words.insert(b.len() as u16, *p);
-        }
-        b.extend(&v.to_le_bytes()[..size]);
-    }
-    (b, words)
-}
 
 fn shapes() -> Vec<Shape> {
     let s = |g, b| Shape { grid: g, block: b };
@@ -50,116 +26,6 @@ fn shapes() -> Vec<Shape> {
         s([40, 1, 1], [64, 1, 1]),
         s([1, 1, 1], [1, 1, 1]),
     ]
-}
-
-fn threads(s: Shape) -> impl Iterator<Item = Thread> {
-    let g = s.grid.map(i64::from);
-    let b = s.block.map(i64::from);
-    let axes =
-        move |e: [i64; 3]| (0..e[2]).flat_map(move |z| (0..e[1]).flat_map(move |y| (0..e[0]).map(move |x| [x, y, z])));
-    axes(g).flat_map(move |bi| axes(b).map(move |t| Thread { t, b: bi, bd: b, gd: g }))
-}
-
-/// Adds the bytes of an extent.
-fn expand(e: &Extent, into: &mut FxHashSet<i64>) -> bool {
-    let Extent::Bounded { lo, hi, dims, width, .. } = e else { return false };
-    let total: u64 = dims.iter().map(|d| d.count).product::<u64>() * u64::from(*width);
-    if total > 20_000_000 {
-        return false;
-    }
-    let mut starts = vec![*lo];
-    for d in dims {
-        starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + (d.stride * k) as i64)).collect();
-    }
-    for s in starts {
-        assert!(s >= *lo && s + i64::from(*width) <= *hi, "set leaves its interval: {e:?}");
-        into.extend(s..s + i64::from(*width));
-    }
-    true
-}
-
-struct Outcome {
-    exact: bool,
-    certain: bool,
-    bounded: bool,
-}
-
-/// Compares one launch; panics on unsoundness.
-fn check(
-    what: &str,
-    summary: &kernels::Summary,
-    launch: &LaunchArgs<'_>,
-    words: &BTreeMap<u16, u8>,
-    truth: &Truth,
-) -> Outcome {
-    let mut accesses = Vec::new();
-    // Following the threads of small launches hides what the forms are too small for.
-    summary.evaluate_by_forms(launch, &mut accesses);
-    compare(&format!("{what}, by forms"), &accesses, words, truth);
-    accesses.clear();
-    summary.evaluate(launch, &mut accesses);
-    compare(what, &accesses, words, truth)
-}
-
-fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, truth: &Truth) -> Outcome {
-    let mut sets: BTreeMap<(u8, AccessKind), Option<FxHashSet<i64>>> = BTreeMap::new();
-    let mut certain = true;
-    for a in accesses {
-        let Base::Word { offset, value } = a.base else {
-            certain = false;
-            assert!(matches!(a.base, Base::Unknown), "{what}: {a:?}");
-            continue;
-        };
-        // A word that is no pointer is dropped, as the analyzer does.
-        let Some(p) = words.get(&offset) else {
-            assert!(a.several, "{what}: scalar word as the only base: {a:?}");
-            continue;
-        };
-        assert_eq!(value, base(*p));
-        let set = sets.entry((*p, a.kind)).or_insert_with(|| Some(FxHashSet::default()));
-        match &a.extent {
-            Extent::Unknown { .. } => {
-                *set = None;
-                certain = false;
-            }
-            e @ Extent::Bounded { exact, .. } => {
-                let mut one = FxHashSet::default();
-                if !expand(e, &mut one) {
-                    *set = None;
-                }
-                certain &= exact;
-                if *exact {
-                    let t = truth.bytes.get(&(*p, a.kind));
-                    let wrong = one.iter().filter(|b| !t.is_some_and(|t| t.contains(b))).min();
-                    assert!(wrong.is_none(), "{what}: claimed exact, but byte {wrong:?} is not touched: {a:?}");
-                }
-                if let Some(s) = set {
-                    s.extend(one);
-                }
-            }
-        }
-    }
-    let (mut exact, mut bounded) = (true, true);
-    for (k, t) in &truth.bytes {
-        match sets.get(k) {
-            None => panic!("{what}: {k:?} is touched but not predicted: {accesses:?}"),
-            Some(None) => {
-                exact = false;
-                bounded = false;
-            }
-            Some(Some(s)) => {
-                let missing = t.iter().filter(|b| !s.contains(b)).min();
-                assert!(missing.is_none(), "{what}: byte {missing:?} of {k:?} is missing: {accesses:?}");
-                exact &= s.len() == t.len();
-            }
-        }
-    }
-    for (k, s) in &sets {
-        if !truth.bytes.contains_key(k) && s.as_ref().is_none_or(|s| !s.is_empty()) {
-            exact = false;
-        }
-    }
-    Outcome { exact, certain: exact && certain, bounded }
 }
 
 fn run(arch: &str) {
@@ -257,4 +123,40 @@ fn ptx() {
 fn launches_that_differ_in_sizes() {
     run_over("sm_90", "-cubin", sizes());
     run_over("sm_80", "-ptx", sizes());
+}
+
+/// All kernels in code that is not optimised: sound, and exact where it is claimed.
+fn unoptimised(arch: &str, options: &[&str]) {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/ranges.cu");
+    let image = cuda::image_with(&source, arch, options);
+    let shapes = shapes();
+    let launches = [shapes[0], shapes[2], shapes[4]].into_iter().flat_map(|s| [1, 131, 1000].map(|n| (s, n)));
+    let launches: Vec<(Shape, i64)> = launches.collect();
+    for c in cases() {
+        let summary = image.summary(c.name).unwrap();
+        for (s, n) in launches.iter().copied() {
+            let (bytes, words) = pack(&(c.args)(n));
+            let mut truth = Truth::default();
+            threads(s).for_each(|t| (c.emulate)(&mut truth, t, n));
+            let what = format!("{arch} {options:?} {} grid {:?} block {:?} n {n}", c.name, s.grid, s.block);
+            check(&what, &summary, &LaunchArgs::new(s.grid, s.block, &bytes), &words, &truth);
+        }
+    }
+}
+
+#[test]
+fn debug_ptx() {
+    unoptimised("sm_80", &["-G", "-ptx"]);
+}
+
+#[test]
+fn debug_machine_code() {
+    unoptimised("sm_80", &["-G", "-cubin"]);
+    unoptimised("sm_90", &["-G", "-cubin"]);
+}
+
+#[test]
+fn unoptimised_machine_code() {
+    unoptimised("sm_80", &["-Xptxas", "-O0", "-cubin"]);
+    unoptimised("sm_90", &["-Xptxas", "-O0", "-cubin"]);
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use serde_json::Value;
+use tests::form::Form;
 use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, oracle, product, run};
 
@@ -83,17 +84,21 @@ impl Case {
         }
     }
 
-    /// The same of machine code alone, made for that compute capability (times ten).
-    pub fn check_machine(&self, arch: u32, on_gpu: &OnGpu) -> Result<(), String> {
-        let mut extra = build::machine_code(arch).to_vec();
+    /// The same of one form of its code. Its launches are measured besides.
+    pub fn check_form(&self, form: Form, on_gpu: &OnGpu) -> Result<(), String> {
+        let mut extra = form.options();
         if self.driver_api {
             extra.extend([format!("-L{}", fake::folder().display()), "-lcuda".to_owned()]);
         }
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
         let program = build::cuda_program(&self.file, "static", &extra)?;
-        let folder = build::scratch(&format!("corpus-sass-{arch}-{}", self.name));
-        let (report, ended) = self.run(&program, &format!("code=sass:arch={arch}"), &[], &folder)?;
-        on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out)
+        let folder = build::scratch(&format!("corpus-{form}-{}", self.name));
+        let (report, ended) = self.run(&program, &form.simulator(), &[], &folder)?;
+        on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out)?;
+        let compared = folder.join("compared.json");
+        let options = ["--exact=all", "--exact-compare", &*compared.to_string_lossy()];
+        self.run(&program, &form.simulator(), &options, &folder)?;
+        oracle::judge(&compared).map(|_| ())
     }
 
     /// Runs the program on the device that `simulated` describes, and judges the report.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use serde_json::Value;
+use tests::form::Form;
 use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, oracle, product, run};
 
@@ -68,11 +69,16 @@ impl Sample {
     }
 
     /// Measures its launches. The error says what was predicted wrongly, or found wrongly.
-    fn measure(&self, racy: bool) -> Result<(), String> {
-        let folder = build::scratch(&format!("sample-{}-{racy}-measured", self.name));
+    fn measure(&self, form: Option<Form>, racy: bool) -> Result<(), String> {
+        let name = form.map_or_else(String::new, |form| form.to_string());
+        let folder = build::scratch(&format!("sample-{}-{racy}-{name}-measured", self.name));
         let (json, compared) = (folder.join("report.json"), folder.join("compared.json"));
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--exact=all", "--exact-compare"]);
-        command.arg(&compared).arg("--json").arg(&json).arg("--").arg(self.compiled(&[])?);
+        let program = self.compiled(&form.map_or_else(Vec::new, Form::options))?;
+        command.arg(&compared).arg("--json").arg(&json).arg("--").arg(program);
+        if let Some(form) = form {
+            command.env("STREAMSAN_SIM", form.simulator());
+        }
         let ended = run::end(command.args(racy.then_some("racy")).env_remove("LD_LIBRARY_PATH"));
         if ended.hung || ended.status.code() != Some(0) {
             return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
@@ -89,18 +95,24 @@ impl Sample {
         self.judge(&self.compiled(&[])?, None, racy, on_gpu)
     }
 
-    /// The same of machine code alone, made for that compute capability (times ten).
-    pub fn check_machine(&self, arch: u32, on_gpu: &OnGpu) -> Result<(), String> {
-        self.judge(&self.compiled(&build::machine_code(arch))?, Some(arch), false, on_gpu)
+    /// The same of one form of its code, and of its twin. Their launches are measured besides.
+    pub fn check_form(&self, form: Form, on_gpu: &OnGpu) -> Result<(), String> {
+        let program = self.compiled(&form.options())?;
+        for racy in [false, true].into_iter().filter(|racy| !racy || self.racy.is_some()) {
+            self.judge(&program, Some(form), racy, on_gpu)?;
+            self.measure(Some(form), racy)?;
+        }
+        Ok(())
     }
 
-    fn judge(&self, program: &Path, arch: Option<u32>, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
-        let folder = build::scratch(&format!("sample-{}-{racy}-{}", self.name, arch.unwrap_or(0)));
+    fn judge(&self, program: &Path, form: Option<Form>, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
+        let name = form.map_or_else(String::new, |form| form.to_string());
+        let folder = build::scratch(&format!("sample-{}-{racy}-{name}", self.name));
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
         command.arg(&json).arg("--").arg(program).env_remove("LD_LIBRARY_PATH");
-        if let Some(arch) = arch {
-            command.env("STREAMSAN_SIM", format!("code=sass:arch={arch}"));
+        if let Some(form) = form {
+            command.env("STREAMSAN_SIM", form.simulator());
         }
         if racy {
             command.arg("racy");
@@ -156,7 +168,7 @@ pub fn trials() -> Vec<Trial> {
             let test = move || expect(sample.check(racy, &on_gpu), is_known, "known_failures.txt");
             trials.push(trial("samples", &name, test).with_ignored_flag(skip));
             let sample = measured;
-            let test = move || expect(sample.measure(racy), is_known, "known_failures.txt");
+            let test = move || expect(sample.measure(None, racy), is_known, "known_failures.txt");
             trials.push(trial("samples", &format!("{name}::measured"), test).with_ignored_flag(skip));
         }
     }

@@ -248,12 +248,6 @@ pub fn corpus_separate(file: &Path, link: &str) -> Result<PathBuf, String> {
     separate_program(file, &parts, library, "-arch=sm_80")
 }
 
-/// What makes machine code for one compute capability (times ten), and no PTX. Behind other
-/// arguments of [`cuda_program`]: the last architecture counts.
-pub fn machine_code(arch: u32) -> [String; 2] {
-    [format!("-arch=compute_{arch}"), format!("-code=sm_{arch}")]
-}
-
 /// Compiles a CUDA program. `cudart` is `static` or `shared`.
 pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
     cuda_program_with(file, &[], cudart, extra)

@@ -8,6 +8,7 @@ pub mod build;
 pub mod compare;
 pub mod fake;
 pub mod field;
+pub mod form;
 pub mod frameworks;
 pub mod made;
 pub mod oracle;

@@ -217,6 +217,7 @@ fn predicted(effect: &Effect) -> String {
         EffectBase::SomeHandle(_) | EffectBase::Object => "some texture, surface or tensor".to_string(),
         EffectBase::Absolute(value) => format!("{value:#x}"),
         EffectBase::PointerTable(t) => format!("{} addresses in the table at {:#x}", t.count, t.first),
+        EffectBase::VariableTable(t) => format!("{} addresses in variable {} at {:#x}", t.count, t.name, t.first),
         EffectBase::Unknown => "an address from memory".to_string(),
     };
     let bytes = match &effect.bytes {

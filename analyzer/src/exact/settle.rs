@@ -42,7 +42,11 @@ fn is_decided(predicted: &Evaluated) -> bool {
     let lost = |base: &EffectBase| {
         matches!(
             base,
-            EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::SomeHandle(_) | EffectBase::Object
+            EffectBase::Unknown
+                | EffectBase::PointerTable(_)
+                | EffectBase::VariableTable(_)
+                | EffectBase::SomeHandle(_)
+                | EffectBase::Object
         )
     };
     predicted.knowledge == Knowledge::Exact

@@ -51,6 +51,8 @@ pub enum EffectBase {
     Absolute(u64),
     /// The addresses that a table holds: see [`PointerTable`]. Bytes count from each of them.
     PointerTable(PointerTable),
+    /// The same of a table in a `__device__` or `__constant__` variable.
+    VariableTable(VariableTable),
     /// An address that is loaded from memory, or of unknown origin.
     Unknown,
 }
@@ -63,6 +65,19 @@ pub struct PointerTable {
     /// Its value.
     pub value: u64,
     /// Address of the first word used.
+    pub first: u64,
+    /// Bytes from one word to the next.
+    pub stride: u64,
+    /// Number of words.
+    pub count: u64,
+}
+
+/// Words of a pointer table in a variable. The kernel uses all of them as addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VariableTable {
+    /// The variable.
+    pub name: Arc<str>,
+    /// Where the first word used lies in it.
     pub first: u64,
     /// Bytes from one word to the next.
     pub stride: u64,
@@ -147,6 +162,11 @@ impl Effect {
         self.why == Some(Reason::Passed)
     }
 
+    /// Whether the addresses are those that a table holds.
+    pub fn is_through_table(&self) -> bool {
+        matches!(self.base, EffectBase::PointerTable(_) | EffectBase::VariableTable(_))
+    }
+
     /// Whether this effect leaves the launch without complete ranges. A call that is not followed
     /// does, whatever it is given.
     fn open(&self) -> bool {
@@ -154,7 +174,8 @@ impl Effect {
             return self.why == Some(Reason::Call);
         }
         matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
-            && !matches!(self.base, EffectBase::PointerTable(_) | EffectBase::Handle(..) | EffectBase::SomeHandle(_))
+            && !self.is_through_table()
+            && !matches!(self.base, EffectBase::Handle(..) | EffectBase::SomeHandle(_))
     }
 }
 

@@ -4,7 +4,7 @@
 //! process-wide cache folder, and the translation of that crate's answers into effects. Does not
 //! fail: every error becomes a short reason that the coverage line counts.
 
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
@@ -215,7 +215,10 @@ impl KernelCode for Known {
                 kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
                 // Any word may be a handle.
                 kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
-                kernels::Base::Unknown | kernels::Base::Global(_) | kernels::Base::Absolute { .. } => (0, 0),
+                kernels::Base::Unknown
+                | kernels::Base::Global(_)
+                | kernels::Base::VariableTable { .. }
+                | kernels::Base::Absolute { .. } => (0, 0),
             };
             usage.on(at..at + bytes);
         }
@@ -301,6 +304,10 @@ impl Known {
             kernels::Base::Table { offset, value, lo, stride, count } => {
                 let first = value.wrapping_add_signed(lo);
                 (EffectBase::PointerTable(PointerTable { param: u32::from(offset), value, first, stride, count }), 0)
+            }
+            kernels::Base::VariableTable { symbol, lo, stride, count } => {
+                let (name, first) = (self.summary.symbol(symbol).into(), lo.cast_unsigned());
+                (EffectBase::VariableTable(VariableTable { name, first, stride, count }), 0)
             }
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other fields. The word that points

@@ -74,8 +74,10 @@ pub struct KernelIr {
     pub blocks: Vec<Block>,
     /// Names of global symbols that operands mention.
     pub symbols: Vec<String>,
-    /// Those of `symbols` that instructions read from the constant bank.
+    /// Those of `symbols` that are `__constant__` variables.
     pub constants: Vec<SymbolId>,
+    /// Where they lie in machine code.
+    pub constant_bank: Option<ConstantBank>,
     /// Parameter layout found in the code: (offset, size) in bytes.
     pub params: Vec<(u16, u16)>,
     /// `griddepcontrol.wait` / ACQBULK is present.
@@ -109,6 +111,17 @@ impl KernelIr {
     pub fn class(&self, v: Var) -> Class {
         self.vars[v.0 as usize]
     }
+}
+
+/// The `__constant__` variables of machine code. They lie one behind the other in constant bank 3,
+/// and instructions count from the start of the bank: a register may hold the place of a variable
+/// and an index in one number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConstantBank {
+    /// Stands for the first byte of the bank.
+    pub start: SymbolId,
+    /// First and last (exclusive) byte of each variable, in order.
+    pub variables: Vec<(u32, u32, SymbolId)>,
 }
 
 /// Straight-line instructions and one terminator.

@@ -71,6 +71,8 @@ pub enum Src {
     ParamAddress(u16),
     /// Low (false) or high (true) word of [`Src::ParamAddress`].
     ParamAddressHalf(u16, bool),
+    /// The word of constant bank 3 at this offset (see [`super::ConstantBank`]).
+    Constant(u32),
     /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of
     /// neighbours, in either order, is the address of memory of the driver's own (grid barriers,
     /// printf), which no program reaches by itself.

@@ -393,6 +393,9 @@ impl Lower<'_> {
             sass::Index::UReg(r) => Self::ureg(r.0),
         };
         let bank0 = c.bank == sass::Bank::Number(0);
+        if c.bank == sass::Bank::Number(3) && bytes >= 8 && self.loaded_constant(i, c.offset, index, &d) {
+            return;
+        }
         match index {
             None => {
                 let c = sass::ConstRef { index: sass::Index::None, ..c };

@@ -175,6 +175,7 @@ pub fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
         shared_ok: memory_access::shared_is_simple(code),
         returning: HashMap::new(),
     };
+    l.note_constants();
     l.blocks()?;
     Ok(l.f)
 }
@@ -281,6 +282,9 @@ impl Lower<'_> {
                         _ => Src::ParamAddressHalf(base, off == 0xc4),
                     });
                 }
+                if let Some(address) = self.bank_address(off, bytes) {
+                    return Some(address);
+                }
                 if bytes != 4 {
                     return (bytes == 8).then(|| u16::try_from(off).ok().map(Src::Driver)).flatten();
                 }
@@ -308,6 +312,7 @@ impl Lower<'_> {
                 let name = links.bank4.get(&off.checked_sub(4)?)?;
                 (bytes == 4).then(|| Src::SymbolHalf(self.f.symbol(name), true))
             }
+            3 if bytes >= 4 && self.f.constant_bank.is_some() => Some(Src::Constant(off)),
             _ => None,
         }
     }

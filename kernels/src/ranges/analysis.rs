@@ -18,13 +18,14 @@ use crate::ranges::eval::conditions::Branch;
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::delinearization::{self, Delinearized};
 use crate::ranges::extent::reached::EvaluatedAccesses;
-use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, Target};
 use crate::ranges::graph::provenance::{Provenance, origins};
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -311,26 +312,40 @@ impl Analysis {
             |found| self.by_thread(launch, found),
         );
         inputs.extend(kept.bytes());
-        out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        out.extend(kept.result.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
         let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
-        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
-        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
         self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
     }
 
-    fn resolve(&self, kind: AccessKind, r: &ReachedBytes<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
+    /// An access with the numbers of the launch: one, apart from those of several `__constant__`
+    /// variables.
+    fn resolve(
+        &self,
+        kind: AccessKind,
+        r: &ReachedBytes<Extent>,
+        at: u32,
+        launch: &LaunchArgs<'_>,
+    ) -> SmallVec<[KernelAccess; 1]> {
+        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, at };
+        let bank = self.graph.constants.as_ref();
         let base = match r.base {
+            SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {
+                let parts = bank.parts(&r.extent).into_iter();
+                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent)).collect();
+            }
             SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
             SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
             SymbolicBase::ParamAddress(offset) => Base::TensorMap { offset },
@@ -344,13 +359,24 @@ impl Analysis {
                     *hi = hi.saturating_sub(*lo);
                     *lo = 0;
                 }
-                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
+                return smallvec![one(Base::Absolute { value }, extent)];
             }
-            SymbolicBase::Table { word, lo, stride, count } => {
+            SymbolicBase::Table { root: TableRoot::Word(word), lo, stride, count } => {
                 Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
+            }
+            SymbolicBase::Table { root: TableRoot::Symbol(s), lo, stride, count } => {
+                let last = lo.saturating_add_unsigned(stride.saturating_mul(count - 1)).saturating_add(8);
+                let place = match bank.filter(|bank| bank.start.0 == s) {
+                    Some(bank) => bank.holding(lo, last),
+                    None => Some((s, lo)),
+                };
+                match place {
+                    Some((s, lo)) => Base::VariableTable { symbol: SymbolRef(s), lo, stride, count },
+                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded })],
+                }
             }
             SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
         };
-        KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
+        smallvec![one(base, r.extent.clone())]
     }
 }

@@ -10,8 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The code of a source file; `form`: `-cubin` or `-ptx`.
 pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda").join(source);
-    let code = std::fs::read(nvdisasm::compile(&source, &[form, &format!("-arch={arch}")])).expect("compiled");
+    image_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda").join(source), arch, &[form])
+}
+
+/// The same with other options.
+pub fn image_with(source: &Path, arch: &str, options: &[&str]) -> CodeImage {
+    let arch_option = format!("-arch={arch}");
+    let options = [options, &[&arch_option]].concat();
+    let code = std::fs::read(nvdisasm::compile(source, &options)).expect("compiled");
     CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image")
 }
 

@@ -1,7 +1,8 @@
 //! What a kernel touches, stated by its source: arguments, launch shapes, threads, and the bytes
 //! that a thread reads and writes. The kernels themselves are in [`plain`] (indices), [`flow`]
-//! (loops, guards, arithmetic) and [`lanes`] (values of other lanes).
+//! (loops, guards, arithmetic) and [`lanes`] (values of other lanes); [`compare`] compares.
 
+pub mod compare;
 mod flow;
 mod lanes;
 mod plain;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod architecture;
+mod constants;
 mod device_launches;
 mod grid_barriers;
 mod host_functions;

@@ -20,21 +20,24 @@ impl Work<'_, '_> {
         // Tables are looked up first: a write of the launch itself is not part of what it reads
         // from them.
         let tables: Vec<(&Effect, Vec<u64>)> =
-            match evaluated.effects.iter().any(|e| matches!(e.base, EffectBase::PointerTable(_))) {
+            match evaluated.effects.iter().any(Effect::is_through_table) {
                 true => {
                     self.spoil();
-                    self.tables(&evaluated.effects)
+                    self.tables(&evaluated.effects, image)
                 }
                 false => Vec::new(),
             };
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
-                match effect.base {
-                    EffectBase::PointerTable(table) => {
+                match &effect.base {
+                    EffectBase::PointerTable(_) | EffectBase::VariableTable(_) => {
                         let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
                         self.site.at = effect.at;
                         for pointer in found.map_or(&[][..], |t| &t.1) {
-                            self.site.param = Some(table.param);
+                            self.site.param = match effect.base {
+                                EffectBase::PointerTable(table) => Some(table.param),
+                                _ => None,
+                            };
                             self.kernel_bytes(*pointer, *pointer, &effect.bytes, effect.kind);
                         }
                         self.unfollowed |= found.is_none();
@@ -49,8 +52,7 @@ impl Work<'_, '_> {
         }
         let lost = |e: &Effect| match e.base {
             EffectBase::Unknown => true,
-            EffectBase::PointerTable(_) => !tables.iter().any(|t| std::ptr::eq(t.0, e)),
-            _ => false,
+            _ => e.is_through_table() && !tables.iter().any(|t| std::ptr::eq(t.0, e)),
         };
         let writes_anywhere = |e: &Effect| e.kind.writes() && lost(e);
         if !self.predicting && !self.memory.contents.is_empty() && evaluated.effects.iter().any(writes_anywhere) {
@@ -60,31 +62,40 @@ impl Work<'_, '_> {
 
     /// The contents of a launch's pointer tables: only tables whose words are all known and point
     /// into allocations, and which the launch itself does not change.
-    fn tables<'e>(&self, effects: &'e [Effect]) -> Vec<(&'e Effect, Vec<u64>)> {
+    fn tables<'e>(&mut self, effects: &'e [Effect], image: ImageId) -> Vec<(&'e Effect, Vec<u64>)> {
         let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown);
         if self.memory.contents.is_empty() || unknown_writes {
             return Vec::new();
         }
-        let home = |address: u64| self.memory.locate(address).map(|p| p.home);
-        let written = |home: Option<Home>| {
-            effects.iter().any(|e| match e.base {
-                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value)
-                    if e.kind.writes() =>
-                {
-                    self.memory.locate(value).map(|p| p.home) == home
-                }
-                _ => false,
-            })
-        };
+        let mut written: Vec<Option<Home>> = Vec::new();
+        for e in effects.iter().filter(|e| e.kind.writes()) {
+            let at = match &e.base {
+                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
+                EffectBase::Global(name) => match self.memory.global(image, name) {
+                    Some((ptr, _)) => ptr,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            written.push(self.memory.locate(at).map(|p| p.home));
+        }
         let mut found = Vec::new();
         for effect in effects {
-            let EffectBase::PointerTable(table) = effect.base else { continue };
-            if table.count > MAX_TABLE || written(home(table.value)) {
+            // Where the table lies, its first word, distance and number of its words.
+            let (at, first, stride, count) = match &effect.base {
+                EffectBase::PointerTable(t) => (t.value, t.first, t.stride, t.count),
+                EffectBase::VariableTable(t) => match self.memory.global(image, &t.name) {
+                    Some((ptr, _)) => (ptr, ptr.wrapping_add(t.first), t.stride, t.count),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            if count > MAX_TABLE || written.contains(&self.memory.locate(at).map(|p| p.home)) {
                 continue;
             }
-            let pointers: Option<Vec<u64>> = (0..table.count)
+            let pointers: Option<Vec<u64>> = (0..count)
                 .map(|i| {
-                    let place = self.memory.locate(table.first.wrapping_add(i.wrapping_mul(table.stride)))?;
+                    let place = self.memory.locate(first.wrapping_add(i.wrapping_mul(stride)))?;
                     let word = self.memory.contents.word(place.address)?;
                     self.memory.locate(word).filter(|p| p.home != place.home).map(|_| word)
                 })
@@ -106,7 +117,7 @@ impl Work<'_, '_> {
     /// Learns the words that the last copy stored, when its source is certain: pageable memory,
     /// which has been read by now. Or those of pinned memory, for the next launch.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
-        let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped];
+        let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
         for (i, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let Some(place) = memory.locate(ptr.wrapping_add(8 * i as u64)) else { return };
@@ -176,7 +187,7 @@ impl Work<'_, '_> {
             }
             (EffectBase::Object, _) => self.unplaced.count(0),
             // Counted as indirect, not guessed.
-            (EffectBase::Unknown | EffectBase::PointerTable(_), _) => {}
+            (EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::VariableTable(_), _) => {}
         }
     }
 

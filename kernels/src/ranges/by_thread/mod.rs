@@ -103,10 +103,11 @@ impl Analysis {
             if own.iter().any(|k| touched.lost.contains(k) && self.may_belong(*k, group)) {
                 continue;
             }
-            let before = bytes(found.iter().filter(|e| covers(group, e)));
+            let covers = |e: &Entry| e.0 == group.0 && group.1.is_none_or(|base| self.whole(e.1.base) == base);
+            let before = bytes(found.iter().filter(|e| covers(e)));
             let is_better = |new: &Vec<Entry>| before.is_none_or(|b| bytes(new.iter()).is_some_and(|n| n <= b));
             if let Some(new) = self.entries(group, &own, &touched, before.is_none()).filter(is_better) {
-                result.retain(|e| !covers(group, e));
+                result.retain(|e| !covers(e));
                 // (What has no base may be of several groups.)
                 let new: Vec<Entry> = new.into_iter().filter(|e| !result.contains(e)).collect();
                 result.extend(new);
@@ -114,6 +115,14 @@ impl Analysis {
             }
         }
         replaced.then(|| (result, tape.into_touched()))
+    }
+
+    /// The base that threads count from: the bank, for a variable in it.
+    fn whole(&self, base: SymbolicBase) -> SymbolicBase {
+        match base {
+            SymbolicBase::Symbol(s) => SymbolicBase::Symbol(self.graph.whole_bank(s)),
+            base => base,
+        }
     }
 
     /// The groups of a result that may become exact.
@@ -124,8 +133,8 @@ impl Analysis {
             if matches!(r.extent, Extent::Bounded { exact: true, .. }) {
                 continue;
             }
-            let group = match r.base {
-                SymbolicBase::Word(_) | SymbolicBase::Symbol(_) => (*kind, Some(r.base)),
+            let group = match self.whole(r.base) {
+                base @ (SymbolicBase::Word(_) | SymbolicBase::Symbol(_)) => (*kind, Some(base)),
                 SymbolicBase::Unknown | SymbolicBase::Absolute => (*kind, None),
                 SymbolicBase::Table { .. }
                 | SymbolicBase::Loaded
@@ -200,11 +209,6 @@ impl Analysis {
         }
         Some(entries)
     }
-}
-
-/// Is an entry of a result replaced with a group?
-fn covers((kind, base): Group, entry: &Entry) -> bool {
-    entry.0 == kind && base.is_none_or(|base| entry.1.base == base)
 }
 
 /// How many bytes entries name, those that several name as often; `None`: not all are known.

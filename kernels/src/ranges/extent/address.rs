@@ -185,7 +185,11 @@ impl Eval<'_> {
             }
             // The other bases are somewhere: their boxes say nothing.
             let delinearized = self.delinearize(&rel, made, &extent);
-            out.push(ReachedBytes { base: *base, several, extent, delinearized });
+            let base = match (*base, &extent) {
+                (SymbolicBase::Symbol(s), ByteSet::Unknown { .. }) => SymbolicBase::Symbol(self.g.variable_at(s, rel.c)),
+                (base, _) => base,
+            };
+            out.push(ReachedBytes { base, several, extent, delinearized });
         }
         if let Some(reason) = opaque.flatten()
             && out.last().is_some_and(|r| matches!(r.extent, ByteSet::Unknown { .. }))

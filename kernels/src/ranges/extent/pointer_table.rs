@@ -1,5 +1,5 @@
-//! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus
-//! an offset.
+//! Accesses through a table of pointers: the address is a word loaded from behind a parameter or
+//! from a variable, plus an offset.
 //!
 //! Owns the recognition of such accesses. The addresses in the table are not known here. The result
 //! names the words that are loaded, and the bytes behind each of them. That is worth something only
@@ -12,7 +12,7 @@ use crate::ranges::domain::atom::AtomKind;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
-use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase};
+use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase, TableRoot};
 
 /// Larger than the distance between any two offsets behind one pointer. Word and offset are put
 /// into one number with this factor, so that different words can not give the same number.
@@ -34,7 +34,11 @@ impl Eval<'_> {
         };
         let place = self.ev(node);
         let [place] = &self.expand(&place)[..] else { return None };
-        let [(base, SymbolicBase::Word(word))] = self.bases(place)[..] else { return None };
+        let (base, root) = match self.bases(place)[..] {
+            [(base, SymbolicBase::Word(word))] => (base, TableRoot::Word(word)),
+            [(base, SymbolicBase::Symbol(symbol))] => (base, TableRoot::Symbol(symbol)),
+            _ => return None,
+        };
         let slot = place.without(base);
         if !plain(self, &rest) || !plain(self, &slot) {
             return None;
@@ -77,6 +81,6 @@ impl Eval<'_> {
         let of = |f: &AffineForm| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
         let (p, q) = (of(&slot), of(&rest));
         *exact = joint && !p.iter().any(|a| q.contains(a));
-        Some(ReachedBytes::new(SymbolicBase::Table { word, lo: lo.pin() as i64, stride, count }, false, extent))
+        Some(ReachedBytes::new(SymbolicBase::Table { root, lo: lo.pin() as i64, stride, count }, false, extent))
     }
 }

@@ -60,10 +60,10 @@ pub(crate) enum SymbolicBase {
     Handle(u16, bool),
     /// None: the extent holds addresses.
     Absolute,
-    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
-    /// `stride` bytes apart.
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind its root, `stride`
+    /// bytes apart.
     Table {
-        word: u16,
+        root: TableRoot,
         lo: i64,
         stride: u64,
         count: u64,
@@ -71,6 +71,15 @@ pub(crate) enum SymbolicBase {
     /// A pointer out of memory, surely: no parameter is the base.
     Loaded,
     Unknown,
+}
+
+/// What the words of a table of pointers count from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub(crate) enum TableRoot {
+    /// The parameter word at this offset.
+    Word(u16),
+    /// The variable of this symbol.
+    Symbol(u32),
 }
 
 /// What an evaluation finds: for each access its direction, the bytes behind a base, and the first

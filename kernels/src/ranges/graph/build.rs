@@ -53,7 +53,7 @@ pub(crate) struct Builder<'a> {
 pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     let mut b = Builder {
         ssa: Ssa::new(f, cfg),
-        g: Graph { conds: vec![None; f.blocks.len()], ..Graph::default() },
+        g: Graph { conds: vec![None; f.blocks.len()], constants: f.constant_bank.clone(), ..Graph::default() },
         memo: BuildMemo::default(),
         base: BuildMemo::default(),
         given: None,
@@ -289,12 +289,22 @@ impl Builder<'_> {
             }
             Src::Special(s) => Kind::Special(s),
             Src::Driver(off) if w == Width::W64 => Kind::Special(Special::DriverBase(off)),
-            Src::Driver(_) => Kind::Opaque(Reason::Constant),
+            Src::Constant(off) if w == Width::W64 => return self.constant_word(off),
+            Src::Driver(_) | Src::Constant(_) => Kind::Opaque(Reason::Constant),
             Src::Symbol(s) if w == Width::W64 => Kind::Symbol(s),
             Src::ParamAddress(p) if w == Width::W64 => Kind::ParamAddress(p),
             _ => Kind::Opaque(Reason::Pairing),
         };
         self.add(kind, w, 0)
+    }
+
+    /// The 64-bit word of the constant bank at this offset.
+    pub(crate) fn constant_word(&mut self, off: u32) -> NodeId {
+        let Some(bank) = &self.g.constants else { return self.opaque(Reason::Constant, Width::W64, 0) };
+        let start = Kind::Symbol(bank.start);
+        let start = self.add(start, Width::W64, 0);
+        let at = self.lin(&[(start, 1)], i64::from(off), Width::W64, 0);
+        self.add(Kind::Loaded(at), Width::W64, 0)
     }
 
     /// A node built one level further down, as long as that is allowed.

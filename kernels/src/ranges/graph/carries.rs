@@ -188,6 +188,7 @@ impl Builder<'_> {
             }
             (Def::Leaf(Src::Driver(a)), Def::Leaf(Src::Driver(b))) if a.abs_diff(b) == 4 => 6,
             (Def::Leaf(Src::SymbolHalf(a, false)), Def::Leaf(Src::SymbolHalf(b, true))) if a == b => 6,
+            (Def::Leaf(Src::Constant(a)), Def::Leaf(Src::Constant(b))) if a.checked_add(4) == Some(b) => 6,
             (Def::Phi { b, .. }, Def::Phi { b: c, .. }) if b == c => 4,
             (Def::Inst { .. }, Def::Inst { .. }) => {
                 if lo.same_inst(hi) {

@@ -3,7 +3,7 @@
 //! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
 //! with its summary.
 
-use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
+use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Reason, Special, SymbolId};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -251,6 +251,8 @@ pub struct Graph {
     /// Words that loops carry round, as low (false) or high halves of 64-bit values that they carry
     /// round.
     pub halves: BTreeMap<NodeId, (NodeId, bool)>,
+    /// The `__constant__` variables of machine code.
+    pub constants: Option<ConstantBank>,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
     pub made_at: BTreeMap<NodeId, u32>,

@@ -79,6 +79,7 @@ impl<'a> Builder<'a> {
             (Src::Driver(a), Src::Driver(b)) if a.abs_diff(b) == 4 => {
                 self.add(Kind::Special(Special::DriverBase(a)), Width::W64, 0)
             }
+            (Src::Constant(a), Src::Constant(b)) if a.checked_add(4) == Some(b) => self.constant_word(a),
             (Src::SymbolHalf(a, false), Src::SymbolHalf(b, true)) if a == b => self.add(Kind::Symbol(a), Width::W64, 0),
             (Src::ParamAddressHalf(a, false), Src::ParamAddressHalf(b, true)) if a == b => {
                 self.add(Kind::ParamAddress(a), Width::W64, 0)

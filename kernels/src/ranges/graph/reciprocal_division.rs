@@ -3,12 +3,13 @@
 //!
 //! Compilers emit this idiom for `/` and `%` by a value that they do not know. Its corrected result
 //! is exact for every divisor but zero. For a divisor that may be zero the evaluation answers
-//! unknown.
+//! unknown. Optimised code corrects under a guard; unoptimised code (`-G`, `-Xptxas -O0`) chooses
+//! between the number and the corrected one, and multiplies and subtracts by two instructions.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Op, Prefix, Src};
+use crate::ir::{Inst, Op, Prefix, Src};
 
 impl Builder<'_> {
     /// The exact result when `d` is the second correction.
@@ -37,6 +38,22 @@ impl Builder<'_> {
                 }
                 (false, a, v)
             }
+            Op::Add => {
+                let (a, product) = self.difference(inst, bb, bi)?;
+                let (inst, bb, bi) = self.executed(product)?;
+                let is_product = matches!(inst.op, Op::Mad) && inst.srcs[2].is_imm(0);
+                let factors = inst.srcs.iter().take(2).filter(|s| is_product && s.prefix == Prefix::None);
+                let mut found = None;
+                for s in factors {
+                    let x = self.ssa.source(s.src, bb, bi);
+                    found = found.or_else(|| self.estimate(x));
+                }
+                let (dividend, divisor) = found?;
+                if dividend != a {
+                    return None;
+                }
+                (false, dividend, divisor)
+            }
             _ => return None,
         };
         for c in [d, first] {
@@ -50,8 +67,49 @@ impl Builder<'_> {
         Some(self.add(kind, Width::W32, b))
     }
 
-    /// The value before a guarded correction.
+    /// Minuend and subtrahend.
+    fn difference(&mut self, inst: &Inst, b: u32, i: u32) -> Option<(Def, Def)> {
+        let (mut minuend, mut subtrahend) = (None, None);
+        for s in &inst.srcs {
+            let x = self.ssa.source(s.src, b, i);
+            let place = match s.prefix {
+                _ if x == Def::ZERO => continue,
+                Prefix::None => &mut minuend,
+                Prefix::Neg => &mut subtrahend,
+                _ => return None,
+            };
+            if place.replace(x).is_some() {
+                return None;
+            }
+        }
+        Some((minuend?, subtrahend?))
+    }
+
+    /// The corrected number and the number itself, of an instruction that chooses one of them.
+    fn choice(&mut self, d: Def) -> Option<(Def, Def)> {
+        let (inst, b, i) = self.executed(d)?;
+        let ([yes, no, _], Op::Sel) = (&inst.srcs[..], &inst.op) else { return None };
+        if [yes, no].iter().any(|s| s.prefix != Prefix::None) {
+            return None;
+        }
+        let (yes, no) = (self.ssa.source(yes.src, b, i), self.ssa.source(no.src, b, i));
+        let mut adds_to = |sum: Def, x: Def| {
+            let Some((inst, b, i)) = self.executed(sum) else { return false };
+            matches!(inst.op, Op::Add)
+                && inst.srcs.iter().any(|s| s.prefix == Prefix::None && self.ssa.source(s.src, b, i) == x)
+        };
+        match (adds_to(yes, no), adds_to(no, yes)) {
+            (true, false) => Some((yes, no)),
+            (false, true) => Some((no, yes)),
+            _ => None,
+        }
+    }
+
+    /// The value before a correction: under a guard, or one of two.
     fn corrected(&mut self, d: Def) -> Option<Def> {
+        if let Some((_, before)) = self.choice(d) {
+            return Some(before);
+        }
         self.ssa.guard(d)?;
         match self.ssa.inst(d)?.op {
             Op::Add | Op::Mad => Some(self.ssa.old(d)),
@@ -59,11 +117,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Is the guarded instruction `q + 1` (or `r - divisor`) of what was there before?
+    /// Is the correction `q + 1` (or `r - divisor`) of what was there before?
     fn correction_step(&mut self, d: Def, quotient: bool, divisor: Def) -> bool {
+        let (d, before) = match self.choice(d) {
+            Some(choice) => choice,
+            None => (d, self.ssa.old(d)),
+        };
         let Def::Inst { b, i, .. } = d else { return false };
         let Some(inst) = self.ssa.inst(d) else { return false };
-        let before = self.ssa.old(d);
         let mut seen = (false, false);
         let srcs: Vec<_> = match inst.op {
             Op::Add => inst.srcs.to_vec(),
@@ -92,7 +153,7 @@ impl Builder<'_> {
         for (r, a) in [(0, 1), (1, 0)] {
             let x = self.ssa.source(inst.srcs[r].src, b, i);
             let Some((ri, ..)) = self.executed(x) else { continue };
-            if matches!(ri.op, Op::MulHi { signed: false })
+            if matches!(ri.op, Op::MulHi { signed: false } | Op::Add)
                 && let Some(v) = self.reciprocal(x, 8)
             {
                 return Some((self.ssa.source(inst.srcs[a].src, b, i), v));

@@ -1,0 +1,147 @@
+//! Compares what the analysis says of a launch with the truth. No byte may be missing, and none may
+//! be claimed exactly that is not touched.
+//!
+//! Bases lie 4 KiB below a 4 GiB boundary, so that every carry between address words happens.
+
+use super::Arg::{I32, I64, Ptr};
+use super::{Arg, Shape, Thread, Truth};
+use kernels::{AccessKind, Base, Extent, KernelAccess, LaunchArgs};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Where a pointer points to.
+fn base(p: u8) -> u64 {
+    ((0x7f01 + 16 * u64::from(p)) << 32) - 4096
+}
+
+/// Parameter bytes, and the pointers among them by offset.
+pub fn pack(args: &[Arg]) -> (Vec<u8>, BTreeMap<u16, u8>) {
+    let (mut b, mut words) = (Vec::new(), BTreeMap::new());
+    for a in args {
+        let (size, v) = match a {
+            Ptr(p) => (8, base(*p)),
+            I32(v) => (4, *v as u64),
+            I64(v) => (8, *v as u64),
+        };
+        while b.len() % size != 0 {
+            b.push(0);
+        }
+        if let Ptr(p) = a {
+            words.insert(b.len() as u16, *p);
+        }
+        b.extend(&v.to_le_bytes()[..size]);
+    }
+    (b, words)
+}
+
+/// All threads of a launch.
+pub fn threads(s: Shape) -> impl Iterator<Item = Thread> {
+    let g = s.grid.map(i64::from);
+    let b = s.block.map(i64::from);
+    let axes =
+        move |e: [i64; 3]| (0..e[2]).flat_map(move |z| (0..e[1]).flat_map(move |y| (0..e[0]).map(move |x| [x, y, z])));
+    axes(g).flat_map(move |bi| axes(b).map(move |t| Thread { t, b: bi, bd: b, gd: g }))
+}
+
+/// Adds the bytes of an extent.
+fn expand(e: &Extent, into: &mut FxHashSet<i64>) -> bool {
+    let Extent::Bounded { lo, hi, dims, width, .. } = e else { return false };
+    let total: u64 = dims.iter().map(|d| d.count).product::<u64>() * u64::from(*width);
+    if total > 20_000_000 {
+        return false;
+    }
+    let mut starts = vec![*lo];
+    for d in dims {
+        starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + (d.stride * k) as i64)).collect();
+    }
+    for s in starts {
+        assert!(s >= *lo && s + i64::from(*width) <= *hi, "set leaves its interval: {e:?}");
+        into.extend(s..s + i64::from(*width));
+    }
+    true
+}
+
+/// How well a launch was told.
+pub struct Outcome {
+    pub exact: bool,
+    pub certain: bool,
+    pub bounded: bool,
+}
+
+/// Compares one launch; panics on unsoundness.
+pub fn check(
+    what: &str,
+    summary: &kernels::Summary,
+    launch: &LaunchArgs<'_>,
+    words: &BTreeMap<u16, u8>,
+    truth: &Truth,
+) -> Outcome {
+    let mut accesses = Vec::new();
+    // Following the threads of small launches hides what the forms are too small for.
+    summary.evaluate_by_forms(launch, &mut accesses);
+    compare(&format!("{what}, by forms"), &accesses, words, truth);
+    accesses.clear();
+    summary.evaluate(launch, &mut accesses);
+    compare(what, &accesses, words, truth)
+}
+
+fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, truth: &Truth) -> Outcome {
+    let mut sets: BTreeMap<(u8, AccessKind), Option<FxHashSet<i64>>> = BTreeMap::new();
+    let mut certain = true;
+    for a in accesses {
+        let Base::Word { offset, value } = a.base else {
+            certain = false;
+            assert!(matches!(a.base, Base::Unknown), "{what}: {a:?}");
+            continue;
+        };
+        // A word that is no pointer is dropped, as the analyzer does.
+        let Some(p) = words.get(&offset) else {
+            assert!(a.several, "{what}: scalar word as the only base: {a:?}");
+            continue;
+        };
+        assert_eq!(value, base(*p));
+        let set = sets.entry((*p, a.kind)).or_insert_with(|| Some(FxHashSet::default()));
+        match &a.extent {
+            Extent::Unknown { .. } => {
+                *set = None;
+                certain = false;
+            }
+            e @ Extent::Bounded { exact, .. } => {
+                let mut one = FxHashSet::default();
+                if !expand(e, &mut one) {
+                    *set = None;
+                }
+                certain &= exact;
+                if *exact {
+                    let t = truth.bytes.get(&(*p, a.kind));
+                    let wrong = one.iter().filter(|b| !t.is_some_and(|t| t.contains(b))).min();
+                    assert!(wrong.is_none(), "{what}: claimed exact, but byte {wrong:?} is not touched: {a:?}");
+                }
+                if let Some(s) = set {
+                    s.extend(one);
+                }
+            }
+        }
+    }
+    let (mut exact, mut bounded) = (true, true);
+    for (k, t) in &truth.bytes {
+        match sets.get(k) {
+            None => panic!("{what}: {k:?} is touched but not predicted: {accesses:?}"),
+            Some(None) => {
+                exact = false;
+                bounded = false;
+            }
+            Some(Some(s)) => {
+                let missing = t.iter().filter(|b| !s.contains(b)).min();
+                assert!(missing.is_none(), "{what}: byte {missing:?} of {k:?} is missing: {accesses:?}");
+                exact &= s.len() == t.len();
+            }
+        }
+    }
+    for (k, s) in &sets {
+        if !truth.bytes.contains_key(k) && s.as_ref().is_none_or(|s| !s.is_empty()) {
+            exact = false;
+        }
+    }
+    Outcome { exact, certain: exact && certain, bounded }
+}
