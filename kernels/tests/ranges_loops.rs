@@ -187,7 +187,7 @@ fn launches() -> Vec<(Shape, i64)> {
     [shape(1, 1), shape(3, 32)].into_iter().flat_map(|s| sizes.map(|n| (s, n))).collect()
 }
 
-/// `exact`: how many launches of plain loops may be inexact.
+/// How many launches of plain loops are inexact, of how many.
 fn run(arch: &str, options: &[&str]) -> (usize, usize) {
     let image = image(arch, options);
     let (mut inexact, mut all) = (0, 0);
@@ -217,7 +217,7 @@ fn run(arch: &str, options: &[&str]) -> (usize, usize) {
 /// Nothing but claims that hold, and nearly all of them exact.
 fn holds(arch: &str, options: &[&str]) {
     let (inexact, all) = run(arch, options);
-    assert!(all > 500 && inexact * 100 <= all, "{arch} {options:?}: {inexact} of {all} launches are not exact");
+    assert!(all > 400 && inexact * 100 <= all, "{arch} {options:?}: {inexact} of {all} launches are not exact");
 }
 
 #[test]

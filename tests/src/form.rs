@@ -35,6 +35,7 @@ pub struct Form {
     pub is_ptx: bool,
     /// Compute capability, times ten.
     pub arch: u32,
+    /// How far it is optimised.
     pub level: Level,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! The order is `size` (what starts here, and how long is it), `host_binary` (fatbins in ELF
 //! files), `fatbin` (entries), `select` (which entry runs on a device), `cubin` with `nv_info`
-//! (kernels of a cubin). `cubin` and `nv_info` know each other: the records fill in the kernel.
+//! (kernels of a cubin), `ptx_variables` (those of a text). `cubin` and `nv_info` know each other: the records fill in the kernel.
 //!
 //! Layouts were read off files made by the toolkit (all architectures, all compression modes) and
 //! are tested on such files. Damaged input gives an [`ImageError`]. Nothing panics, and nothing
@@ -17,6 +17,7 @@ mod error;
 mod fatbin;
 mod host_binary;
 mod nv_info;
+mod ptx_variables;
 mod select;
 mod size;
 
@@ -24,6 +25,7 @@ pub use crate::image::host_binary::{HostImage, each_in_host, find_in_host};
 pub use cubin::Cubin;
 pub use error::ImageError;
 pub use fatbin::{Compression, Entry, EntryKind};
+pub use ptx_variables::ptx_variables;
 pub use select::runs_on;
 pub use size::{ImageSize, image_size};
 

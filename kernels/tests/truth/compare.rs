@@ -89,17 +89,32 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
     let mut sets: BTreeMap<(u8, AccessKind), Option<FxHashSet<i64>>> = BTreeMap::new();
     let mut certain = true;
     for a in accesses {
-        let Base::Word { offset, value } = a.base else {
-            certain = false;
-            assert!(matches!(a.base, Base::Unknown), "{what}: {a:?}");
-            continue;
+        // How far the extent counts from behind the pointer.
+        let (p, from) = match a.base {
+            Base::Word { offset, value } => match words.get(&offset) {
+                Some(p) => {
+                    assert_eq!(value, base(*p));
+                    (p, 0)
+                }
+                // A word that is no pointer is dropped, as the analyzer does.
+                None => {
+                    assert!(a.several, "{what}: scalar word as the only base: {a:?}");
+                    continue;
+                }
+            },
+            // A number that is an address: that of the pointer which lies near.
+            Base::Absolute { value } => {
+                let far = |p: u8| (value.wrapping_sub(base(p)) as i64).unsigned_abs();
+                let near = words.values().min_by_key(|p| far(**p)).filter(|p| far(**p) < 1 << 32);
+                let p = near.unwrap_or_else(|| panic!("{what}: nobody's address: {a:?}"));
+                (p, value.wrapping_sub(base(*p)) as i64)
+            }
+            _ => {
+                certain = false;
+                assert!(matches!(a.base, Base::Unknown), "{what}: {a:?}");
+                continue;
+            }
         };
-        // A word that is no pointer is dropped, as the analyzer does.
-        let Some(p) = words.get(&offset) else {
-            assert!(a.several, "{what}: scalar word as the only base: {a:?}");
-            continue;
-        };
-        assert_eq!(value, base(*p));
         let set = sets.entry((*p, a.kind)).or_insert_with(|| Some(FxHashSet::default()));
         match &a.extent {
             Extent::Unknown { .. } => {
@@ -111,6 +126,7 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
                 if !expand(e, &mut one) {
                     *set = None;
                 }
+                let one: FxHashSet<i64> = one.into_iter().map(|byte| byte + from).collect();
                 certain &= exact;
                 if *exact {
                     let t = truth.bytes.get(&(*p, a.kind));

@@ -15,7 +15,7 @@ use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::*;
-use kernels::image::{CodeRef, Cubin, EntryKind, Image};
+use kernels::image::{CodeRef, Cubin, EntryKind, Image, ptx_variables};
 use trace::codec::Text;
 use trace::{ImageId, Op};
 
@@ -32,7 +32,7 @@ const TRIES: u32 = 32;
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
 /// Names of the variables of an image that is still mapped. Reads the headers and the symbols of
-/// one cubin.
+/// one cubin, or the directives of a text where there is no cubin.
 fn names(entry: UnlistedImage) -> Vec<CString> {
     // A library that was unloaded without its image leaves an entry behind, which must not be read.
     if image_bytes::file_of(entry.start as *const u8, entry.len).is_none() {
@@ -42,12 +42,15 @@ fn names(entry: UnlistedImage) -> Vec<CString> {
     let bytes = unsafe { std::slice::from_raw_parts(entry.start as *const u8, entry.len) };
     let Ok(image) = Image::parse(bytes) else { return Vec::new() };
     // All entries of an image define the same variables.
-    let Some(code) = image.entries().iter().filter(|e| e.kind == EntryKind::Cubin).find_map(|e| e.unpack().ok()) else {
-        return Vec::new();
-    };
-    let CodeRef::Cubin(cubin) = &code else { return Vec::new() };
-    let Ok(cubin) = Cubin::parse(cubin) else { return Vec::new() };
-    cubin.variables().filter_map(|symbol| CString::new(symbol.name.as_str()).ok()).collect()
+    let of = |kind| image.entries().iter().filter(move |e| e.kind == kind).find_map(|e| e.unpack().ok());
+    match of(EntryKind::Cubin).or_else(|| of(EntryKind::Ptx)) {
+        Some(CodeRef::Cubin(cubin)) => match Cubin::parse(&cubin) {
+            Ok(cubin) => cubin.variables().filter_map(|symbol| CString::new(symbol.name.as_str()).ok()).collect(),
+            Err(_) => Vec::new(),
+        },
+        Some(CodeRef::Ptx(text)) => ptx_variables(&text).filter_map(|name| CString::new(name).ok()).collect(),
+        None => Vec::new(),
+    }
 }
 
 impl Cx<'_> {
