@@ -214,28 +214,29 @@ fn run(arch: &str, options: &[&str]) -> (usize, usize) {
     (inexact, all)
 }
 
-/// Nothing but claims that hold, and nearly all of them exact.
-fn holds(arch: &str, options: &[&str]) {
+/// Nothing but claims that hold, and of a hundred launches as many exact as this at least.
+fn holds(arch: &str, options: &[&str], exact: usize) {
     let (inexact, all) = run(arch, options);
-    assert!(all > 400 && inexact * 100 <= all, "{arch} {options:?}: {inexact} of {all} launches are not exact");
+    let enough = (all - inexact) * 100 >= all * exact;
+    assert!(all > 400 && enough, "{arch} {options:?}: {inexact} of {all} launches are not exact");
 }
 
 #[test]
 fn optimised() {
-    holds("sm_80", &["-ptx"]);
-    holds("sm_80", &["-cubin"]);
-    holds("sm_90", &["-cubin"]);
+    holds("sm_80", &["-ptx"], 100);
+    holds("sm_80", &["-cubin"], 90);
+    holds("sm_90", &["-cubin"], 90);
 }
 
 #[test]
 fn debug() {
-    holds("sm_80", &["-G", "-ptx"]);
-    holds("sm_80", &["-G", "-cubin"]);
-    holds("sm_90", &["-G", "-cubin"]);
+    holds("sm_80", &["-G", "-ptx"], 100);
+    holds("sm_80", &["-G", "-cubin"], 90);
+    holds("sm_90", &["-G", "-cubin"], 90);
 }
 
 #[test]
 fn assembled_without_optimisation() {
-    holds("sm_80", &["-Xptxas", "-O0", "-cubin"]);
-    holds("sm_90", &["-Xptxas", "-O0", "-cubin"]);
+    holds("sm_80", &["-Xptxas", "-O0", "-cubin"], 90);
+    holds("sm_90", &["-Xptxas", "-O0", "-cubin"], 90);
 }

@@ -1,6 +1,6 @@
 //! Kernels without code: a list of what each does with its parameters.
 
-use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
+use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
 use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
 use std::collections::HashMap;
@@ -34,6 +34,8 @@ pub enum Shape {
     Object,
     /// The word points to a table of that many pointers; these bytes behind each.
     PointerTable(u64, u64, u64),
+    /// The variable `table` holds them; the word says nothing.
+    VariableTable(u64, u64, u64),
     /// The evaluation fails.
     Failed,
 }
@@ -92,13 +94,16 @@ impl KernelCode for TestKernel {
                 }
                 Shape::Scattered => EffectExtent::Scattered,
                 Shape::Unknown | Shape::Object => EffectExtent::Unknown,
-                Shape::PointerTable(_, lo, hi) => {
+                Shape::PointerTable(_, lo, hi) | Shape::VariableTable(_, lo, hi) => {
                     EffectExtent::Bounded { lo, hi, width: hi - lo, dims: vec![], exact: true }
                 }
             };
             let base = match does.bytes {
                 Shape::PointerTable(count, ..) => {
                     EffectBase::PointerTable(PointerTable { param: does.param, value, first: value, stride: 8, count })
+                }
+                Shape::VariableTable(count, ..) => {
+                    EffectBase::VariableTable(VariableTable { name: "table".into(), first: 0, stride: 8, count })
                 }
                 Shape::Object => EffectBase::Handle(does.param, value),
                 _ => EffectBase::Param(does.param, value),

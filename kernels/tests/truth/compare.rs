@@ -66,6 +66,8 @@ pub struct Outcome {
     pub exact: bool,
     pub certain: bool,
     pub bounded: bool,
+    /// Each pointer that is touched was named.
+    pub named: bool,
 }
 
 /// Compares one launch; panics on unsoundness.
@@ -87,7 +89,7 @@ pub fn check(
 
 fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, truth: &Truth) -> Outcome {
     let mut sets: BTreeMap<(u8, AccessKind), Option<FxHashSet<i64>>> = BTreeMap::new();
-    let mut certain = true;
+    let (mut certain, mut anywhere) = (true, Vec::new());
     for a in accesses {
         // How far the extent counts from behind the pointer.
         let (p, from) = match a.base {
@@ -112,6 +114,7 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
             _ => {
                 certain = false;
                 assert!(matches!(a.base, Base::Unknown), "{what}: {a:?}");
+                anywhere.push(a.kind);
                 continue;
             }
         };
@@ -139,10 +142,13 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
             }
         }
     }
-    let (mut exact, mut bounded) = (true, true);
+    let (mut exact, mut bounded, mut named) = (true, true, true);
     for (k, t) in &truth.bytes {
         match sets.get(k) {
-            None => panic!("{what}: {k:?} is touched but not predicted: {accesses:?}"),
+            None => {
+                assert!(anywhere.contains(&k.1), "{what}: {k:?} is touched but not predicted: {accesses:?}");
+                (exact, bounded, named) = (false, false, false);
+            }
             Some(None) => {
                 exact = false;
                 bounded = false;
@@ -159,5 +165,5 @@ fn compare(what: &str, accesses: &[KernelAccess], words: &BTreeMap<u16, u8>, tru
             exact = false;
         }
     }
-    Outcome { exact, certain: exact && certain, bounded }
+    Outcome { exact, certain: exact && certain, bounded, named }
 }
