@@ -40,7 +40,7 @@ impl Cx<'_> {
 
     /// An array goes away.
     pub fn forget_array(&mut self, handle: CUarray) -> Option<ArrayId> {
-        Some(self.core()?.handles.arrays.remove(&(handle.0 as u64))?.1.id)
+        self.destroyed(|handles| &handles.arrays, handle.0 as u64, |array| array.id.0).map(ArrayId)
     }
 
     /// The id of a memory pool.

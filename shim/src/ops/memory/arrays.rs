@@ -58,7 +58,9 @@ pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {
 pub(crate) unsafe fn cuMipmappedArrayDestroy(cx: &mut Cx<'_>, mipmapped_array: CUmipmappedArray) {
     let _ = mipmapped_array;
     // The array is not known, but the host waits as it does for others.
-    cx.log(&Op::ArrayDestroy { array: trace::ArrayId::NONE });
+    if cx.is_after() {
+        cx.log(&Op::ArrayDestroy { array: trace::ArrayId::NONE });
+    }
 }
 
 impl Cx<'_> {
@@ -98,7 +100,8 @@ pub(crate) unsafe fn cuTexObjectCreate(
 }
 
 pub(crate) unsafe fn cuTexObjectDestroy(cx: &mut Cx<'_>, tex_object: CUtexObject) {
-    cx.log(&Op::ObjectDestroy { object: tex_object });
+    cx.ends(Op::ObjectDestroy { object: tex_object });
+    cx.ended();
 }
 
 pub(crate) unsafe fn cuSurfObjectCreate(
@@ -112,5 +115,6 @@ pub(crate) unsafe fn cuSurfObjectCreate(
 }
 
 pub(crate) unsafe fn cuSurfObjectDestroy(cx: &mut Cx<'_>, surf_object: CUsurfObject) {
-    cx.log(&Op::ObjectDestroy { object: surf_object });
+    cx.ends(Op::ObjectDestroy { object: surf_object });
+    cx.ended();
 }
