@@ -32,6 +32,7 @@ mod map_model;
 mod memory_lives;
 mod pointer_tables;
 mod programmatic;
+mod rectangles;
 mod reports;
 mod rules;
 mod segments;

@@ -153,7 +153,6 @@ pub const NO_EFFECT: &[&str] = &[
     "cuMemGetHandleForAddressRange",
     "cuMemAddressReserve",
     "cuMemAddressFree",
-    "cuMemCreate",
     "cuMemRelease",
     "cuMemExportToShareableHandle",
     "cuMemRetainAllocationHandle",

@@ -45,6 +45,16 @@ pub const STEPPED_ASIDE: &str = "host touches of ";
 /// system allocated (CUDA's attribute `pageableMemoryAccess`).
 pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 
+/// From here on addresses are substitutes: of memory whose own address another piece of memory is
+/// known by, or of which only a part is mapped. Its mappings are aliases of it. The lowest 52 bits
+/// are the address that it was first mapped at.
+pub const SUBSTITUTE: u64 = 1 << 62;
+
+/// The address that a substitute stands for; others stand for themselves.
+pub fn mapped_address(address: u64) -> u64 {
+    if address >> 62 == 1 { address & ((1 << 52) - 1) } else { address }
+}
+
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
 /// crate docs.
 pub const FORMAT_VERSION: u32 = 1;

@@ -80,6 +80,7 @@ impl Analysis {
             Op::StreamDestroy { stream } => self.streams.destroy(stream),
             Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
+            Op::OrderFailed { result, stream, records, .. } => self.streams.failed(stream, records, result, origin),
             Op::EventReached { record, .. } => self.streams.reached(origin.thread, record, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
@@ -91,6 +92,9 @@ impl Analysis {
                 }
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
+            Op::Unalias { ptr } => {
+                self.memory.unalias(ptr);
+            }
             Op::MemoryName { ptr, name, heap } => {
                 let (name, heap) = (name.lossy(), heap.lossy());
                 let both = [&*name, &*heap].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();

@@ -186,7 +186,7 @@ impl Elaborator<'_> {
                 },
                 _ => memory_kind(a.kind),
             },
-            address: a.ptr,
+            address: trace::mapped_address(a.ptr),
             size: a.size,
             call: called(&stack, self.names.call(a.call)),
             stack,

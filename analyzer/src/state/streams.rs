@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use trace::{ContextId, Epoch, EventId, StackId, StreamId, StreamKind, ThreadId};
+use trace::{CallId, ContextId, Epoch, EventId, Origin, StackId, StreamId, StreamKind, ThreadId};
 
 /// Maximum number of destroyed streams that are remembered.
 const MAX_DESTROYED: usize = 4096;
@@ -56,6 +56,21 @@ pub struct Links {
     pub empty: Option<StackId>,
     /// The host thread's last query was there, for an event that had never been recorded.
     pub vain: Option<StackId>,
+    /// The last record on the earlier stream that failed.
+    pub no_record: Option<FailedCall>,
+    /// The last wait of the later stream that failed.
+    pub no_wait: Option<FailedCall>,
+}
+
+/// A call that would have ordered, and failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailedCall {
+    /// The function.
+    pub call: CallId,
+    /// Where it was called.
+    pub stack: StackId,
+    /// The driver's answer (`CUresult`).
+    pub result: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -75,6 +90,8 @@ pub struct Streams {
     empty: FxHashMap<StreamId, StackId>,
     /// Host threads whose last query was for an event that had never been recorded, and where.
     vain: FxHashMap<ThreadId, StackId>,
+    /// The last record, or the last wait, of each stream that failed.
+    failed: FxHashMap<(StreamId, bool), FailedCall>,
     /// The program's names.
     names: FxHashMap<StreamId, String>,
     /// Whether events may have been recorded unseen.
@@ -114,6 +131,7 @@ impl Streams {
             self.streams.remove(&oldest);
             self.empty.remove(&oldest);
             self.names.remove(&oldest);
+            self.failed.retain(|(stream, _), _| *stream != oldest);
             self.links.retain(|(a, b), _| *a != oldest && *b != oldest);
         }
     }
@@ -148,6 +166,12 @@ impl Streams {
         }
     }
 
+    /// Notes that a call failed which would have recorded an event on a stream, or made it wait.
+    pub fn failed(&mut self, stream: StreamId, records: bool, result: u32, origin: &Origin) {
+        let failed = FailedCall { call: origin.call, stack: origin.stack, result };
+        self.failed.insert((stream, records), failed);
+    }
+
     /// Records are missing: what was recorded last is not known of any event.
     pub fn forget_events(&mut self) {
         self.events.clear();
@@ -173,6 +197,8 @@ impl Streams {
             backward: self.links.get(&(later, earlier)).copied(),
             empty: self.empty.get(&later).copied(),
             vain: self.vain.get(&thread).copied(),
+            no_record: self.failed.get(&(earlier, true)).copied(),
+            no_wait: self.failed.get(&(later, false)).copied(),
         }
     }
 }

@@ -11,7 +11,7 @@ macro_rules! __driver_api_arrays {
     after  fn cuArrayCreate_v2(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY_DESCRIPTOR)
         [plain cuArrayCreate_v2];
     after  fn cuArrayGetPlane(plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint) [plain cuArrayGetPlane];
-    before fn cuArrayDestroy(array: CUarray) [plain cuArrayDestroy];
+    both   fn cuArrayDestroy(array: CUarray) [plain cuArrayDestroy];
     after  fn cuArray3DCreate(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR_v1)
         [plain cuArray3DCreate];
     after  fn cuArray3DCreate_v2(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR)
@@ -21,7 +21,7 @@ macro_rules! __driver_api_arrays {
     ) [plain cuMipmappedArrayCreate];
     after  fn cuMipmappedArrayGetLevel(level_array: *mut CUarray, mipmapped_array: CUmipmappedArray, level: c_uint)
         [plain cuMipmappedArrayGetLevel];
-    before fn cuMipmappedArrayDestroy(mipmapped_array: CUmipmappedArray) [plain cuMipmappedArrayDestroy];
+    both   fn cuMipmappedArrayDestroy(mipmapped_array: CUmipmappedArray) [plain cuMipmappedArrayDestroy];
     after  fn cuTexRefSetArray(tex_ref: CUtexref, array: CUarray, flags: c_uint) [plain cuTexRefSetArray];
     after  fn cuTexRefSetMipmappedArray(tex_ref: CUtexref, mipmapped_array: CUmipmappedArray, flags: c_uint)
         [plain cuTexRefSetMipmappedArray];
@@ -42,10 +42,10 @@ macro_rules! __driver_api_arrays {
         tex_object: *mut CUtexObject, res_desc: *const CUDA_RESOURCE_DESC, tex_desc: *const CUDA_TEXTURE_DESC,
         res_view_desc: *const CUDA_RESOURCE_VIEW_DESC
     ) [plain cuTexObjectCreate];
-    before fn cuTexObjectDestroy(tex_object: CUtexObject) [plain cuTexObjectDestroy];
+    both   fn cuTexObjectDestroy(tex_object: CUtexObject) [plain cuTexObjectDestroy];
     after  fn cuSurfObjectCreate(surf_object: *mut CUsurfObject, res_desc: *const CUDA_RESOURCE_DESC)
         [plain cuSurfObjectCreate];
-    before fn cuSurfObjectDestroy(surf_object: CUsurfObject) [plain cuSurfObjectDestroy];
+    both   fn cuSurfObjectDestroy(surf_object: CUsurfObject) [plain cuSurfObjectDestroy];
     after  fn cuTensorMapEncodeTiled(
         tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank: u32,
         global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, box_dim: *const u32,
@@ -84,7 +84,7 @@ macro_rules! __driver_api_arrays {
     ) [plain cuGraphicsResourceGetMappedPointer_v2];
     after  fn cuGraphicsMapResources(count: c_uint, resources: *mut CUgraphicsResource, stream: CUstream)
         [legacy cuGraphicsMapResources, per_thread cuGraphicsMapResources_ptsz];
-    before fn cuGraphicsUnmapResources(count: c_uint, resources: *mut CUgraphicsResource, stream: CUstream)
+    both   fn cuGraphicsUnmapResources(count: c_uint, resources: *mut CUgraphicsResource, stream: CUstream)
         [legacy cuGraphicsUnmapResources, per_thread cuGraphicsUnmapResources_ptsz];
 
     } } };

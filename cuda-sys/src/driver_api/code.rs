@@ -13,7 +13,7 @@ macro_rules! __driver_api_code {
         option_values: *mut *mut c_void
     ) [plain cuModuleLoadDataEx];
     after  fn cuModuleLoadFatBinary(module: *mut CUmodule, fat_cubin: *const c_void) [plain cuModuleLoadFatBinary];
-    before fn cuModuleUnload(module: CUmodule) [plain cuModuleUnload];
+    both   fn cuModuleUnload(module: CUmodule) [plain cuModuleUnload];
     after  fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char)
         [plain cuModuleGetFunction];
     after  fn cuModuleEnumerateFunctions(functions: *mut CUfunction, num_functions: c_uint, module: CUmodule)
@@ -50,7 +50,7 @@ macro_rules! __driver_api_code {
         jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut CUlibraryOption,
         library_option_values: *mut *mut c_void, num_library_options: c_uint
     ) [plain cuLibraryLoadFromFile];
-    before fn cuLibraryUnload(library: CUlibrary) [plain cuLibraryUnload];
+    both   fn cuLibraryUnload(library: CUlibrary) [plain cuLibraryUnload];
     after  fn cuLibraryGetKernel(kernel: *mut CUkernel, library: CUlibrary, name: *const c_char)
         [plain cuLibraryGetKernel];
     after  fn cuLibraryEnumerateKernels(kernels: *mut CUkernel, num_kernels: c_uint, library: CUlibrary)

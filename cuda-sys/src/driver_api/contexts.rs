@@ -12,7 +12,7 @@ macro_rules! __driver_api_contexts {
         [plain cuDevicePrimaryCtxRelease, plain cuDevicePrimaryCtxRelease_v2];
     after  fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint)
         [plain cuDevicePrimaryCtxSetFlags, plain cuDevicePrimaryCtxSetFlags_v2];
-    before fn cuDevicePrimaryCtxReset_v2(dev: CUdevice)
+    both   fn cuDevicePrimaryCtxReset_v2(dev: CUdevice)
         [plain cuDevicePrimaryCtxReset, plain cuDevicePrimaryCtxReset_v2];
     after  fn cuCtxCreate_v2(ctx: *mut CUcontext, flags: c_uint, dev: CUdevice)
         [plain cuCtxCreate, plain cuCtxCreate_v2];
@@ -22,7 +22,7 @@ macro_rules! __driver_api_contexts {
     after  fn cuCtxCreate_v4(
         ctx: *mut CUcontext, ctx_create_params: *mut CUctxCreateParams, flags: c_uint, dev: CUdevice
     ) [plain cuCtxCreate_v4];
-    before fn cuCtxDestroy_v2(ctx: CUcontext) [plain cuCtxDestroy, plain cuCtxDestroy_v2];
+    both   fn cuCtxDestroy_v2(ctx: CUcontext) [plain cuCtxDestroy, plain cuCtxDestroy_v2];
     after  fn cuCtxPushCurrent_v2(ctx: CUcontext) [plain cuCtxPushCurrent, plain cuCtxPushCurrent_v2];
     after  fn cuCtxPopCurrent_v2(ctx: *mut CUcontext) [plain cuCtxPopCurrent, plain cuCtxPopCurrent_v2];
     after  fn cuCtxSetCurrent(ctx: CUcontext) [plain cuCtxSetCurrent];
@@ -38,7 +38,7 @@ macro_rules! __driver_api_contexts {
     ) [plain cuGetProcAddress_v2];
     after  fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint)
         [plain cuGreenCtxCreate];
-    before fn cuGreenCtxDestroy(ctx: CUgreenCtx) [plain cuGreenCtxDestroy];
+    both   fn cuGreenCtxDestroy(ctx: CUgreenCtx) [plain cuGreenCtxDestroy];
     after  fn cuCtxFromGreenCtx(context: *mut CUcontext, ctx: CUgreenCtx) [plain cuCtxFromGreenCtx];
 
     } } };

@@ -146,7 +146,7 @@ macro_rules! __driver_api_graphs {
         [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz];
     after  fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
         [legacy cuGraphLaunch, per_thread cuGraphLaunch_ptsz];
-    before fn cuGraphExecDestroy(graph_exec: CUgraphExec) [plain cuGraphExecDestroy];
+    both   fn cuGraphExecDestroy(graph_exec: CUgraphExec) [plain cuGraphExecDestroy];
     before fn cuGraphDestroy(graph: CUgraph) [plain cuGraphDestroy];
     after  fn cuGraphExecUpdate(
         graph_exec: CUgraphExec, graph: CUgraph, error_node_out: *mut CUgraphNode,

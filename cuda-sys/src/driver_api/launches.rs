@@ -19,7 +19,7 @@ macro_rules! __driver_api_launches {
         ext_sem_array: *const CUexternalSemaphore, params_array: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
         num_ext_sems: c_uint, stream: CUstream
     ) [legacy cuWaitExternalSemaphoresAsync, per_thread cuWaitExternalSemaphoresAsync_ptsz];
-    before fn cuDestroyExternalSemaphore(ext_sem: CUexternalSemaphore) [plain cuDestroyExternalSemaphore];
+    both   fn cuDestroyExternalSemaphore(ext_sem: CUexternalSemaphore) [plain cuDestroyExternalSemaphore];
     after  fn cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint)
         [legacy cuStreamWaitValue32, per_thread cuStreamWaitValue32_ptsz];
     after  fn cuStreamWaitValue32_v2(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint)

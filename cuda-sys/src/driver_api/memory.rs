@@ -30,7 +30,7 @@ macro_rules! __driver_api_memory {
     after  fn cuMemHostRegister_v2(pointer: *mut c_void, byte_size: usize, flags: c_uint)
         [plain cuMemHostRegister, plain cuMemHostRegister_v2];
     both   fn cuMemHostUnregister(pointer: *mut c_void) [plain cuMemHostUnregister];
-    before fn cuMemFreeAsync(ptr: CUdeviceptr, stream: CUstream)
+    both   fn cuMemFreeAsync(ptr: CUdeviceptr, stream: CUstream)
         [legacy cuMemFreeAsync, per_thread cuMemFreeAsync_ptsz];
     after  fn cuMemAllocAsync(ptr: *mut CUdeviceptr, byte_size: usize, stream: CUstream)
         [legacy cuMemAllocAsync, per_thread cuMemAllocAsync_ptsz];

@@ -1,7 +1,7 @@
 //! THE TABLE: every function of the driver API that CUDA 11.8 to 13.5 has, one row each.
 //!
-//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 33 rows `before`, 254
-//! `after`, 75 `both`, 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those
+//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 17 rows `before`, 254
+//! `after`, 91 `both`, 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those
 //! of GL, EGL and VDPAU ([`FnId::is_interop`](crate::FnId::is_interop)).
 //!
 //! A row is
@@ -12,12 +12,13 @@
 //! skip   fn cuDeviceGet [plain cuDeviceGet];
 //! ```
 //!
-//! - The first word says when the op is recorded, relative to the real call. `before`: frees and
-//!   destroys (when they return, another thread may already own the address or the handle).
+//! - The first word says when the op is recorded, relative to the real call. `before`: what is
+//!   forgotten about a handle that goes away, with no effect on order or memory.
 //!   `after`: what needs the result or the success of the call: allocations, creations, launches,
 //!   records, waits, loads. `both`: what may block the host, hand completion to the host, or call
 //!   back into the host: it covers what was enqueued before the call began, and takes effect when
-//!   the call returns. `skip`: no effect on order or memory; such rows have no signature, they are
+//!   the call returns. Also frees and destroys: what they end is looked up before the call (when it
+//!   returns, another thread may own the address or the handle), and ends if the call succeeds. `skip`: no effect on order or memory; such rows have no signature, they are
 //!   forwarded by a jump. (The type of such a function is in [`pfn`](crate::pfn), from
 //!   [`driver_signatures!`](crate::driver_signatures!).)
 //! - The name of the row is that of the newest function with this signature and meaning. Versions

@@ -64,7 +64,7 @@ macro_rules! __driver_api_streams {
         [legacy cuStreamAttachMemAsync, per_thread cuStreamAttachMemAsync_ptsz];
     both   fn cuStreamQuery(stream: CUstream) [legacy cuStreamQuery, per_thread cuStreamQuery_ptsz];
     both   fn cuStreamSynchronize(stream: CUstream) [legacy cuStreamSynchronize, per_thread cuStreamSynchronize_ptsz];
-    before fn cuStreamDestroy_v2(stream: CUstream) [plain cuStreamDestroy, plain cuStreamDestroy_v2];
+    both   fn cuStreamDestroy_v2(stream: CUstream) [plain cuStreamDestroy, plain cuStreamDestroy_v2];
     after  fn cuStreamCopyAttributes(dst: CUstream, src: CUstream)
         [legacy cuStreamCopyAttributes, per_thread cuStreamCopyAttributes_ptsz];
     after  fn cuStreamSetAttribute(stream: CUstream, attr: CUstreamAttrID, value: *const CUstreamAttrValue)
@@ -75,7 +75,7 @@ macro_rules! __driver_api_streams {
         [legacy cuEventRecordWithFlags, per_thread cuEventRecordWithFlags_ptsz];
     both   fn cuEventQuery(event: CUevent) [plain cuEventQuery];
     both   fn cuEventSynchronize(event: CUevent) [plain cuEventSynchronize];
-    before fn cuEventDestroy_v2(event: CUevent) [plain cuEventDestroy, plain cuEventDestroy_v2];
+    both   fn cuEventDestroy_v2(event: CUevent) [plain cuEventDestroy, plain cuEventDestroy_v2];
     both   fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent)
         [plain cuEventElapsedTime, plain cuEventElapsedTime_v2];
     after  fn cuGreenCtxRecordEvent(ctx: CUgreenCtx, event: CUevent) [plain cuGreenCtxRecordEvent];

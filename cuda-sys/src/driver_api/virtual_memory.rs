@@ -9,7 +9,7 @@ macro_rules! __driver_api_virtual_memory {
     after  fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, ptr: CUdeviceptr) [plain cuIpcGetMemHandle];
     after  fn cuIpcOpenMemHandle_v2(dptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint)
         [plain cuIpcOpenMemHandle, plain cuIpcOpenMemHandle_v2];
-    before fn cuIpcCloseMemHandle(ptr: CUdeviceptr) [plain cuIpcCloseMemHandle];
+    both   fn cuIpcCloseMemHandle(ptr: CUdeviceptr) [plain cuIpcCloseMemHandle];
     after  fn cuMemGetHandleForAddressRange(
         handle: *mut c_void, ptr: CUdeviceptr, size: usize, handle_type: CUmemRangeHandleType, flags: u64
     ) [plain cuMemGetHandleForAddressRange];

@@ -171,6 +171,11 @@ impl Engine {
         self.allocations.find(address).map(|r| r.kind)
     }
 
+    /// One past the last address of the live memory that begins at an address.
+    pub fn memory_end(&self, address: u64) -> Option<u64> {
+        self.allocations.find(address).map(|r| r.end)
+    }
+
     /// The policy in force.
     pub fn policy(&self) -> Policy {
         self.options.policy

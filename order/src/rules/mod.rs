@@ -97,6 +97,10 @@ impl Engine {
                 self.allocations.alias(ptr, target, size);
                 self.host_op()
             }
+            Op::Unalias { ptr } => {
+                self.allocations.unalias(ptr);
+                self.host_op()
+            }
             Op::SyncMemops { ptr, on } => {
                 self.allocations.set_sync_memops(ptr, on);
                 self.host_op()

@@ -60,7 +60,7 @@ impl Allocations {
     /// A second address of known memory; unknown memory is ignored.
     pub fn alias(&mut self, start: u64, target: u64, size: u64) {
         if let Some(&range) = self.find(target)
-            && self.find(start).is_none()
+            && (self.find(start).is_none() || target >= trace::SUBSTITUTE)
         {
             self.insert(start, size, range.kind, range.context);
             if let Some(new) = self.live.get_mut(&start) {
@@ -69,9 +69,21 @@ impl Allocations {
         }
     }
 
+    /// A second address goes away.
+    pub fn unalias(&mut self, start: u64) {
+        if self.live.get(&start).is_some_and(|range| range.alias_of.is_some()) {
+            self.live.remove(&start);
+        }
+    }
+
     /// Memory goes away, its aliases too.
     pub fn remove(&mut self, start: u64, kind: FreeKind) -> Option<Allocation> {
         if kind == FreeKind::Block {
+            return None;
+        }
+        // The address may be that of other memory by now, which the name of the first does not end.
+        let is_substituted = |range: &Allocation| range.alias_of.is_some_and(|target| target >= trace::SUBSTITUTE);
+        if kind == FreeKind::Unmap && self.live.get(&start).is_some_and(is_substituted) {
             return None;
         }
         let range = self.live.remove(&start)?;

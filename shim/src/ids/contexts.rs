@@ -89,14 +89,17 @@ impl Cx<'_> {
         }
     }
 
-    /// A context goes away: its handle may come back as another one.
+    /// A context goes away: its handles may come back as others. Before the call nothing is
+    /// forgotten; after it, `handle` does not matter.
     pub fn forget_context(&mut self, handle: CUcontext) -> Option<ContextId> {
         let core = self.core()?;
-        let key = handle.0 as u64;
-        let id = core.handles.contexts.remove(&key)?.1;
-        core.handles.contexts.retain(|_, other| *other != id);
-        core.handles.legacy.remove(&key);
-        core.handles.per_thread.retain(|(context, _), _| *context != key);
+        let id = ContextId(self.destroyed(|handles| &handles.contexts, handle.0 as u64, |context| context.0)?);
+        let of_it = |other: &ContextId| *other == id;
+        let mut keys: Vec<u64> = vec![handle.0 as u64];
+        keys.extend(core.handles.contexts.iter().filter(|entry| of_it(entry.value())).map(|entry| *entry.key()));
+        core.handles.contexts.retain(|_, other| !of_it(other));
+        core.handles.legacy.retain(|key, _| !keys.contains(key));
+        core.handles.per_thread.retain(|(context, _), _| !keys.contains(context));
         handle_cache::invalidate();
         Some(id)
     }

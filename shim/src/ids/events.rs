@@ -26,15 +26,17 @@ impl Cx<'_> {
         let event = EventId(core.handles.next.event.take());
         let key = handle.0 as u64;
         self.log(&Op::EventCreate { event, context, flags, handle: key });
-        core.handles.events.insert(key, event);
+        if core.handles.events.insert(key, event).is_some() {
+            handle_cache::invalidate();
+        }
         event
     }
 
     /// An event goes away: its handle may come back.
     pub fn forget_event(&mut self, handle: CUevent) -> Option<EventId> {
-        self.core()?.handles.shared_events.remove(&(handle.0 as u64));
-        let id = self.core()?.handles.events.remove(&(handle.0 as u64))?.1;
-        handle_cache::invalidate();
-        Some(id)
+        let key = handle.0 as u64;
+        let event = self.destroyed(|handles| &handles.events, key, |event| event.0)?;
+        self.core()?.handles.shared_events.remove(&key);
+        Some(EventId(event))
     }
 }

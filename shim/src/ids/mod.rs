@@ -8,13 +8,14 @@
 //! before a table is locked, never under it.
 //!
 //! [`contexts`] comes first: streams and events belong to one. [`streams`] and [`events`] look up
-//! by way of [`recall`]; [`streams`] asks [`captures`] whether work enters the stream now.
+//! by way of [`recall`] and end by way of [`destroyed`]; [`streams`] asks [`captures`] whether work enters the stream now.
 //! [`kernels`] asks [`variables`] to list the variables of an image at the first launch from it,
 //! which reads image headers with [`image_bytes`]. [`arrays_pools`] stands alone.
 
 pub mod arrays_pools;
 pub mod captures;
 pub mod contexts;
+mod destroyed;
 pub mod events;
 pub mod image_bytes;
 pub mod kernels;

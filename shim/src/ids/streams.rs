@@ -112,15 +112,15 @@ impl Cx<'_> {
         let stream = StreamId(core.handles.next.stream.take());
         let key = handle.0 as u64;
         self.log(&Op::StreamCreate { stream, context, kind, priority, handle: key });
-        core.handles.streams.insert(key, stream);
+        if core.handles.streams.insert(key, stream).is_some() {
+            handle_cache::invalidate();
+        }
         stream
     }
 
     /// A stream goes away: its handle may come back.
     pub fn forget_stream(&mut self, handle: CUstream) -> Option<StreamId> {
-        let id = self.core()?.handles.streams.remove(&(handle.0 as u64))?.1;
-        handle_cache::invalidate();
-        Some(id)
+        self.destroyed(|handles| &handles.streams, handle.0 as u64, |stream| stream.0).map(StreamId)
     }
 
     /// The stream of a work op that really enters it now; `None` while the stream is being captured

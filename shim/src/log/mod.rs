@@ -3,6 +3,7 @@
 //! Owns the state of one trace and the lock that serialises it. [`start`] makes the [`core`] at the
 //! first op of a process. An op then goes through [`shared`], under the lock: to the engine of
 //! `order` for its place, to [`stacks`] for the definition of its stack, and to [`ring_writer`].
+//! [`endings`] holds the frees whose calls have not returned.
 //! [`call_names`] and [`call_counts`] know the functions that ops come from.
 //!
 //! [`start`] and [`call_counts`] use [`core`], which uses [`shared`], which uses the rest. What an
@@ -12,6 +13,7 @@
 pub mod call_counts;
 pub mod call_names;
 pub mod core;
+pub mod endings;
 pub mod ring_writer;
 pub mod shared;
 pub mod stacks;

@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cuda_sys::FnId;
 use order::Engine;
 use trace::ring::Producer;
 use trace::{CallId, Epoch, HostFuncId, KernelId, LAUNCH_HEAD, LaunchShape, Op, Origin, StackId, StreamId, ThreadId};
 
 use super::call_names::HOST_ACCESS;
+use super::endings::{Ending, Endings};
 use super::ring_writer::RingWriter;
 use super::stacks::StackDefinitions;
 use crate::host::pinned_bounds;
@@ -61,6 +63,8 @@ pub struct Shared {
     host_threads: bool,
     /// Touches that may have been a graph's host function, which nobody sees running.
     untold_touches: u64,
+    /// Frees and destroys whose calls have not returned.
+    endings: Endings,
     /// The happens-before engine: builds the clocks.
     pub engine: Engine,
     stacks: HashMap<u128, StackId, BuildHasherDefault<IdentityHasher>>,
@@ -96,14 +100,25 @@ impl Shared {
             host_memory: HostMemory::default(),
             host_threads,
             untold_touches: 0,
+            endings: Endings::default(),
             definitions: StackDefinitions::default(),
         }
     }
 
     /// Logs one op: gives it its place in the order and writes it.
     #[unsafe(link_section = "streamsan_hot")]
-    pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
+    pub fn log(&mut self, call: FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
+        for ending in self.endings.before(op) {
+            self.log_ending(&ending);
+        }
         let origin = self.place(call, thread, stack, op);
+        self.emit(&origin, op);
+        origin.epoch
+    }
+
+    /// Writes an op that has its place.
+    #[inline(always)]
+    fn emit(&mut self, origin: &Origin, op: &Op<'_>) {
         if self.watches.note(op) {
             pinned_bounds::note(&self.watches);
         }
@@ -111,8 +126,35 @@ impl Shared {
         if touches::is_linked() {
             self.set_gate();
         }
-        self.out.emit(&origin, op);
-        origin.epoch
+        self.out.emit(origin, op);
+    }
+
+    /// A call is about to be made that ends something if it succeeds: its op is logged then
+    /// ([`Shared::finish`]).
+    pub fn begin(&mut self, number: u32, origin: (FnId, ThreadId, Option<&Frames>), op: Op<'static>) {
+        let (call, thread, stack) = origin;
+        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
+        let end = match op {
+            Op::Free { ptr, .. } | Op::Unalias { ptr } => {
+                self.engine.memory_end(ptr).unwrap_or(ptr.saturating_add(1))
+            }
+            _ => 0,
+        };
+        self.endings.begin(number, op, end, (call, thread, stack));
+    }
+
+    /// The call has returned.
+    pub fn finish(&mut self, number: u32, succeeded: bool) {
+        for ending in self.endings.take(number).into_iter().filter(|_| succeeded) {
+            self.log_ending(&ending);
+        }
+    }
+
+    #[cold]
+    fn log_ending(&mut self, ending: &Ending) {
+        let (call, thread, stack) = ending.origin;
+        let origin = self.place_of(call, thread, stack, &ending.op);
+        self.emit(&origin, &ending.op);
     }
 
     /// As [`Shared::log`], of a launch whose parameters are written straight to where they belong:
@@ -120,7 +162,7 @@ impl Shared {
     #[inline(always)]
     pub fn log_launch(
         &mut self,
-        (call, thread, stack): (cuda_sys::FnId, ThreadId, Option<&Frames>),
+        (call, thread, stack): (FnId, ThreadId, Option<&Frames>),
         (stream, kernel): (StreamId, KernelId),
         shape: &LaunchShape,
         len: usize,
@@ -141,11 +183,16 @@ impl Shared {
 
     /// The place of an op.
     #[unsafe(link_section = "streamsan_hot")]
-    fn place(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Origin {
+    fn place(&mut self, call: FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Origin {
+        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
+        self.place_of(call, thread, stack, op)
+    }
+
+    #[inline(always)]
+    fn place_of(&mut self, call: FnId, thread: ThreadId, stack: StackId, op: &Op<'_>) -> Origin {
         if runs::any_begun() {
             self.end_runs();
         }
-        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
         if SHARES.load(Ordering::Relaxed) {
             self.log_time();
@@ -234,7 +281,7 @@ impl Shared {
     }
 
     /// The id of a function's name, defining it when it is new.
-    pub fn name(&mut self, call: cuda_sys::FnId) -> CallId {
+    pub fn name(&mut self, call: FnId) -> CallId {
         self.out.name(call)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cuda_sys::{CUresult, FnId, Stream0};
 use trace::{
@@ -19,7 +19,7 @@ use crate::host::{holds, page_protection};
 use crate::log::call_names::HOST_THREADS;
 use crate::log::core::Core;
 use crate::log::shared::Shared;
-use crate::log::{call_counts, start};
+use crate::log::{call_counts, endings, start};
 use crate::runtime::guard::EntryGuard;
 use crate::runtime::lock::tid;
 use crate::runtime::{lifecycle, thread_state};
@@ -51,6 +51,13 @@ pub struct Cx<'a> {
     host_changes: u64,
 }
 
+/// Failed calls that were logged. A program that goes on after each of them logs no more.
+static FAILURES: AtomicU32 = AtomicU32::new(0);
+const MAX_FAILURES: u32 = 256;
+
+/// Marks the token of a call that ends something: the rest is the number of [`endings`].
+const ENDS: u64 = 1 << 63;
+
 /// Runs an op function around a real call. Returns the token for the second part.
 #[inline(always)]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
@@ -61,7 +68,12 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     if let Phase::After(result) = phase
         && result != CUresult::SUCCESS
     {
-        return failed(call, result);
+        failed(call, token, result);
+        // Only these say that they failed.
+        let orders = matches!(call.info().row, "cuEventRecord" | "cuEventRecordWithFlags" | "cuStreamWaitEvent");
+        if !orders || ends_context(result) || FAILURES.fetch_add(1, Ordering::Relaxed) >= MAX_FAILURES {
+            return 0;
+        }
     }
     let Some(inside) = EntryGuard::enter() else { return 0 };
     let run = AssertUnwindSafe(|| {
@@ -102,7 +114,18 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 /// A call has failed. Errors that end the context (illegal address, device-side assert and their
 /// like) are logged once, a capture with a stream that was not joined too, lack of memory always.
 #[cold]
-fn failed(call: FnId, result: CUresult) -> u64 {
+fn failed(call: FnId, token: u64, result: CUresult) {
+    // What it would have ended goes on.
+    if token & ENDS != 0
+        && endings::any()
+        && let Some(_inside) = EntryGuard::enter()
+        && let Some(core) = start::core()
+    {
+        core.handles.mappings.unmapped(token, false);
+        if let Some(mut shared) = core.lock() {
+            shared.finish(token as u32, false);
+        }
+    }
     if ends_context(result) {
         observe(call, 0, Phase::Before, |cx| cx.log_failure(result, StreamId::NONE));
     } else if result == CUresult::ERROR_STREAM_CAPTURE_UNJOINED {
@@ -123,7 +146,6 @@ fn failed(call: FnId, result: CUresult) -> u64 {
             cx.log(&Op::OutOfMemory {});
         });
     }
-    0
 }
 
 /// Whether nothing works in this context any more (cuda.h: "the process must be terminated and
@@ -158,9 +180,17 @@ impl Cx<'_> {
         self.phase == Phase::Before
     }
 
-    /// Whether the real call has succeeded. (A failed one is not observed.)
+    /// Whether the real call has succeeded.
     pub fn is_after(&self) -> bool {
-        self.phase != Phase::Before
+        self.phase == Phase::After(CUresult::SUCCESS)
+    }
+
+    /// What a call has answered that failed: only those are observed that would have ordered.
+    pub fn failure(&self) -> Option<CUresult> {
+        match self.phase {
+            Phase::After(result) if result != CUresult::SUCCESS => Some(result),
+            _ => None,
+        }
     }
 
     /// What stream 0 means through the symbol that was called.
@@ -278,6 +308,42 @@ impl Cx<'_> {
         }
     }
 
+    /// The two halves of a call that frees or destroys something: `op` is logged if it succeeds.
+    /// Before the call `op` is asked for, perhaps several times.
+    pub fn ends(&mut self, op: Op<'static>) {
+        let Some(core) = self.core().filter(|_| self.is_before()) else { return };
+        if thread_state::inside_transport() && !self.outlives_transport(&op) {
+            return;
+        }
+        let (number, thread) = (self.ending() as u32, self.thread());
+        self.capture(core);
+        let origin = (self.call, thread, self.captured.then_some(&*self.frames));
+        if let Some(mut shared) = core.lock() {
+            shared.begin(number, origin, op);
+        }
+    }
+
+    /// The number of this call, which may end something.
+    pub fn ending(&mut self) -> u64 {
+        if self.token == 0
+            && let Some(core) = self.core()
+        {
+            self.token = ENDS | u64::from(core.handles.fresh());
+        }
+        self.token
+    }
+
+    /// The second half.
+    pub fn ended(&mut self) {
+        let number = self.token as u32;
+        if self.is_after() && self.token & ENDS != 0 {
+            self.without_stack().log_with(None, |shared, _| {
+                shared.finish(number, true);
+                Epoch::default()
+            });
+        }
+    }
+
     /// Logs a launch, whose `len` bytes of parameters `fill` writes: see [`Shared::log_launch`].
     #[inline(always)]
     pub fn log_launch(
@@ -370,9 +436,9 @@ mod tests {
     #[test]
     fn a_broken_capture_lasts_until_it_is_ended() {
         captures::begun();
-        failed(cuda_sys::id::cuLaunchKernel, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
+        failed(cuda_sys::id::cuLaunchKernel, 0, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
         assert!(captures::any());
-        failed(cuda_sys::id::cuStreamEndCapture, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
+        failed(cuda_sys::id::cuStreamEndCapture, 0, CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
         assert!(!captures::any());
     }
 }

@@ -126,7 +126,9 @@ pub(crate) unsafe fn cuCtxDestroy_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
     if let Some(context) = cx.forget_context(ctx) {
         cx.log(&Op::ContextDestroy { context });
     }
-    cx.forget_kernels();
+    if cx.is_after() {
+        return cx.forget_kernels();
+    }
     // Pinned memory goes with the context that it was made in.
     cx.host_memory_goes(0, u64::MAX);
 }
@@ -136,11 +138,13 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRelease_v2(cx: &mut Cx<'_>, _dev: CUdevic
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) {
-    if let Some(handle) = cx.primary_context(dev)
-        && let Some(context) = cx.forget_context(handle)
-    {
+    // After the call the driver would make a new one, if it were asked.
+    let handle = if cx.is_before() { cx.primary_context(dev) } else { Some(CUcontext::NULL) };
+    let Some(handle) = handle else { return };
+    if let Some(context) = cx.forget_context(handle) {
         cx.log(&Op::ContextDestroy { context });
         cx.forget_kernels();
+    } else if cx.token != 0 {
         cx.host_memory_goes(0, u64::MAX);
     }
 }

@@ -41,9 +41,7 @@ pub(crate) unsafe fn cuImportExternalSemaphore(
 }
 
 pub(crate) unsafe fn cuDestroyExternalSemaphore(cx: &mut Cx<'_>, ext_sem: CUexternalSemaphore) {
-    if let Some(core) = cx.core() {
-        core.handles.semaphores.remove(&(ext_sem.0 as u64));
-    }
+    cx.destroyed(|handles| &handles.semaphores, ext_sem.0 as u64, |semaphore| semaphore.id);
 }
 
 /// Its number, and the value of this signal or wait.

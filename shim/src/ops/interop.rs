@@ -62,7 +62,8 @@ pub(crate) unsafe fn cuMemPoolExportPointer(
 }
 
 pub(crate) unsafe fn cuIpcCloseMemHandle(cx: &mut Cx<'_>, ptr: CUdeviceptr) {
-    cx.log(&Op::Free { ptr, kind: FreeKind::Imported, stream: StreamId::NONE });
+    cx.ends(Op::Free { ptr, kind: FreeKind::Imported, stream: StreamId::NONE });
+    cx.ended();
 }
 
 pub(crate) unsafe fn cuExternalMemoryGetMappedBuffer(
@@ -112,7 +113,9 @@ pub(crate) unsafe fn cuGraphicsUnmapResources(
     _resources: *mut CUgraphicsResource,
     stream: CUstream,
 ) {
-    opaque_work(cx, stream);
+    if cx.is_after() {
+        opaque_work(cx, stream);
+    }
 }
 
 macro_rules! opaque_rows {

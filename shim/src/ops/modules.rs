@@ -112,9 +112,15 @@ impl Cx<'_> {
     /// whose image is not known, nobody can say whether it was one of them.
     fn unloaded(&mut self, owner: *mut c_void) {
         let Some(core) = self.core() else { return };
-        core.handles.unlisted.remove(owner);
         let images = &core.handles.images;
-        let gone = images.remove(&(owner as u64)).map(|(_, image)| image);
+        if self.is_before() {
+            self.token = images.get(&(owner as u64)).map_or(0, |image| u64::from(image.0));
+            return;
+        }
+        let gone = Some(ImageId(self.token as u32)).filter(|image| !image.is_none());
+        if images.remove_if(&(owner as u64), |_, image| Some(*image) == gone).is_some() || gone.is_none() {
+            core.handles.unlisted.remove(owner);
+        }
         core.handles.kernels.retain(|handle, _| images.get(handle).is_some_and(|of| Some(*of) != gone));
         if let Some(gone) = gone {
             images.retain(|_, of| *of != gone);

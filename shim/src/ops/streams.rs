@@ -51,6 +51,9 @@ pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
 
 #[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
+    if let Some(result) = cx.failure() {
+        return cx.did_not_order(result, stream, event, false);
+    }
     let is_external = flags & CU_EVENT_WAIT_EXTERNAL != 0;
     match cx.working_or_captured(stream) {
         Ok(stream) => {
@@ -68,6 +71,14 @@ pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event:
 static SHARED_EVENTS: AtomicU32 = AtomicU32::new(0);
 
 impl Cx<'_> {
+    /// A record or a wait has failed. Its handles may be of nothing: the driver is not asked.
+    #[cold]
+    fn did_not_order(&mut self, result: CUresult, stream: CUstream, event: CUevent, records: bool) {
+        let known = self.core().and_then(|core| core.handles.events.get(&(event.0 as u64)).map(|id| *id));
+        let (event, stream) = (known.unwrap_or(EventId::NONE), self.known_stream(stream));
+        self.log(&Op::OrderFailed { result: result.0, event, stream, records });
+    }
+
     /// Another process has or gets this event.
     fn share_event(&mut self, handle: CUevent, key: &[u8]) {
         if let Some(core) = self.core() {
@@ -109,6 +120,9 @@ pub(crate) unsafe fn cuEventDestroy_v2(cx: &mut Cx<'_>, event: CUevent) {
 
 #[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUstream) {
+    if let Some(result) = cx.failure() {
+        return cx.did_not_order(result, stream, event, true);
+    }
     match cx.working_or_captured(stream) {
         Ok(stream) => {
             let event = cx.event(event);
@@ -119,6 +133,9 @@ pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUst
 }
 
 pub(crate) unsafe fn cuEventRecordWithFlags(cx: &mut Cx<'_>, event: CUevent, stream: CUstream, flags: c_uint) {
+    if let Some(result) = cx.failure() {
+        return cx.did_not_order(result, stream, event, true);
+    }
     let is_external = flags & CU_EVENT_RECORD_EXTERNAL != 0;
     match cx.working_or_captured(stream) {
         Ok(stream) => {

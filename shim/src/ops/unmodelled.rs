@@ -174,8 +174,6 @@ no_effect! {
         CUmemRangeHandleType, flags: u64);
     fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);
     fn cuMemAddressFree(ptr: CUdeviceptr, size: usize);
-    fn cuMemCreate(handle: *mut CUmemGenericAllocationHandle, size: usize, prop: *const CUmemAllocationProp,
-        flags: u64);
     fn cuMemRelease(handle: CUmemGenericAllocationHandle);
     fn cuMemExportToShareableHandle(shareable_handle: *mut c_void, handle: CUmemGenericAllocationHandle,
         handle_type: CUmemAllocationHandleType, flags: u64);

@@ -1,5 +1,7 @@
 //! How the shim gets between a program and the driver, and that the program never notices.
 
+mod copied_bytes;
+mod failing_calls;
 mod guests;
 mod hardening;
 mod libraries;

@@ -44,6 +44,11 @@ macro_rules! memory_ops {
         /// Bytes.
         size: u64,
     }
+    /// An alias goes away. The memory that it stands for does not.
+    76 Unalias {
+        /// First address of the alias.
+        ptr: u64,
+    }
     /// An opaque array was made.
     67 ArrayCreate {
         /// Its id.

@@ -211,5 +211,18 @@ macro_rules! order_ops {
         stream: StreamId,
     }
 
+    /// A call failed that would have recorded an event or made a stream wait for one: it did
+    /// nothing. The record's stack and call are the failed call's.
+    63 OrderFailed {
+        /// What the driver returned, as `CUresult`.
+        result: u32,
+        /// The event; none: it is not known.
+        event: EventId,
+        /// The stream; none: it is not known.
+        stream: StreamId,
+        /// Whether it would have recorded; otherwise it would have waited.
+        records: bool,
+    }
+
     } };
 }

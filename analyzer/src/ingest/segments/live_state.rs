@@ -192,6 +192,7 @@ impl LiveState {
             | Op::SharedMemory { ptr, .. }
             | Op::MemoryName { ptr, .. }
             | Op::HostWatched { ptr } => self.put((op.tag(), ptr, 0), bytes),
+            Op::Unalias { ptr } => self.drop_all(&[tag::Alias], ptr),
             Op::ArrayCreate { array, .. } => self.put((op.tag(), array.0.into(), 0), bytes),
             Op::ArrayDestroy { array } => self.drop_all(&[tag::ArrayCreate], array.0.into()),
             Op::ObjectCreate { object, .. } => self.put((op.tag(), object, 0), bytes),
@@ -262,7 +263,7 @@ impl LiveState {
 
     fn end_root(&mut self, ptr: u64) -> Option<Range> {
         // The address may be an alias, which alone goes away.
-        if self.others.remove(&(tag::Alias, ptr, 0)).is_some() {
+        if !self.roots.contains_key(&ptr) && self.others.remove(&(tag::Alias, ptr, 0)).is_some() {
             return None;
         }
         self.drop_all(&[tag::SyncMemops, tag::SharedMemory, tag::MemoryName, tag::HostWatched], ptr);

@@ -38,17 +38,20 @@ pub struct Location {
 }
 
 impl Allocations {
-    /// Where an address lies; `None` when it is in no allocation.
-    pub fn locate(&self, address: u64) -> Option<Location> {
-        let mut limit = u64::MAX;
-        let mut address = address;
+    /// The address that an alias stands for, and where the alias ends there.
+    pub(super) fn followed(&self, address: u64) -> (u64, u64) {
         if !self.aliases.is_empty()
             && let Some((from, (end, target))) = self.aliases.range(..=address).next_back()
             && address < *end
         {
-            limit = target.saturating_add(end - from);
-            address = target.saturating_add(address - from);
+            return (target.saturating_add(address - from), target.saturating_add(end - from));
         }
+        (address, u64::MAX)
+    }
+
+    /// Where an address lies; `None` when it is in no allocation.
+    pub fn locate(&self, address: u64) -> Option<Location> {
+        let (address, limit) = self.followed(address);
         let (ptr, root) = self.roots.around(address)?;
         let mut place =
             Location { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };

@@ -92,6 +92,9 @@ impl Allocations {
     pub fn alloc(&mut self, mut info: Allocation) -> AllocationId {
         self.last += 1;
         info.id = AllocationId(self.last);
+        if info.kind == Some(MemoryKind::Block) {
+            info.ptr = self.followed(info.ptr).0;
+        }
         let end = info.end();
         if info.kind == Some(MemoryKind::Block) && self.roots.around(info.ptr).is_some() {
             let at = self.end_blocks(info.ptr, end, None);
@@ -106,6 +109,7 @@ impl Allocations {
             }
         } else {
             self.end_roots(info.ptr, end);
+            self.end_aliases_of(info.ptr, end);
             let number = self.stamps.begin(info.id);
             let host_side = self.host_side(info.kind);
             self.roots.insert(info.ptr, Root { host_side, ..Root::new(end, info.id, number) });
@@ -156,6 +160,7 @@ impl Allocations {
 
     /// Returns a block to the allocator that carved it out. False: it was not known.
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
+        let ptr = self.followed(ptr).0;
         let at = self.blocks.seek(ptr);
         let id = match self.blocks.get(at) {
             Some(block) if block.start == ptr => self.remove_block(at).0,
@@ -178,11 +183,7 @@ impl Allocations {
     /// Ends the root at this address. As a ghost it stays until its addresses are allocated again.
     /// False: there is none.
     pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
-        if self.aliases.remove(&ptr).is_some() {
-            self.others += 1;
-            return true;
-        }
-        let Some(root) = self.roots.get_mut(ptr) else { return false };
+        let Some(root) = self.roots.get_mut(ptr) else { return self.unalias(ptr) };
         let (id, end) = (root.id, root.end);
         if root.ghost {
             return false;
@@ -190,10 +191,7 @@ impl Allocations {
         root.ghost = ghost;
         self.mark_freed(id, stack);
         self.end_blocks(ptr, end, Some(stack));
-        if !self.aliases.is_empty() {
-            self.aliases.retain(|_, (_, target)| *target < ptr || *target >= end);
-            self.others += 1;
-        }
+        self.end_aliases_of(ptr, end);
         if ghost {
             self.ghosts.push_back((ptr, id));
             if self.ghosts.len() > MAX_GHOSTS {
@@ -214,6 +212,13 @@ impl Allocations {
             self.others += 1;
             self.aliases.insert(ptr, (ptr.saturating_add(size), target));
         }
+    }
+
+    /// An alias goes away. False: there is none.
+    pub fn unalias(&mut self, ptr: u64) -> bool {
+        let known = self.aliases.remove(&ptr).is_some();
+        self.others += u64::from(known);
+        known
     }
 
     /// Adds a texture or surface object.
@@ -284,6 +289,14 @@ impl Allocations {
             self.blocks.len() + self.hollow.len(),
             maps.chain([&self.pageable]).map(AccessMap::entries).sum(),
         )
+    }
+
+    /// Aliases of memory that is gone.
+    fn end_aliases_of(&mut self, start: u64, end: u64) {
+        if !self.aliases.is_empty() {
+            self.aliases.retain(|_, (_, target)| *target < start || *target >= end);
+            self.others += 1;
+        }
     }
 
     fn end_roots(&mut self, start: u64, end: u64) {

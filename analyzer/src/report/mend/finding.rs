@@ -10,11 +10,14 @@ use crate::detect::findings::RawFinding;
 use crate::replan::site::OpSite;
 use crate::replan::waits::Join;
 use crate::report::call_site::site;
-use crate::report::elaborate::Elaborator;
+use crate::report::elaborate::{Elaborator, called};
 use crate::report::finding::STAGED;
 use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
 use crate::report::words::completion;
+use crate::state::streams::FailedCall;
 use crate::symbols::frame::Frame;
+use cuda_sys::CUresult;
+use cuda_sys::runtime_types::cudaError;
 use trace::StackId;
 
 impl Elaborator<'_> {
@@ -118,6 +121,11 @@ impl Elaborator<'_> {
                 "A query{at} asked for an event that had never been recorded; such a query succeeds and orders nothing."
             ));
         }
+        for (failed, did) in [(links.no_record, "recorded nothing"), (links.no_wait, "made nothing wait")] {
+            if let Some(failed) = failed {
+                s.facts.push(self.failed_call(&failed, did));
+            }
+        }
         if let (Some(link), None) = (links.backward, links.forward) {
             let at = self.at(link.waited);
             s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
@@ -185,6 +193,20 @@ impl Elaborator<'_> {
             torch.lines = vec![format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p))];
         }
         s
+    }
+
+    /// A call that failed, which would have ordered.
+    fn failed_call(&mut self, failed: &FailedCall, did: &str) -> String {
+        let stack = self.stacks.resolve(failed.stack);
+        let call = called(&stack, self.names.call(failed.call));
+        let at = site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
+        let name = if call.starts_with("cuda") {
+            cudaError(failed.result).name()
+        } else {
+            CUresult(failed.result).name()
+        };
+        let name = name.map_or_else(|| format!("error {}", failed.result), str::to_string);
+        format!("{call}{at} failed with {name}, so it {did}.")
     }
 
     /// The lines in each interface that the two sides use, Python's first.

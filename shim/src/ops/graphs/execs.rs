@@ -377,9 +377,8 @@ pub(crate) unsafe fn cuGraphNodeSetEnabled(
 }
 
 pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec) {
-    let removed = cx.core().and_then(|core| core.handles.execs.remove(&(graph_exec.0 as u64)));
-    if let Some((_, exec)) = removed {
-        cx.log(&Op::GraphExecDestroy { exec: exec.id });
+    if let Some(exec) = cx.destroyed(|handles| &handles.execs, graph_exec.0 as u64, |exec| exec.id.0) {
+        cx.log(&Op::GraphExecDestroy { exec: GraphExecId(exec) });
     }
 }
 

@@ -34,18 +34,19 @@ impl Cx<'_> {
         }
     }
 
-    /// Frees are logged before the real call: when it returns, another thread may already have been
-    /// given the address.
+    /// A free counts if it succeeds ([`crate::log::endings`]). What the shim does with the pages
+    /// of the memory ends before the call.
     fn freed(&mut self, ptr: u64, kind: FreeKind) {
         if self.is_before() && ptr != 0 {
             let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
             let range = if host { self.pinned_range(ptr) } else { None };
-            self.log(&Op::Free { ptr, kind, stream: StreamId::NONE });
+            self.ends(Op::Free { ptr, kind, stream: StreamId::NONE });
             self.host_memory_freed(ptr);
             if let Some((start, end)) = range {
                 self.host_memory_goes(start, end);
             }
         }
+        self.ended();
     }
 }
 
@@ -179,11 +180,13 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
 pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: CUstream) {
     // While a stream is being captured the free becomes a node, which exists only after the call:
     // it is read with the graph.
-    if ptr != 0
+    if cx.is_before()
+        && ptr != 0
         && let Some(stream) = cx.working_stream(stream)
     {
-        cx.log(&Op::Free { ptr, kind: FreeKind::Async, stream });
+        cx.ends(Op::Free { ptr, kind: FreeKind::Async, stream });
     }
+    cx.ended();
 }
 
 pub(crate) unsafe fn cuMemPoolDestroy(cx: &mut Cx<'_>, pool: CUmemoryPool) {

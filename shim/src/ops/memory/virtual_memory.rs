@@ -1,12 +1,26 @@
 //! Virtual memory management: physical memory mapped into addresses, and unmapped.
 //!
-//! Owns the ops of mappings. Which of two mappings names the memory is decided in
+//! Owns the ops of mappings. By which address the trace knows the memory is decided in
 //! [`crate::handles::mappings`].
 
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
+use crate::handles::mappings::Unmapped;
 use crate::observe::Cx;
+
+pub(crate) unsafe fn cuMemCreate(
+    cx: &mut Cx<'_>,
+    handle: *mut CUmemGenericAllocationHandle,
+    size: usize,
+    _prop: *const CUmemAllocationProp,
+    _flags: u64,
+) {
+    if let Some(core) = cx.core() {
+        // SAFETY: the call succeeded, so it has written the handle.
+        core.handles.mappings.created(unsafe { *handle }, size as u64);
+    }
+}
 
 pub(crate) unsafe fn cuMemMap(
     cx: &mut Cx<'_>,
@@ -19,15 +33,11 @@ pub(crate) unsafe fn cuMemMap(
     let Some(core) = cx.core() else { return };
     let context = cx.current_context();
     let context = cx.context(context);
-    // Two mappings of one handle are one memory: the later one is an alias of the first that is
-    // still there.
-    let first = core.handles.mappings.map(handle, offset as u64, ptr, size as u64);
-    if let Some(target) = first {
-        cx.log(&Op::Alias { ptr, target, size: size as u64 });
-    } else {
+    let mapped = core.handles.mappings.map(handle, offset as u64, ptr, size as u64);
+    if let Some((name, size)) = mapped.begins {
         cx.log(&Op::Alloc {
-            ptr,
-            size: size as u64,
+            ptr: name,
+            size,
             kind: MemoryKind::Mapped,
             context,
             stream: StreamId::NONE,
@@ -35,16 +45,25 @@ pub(crate) unsafe fn cuMemMap(
             flags: 0,
         });
     }
+    if let Some(target) = mapped.alias_of {
+        cx.log(&Op::Alias { ptr, target, size: size as u64 });
+    }
 }
 
 pub(crate) unsafe fn cuMemUnmap(cx: &mut Cx<'_>, ptr: CUdeviceptr, size: usize) {
-    if cx.is_before()
-        && let Some(core) = cx.core()
-    {
-        for start in core.handles.mappings.unmap(ptr, size as u64) {
-            cx.log(&Op::Free { ptr: start, kind: FreeKind::Unmap, stream: StreamId::NONE });
+    if cx.is_before() {
+        let number = cx.ending();
+        let Some(core) = cx.core() else { return };
+        for gone in core.handles.mappings.unmap(ptr, size as u64, number) {
+            cx.ends(match gone {
+                Unmapped::Alias(ptr) => Op::Unalias { ptr },
+                Unmapped::Memory(ptr) => Op::Free { ptr, kind: FreeKind::Unmap, stream: StreamId::NONE },
+            });
         }
+    } else if let Some(core) = cx.core() {
+        core.handles.mappings.unmapped(cx.token, true);
     }
+    cx.ended();
 }
 
 pub(crate) unsafe fn cuMemSetAccess(
