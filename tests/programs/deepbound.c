@@ -2,8 +2,8 @@
 #define MINI_IMPLEMENTS
 #include "common.h"
 
-int work(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+int work(const char *name) {
+    void *driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     REQUIRE(driver);
 #define LOOK(name, arguments)                                                                                         \
     CUresult(*p_##name) arguments = dlsym(driver, #name);                                                             \

@@ -6,15 +6,19 @@ use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use crate::report::model::Report;
 use crate::report::program::Checked;
 
-/// What a run ends with. `program`: the exit code of the program, or 0 where none was run. Findings
-/// come first, because a program that fails after a race may fail because of it; then the ways in
-/// which a run can have checked nothing.
+/// What a run ends with. `program`: the exit code of the program, or 0 where none was run.
+///
+/// A refusal of the simulated GPU comes first. A refused kernel fails in stream order, so the calls
+/// behind it fail or not as threads run, and a race among them is found in one run and not in the
+/// next: only this order gives each run of a program the same code. Findings come next, because a
+/// program that fails after a race may fail because of it; then the ways in which a run can have
+/// checked nothing.
 pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
-    if error_exitcode != 0 && report.failing() > 0 {
-        error_exitcode
-    } else if !report.coverage.not_simulated.is_empty() {
+    if !report.coverage.not_simulated.is_empty() {
         // Whatever the program answered, it answered because of us.
         INTERNAL
+    } else if error_exitcode != 0 && report.failing() > 0 {
+        error_exitcode
     } else if program != 0 {
         program
     } else if !report.coverage.disabled.is_empty() || !report.coverage.unjudged.is_empty() {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
-use crate::launcher::{descendants, executable, sanitized};
+use crate::launcher::{descendants, executable, sanitized, soname};
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
 /// the run.
@@ -158,7 +158,10 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);
     }
-    let mut folders: Vec<&OsStr> = plan.sim.iter().map(|sim| sim.folder.as_os_str()).collect();
+    // In front of the driver that has the same name.
+    let links = plan.soname.as_ref().map(|(copy, _)| soname::links(copy));
+    let mut folders: Vec<&OsStr> = links.iter().map(|folder| folder.as_os_str()).collect();
+    folders.extend(plan.sim.iter().map(|sim| sim.folder.as_os_str()));
     folders.extend(stand_in.as_deref().map(Path::as_os_str));
     if !folders.is_empty() {
         command.env("LD_LIBRARY_PATH", in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));

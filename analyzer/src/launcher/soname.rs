@@ -3,7 +3,8 @@
 //! Owns that copy and the search for the real driver. A library opened with `RTLD_DEEPBIND` finds
 //! the C library's `dlsym` before the shim's, but it finds a library that is already loaded under
 //! the name `libcuda.so.1`. So every look-up of that name leads to the shim, which opens the real
-//! driver by its path. The price: a program that opens the driver by path is caught by the `dlsym`
+//! driver by its path. A link gives the copy the driver's other name, `libcuda.so`: a file that is
+//! found under another name and is loaded already is not loaded twice (`ld.so(8)`). The price: a program that opens the driver by path is caught by the `dlsym`
 //! hook only, as always, and the driver has to be found here.
 
 use std::ffi::OsString;
@@ -13,6 +14,8 @@ use object::{Object, ObjectSection};
 
 const OURS: &[u8] = b"\0libstreamsan.so\0";
 const DRIVER: &str = "libcuda.so.1";
+/// The other name, by which Taichi and Dr.Jit open the driver.
+const LINK: &str = "libcuda.so";
 
 /// Writes the copy into `folder`. The error is a line for the user.
 pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
@@ -23,7 +26,15 @@ pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
     bytes[place..place + name.len()].copy_from_slice(&name);
     let path = folder.join("libstreamsan-as-driver.so");
     std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    let links = links(&path);
+    let made = std::fs::create_dir(&links).and_then(|()| std::os::unix::fs::symlink(&path, links.join(LINK)));
+    made.map_err(|error| format!("{}: {error}", links.display()))?;
     Ok(path)
+}
+
+/// The folder in which the copy has the driver's other name, for `LD_LIBRARY_PATH`.
+pub fn links(copy: &Path) -> PathBuf {
+    copy.with_extension("links")
 }
 
 /// The offset of the SONAME in the file: in the table of dynamic strings.

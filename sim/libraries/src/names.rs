@@ -8,7 +8,7 @@
 use std::ffi::CStr;
 
 /// As `scripts/build` names them for CUDA 12 and 13.
-const NAMES: [&CStr; 17] = [
+const NAMES: [&CStr; 18] = [
     c"libcublas.so.12",
     c"libcublas.so.13",
     c"libcublasLt.so.12",
@@ -26,6 +26,7 @@ const NAMES: [&CStr; 17] = [
     c"libcufile.so.0",
     c"libnccl.so.2",
     c"libnvidia-ml.so.1",
+    c"libnvshmem_host.so.3",
 ];
 
 #[ctor::ctor(unsafe)]

@@ -6,6 +6,7 @@
 //! Here are also the few that have another answer: versions, texts, pointers.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU64};
 
 use sim_driver_link::refused;
 
@@ -31,8 +32,29 @@ fn no(name: &str, status: i64) -> i64 {
 include!(concat!(env!("OUT_DIR"), "/refused.rs"));
 
 // Pointers, or numbers of bytes.
-refuse! { 0: nvshmem_malloc nvshmem_ptr nvshmemx_mc_ptr cuFileUseCount }
+refuse! { 0: nvshmem_malloc nvshmem_align nvshmem_calloc nvshmem_ptr nvshmemx_mc_ptr cuFileUseCount }
 refuse! { -5001: cuFileRead cuFileWrite }
+
+/// Variables of a library, which hold zeros.
+macro_rules! zeros {
+    ($($name:ident: $kind:ident)*) => { $(
+        // SAFETY: the library's name of a variable of this size.
+        #[unsafe(no_mangle)]
+        static $name: $kind = $kind::new(0);
+    )* };
+}
+
+// libtorch_nvshmem.so of PyTorch 2.15 is linked with the first; the others are those that NVSHMEM
+// 3.8 has beside it.
+zeros! {
+    nvshmem_selected_device_transport: AtomicI32 nvshmem_debug_level: AtomicI32 nvshmem_debug_mask: AtomicU64
+    nvshmem_debug_file: AtomicU64 nvshmem_error: AtomicU64 nvshmem_options: AtomicI32 nvshmem_nvtx_options: AtomicI32
+}
+
+/// A lock that is free.
+// SAFETY: the library's name of a variable of this size (`pthread_mutex_t`).
+#[unsafe(no_mangle)]
+static nvshmem_debug_output_lock: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
 
 /// Versions that the libraries say they are: those that CUDA 13 came with, as major, minor, patch.
 /// cuDNN's minor is high, because programs refuse one that is older than what they were built with.

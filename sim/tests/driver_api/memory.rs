@@ -251,3 +251,51 @@ fn memory_of_a_graph_is_launched_again_when_it_was_freed() {
     ok!(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, (&raw mut used).cast()));
     assert_eq!(used, 0, "what is gone is there for others, at 0x{at:x}");
 }
+
+/// As measured on an H200, driver 580.159 (`tests/gpu/programs/batch_sources.h200.txt`).
+#[test]
+fn large_allocations_lie_at_the_start_of_a_step_and_small_ones_share() {
+    const STEP: u64 = 2 << 20;
+    let _gpu = gpu();
+    let sizes = [1, 512, 4096, 65536, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, 3 << 20, 22 << 20];
+    for small in [1, 3072, 1 << 20] {
+        for size in sizes {
+            let before = alloc(small);
+            let at = alloc(size);
+            let behind = alloc(small);
+            let align = if size > 1 << 20 { STEP } else { 512 };
+            assert_eq!(at % align, 0, "{size} bytes behind {small}");
+            if size > 1 << 20 {
+                // It takes whole steps: nothing else lies in its last one.
+                let end = (at + size as u64).next_multiple_of(STEP);
+                for other in [before, behind] {
+                    assert!(other + small as u64 <= at || other >= end, "{size} bytes beside {small}");
+                }
+            }
+            for at in [before, at, behind] {
+                ok!(cuMemFree_v2(at));
+            }
+        }
+    }
+    // What was freed is free for allocations of every size.
+    let (free, total) = info();
+    let mut kept = Vec::new();
+    for round in 0..64 {
+        let size = sizes[round % sizes.len()];
+        kept.push(alloc(size));
+        if round % 3 == 2 {
+            ok!(cuMemFree_v2(kept.swap_remove(round / 3)));
+        }
+    }
+    for at in kept {
+        ok!(cuMemFree_v2(at));
+    }
+    assert_eq!(info(), (free, total));
+}
+
+/// Free and total bytes of the device.
+fn info() -> (usize, usize) {
+    let (mut free, mut total) = (0, 0);
+    ok!(cuMemGetInfo_v2(&mut free, &mut total));
+    (free, total)
+}

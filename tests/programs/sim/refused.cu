@@ -55,6 +55,21 @@ static void launch(const char *name, int times, unsigned really) {
     }
 }
 
+// The refused kernel fails on its stream, while the calls behind it are made.
+static void race_behind_a_kernel(int *p, int n) {
+    cudaLibrary_t library;
+    cudaKernel_t kernel;
+    cudaStream_t streams[2];
+    unsigned really = 1;
+    void *args[] = {&p, &really};
+    for (cudaStream_t &stream : streams) (void)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    (void)cudaLibraryLoadData(&library, strange, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    (void)cudaLibraryGetKernel(&kernel, library, "strange");
+    (void)cudaLaunchKernel((void *)kernel, dim3(2), dim3(32), args, 0, streams[0]);
+    for (cudaStream_t stream : streams) fill<<<n / 256, 256, 0, stream>>>(p, n);
+    (void)cudaDeviceSynchronize();
+}
+
 static void import() {
     cudaExternalMemory_t memory;
     (void)cudaImportExternalMemory(&memory, nullptr);
@@ -124,6 +139,7 @@ int main(int, char **argv) {
         fill<<<n / 256, 256, 0, other>>>(p, n);
         (void)cudaDeviceSynchronize();
     }
+    if (!strcmp(how, "racing kernel")) race_behind_a_kernel(p, n);
     if (!strcmp(how, "abort")) abort();
     puts("done");
     return 0;
