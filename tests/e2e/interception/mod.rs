@@ -3,6 +3,7 @@
 mod guests;
 mod hardening;
 mod libraries;
+mod limits;
 mod portable;
 mod processes;
 mod symbol_hooks;
