@@ -31,7 +31,7 @@
 //! # Which folder may use which
 //!
 //! A folder uses the folders of its line, and no others. Folders that speak to the user may use
-//! `output` and `exit_code` as well.
+//! `output` and `exit_code` as well, and those that read files of the program `local_files`.
 //!
 //! - `symbols`: none.
 //! - `state` and `memory`: each other. An access carries a region, and the order implements
@@ -68,10 +68,12 @@ pub mod exit_code;
 pub mod gate;
 pub mod hunt;
 pub mod ingest;
+pub mod interrupt;
 pub mod ipc;
 pub mod launch_memory;
 pub mod launcher;
 pub mod launches;
+pub mod local_files;
 pub mod memory;
 pub mod options;
 pub mod output;

@@ -8,8 +8,9 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Creates or empties a file with mode 0600.
@@ -17,19 +18,50 @@ pub fn create(path: &Path) -> io::Result<File> {
     const OTHERS_WRITE: u32 = 0o022;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_shared = std::fs::metadata(folder).is_ok_and(|meta| meta.mode() & OTHERS_WRITE != 0);
-    let flags = if is_shared { libc::O_NOFOLLOW } else { 0 };
-    let file = OpenOptions::new().write(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let flags = if is_shared { libc::O_NOFOLLOW } else { 0 } | libc::O_NOCTTY;
+    // A pipe of another user, on which nobody reads, must not hold us up.
+    let options = |more| OpenOptions::new().write(true).create(true).mode(0o600).custom_flags(flags | more).open(path);
+    let is_anothers = std::fs::symlink_metadata(path).is_ok_and(|meta| is_foreign(is_shared, &meta));
+    let file = options(if is_shared { libc::O_NONBLOCK } else { 0 });
+    let file = match file {
+        // A pipe of one's own is waited for, as by any program.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) && !is_anothers => options(0)?,
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(somebody_elses()),
+        file => file?,
+    };
     let meta = file.metadata()?;
+    if is_foreign(is_shared, &meta) {
+        return Err(somebody_elses());
+    }
+    blocking(&file)?;
     // A pipe or a device is the user's choice.
     if meta.is_file() {
-        // SAFETY: geteuid has no preconditions.
-        if is_shared && meta.uid() != unsafe { libc::geteuid() } {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
-        }
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.set_len(0)?;
     }
     Ok(file)
+}
+
+/// Whether what lies in a folder that others can write to is somebody else's: a file or a pipe. The
+/// system's devices are everybody's.
+fn is_foreign(is_shared: bool, meta: &std::fs::Metadata) -> bool {
+    let kind = meta.file_type();
+    // SAFETY: geteuid has no preconditions.
+    is_shared && meta.uid() != unsafe { libc::geteuid() } && !kind.is_char_device() && !kind.is_block_device()
+}
+
+fn somebody_elses() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else")
+}
+
+/// Takes O_NONBLOCK off: who writes a trace into a pipe waits for its reader.
+fn blocking(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the calls take numbers only.
+    let set = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        flags >= 0 && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) == 0
+    };
+    if set { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Creates a folder of a new name for this user alone, where temporary files belong.

@@ -34,7 +34,7 @@ fn file() -> Option<&'static Mutex<File>> {
     FILE.get_or_init(|| {
         let path = std::env::var_os("STREAMSAN_SIM_ADDRESSES").filter(|path| !path.is_empty())?;
         let opened = File::options().create(true).append(true).open(&path);
-        opened.map_err(|error| eprintln!("streamsan-sim: {}: {error}", path.display())).ok().map(Mutex::new)
+        opened.map_err(|error| signal_free::say!("streamsan-sim: {}: {error}", path.display())).ok().map(Mutex::new)
     })
     .as_ref()
 }
@@ -142,7 +142,7 @@ impl Collector {
         line.push_str("]}\n");
         if let Some(file) = file() {
             // One write: lines of several processes stay whole.
-            let _ = lock(file).write_all(line.as_bytes());
+            let _ = signal_free::held(|| lock(file).write_all(line.as_bytes()));
         }
     }
 }

@@ -29,7 +29,7 @@ thread_local! {
 pub fn complain(why: &str) {
     excuse();
     if is_new(why) {
-        eprintln!("streamsan-sim: {why}");
+        signal_free::say!("streamsan-sim: {why}");
         note(why);
     }
 }
@@ -44,7 +44,7 @@ pub fn complain_of_kernel(why: &str) {
 pub fn say(why: &str) {
     excuse();
     if is_new(why) {
-        eprintln!("streamsan-sim: {why}");
+        signal_free::say!("streamsan-sim: {why}");
     }
 }
 
@@ -78,7 +78,7 @@ fn note(why: &str) {
     let Some(path) = crate::config::variable("STREAMSAN_SIM_STATUS") else { return };
     // A file that cannot be written stays empty; standard error has the message anyway.
     if let Ok(mut file) = File::options().create(true).append(true).open(path) {
-        let _ = file.write_all(format!("{}\n", why.replace('\n', " ")).as_bytes());
+        let _ = signal_free::held(|| file.write_all(format!("{}\n", why.replace('\n', " ")).as_bytes()));
     }
 }
 

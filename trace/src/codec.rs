@@ -98,6 +98,8 @@ impl<'a> Decoder<'a> {
 pub trait Field<'a>: Sized {
     /// Appends the field.
     fn put(&self, to: &mut Encoder<'_>);
+    /// Number of bytes that [`Field::put`] appends.
+    fn len(&self) -> usize;
     /// Reads the field back.
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError>;
 }
@@ -108,6 +110,9 @@ macro_rules! int_fields {
             #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
                 to.raw(&self.to_le_bytes());
+            }
+            fn len(&self) -> usize {
+                size_of::<$int>()
             }
             #[inline(always)]
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -127,6 +132,9 @@ macro_rules! id_fields {
             #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
                 self.0.put(to);
+            }
+            fn len(&self) -> usize {
+                Field::len(&self.0)
             }
             #[inline(always)]
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -159,6 +167,9 @@ impl<'a> Field<'a> for bool {
     fn put(&self, to: &mut Encoder<'_>) {
         u8::from(*self).put(to);
     }
+    fn len(&self) -> usize {
+        1
+    }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(u8::get(from)? != 0)
     }
@@ -166,8 +177,11 @@ impl<'a> Field<'a> for bool {
 
 impl<'a> Field<'a> for &'a [u8] {
     fn put(&self, to: &mut Encoder<'_>) {
-        (self.len() as u32).put(to);
+        (<[u8]>::len(self) as u32).put(to);
         to.raw(self);
+    }
+    fn len(&self) -> usize {
+        4 + <[u8]>::len(self)
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let len = u32::get(from)?;
@@ -179,6 +193,9 @@ impl<'a> Field<'a> for [u32; 3] {
     #[inline(always)]
     fn put(&self, to: &mut Encoder<'_>) {
         self.iter().for_each(|v| v.put(to));
+    }
+    fn len(&self) -> usize {
+        12
     }
     #[inline(always)]
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -196,6 +213,9 @@ impl<'a> Field<'a> for Region {
         self.slice_pitch.put(to);
         self.array.put(to);
     }
+    fn len(&self) -> usize {
+        4 * 8 + 2 * 4 + Field::len(&self.array)
+    }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
             start: Field::get(from)?,
@@ -210,6 +230,7 @@ impl<'a> Field<'a> for Region {
 }
 
 /// A string field. Bytes that are not UTF-8 (paths may hold any) are shown replaced, never refused.
+/// What opens a file takes [`Text::path`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Text<'a>(pub &'a [u8]);
 
@@ -217,6 +238,14 @@ impl<'a> Text<'a> {
     /// The text, with bytes that are not UTF-8 replaced.
     pub fn lossy(&self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.0)
+    }
+}
+
+impl Text<'_> {
+    /// The text as the path that it is: paths are bytes.
+    pub fn path(&self) -> &std::path::Path {
+        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(self.0);
+        std::path::Path::new(path)
     }
 }
 
@@ -242,6 +271,9 @@ impl<'a> From<&'a str> for Text<'a> {
 impl<'a> Field<'a> for Text<'a> {
     fn put(&self, to: &mut Encoder<'_>) {
         self.0.put(to);
+    }
+    fn len(&self) -> usize {
+        Field::len(&self.0)
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(Self(Field::get(from)?))
@@ -317,8 +349,11 @@ pub trait Item: Copy {
 
 impl<'a, T: Item + 'a> Field<'a> for List<'a, T> {
     fn put(&self, to: &mut Encoder<'_>) {
-        (self.len() as u32).put(to);
+        (List::len(self) as u32).put(to);
         self.iter().for_each(|item| item.store(to));
+    }
+    fn len(&self) -> usize {
+        4 + List::len(self) * T::SIZE
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let count = u32::get(from)?;

@@ -45,6 +45,11 @@ const BLOCK: usize = 1 << 20;
 const LEVEL: i32 = 1;
 /// No frame is larger than this: the largest record (half of the largest ring) and a block.
 const MAX_FRAME: u32 = 0x8000_0000;
+/// Bytes that a file may unpack to for each of its bytes, and as many more in all. Recordings of
+/// programs that repeat one launch reach 40 for each; a hostile file of a few kilobytes could else
+/// ask for gigabytes.
+const UNPACKED_PER_BYTE: u64 = 1024;
+const UNPACKED_MORE: u64 = 32 << 20;
 
 /// Why a trace file could not be read (on).
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +82,14 @@ pub enum FileError {
         at: u64,
         /// What is wrong with it.
         what: &'static str,
+    },
+    /// Its reader was told to end.
+    #[error("interrupted by signal {signal} at byte {at}: what follows was not analysed")]
+    Interrupted {
+        /// The signal.
+        signal: i32,
+        /// Where it was.
+        at: u64,
     },
     /// Segments of a recording are missing or could not be read; all others were.
     #[error("{0}")]
@@ -177,6 +190,7 @@ impl<W: Write> Writer<W> {
 pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
     // Foreign files and those of another version have nothing for us.
     let Ok(mut at) = Reader::new(&mut from).map(|reader| reader.at) else { return };
+    let mut unpacked = 0;
     let mut head = [0; FRAME_HEAD];
     while from.seek(SeekFrom::Start(at)).is_ok() && matches!(fill(&mut from, &mut head), Ok(FRAME_HEAD)) {
         let [magic, process, stored] = [0, 4, 8].map(|i| word(&head, i));
@@ -188,9 +202,11 @@ pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
                 return;
             }
             let Ok(mut reader) = Reader::after_header(&mut from, at) else { return };
+            reader.unpacked = unpacked;
             if !matches!(reader.frame(|process, record| each(process & !LATE, record)), Ok(true)) {
                 return;
             }
+            unpacked = reader.unpacked;
         }
         at += FRAME_HEAD as u64 + u64::from(stored);
     }
@@ -231,6 +247,8 @@ impl Frame {
 pub struct Reader<R: Read> {
     from: R,
     at: u64,
+    /// Bytes that its frames were unpacked to.
+    unpacked: u64,
     segment: Option<SegmentHead>,
     frame: Frame,
     stored: Vec<u8>,
@@ -268,7 +286,7 @@ impl<R: Read> Reader<R> {
     /// Goes on at a frame that begins at this byte.
     fn after_header(from: R, at: u64) -> Result<Self, FileError> {
         let decompressor = zstd::bulk::Decompressor::new()?;
-        Ok(Self { from, at, segment: None, frame: Frame::default(), stored: Vec::new(), decompressor })
+        Ok(Self { from, at, unpacked: 0, segment: None, frame: Frame::default(), stored: Vec::new(), decompressor })
     }
 
     /// Bytes read so far.
@@ -303,6 +321,10 @@ impl<R: Read> Reader<R> {
         let damaged = |what| FileError::Damaged { at, what };
         if magic != FRAME || stored > MAX_FRAME || raw > MAX_FRAME {
             return Err(damaged("no frame begins here"));
+        }
+        self.unpacked += u64::from(raw);
+        if self.unpacked > UNPACKED_MORE + UNPACKED_PER_BYTE * (at + u64::from(stored)) {
+            return Err(damaged("it claims more than 1024 bytes for each byte of the file"));
         }
         // Read in steps: a damaged length must not reserve gigabytes that the file does not have.
         for room in [&mut self.stored, &mut frame.records] {
@@ -432,5 +454,36 @@ mod tests {
         let mut newer = bytes;
         newer[8] = 99;
         assert!(matches!(read(&newer).1, Some(FileError::Version { theirs: 99, .. })));
+    }
+
+    /// A file of frames that each unpack to so many bytes of nothing.
+    fn claims(frames: usize, raw: usize, late: bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes).expect("header");
+        let mut block = Vec::new();
+        block.extend_from_slice(&(raw as u32).to_le_bytes());
+        block.resize(4 + raw, 0);
+        for _ in 0..frames {
+            writer.write_frame(if late { LATE } else { 0 }, &block).expect("frame");
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_a_file_unpacks_to_is_bounded_by_its_size() {
+        for (frames, raw) in [(1, 64 << 20), (2, 30 << 20), (40, 4 << 20), (400, 1 << 20)] {
+            let bytes = claims(frames, raw, false);
+            let (records, error) = read(&bytes);
+            assert!(matches!(error, Some(FileError::Damaged { .. })), "{frames} frames of {raw}: {error:?}");
+            let unpacked: usize = records.iter().map(|(_, record)| record.len()).sum();
+            assert!(unpacked as u64 <= UNPACKED_MORE + UNPACKED_PER_BYTE * bytes.len() as u64, "{unpacked}");
+            let (mut seen, from) = (0, claims(frames, raw, true));
+            late(std::io::Cursor::new(&from), |_, record| seen += record.len() as u64);
+            assert!(seen <= UNPACKED_MORE + UNPACKED_PER_BYTE * from.len() as u64, "{seen}");
+        }
+        // What programs record is far from it, and so is a large image of zeros.
+        for (frames, raw) in [(1, 1 << 20), (20, 1 << 20), (1, 31 << 20)] {
+            assert!(read(&claims(frames, raw, false)).1.is_none(), "{frames} frames of {raw}");
+        }
     }
 }

@@ -95,6 +95,11 @@ impl Origin {
         self.encode_long(op, room)
     }
 
+    /// Number of bytes of the record that [`Origin::encode`] makes of an op.
+    pub fn encoded_len(op: &Op<'_>) -> usize {
+        RECORD_HEAD + op.encoded_len()
+    }
+
     #[inline(always)]
     fn encode_usual(&self, op: &Op<'_>, room: &mut [u8; USUAL_RECORD]) -> Option<usize> {
         let (tag, room) = room.split_first_chunk_mut()?;
@@ -235,6 +240,7 @@ mod tests {
         let len = to.finish().expect("fits");
         let mut straight = [0; 512];
         assert_eq!(record.encode(&mut straight), Some(len));
+        assert_eq!(Origin::encoded_len(&record.op), len);
         assert_eq!(straight[..len], buffer[..len]);
         assert_eq!(record.encode(&mut straight[..len - 1]), None);
         let back = Record::decode(&buffer[..len]).expect("decodes");

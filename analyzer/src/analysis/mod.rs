@@ -486,6 +486,7 @@ impl Analysis {
                 match kind {
                     NoteKind::NotModelled => *self.coverage.not_modelled.entry(text).or_default() += count.max(1),
                     NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
+                    NoteKind::Lost => *self.coverage.lost.entry(text).or_default() += count.max(1),
                     NoteKind::Disabled => self.coverage.disabled.push(text),
                     NoteKind::Info => self.system_memory |= text == trace::SYSTEM_MEMORY,
                 }

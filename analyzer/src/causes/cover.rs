@@ -9,6 +9,10 @@ use trace::StreamId;
 /// Most pairs of groups that are compared with all races.
 const MOST: usize = 4096;
 
+/// Most comparisons of a pair of groups with a race. Beyond, each race gets the wait of its own
+/// places: all are ordered, by more waits than might do.
+const MOST_COMPARED: usize = 8 << 20;
+
 /// A number for sites that are one line of the program.
 pub type Group = usize;
 
@@ -53,43 +57,105 @@ pub fn cover(races: &[Occurrence], positions: &Positions) -> Vec<(Group, Group)>
         list
     };
     let (firsts, thens) = (each(|w| w.0), each(|w| w.1));
-    if firsts.len() * thens.len() <= MOST {
+    if firsts.len() * thens.len() <= MOST && firsts.len() * thens.len() * races.len() <= MOST_COMPARED {
         candidates = firsts.iter().flat_map(|first| thens.iter().map(|then| (*first, *then))).collect();
     }
-    let ordered: Vec<Vec<bool>> =
-        candidates.iter().map(|wait| races.iter().map(|race| orders(*wait, race, positions)).collect()).collect();
+    let Some(by) = ordering(&candidates, races, positions) else { return own };
     let ops = |wait: &(Group, Group)| {
         let of = positions.iter().filter(|((group, _), _)| group == &wait.1);
         of.map(|(_, at)| at.len()).sum::<usize>()
     };
+    let sizes: Vec<usize> = candidates.iter().map(ops).collect();
+    let is_own: Vec<bool> = candidates.iter().map(|wait| own.binary_search(wait).is_ok()).collect();
+    let mut counts = Counts::of(candidates.len(), races, &by);
     let mut open: Vec<bool> = vec![true; races.len()];
     let mut chosen = Vec::new();
-    while open.iter().any(|open| *open) {
-        let worth = |at: usize| {
-            let mut left: FxHashMap<usize, bool> = FxHashMap::default();
-            let mut few = 0;
-            for (race, _) in open.iter().enumerate().filter(|(_, open)| **open) {
-                let by = ordered[at][race];
-                few += usize::from(by);
-                *left.entry(races[race].pair).or_insert(true) &= by;
-            }
-            let whole = left.values().filter(|all| **all).count();
-            let is_own = own.binary_search(&candidates[at]).is_ok();
-            (whole, few, is_own, std::cmp::Reverse(ops(&candidates[at])))
-        };
-        let Some((best, worth)) = (0..candidates.len()).map(|at| (at, worth(at))).max_by_key(|(_, worth)| *worth)
-        else {
-            break;
-        };
-        if worth.1 == 0 {
+    while counts.left > 0 {
+        let worth = |at: usize| (counts.whole[at], counts.few[at], is_own[at], std::cmp::Reverse(sizes[at]));
+        let Some(best) = (0..candidates.len()).max_by_key(|at| worth(*at)) else { break };
+        if counts.few[best] == 0 {
             break;
         }
         chosen.push(candidates[best]);
-        for (open, by) in open.iter_mut().zip(&ordered[best]) {
-            *open &= !by;
+        for race in 0..races.len() {
+            if open[race] && by[race].binary_search(&(best as u32)).is_ok() {
+                open[race] = false;
+                counts.close(races[race].pair, &by[race]);
+            }
         }
     }
     chosen
+}
+
+/// For each race, the candidates that order it, ascending. `None`: that is too much to look at.
+fn ordering(candidates: &[(Group, Group)], races: &[Occurrence], positions: &Positions) -> Option<Vec<Vec<u32>>> {
+    if candidates.len().saturating_mul(races.len()) > MOST_COMPARED {
+        return None;
+    }
+    let of = |race: &Occurrence| {
+        let numbered = (0_u32..).zip(candidates);
+        numbered.filter(|(_, wait)| orders(**wait, race, positions)).map(|(at, _)| at).collect()
+    };
+    Some(races.iter().map(of).collect())
+}
+
+/// How much each candidate orders of what is still open.
+struct Counts {
+    /// Open races.
+    left: usize,
+    /// Of each candidate: open races that it orders.
+    few: Vec<usize>,
+    /// Of each candidate: pairs of sites of which it orders all open races.
+    whole: Vec<usize>,
+    /// Open races of each pair.
+    pairs: FxHashMap<usize, usize>,
+    /// Of each pair: open races that each candidate orders, where there are any.
+    of_pair: FxHashMap<usize, FxHashMap<u32, usize>>,
+}
+
+impl Counts {
+    fn of(candidates: usize, races: &[Occurrence], by: &[Vec<u32>]) -> Self {
+        let mut counts = Self {
+            left: races.len(),
+            few: vec![0; candidates],
+            whole: vec![0; candidates],
+            pairs: FxHashMap::default(),
+            of_pair: FxHashMap::default(),
+        };
+        for (race, by) in races.iter().zip(by) {
+            *counts.pairs.entry(race.pair).or_default() += 1;
+            let of_pair = counts.of_pair.entry(race.pair).or_default();
+            for at in by {
+                *of_pair.entry(*at).or_default() += 1;
+                counts.few[*at as usize] += 1;
+            }
+        }
+        for (pair, of_pair) in &counts.of_pair {
+            let all = counts.pairs[pair];
+            of_pair.iter().filter(|(_, n)| **n == all).for_each(|(at, _)| counts.whole[*at as usize] += 1);
+        }
+        counts
+    }
+
+    /// A race of this pair is ordered now; `by`: the candidates that order it.
+    fn close(&mut self, pair: usize, by: &[u32]) {
+        self.left -= 1;
+        let (Some(all), Some(of_pair)) = (self.pairs.get_mut(&pair), self.of_pair.get_mut(&pair)) else { return };
+        for (at, n) in of_pair.iter() {
+            self.whole[*at as usize] -= usize::from(*n == *all);
+        }
+        *all -= 1;
+        for at in by {
+            self.few[*at as usize] -= 1;
+            if let Some(n) = of_pair.get_mut(at) {
+                *n -= 1;
+            }
+        }
+        of_pair.retain(|_, n| *n > 0);
+        for (at, n) in of_pair.iter() {
+            self.whole[*at as usize] += usize::from(*n == *all);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ mod cover;
 mod overrun;
 mod search;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Analysis;
 use crate::detect::confidence::Confidence;
@@ -66,12 +66,16 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
     });
     let reported = std::mem::take(&mut analysis.reported);
     let pedantic = analysis.is_pedantic();
+    let told: FxHashSet<Identity> = outcome
+        .findings
+        .iter()
+        .filter(|f| !f.latent && (pedantic || !f.internal))
+        .map(|f| f.identity)
+        .collect();
     let worthy: Vec<(RawFinding, Identity)> = reported
         .into_iter()
         .filter(|(raw, identity)| {
-            !raw.race.latent
-                && is_worthy(raw, pedantic)
-                && outcome.findings.iter().any(|f| f.identity == *identity && !f.latent && (pedantic || !f.internal))
+            !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity)
         })
         .collect();
     if worthy.is_empty() {
@@ -103,16 +107,12 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
         }
     }
     // A wait that is needed only once the others are there has no finding of its own yet.
-    causes.retain(|cause| cause.tried || outcome.findings.iter().any(|f| f.cause == cause.fingerprint));
+    let explained: FxHashSet<&str> = outcome.findings.iter().map(|f| f.cause.as_str()).collect();
+    causes.retain(|cause| cause.tried || explained.contains(cause.fingerprint.as_str()));
     outcome.causes = causes;
     let identities = |wanted: &dyn Fn(usize) -> bool| {
-        let mut list: Vec<Identity> = Vec::new();
-        for (_, identity) in worthy.iter().enumerate().filter(|(at, _)| wanted(*at)).map(|(_, w)| w) {
-            if !list.contains(identity) {
-                list.push(*identity);
-            }
-        }
-        list.len() as u64
+        let wanted = worthy.iter().enumerate().filter(|(at, _)| wanted(*at));
+        wanted.map(|(_, (_, identity))| *identity).collect::<FxHashSet<Identity>>().len() as u64
     };
     outcome.mended = Some(SetCheck {
         waits: found.waits.len() as u64,

@@ -20,6 +20,9 @@ use crate::replan::trial::Trial;
 use crate::replan::waits::{AddedWait, Join, Replan};
 use crate::report::call_site::site;
 
+/// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
+const RACE: u64 = 200;
+
 /// Times that waits are added for what still races.
 const ROUNDS: usize = 8;
 
@@ -123,7 +126,10 @@ impl Search<'_> {
 
     /// One pass. `None`: there is no budget for it, or the records can not be had.
     fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
-        self.left = self.left.checked_sub(self.ops.max(1))?;
+        if crate::interrupt::is_asked() {
+            return None;
+        }
+        self.left = self.left.checked_sub(self.ops.max(1) + RACE * self.racing.len() as u64)?;
         let sites = self.groups.keys().copied().collect();
         let all = self.given.iter().chain(waits).cloned().collect();
         let plan = Replan::new(all).noting(Trial::of(sites)).at_most(self.left);
@@ -197,13 +203,14 @@ impl Search<'_> {
             }
         }
         let (races, positions) = (self.occurrences(trial, &open), self.positions(trial));
+        let seen: FxHashSet<usize> = races.iter().map(|race| race.pair).collect();
         waits.extend(
             cover::cover(&races, &positions).into_iter().map(|(first, then)| self.wait(Join::Event, first, then)),
         );
         // Races that were found too often to be kept.
         for pair in open {
             if let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked
-                && !races.iter().any(|race| race.pair == pair)
+                && !seen.contains(&pair)
                 && let (Some(first), Some(then)) = (self.groups.get(&first), self.groups.get(&then))
             {
                 waits.push(self.wait(Join::Event, *first, *then));
@@ -234,13 +241,11 @@ impl Search<'_> {
     }
 
     /// The same wait for an event that the program records between the two places already.
-    fn existing(&self, wait: &AddedWait, pass: &Rerun) -> Option<AddedWait> {
+    fn existing(&self, wait: &AddedWait, pass: &Rerun, seen: &Seen) -> Option<AddedWait> {
         let trial = pass.plan.trial.as_ref().filter(|_| wait.join == Join::Event)?;
-        let positions = self.positions(trial);
+        let Seen { positions, races } = seen;
         let (first, then) = (*self.groups.get(wait.after.first()?)?, *self.groups.get(wait.before.first()?)?);
-        let all: FxHashSet<usize> = (0..self.racing.len()).collect();
-        let races = self.occurrences(trial, &all);
-        let mut covered = races.iter().filter(|race| cover::orders((first, then), race, &positions)).peekable();
+        let mut covered = races.iter().filter(|race| cover::orders((first, then), race, positions)).peekable();
         covered.peek()?;
         let mut found: Option<Vec<OpSite>> = None;
         for race in covered {
@@ -261,6 +266,12 @@ impl Search<'_> {
     }
 }
 
+/// What a pass has noted, in the terms of [`super::cover`].
+struct Seen {
+    positions: Positions,
+    races: Vec<Occurrence>,
+}
+
 /// Searches. The error is half a sentence: why nothing could be tried.
 pub fn search(
     analysis: &mut Analysis,
@@ -269,7 +280,9 @@ pub fn search(
     given: Vec<AddedWait>,
     (pedantic, effort): (bool, Effort),
 ) -> Result<FoundSet, String> {
-    const TOO_LONG: &str = "the run has too many operations to be checked again";
+    const TOO_LONG: &str = "the run has too many operations and findings to be checked again";
+    const INTERRUPTED: &str = "the analysis was interrupted";
+    let why = || if crate::interrupt::is_asked() { INTERRUPTED } else { TOO_LONG };
     let ops = analysis.coverage.ops;
     let mut search = Search {
         analysis,
@@ -286,7 +299,7 @@ pub fn search(
         overruns: Vec::new(),
     };
     search.add(findings);
-    let first = search.pass(&[]).ok_or(TOO_LONG)?;
+    let first = search.pass(&[]).ok_or_else(why)?;
     search.find_overruns(&first);
     let mut waits = search.more(&first);
     let mut last = first;
@@ -295,7 +308,7 @@ pub fn search(
         if is_silent {
             break;
         }
-        let Some(pass) = search.pass(&waits) else { return Err(TOO_LONG.into()) };
+        let Some(pass) = search.pass(&waits) else { return Err(why().into()) };
         is_silent = search.is_silent(&pass);
         last = pass;
         if is_silent {
@@ -303,7 +316,7 @@ pub fn search(
         }
         // New findings bring new places, whose ops were not noted.
         if search.add(&last.findings) {
-            let Some(pass) = search.pass(&waits) else { return Err(TOO_LONG.into()) };
+            let Some(pass) = search.pass(&waits) else { return Err(why().into()) };
             last = pass;
         }
         let more = search.more(&last);
@@ -334,7 +347,8 @@ pub fn search(
         waits = kept;
     }
     let mut found = FoundSet { smallest, overruns: search.overruns.clone(), ..FoundSet::default() };
-    let order = |wait: &AddedWait| needed.iter().find(|(other, _)| other == wait).map(|(_, pairs)| pairs);
+    let needed: FxHashMap<AddedWait, FxHashSet<usize>> = needed.into_iter().collect();
+    let order = |wait: &AddedWait| needed.get(wait);
     let trial_of = last.plan.trial.take();
     let plain: Vec<AddedWait> = waits.clone();
     found.causes = causes(&search, findings, &plain, order, trial_of.as_ref());
@@ -347,7 +361,8 @@ pub fn search(
     let still: FxHashSet<usize> = last.findings.iter().filter_map(|raw| search.pair_of(raw)).collect();
     let pairs: Vec<Option<usize>> = findings.iter().map(|raw| search.pair_of(raw)).collect();
     found.remaining = (0..findings.len()).filter(|at| pairs[*at].is_some_and(|pair| still.contains(&pair))).collect();
-    found.fresh = still.iter().filter(|pair| !pairs.contains(&Some(**pair))).count() as u64;
+    let known: FxHashSet<usize> = pairs.iter().flatten().copied().collect();
+    found.fresh = still.iter().filter(|pair| !known.contains(pair)).count() as u64;
     found.fresh += last.findings.iter().filter(|raw| search.pair_of(raw).is_none()).count() as u64;
     Ok(found)
 }
@@ -355,8 +370,11 @@ pub fn search(
 /// Takes an event that the program records already, where that serves as well.
 fn reuse_events(search: &mut Search<'_>, found: &mut FoundSet, last: &mut Rerun) {
     let Some(first) = search.pass(&[]) else { return };
+    let Some(trial) = &first.plan.trial else { return };
+    let all: FxHashSet<usize> = (0..search.racing.len()).collect();
+    let seen = Seen { positions: search.positions(trial), races: search.occurrences(trial, &all) };
     for at in 0..found.waits.len() {
-        let Some(existing) = search.existing(&found.waits[at].wait, &first) else { continue };
+        let Some(existing) = search.existing(&found.waits[at].wait, &first, &seen) else { continue };
         let mut waits: Vec<AddedWait> = found.waits.iter().map(|found| found.wait.clone()).collect();
         waits[at] = existing.clone();
         let Some(pass) = search.pass(&waits) else { return };

@@ -6,9 +6,11 @@
 
 use options::{Id, Reader, Value, Word};
 
-use super::common::{analysis_options, finish, prepare, recorder, report};
+use super::common::{Outside, analysis_options, finish, prepare, recorder, report};
+use crate::exit_code;
+use crate::gate;
 use crate::ingest::attach;
-use crate::ingest::live::Sink;
+use crate::ingest::live::{Judged, Sink};
 use crate::options::Options;
 use crate::output::StandardOutput;
 
@@ -41,10 +43,12 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let recorder = recorder(&options).ok().flatten();
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None };
     let code = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
-        let (report, _) = report(outcome.into_iter().collect(), &gate, &options, Vec::new());
-        report.failing() as u32
+        let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
+        let code = gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
+        let code = if code == exit_code::CLEAN && !printed { exit_code::INTERNAL } else { code };
+        Judged { findings: report.failing() as u32, exit_code: code as u32 }
     });
-    if finish(recorder.as_ref()) { code } else { crate::exit_code::INTERNAL }
+    if finish(recorder.as_ref()) { code } else { exit_code::INTERNAL }
 }
 
 /// Options that only the command acts on, which has not started this program.

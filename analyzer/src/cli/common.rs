@@ -13,6 +13,7 @@ use crate::ingest::segments::store::TraceStore;
 use crate::ingest::segments::writer::SegmentLimits;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
+use crate::report::escape::{Harmless as _, harmless};
 use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
@@ -21,14 +22,33 @@ use crate::{AnalysisOptions, exit_code};
 
 /// Says what the user did wrong.
 pub fn wrong(error: &str) -> i32 {
-    eprintln!("streamsan: {error}");
+    eprintln!("streamsan: {}", harmless(error));
     exit_code::USAGE
 }
 
 /// Says what went wrong in the tool.
 pub fn failed(error: &str) -> i32 {
-    eprintln!("streamsan: {error}");
+    eprintln!("streamsan: {}", harmless(error));
     exit_code::INTERNAL
+}
+
+/// A word as a shell takes it, for commands that are suggested.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    let word = if word.starts_with('-') { format!("./{word}") } else { word.to_owned() };
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    // Between quotes all characters mean themselves; those that a terminal obeys are spelt out.
+    if word.chars().any(char::is_control) {
+        let escape = |c: char| match c {
+            '\\' | '\'' => format!("\\{c}"),
+            c if c.is_control() => c.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+            c => c.to_string(),
+        };
+        return format!("$'{}'", word.chars().map(escape).collect::<String>());
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
@@ -80,10 +100,21 @@ fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]
     Ok(gate)
 }
 
+/// What is known of a run beside its processes' records.
+#[derive(Default)]
+pub struct Outside {
+    /// Why the program, or part of it, could not be run on the simulated GPU.
+    pub not_simulated: Vec<String>,
+    /// Processes that could not be observed, and why.
+    pub unchecked: Vec<String>,
+}
+
 /// The report of these outcomes, judged. Second: whether everything could be written.
-pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, not_simulated: Vec<String>) -> (Report, bool) {
+pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: Outside) -> (Report, bool) {
     let mut report = Report::merge(outcomes, options.pedantic);
-    report.coverage.not_simulated = not_simulated;
+    report.coverage.not_simulated = outside.not_simulated;
+    report.coverage.unchecked = outside.unchecked;
+    report.coverage.disarm();
     gate.judge(&mut report);
     let mut written = Reporters::asked_for(options).write(&report);
     if let Some(path) = &options.exact.compare {

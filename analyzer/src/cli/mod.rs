@@ -246,6 +246,10 @@ pub fn main(args: &[OsString]) -> i32 {
     if let Command::AttachRing(args) = &line.command {
         return attach_ring::main(args, environment.as_bytes());
     }
+    // A program that runs here names its own files; a trace may be anybody's.
+    if !matches!(line.command, Command::Run(_) | Command::Hunt(_) | Command::Record(_)) {
+        crate::local_files::named_by_traces();
+    }
     let options = match resolve(&line, environment.as_bytes()) {
         Ok(options) => options,
         Err(error) => return common::wrong(&error),

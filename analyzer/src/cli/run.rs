@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::arguments::Given;
-use super::common::{analysis_options, failed, finish, prepare, recorder, report, wrong};
+use super::common::{Outside, analysis_options, failed, finish, prepare, quoted, recorder, report, wrong};
 use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
@@ -18,6 +18,7 @@ use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
 use crate::options::Options;
 use crate::output::StandardOutput;
+use crate::report::format::closing;
 use crate::report::words::counted;
 
 /// Check a program while it runs (the word may be left out)
@@ -185,6 +186,8 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         },
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
+    // From here on signals are ours: there is no program to pass them on to.
+    crate::interrupt::watch();
     let mut outcomes = server.finish();
     let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);
@@ -203,7 +206,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
         closed = executable::has_device_code(&file).then(|| why.to_string());
     }
-    let lost = server.failed();
+    let unobserved = server.unchecked();
     let mut not_simulated = sim.as_ref().map(Sim::complaints).unwrap_or_default();
     not_simulated.extend(closed.filter(|_| options.sim));
     let unstarted = finished.as_ref().is_ok_and(|finished| finished.status.code() == Some(exit_code::NOT_FOUND));
@@ -230,15 +233,18 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         }
     };
     if !analyse {
-        if !options.quiet {
-            let note = options.output.as_deref().unwrap_or_default();
+        if !options.quiet && recorded {
+            let note = quoted(options.output.as_deref().unwrap_or_default());
             eprintln!("streamsan: recorded; check it with: streamsan check {note}");
         }
         for why in &not_simulated {
             eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
         }
+        for why in &unobserved {
+            eprintln!("streamsan: ERROR: not recorded: {why}");
+        }
         return ending(status, refused, |code| {
-            let failed = refused || (code == exit_code::CLEAN && !recorded);
+            let failed = refused || (code == exit_code::CLEAN && (!recorded || !unobserved.is_empty()));
             if failed { exit_code::INTERNAL } else { code }
         });
     }
@@ -248,26 +254,29 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         eprintln!("streamsan: NOTE: the program died of signal {signal}{}", named(signal));
     }
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
-    let (report, printed) = report(outcomes, &gate, options, not_simulated);
+    let (report, printed) = report(outcomes, &gate, options, Outside { not_simulated, unchecked: unobserved });
     if !report.coverage.any_work()
         && !options.sim
         && !options.shim.off
+        && !options.quiet
         && let Some(why) = no_gpu()
     {
-        eprintln!("streamsan: NOTE: {why}; 'streamsan --sim' runs the program on a simulated GPU");
+        // Under pytest the plugin passes options on.
+        let how = match std::env::var_os("STREAMSAN_PYTEST_INNER") {
+            Some(_) => "'pytest --streamsan --streamsan-args=--sim' runs the tests",
+            None => "'streamsan --sim' runs the program",
+        };
+        eprintln!("streamsan: NOTE: {why}; {how} on a simulated GPU");
     }
     let judged = |code| {
         let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
-        if code == exit_code::CLEAN && (lost > 0 || !printed || !recorded) { exit_code::INTERNAL } else { code }
+        if code == exit_code::CLEAN && (!printed || !recorded) { exit_code::INTERNAL } else { code }
     };
     ranks.dismiss(judged);
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
-        unchecked.extend(coverage.not_simulated.iter().chain(&coverage.disabled).cloned());
-        if lost > 0 {
-            unchecked.push(format!("{} could not be followed", counted(lost.into(), "process", "processes")));
-        }
+        unchecked.extend(closing::incomplete(coverage));
         let ended = process::ending(status);
         let code = ended.map_or(exit_code::CLEAN, judged);
         let handed = Handed { outcomes, ended, timed_out, code, unchecked };

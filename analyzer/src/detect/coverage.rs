@@ -76,10 +76,17 @@ pub struct Coverage {
     pub not_modelled: BTreeMap<String, u64>,
     /// What the shim could not observe, with counts.
     pub unobserved: BTreeMap<String, u64>,
+    /// Ops that should be in the trace and are not, with counts: by name of the op, or as a line
+    /// that says what was lost. A run with any is never clean.
+    #[serde(default)]
+    pub lost: BTreeMap<String, u64>,
     /// Why the code of kernels could not be read, with the number of launches.
     pub reasons: BTreeMap<String, u64>,
     /// The same numbers for each kernel, by mangled name.
     pub kernels: BTreeMap<String, KernelCoverage>,
+    /// Processes that could not be observed, and why, as lines.
+    #[serde(default)]
+    pub unchecked: Vec<String>,
     /// The shim switched itself off.
     pub disabled: Vec<String>,
     /// What was assumed of the program instead of what it did, as lines.
@@ -212,6 +219,7 @@ impl Coverage {
         for (into, from) in [
             (&mut self.not_modelled, &other.not_modelled),
             (&mut self.unobserved, &other.unobserved),
+            (&mut self.lost, &other.lost),
             (&mut self.reasons, &other.reasons),
             (&mut self.rules_unmet, &other.rules_unmet),
         ] {
@@ -222,6 +230,7 @@ impl Coverage {
         for (name, kernel) in &other.kernels {
             self.kernels.entry(name.clone()).or_default().merge(kernel);
         }
+        self.unchecked.extend(other.unchecked.iter().cloned());
         self.disabled.extend(other.disabled.iter().cloned());
         self.assumed.extend(other.assumed.iter().cloned());
         self.unjudged.extend(other.unjudged.iter().cloned());

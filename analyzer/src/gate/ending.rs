@@ -2,6 +2,7 @@
 //!
 //! Owns the rule. Does not own the numbers, which are in [`crate::exit_code`].
 
+use crate::detect::coverage::Coverage;
 use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use crate::report::model::Report;
 use crate::report::program::Checked;
@@ -21,13 +22,18 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
         error_exitcode
     } else if program != 0 {
         program
-    } else if !report.coverage.disabled.is_empty() || !report.coverage.unjudged.is_empty() {
+    } else if is_incomplete(&report.coverage) || !report.coverage.unjudged.is_empty() {
         INTERNAL
     } else if require_cuda && !report.coverage.any_work() {
         NO_CUDA
     } else {
         CLEAN
     }
+}
+
+/// Whether ops of the program are missing: a part of the run was not checked.
+fn is_incomplete(coverage: &Coverage) -> bool {
+    !coverage.unchecked.is_empty() || !coverage.disabled.is_empty() || !coverage.lost.is_empty()
 }
 
 /// What a hunt ends with. A program that was not checked, or not to its end, is never passed over
@@ -66,5 +72,8 @@ mod tests {
         report.coverage.not_simulated.clear();
         report.coverage.disabled.push("out of memory".into());
         assert_eq!(exit_code(&report, 0, FINDINGS, false), INTERNAL);
+        report.coverage.disabled.clear();
+        report.coverage.lost.insert("RangePush".into(), 1);
+        assert_eq!((exit_code(&report, 0, FINDINGS, false), exit_code(&report, 3, FINDINGS, false)), (INTERNAL, 3));
     }
 }

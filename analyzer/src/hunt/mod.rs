@@ -34,6 +34,8 @@ pub struct Under {
     pub limit_for_all: bool,
     /// Where the output of programs is kept.
     pub output: std::path::PathBuf,
+    /// Why programs can find no GPU here, if that is so and they run without a simulated one.
+    pub no_gpu: Option<&'static str>,
     /// Whether weak findings count.
     pub pedantic: bool,
     /// Whether programs with findings in doubt run a second time; the error says why they cannot.

@@ -151,7 +151,7 @@ fn once(
     let (outcome, why) = match (ended, &rest) {
         (Err(why), _) => (Checked::NotChecked, why),
         (Ok(_), _) if shared.stop.load(Ordering::Relaxed) != 0 => (Checked::NotChecked, "interrupted".to_owned()),
-        (Ok(_), Some(rest)) => judge(target, rest, &report, folder, limit),
+        (Ok(_), Some(rest)) => without_gpu(judge(target, rest, &report, folder, limit), &report, under),
         (Ok(ended), None) => (Checked::NotChecked, nothing_handed(ended, folder)),
     };
     let ended = rest.filter(|rest| !rest.timed_out).map(|rest| rest.ended);
@@ -184,6 +184,17 @@ fn judge(target: &Target, rest: &Rest, report: &Report, folder: &Path, limit: Du
         Ok(code) if code != 0 && !target.any_code => (Checked::Failed, said(&format!("exit code {code}"), folder)),
         Ok(_) if !report.coverage.any_work() => (Checked::NoCuda, String::new()),
         Ok(_) => (Checked::Clean, String::new()),
+    }
+}
+
+/// A program that failed before it did anything on a GPU, where there is none: that is the reason
+/// to tell, whatever it died of.
+fn without_gpu((outcome, why): (Checked, String), report: &Report, under: &Under) -> (Checked, String) {
+    match under.no_gpu {
+        Some(none) if outcome == Checked::Failed && !report.coverage.any_work() => {
+            (outcome, format!("{none}: --sim runs it on a simulated GPU ({why})"))
+        }
+        _ => (outcome, why),
     }
 }
 

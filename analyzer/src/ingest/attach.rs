@@ -8,15 +8,15 @@ use std::sync::atomic::AtomicBool;
 
 use trace::ring::Ring;
 
-use super::live::{Sink, follow};
+use super::live::{Judged, Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::report::model::Outcome;
 
 /// Follows the process `pid` through the ring on descriptor `fd`, then reports. Returns an exit
 /// code (for which nothing waits).
 ///
-/// `report` prints the findings and returns how many of them fail the run.
-pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {
+/// `report` prints the findings and returns how many of them fail the run, and what it ends with.
+pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> Judged) -> i32 {
     // SAFETY: the shim put the ring on this descriptor before it started this process.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
@@ -28,11 +28,9 @@ pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<
     };
     let mut code = crate::exit_code::CLEAN;
     follow(ring, beat, 0, &ProcessWatch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
-        let failures = report(outcome);
-        if failures > 0 {
-            code = crate::exit_code::FINDINGS;
-        }
-        failures
+        let judged = report(outcome);
+        code = judged.exit_code as i32;
+        judged
     });
     code
 }

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trace::ring::{Consumer, Ring};
-use trace::{LaunchRecord, Record};
+use trace::{LaunchRecord, NoteKind, Op, Origin, Record};
 
 use crate::causes::{self, Effort};
+use crate::ingest::heart::Heart;
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ingest::segments::store::TraceStore;
+use crate::interrupt;
 use crate::ipc::{Across, Member};
 use crate::replan::records::{KeptRecords, Records};
 use crate::report::model::Outcome;
@@ -28,6 +30,16 @@ const LONGEST: Duration = Duration::from_millis(4);
 /// The trace that records are also written to, shared by all processes of a run.
 pub type Recorder = Arc<Mutex<TraceStore>>;
 
+/// What the program is told of its report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judged {
+    /// Findings that fail the run.
+    pub findings: u32,
+    /// What the run ends with, 0 if it is clean; known under plain `LD_PRELOAD` only, where the run
+    /// is this process.
+    pub exit_code: u32,
+}
+
 /// What to do with the records of a process.
 #[derive(Clone)]
 pub struct Sink {
@@ -39,40 +51,11 @@ pub struct Sink {
     pub recorder: Option<Recorder>,
 }
 
-/// Increments a ring's heartbeat while it lives, even when the reading thread is busy
-/// (symbolisation takes its time).
-struct Heart {
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Heart {
-    fn beat(consumer: &Arc<Ring>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (ring, stopped) = (Arc::clone(consumer), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                ring.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        Self { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Heart {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// Reads the ring of one process until the process has ended, is done, or `stop` is set. Then reads
 /// everything that is left.
 ///
-/// `finished` gets the outcome before the process is notified that its report is there.
+/// `finished` gets the outcome before the process is notified that its report is there, and answers
+/// how it was judged.
 #[expect(clippy::too_many_arguments, reason = "two callers, each with all of it")]
 pub fn follow(
     ring: Ring,
@@ -82,7 +65,7 @@ pub fn follow(
     stop: &AtomicBool,
     sink: &Sink,
     member: Option<Member>,
-    finished: impl FnOnce(Option<Outcome>) -> u32,
+    finished: impl FnOnce(Option<Outcome>) -> Judged,
 ) {
     let beat = Arc::new(beat);
     let heart = Heart::beat(&beat);
@@ -95,6 +78,7 @@ pub fn follow(
     let wants_symbols = |recorder: &Recorder| lock(recorder).wants_symbols();
     let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::ingest::trailer::Late::default);
     let (mut write_error, mut found) = (false, false);
+    let mut cut = None;
     let mut pause = SHORTEST;
     loop {
         // Checked before draining, so that everything committed before the end is read in the same
@@ -141,6 +125,12 @@ pub fn follow(
         match drained {
             Err(error) => {
                 eprintln!("streamsan: {error}; the rest of this process is not checked");
+                cut = Some(error.to_string());
+                break;
+            }
+            // The program has ended, for before that the signal is the program's.
+            Ok(_) if interrupt::is_asked() => {
+                cut = Some("the analysis was interrupted".to_owned());
                 break;
             }
             Ok(_) if last => break,
@@ -158,15 +148,28 @@ pub fn follow(
             }
         }
     }
+    if consumer.ring().header().producer_off.load(Ordering::Acquire) != 0 {
+        cut.get_or_insert_with(|| "the shim switched itself off".to_owned());
+    }
+    if let Some(why) = cut {
+        let note = switched_off(&why);
+        if let Some(recorder) = sink.recorder.as_ref().filter(|_| !write_error) {
+            write_error = lock(recorder).record(process, &note).is_err();
+        }
+        if let Some(analysis) = &mut analysis {
+            feed(analysis, &note);
+        }
+    }
     if let Some(recorder) = &sink.recorder
         && let Err(error) = lock(recorder).process_ended(process)
     {
         eprintln!("streamsan: the trace can not be written: {error}");
     }
     let kept = kept.as_mut().filter(|kept| !kept.is_overflown()).map(|kept| kept as &mut dyn Records);
-    let findings = finished(analysis.as_mut().map(|analysis| causes::finish(analysis, kept, Effort::LIVE)));
+    let judged = finished(analysis.as_mut().map(|analysis| causes::finish(analysis, kept, Effort::LIVE)));
     let header = consumer.ring().header();
-    header.findings.store(findings, Ordering::Relaxed);
+    header.findings.store(judged.findings, Ordering::Relaxed);
+    header.exit_code.store(judged.exit_code, Ordering::Relaxed);
     header.consumer_done.store(1, Ordering::Release);
     drop(heart);
     if let (Some(late), Some(recorder)) = (late, &sink.recorder)
@@ -175,6 +178,16 @@ pub fn follow(
     {
         eprintln!("streamsan: symbols can not be written into the trace: {error}");
     }
+}
+
+/// The record that says that a process was not observed to its end. It goes where the process's own
+/// records go: whoever reads the trace later must know it, too.
+fn switched_off(why: &str) -> Vec<u8> {
+    let op = Op::Note { kind: NoteKind::Disabled, text: why.into(), count: 1 };
+    let mut bytes = vec![0; Origin::encoded_len(&op)];
+    let written = Origin::default().encode(&op, &mut bytes);
+    debug_assert_eq!(written, Some(bytes.len()));
+    bytes
 }
 
 fn lock(recorder: &Recorder) -> MutexGuard<'_, TraceStore> {

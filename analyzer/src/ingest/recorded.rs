@@ -18,6 +18,7 @@ use super::segments::parts::{self, Part, Parts};
 use crate::causes::{self, Effort};
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
+use crate::local_files::RecordedFiles;
 use crate::replan::records::Records;
 use crate::replan::written::WrittenWait;
 use crate::report::model::Outcome;
@@ -31,8 +32,9 @@ pub fn analysis(options: AnalysisOptions) -> Analysis {
 
 /// The same, of segments that share files in a folder.
 fn analysis_beside(options: AnalysisOptions, shared: Option<&Path>) -> Analysis {
-    let code = ImageReader::beside(shared.map(Path::to_path_buf));
-    let mut analysis = Analysis::new(options, Box::new(Symbolizer::new()), Box::new(code));
+    let files = RecordedFiles::default();
+    let code = ImageReader::new(shared.map(Path::to_path_buf), files.clone());
+    let mut analysis = Analysis::new(options, Box::new(Symbolizer::of(files)), Box::new(code));
     if let Some(learned) = crate::exact::learned::given() {
         analysis.learn(learned);
     }
@@ -89,7 +91,7 @@ pub fn files(words: &[String]) -> Result<Vec<String>, String> {
 
 fn is_trace(path: &Path) -> bool {
     let mut head = [0; 8];
-    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
+    crate::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
 }
 
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has
@@ -135,7 +137,10 @@ pub fn analysed(
             crate::ingest::prefetch::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);
-        Ok(())
+        match crate::interrupt::signal() {
+            Some(signal) => Err(FileError::Interrupted { signal, at: frame.upto }),
+            None => Ok(()),
+        }
     })
     .err();
     (processes, error)
@@ -280,7 +285,7 @@ fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), Fil
 pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
     let Ok(parts) = parts::parts(path) else { return };
     for file in parts.symbols().into_iter().chain(parts.files.into_iter().map(|part| part.path)) {
-        let Ok(file) = File::open(file) else { continue };
+        let Ok(file) = crate::local_files::open(&file) else { continue };
         trace::file::late(BufReader::new(file), |process, bytes| {
             if let Ok(record) = Record::decode(bytes) {
                 each(process, &record.op);

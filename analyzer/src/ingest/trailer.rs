@@ -5,7 +5,10 @@
 //! program nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
+use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op, Origin, Record};
 
 use crate::symbols::Symbolizer;
@@ -17,7 +20,7 @@ const MAX_CODE: usize = 512 << 20;
 #[derive(Default)]
 pub struct Late {
     symbols: Symbolizer,
-    images: BTreeMap<ImageId, (String, u64, u64)>,
+    images: BTreeMap<ImageId, (PathBuf, u64, u64)>,
     launched: BTreeSet<ImageId>,
     archs: BTreeSet<u32>,
 }
@@ -32,7 +35,7 @@ impl Late {
         let Ok(Record { op, .. }) = Record::decode(bytes) else { return };
         match op {
             Op::Image { id, source: ImageSource::File, path, offset, size, .. } => {
-                self.images.insert(id, (path.lossy().into_owned(), offset, size));
+                self.images.insert(id, (path.path().to_path_buf(), offset, size));
             }
             Op::Kernel { image, .. } => drop(self.launched.insert(image)),
             Op::Device { arch, .. } => drop(self.archs.insert(arch)),
@@ -59,12 +62,12 @@ impl Late {
             let op = Op::Image {
                 id: *id,
                 source: ImageSource::Inline,
-                path: path.as_str().into(),
+                path: Text(path.as_os_str().as_bytes()),
                 offset: 0,
                 size: code.len() as u64,
                 bytes: &code,
             };
-            records.extend(encoded(&op, code.len() + path.len() + 256));
+            records.extend(encoded(&op, Origin::encoded_len(&op)));
         }
         records
     }

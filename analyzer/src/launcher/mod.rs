@@ -7,8 +7,8 @@
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
-//! instrumented, `simulator` and `soname` prepare the libraries it is to load, `server` opens the
-//! socket, and `process` starts the program and passes on how it ends.
+//! instrumented, `simulator` and `soname` prepare the libraries it is to load, `run_folder` and
+//! `server` open the socket, and `process` starts the program and passes on how it ends.
 //!
 //! `node` brings the ranks of an MPI job on one machine together, each of which has a launcher of
 //! its own.
@@ -24,6 +24,7 @@ pub mod dynamic_section;
 pub mod executable;
 pub mod node;
 pub mod process;
+pub mod run_folder;
 pub mod sanitized;
 pub mod server;
 pub mod simulator;

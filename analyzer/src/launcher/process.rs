@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use crate::launcher::sanitized::Sanitized;
@@ -177,6 +177,9 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+            if FILE_SIZE_SIGNAL_WAS_DEFAULT.load(Ordering::Relaxed) {
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            }
             Ok(())
         });
     }
@@ -195,6 +198,16 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     };
     CHILD.store(0, Ordering::Relaxed);
     finished.map_err(failed)
+}
+
+/// Whether this process was started with the default for SIGXFSZ, which its programs get, too.
+static FILE_SIZE_SIGNAL_WAS_DEFAULT: AtomicBool = AtomicBool::new(false);
+
+/// From now on a file that grows past its limit (`ulimit -f`) is an error, and no signal.
+pub fn ignore_file_size_signal() {
+    // SAFETY: replaces a signal's action by one that does nothing.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    FILE_SIZE_SIGNAL_WAS_DEFAULT.store(before == libc::SIG_DFL, Ordering::Relaxed);
 }
 
 extern "C" fn pass_on(signal: libc::c_int) {

@@ -1,23 +1,23 @@
 //! The server of a run: processes hand in their rings through a socket.
 //!
-//! Owns the socket, the threads that read the rings, and the outcomes. The socket lies in a folder
-//! that only this user may enter, under a name that can not be guessed, and goes away with the run.
+//! Owns the socket, the threads that read the rings, and the outcomes. The socket lies in the run's
+//! folder ([`super::run_folder`]).
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use trace::ring::Ring;
 
-use crate::ingest::live::{Sink, follow};
+use crate::ingest::live::{Judged, Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::Across;
-use crate::private_file;
+use crate::launcher::run_folder::RunFolder;
 use crate::report::model::Outcome;
 
 /// A process that has connected.
@@ -33,12 +33,21 @@ struct Shared {
     connected: Mutex<Vec<Connected>>,
     outcomes: Mutex<Vec<(u32, Outcome)>>,
     next: AtomicU32,
-    failed: AtomicU32,
+    /// Processes that can not be followed, and why.
+    unchecked: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    /// A process is not followed.
+    fn gives_up(&self, why: String) {
+        eprintln!("streamsan: not checked: {why}");
+        lock(&self.unchecked).push(why);
+    }
 }
 
 /// A run that accepts processes.
 pub struct Server {
-    folder: PathBuf,
+    folder: RunFolder,
     socket: OwnedFd,
     shared: Arc<Shared>,
     accepting: Option<JoinHandle<()>>,
@@ -48,8 +57,8 @@ pub struct Server {
 impl Server {
     /// Opens the socket and begins to accept.
     pub fn open(sink: Sink) -> io::Result<Self> {
-        let folder = private_folder()?;
-        let path = folder.join("run");
+        let folder = RunFolder::create()?;
+        let path = folder.path.join("run");
         let socket = listen(&path)?;
         let shared = Arc::new(Shared::default());
         let closed = Arc::new(AtomicBool::new(false));
@@ -62,17 +71,28 @@ impl Server {
 
     /// Where programs connect to.
     pub fn path(&self) -> OsString {
-        self.folder.join("run").into_os_string()
+        self.folder.path.join("run").into_os_string()
     }
 
     /// The folder of this run, for files that must not outlive it.
     pub fn folder(&self) -> &std::path::Path {
-        &self.folder
+        &self.folder.path
     }
 
-    /// Processes that could not be followed.
-    pub fn failed(&self) -> u32 {
-        self.shared.failed.load(Ordering::Relaxed)
+    /// Processes that could not be observed, and why: those that could not be followed here, and
+    /// those that had no ring to hand in. The latter leave a link in the folder, for a link can be
+    /// made without memory to share and without a descriptor.
+    pub fn unchecked(&self) -> Vec<String> {
+        let mut unchecked = lock(&self.shared.unchecked).clone();
+        for entry in std::fs::read_dir(&self.folder.path).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if let Some(pid) = name.to_str().and_then(|name| name.strip_prefix("unchecked-"))
+                && let Ok(why) = std::fs::read_link(entry.path())
+            {
+                unchecked.push(format!("process {pid}: {}", why.to_string_lossy()));
+            }
+        }
+        unchecked
     }
 
     /// Collects the outcomes of all processes after the program has ended. A process that outlives
@@ -88,7 +108,7 @@ impl Server {
         for process in connected {
             if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                 // Children that end together with their parent get a moment to do so.
-                std::thread::sleep(std::time::Duration::from_millis(50));
+                std::thread::sleep(Duration::from_millis(50));
                 if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                     eprintln!("streamsan: process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
@@ -105,29 +125,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Release);
-        let _ = std::fs::remove_dir_all(&self.folder);
         let _ = &self.socket;
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// A folder for the socket. Its path leaves room for the socket's name, for a socket's path has 107
-/// bytes.
-fn private_folder() -> io::Result<PathBuf> {
-    const LONGEST: usize = 80;
-    let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
-    let short = |base: &PathBuf| base.as_os_str().len() <= LONGEST;
-    let mut last = io::Error::from(io::ErrorKind::InvalidFilename);
-    for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]).filter(short) {
-        match private_file::folder_in(&base, "streamsan-") {
-            Ok(folder) => return Ok(folder),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 fn listen(path: &std::path::Path) -> io::Result<OwnedFd> {
@@ -171,16 +174,20 @@ fn accept(listener: &OwnedFd, shared: &Arc<Shared>, closed: &AtomicBool, sink: &
             libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC)
         };
         if socket < 0 {
+            // The process waits in the queue until there is a descriptor for it again.
+            let error = io::Error::last_os_error();
+            if closing {
+                shared.gives_up(format!("a process could not be connected: {error}"));
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
             continue;
         }
         // SAFETY: socket was just accepted.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         match receive(&socket) {
             Ok((fd, pid)) => connect(&fd, pid, shared, sink),
-            Err(error) => {
-                shared.failed.fetch_add(1, Ordering::Relaxed);
-                eprintln!("streamsan: a process could not be connected: {error}");
-            }
+            Err(error) => shared.gives_up(format!("a process could not be connected: {error}")),
         }
     }
 }
@@ -189,8 +196,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     let (ring, beat) = match (Ring::open(fd.as_fd()), Ring::open(fd.as_fd())) {
         (Ok(ring), Ok(beat)) => (ring, beat),
         (Err(error), _) | (_, Err(error)) => {
-            shared.failed.fetch_add(1, Ordering::Relaxed);
-            eprintln!("streamsan: process {pid} is not checked: {error}");
+            shared.gives_up(format!("process {pid}: {error}"));
             return;
         }
     };
@@ -204,12 +210,12 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
         let (shared, stop, sink) = (Arc::clone(shared), Arc::clone(&stop), sink.clone());
         let run = move || {
             follow(ring, beat, index, &ProcessWatch::new(pid), &stop, &sink, member, |outcome| {
-                let mut failures = 0;
+                let mut judged = Judged::default();
                 if let Some(outcome) = outcome {
-                    failures = outcome.findings.len() as u32;
+                    judged.findings = outcome.findings.len() as u32;
                     lock(&shared.outcomes).push((index, outcome));
                 }
-                failures
+                judged
             });
         };
         std::thread::Builder::new().name(format!("process {pid}")).stack_size(crate::ingest::STACK).spawn(run)
@@ -217,8 +223,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => {
-            shared.failed.fetch_add(1, Ordering::Relaxed);
-            eprintln!("streamsan: process {pid} is not checked: {error}");
+            shared.gives_up(format!("process {pid}: {error}"));
             return;
         }
     };

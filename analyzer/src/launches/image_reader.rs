@@ -7,13 +7,13 @@
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
+use crate::local_files::{self, RecordedFiles};
 use crate::memory::AccessKind;
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Image};
 use kernels::tensor_map::{self, Tensor};
 use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, LoadError, Summary};
 use rustc_hash::FxHashMap;
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,8 @@ const MAX_LOADED: usize = 256;
 
 enum Source {
     Inline(Vec<u8>),
-    File { path: String, offset: u64, size: u64 },
+    Beside(PathBuf),
+    File { path: PathBuf, offset: u64, size: u64 },
 }
 
 /// Reads images and analyses kernels.
@@ -56,6 +57,7 @@ enum Source {
 pub struct ImageReader {
     /// Where the code is that lies beside segments.
     beside: Option<PathBuf>,
+    files: RecordedFiles,
     sources: FxHashMap<ImageId, Source>,
     loaded: FxHashMap<(ImageId, u32), Result<Arc<CodeImage>, String>>,
 }
@@ -68,13 +70,13 @@ impl CodeReader for ImageReader {
             ImageSource::Beside => {
                 let Some(folder) = &self.beside else { return };
                 // A name and no way: the trace may be anybody's.
-                let Some(name) = Path::new(&*path.lossy()).file_name().map(|name| folder.join(name)) else { return };
-                Source::File { path: name.to_string_lossy().into_owned(), offset: 0, size: 0 }
+                let Some(name) = path.path().file_name().map(|name| folder.join(name)) else { return };
+                Source::Beside(name)
             }
-            ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
+            ImageSource::File => Source::File { path: path.path().to_path_buf(), offset, size },
         };
         // Code in the trace is the code that ran. The file may have been replaced since.
-        let better = matches!(source, Source::File { .. }) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
+        let better = !matches!(source, Source::Inline(_)) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
         if !better {
             self.sources.insert(id, source);
         }
@@ -98,9 +100,9 @@ impl CodeReader for ImageReader {
 }
 
 impl ImageReader {
-    /// One that finds code beside the segments of a recording.
-    pub fn beside(folder: Option<PathBuf>) -> Self {
-        Self { beside: folder, ..Self::default() }
+    /// One that finds code beside the segments of a recording, and in files that it may read.
+    pub fn new(beside: Option<PathBuf>, files: RecordedFiles) -> Self {
+        Self { beside, files, ..Self::default() }
     }
 
     fn code(&mut self, image: ImageId, arch: u32) -> Result<Arc<CodeImage>, String> {
@@ -108,7 +110,8 @@ impl ImageReader {
             self.loaded.clear();
         }
         let source = self.sources.get(&image);
-        self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch)).clone()
+        let files = &self.files;
+        self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch, files)).clone()
     }
 }
 
@@ -120,12 +123,19 @@ fn reason(error: &kernels::SummaryError, kernel: &str) -> String {
     }
 }
 
-fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
+fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc<CodeImage>, String> {
     let arch = Arch::new(u16::try_from(arch).map_err(|_| "the device is not known".to_string())?);
     let read;
     let bytes = match source {
         None => return Err("the code image is not in the trace".into()),
         Some(Source::Inline(bytes)) => bytes,
+        Some(Source::File { path, .. }) if !files.may_read(path) => {
+            return Err("the code image is in a file that is not known to be the recorded one (see --symbol-path)".into());
+        }
+        Some(Source::Beside(path)) => {
+            read = read_file(path, 0, 0).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
+            &read
+        }
         Some(Source::File { path, offset, size }) => {
             read =
                 read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
@@ -148,7 +158,7 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
 
 /// What a driver links when a program's linked code does not run on the device: separate
 /// compilation leaves the PTX of each source in the program's file.
-fn compiled_separately(path: &str, arch: Arch) -> Option<String> {
+fn compiled_separately(path: &Path, arch: Arch) -> Option<String> {
     let bytes = read_file(path, 0, 0).ok()?;
     let parts = kernels::image::find_in_host(&bytes).ok()?;
     let parts: Vec<_> = parts.into_iter().filter(|part| part.relocatable).filter_map(|part| part.image.ok()).collect();
@@ -157,7 +167,7 @@ fn compiled_separately(path: &str, arch: Arch) -> Option<String> {
 
 /// The code in an image file that the driver would run on a device, small enough to go into a
 /// trace. `None` when there is none.
-pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
+pub fn selected(path: &Path, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
     let arch = Arch::new(u16::try_from(arch).ok()?);
     let bytes = read_file(path, offset, size).ok()?;
     let code = catch_unwind(|| match Image::parse(&bytes).ok()?.select(arch).ok()? {
@@ -168,8 +178,9 @@ pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>
     code.ok().flatten()
 }
 
-fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+/// Bytes of a regular file; of size 0, all from the offset on.
+pub fn read_file(path: &Path, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
+    let file = local_files::open(path)?;
     let left = file.metadata()?.len().saturating_sub(offset);
     let size = if size == 0 { left } else { size.min(left) };
     if size > MAX_IMAGE {

@@ -155,6 +155,8 @@ pub struct Options {
     pub exact: ExactOptions,
     /// What the shim acts on; the launcher passes it on.
     pub shim: ShimOptions,
+    /// The first option whose text is not UTF-8: it would name another file.
+    pub not_utf8: Option<&'static str>,
 }
 
 /// Options of the simulated GPU. Each of them implies `sim`.
@@ -273,6 +275,7 @@ impl Default for Options {
             forbid: Vec::new(),
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),
+            not_utf8: None,
         }
     }
 }
@@ -287,9 +290,12 @@ impl Options {
             _ => (0, 0),
         };
         let text = match value {
-            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            Value::Text(text) => std::str::from_utf8(text).ok().map(str::to_owned),
             _ => None,
         };
+        if matches!(value, Value::Text(bytes) if std::str::from_utf8(bytes).is_err()) {
+            self.not_utf8.get_or_insert(options::find(id).name);
+        }
         match id {
             Id::Output => self.output = text,
             Id::SegmentMib => self.segment_mib = number,
@@ -450,6 +456,9 @@ impl Options {
 
     /// Whether the options go together. The error is a line for the user.
     pub fn consistent(&self) -> Result<(), String> {
+        if let Some(name) = self.not_utf8 {
+            return Err(format!("option '{name}' takes names and words in UTF-8 only: choose another"));
+        }
         if self.latent && self.host_threads {
             return Err("--latent and --host-order threads exclude each other".to_owned());
         }

@@ -30,16 +30,17 @@ pub mod stacks;
 pub mod torch;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use trace::{Op, PyCodeId, PyFrame, StackId};
 
 pub use demangle::demangle;
 pub use merge::entered_by;
 
+use crate::local_files::RecordedFiles;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
-pub use object::set_search_path;
+pub use object::{search_path, set_search_path};
 use object::{ObjectFile, SourceLocation};
 use python::CodeObject;
 use source::Sources;
@@ -55,6 +56,8 @@ struct Module {
     end: u64,
     bias: u64,
     path: String,
+    /// The path, which need not be UTF-8.
+    file: PathBuf,
     build_id: Vec<u8>,
 }
 
@@ -83,12 +86,18 @@ pub struct Symbolizer {
     /// Symbols from the trace, by index of the module and the file's own address.
     recorded: HashMap<(usize, u64), Vec<SourceLocation>>,
     sources: Sources,
+    recorded_files: RecordedFiles,
 }
 
 impl Symbolizer {
     /// An empty symbolizer.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that reads the files that these may be.
+    pub fn of(files: RecordedFiles) -> Self {
+        Self { sources: Sources::of(files.clone()), recorded_files: files, ..Self::default() }
     }
 
     /// Sets the folder of the process, for relative paths.
@@ -100,9 +109,12 @@ impl Symbolizer {
     /// ignored.
     pub fn define(&mut self, op: &Op<'_>) {
         match op {
-            Op::Process { cwd, .. } => self.set_directory(cwd.lossy().into_owned()),
+            Op::Process { exe, cwd, .. } => {
+                self.recorded_files.program(exe.path());
+                self.set_directory(cwd.path());
+            }
             Op::Module { start, end, bias, path, build_id } => {
-                self.module(*start, *end, *bias, &path.lossy(), build_id);
+                self.module(*start, *end, *bias, path.path(), build_id);
             }
             Op::Stack { id, native, python } => self.stack(*id, native.iter(), python.iter()),
             Op::PyCode { id, file, name, first_line, encoding, lines } => {
@@ -157,6 +169,7 @@ impl Symbolizer {
                 lines.extend(place.file.zip(place.line));
             }
         }
+        // Only a process that runs here is exported: its libraries are read.
         let operators = operators.iter().map(|(f, module)| (f.as_str(), self.modules[*module].path.as_str()));
         for (operator, text) in crate::symbols::torch::Schemas::default().of_functions(operators) {
             each(&Op::Schema { operator: operator.as_str().into(), text: text.as_str().into() });
@@ -170,8 +183,11 @@ impl Symbolizer {
 
     /// Adds a mapped object file. It takes over the addresses that it covers for stacks defined
     /// from now on.
-    pub fn module(&mut self, start: u64, end: u64, bias: u64, path: &str, build_id: &[u8]) {
-        let module = Module { start, end, bias, path: path.to_string(), build_id: build_id.to_vec() };
+    pub fn module(&mut self, start: u64, end: u64, bias: u64, path: impl AsRef<Path>, build_id: &[u8]) {
+        let file = path.as_ref().to_path_buf();
+        self.recorded_files.module(&file, build_id);
+        let path = file.to_string_lossy().into_owned();
+        let module = Module { start, end, bias, path, file, build_id: build_id.to_vec() };
         self.modules.push(module);
     }
 
@@ -241,12 +257,16 @@ impl Symbolizer {
     /// folders to search.
     fn places(&mut self, index: usize, svma: u64) -> Vec<SourceLocation> {
         let recorded = self.recorded.get(&(index, svma));
-        if let Some(places) = recorded.filter(|_| object::search_path().is_empty()) {
+        if let Some(places) = recorded.filter(|_| search_path().is_empty()) {
             return places.clone();
         }
         let module = &self.modules[index];
-        let open = || ObjectFile::find(module.path.as_ref(), &module.build_id);
+        // A build id tells by itself whether a file is the recorded one.
+        let may_read = || !module.build_id.is_empty() || self.recorded_files.may_read(&module.file);
+        let open = || if may_read() { ObjectFile::find(&module.file, &module.build_id) } else { None };
         let found = self.files.entry(index).or_insert_with(open).as_ref().map(|file| file.at(svma)).unwrap_or_default();
+        // Their names come from a file of this machine, which is the recorded one.
+        found.iter().filter_map(|place| place.file.as_deref()).for_each(|file| self.sources.trust(file));
         let better = found.iter().any(|place| place.line.is_some());
         recorded.filter(|_| !better).cloned().unwrap_or(found)
     }

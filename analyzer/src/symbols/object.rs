@@ -4,7 +4,6 @@
 //! `/usr/lib/debug`, with its supplementary file) and the fall-back to the symbol table. Addresses
 //! are the file's own (`st_value`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -13,6 +12,7 @@ use memmap2::Mmap;
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 
 use super::demangle;
+use crate::local_files;
 
 /// Where separate debug information is installed.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
@@ -183,10 +183,7 @@ fn from_debug_info(debug: &Loader, address: u64) -> Vec<SourceLocation> {
 }
 
 fn map(path: &Path) -> Option<Mmap> {
-    let file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = local_files::open(path).ok()?;
     // SAFETY: the mapping is private and read-only. Truncating an object file while it is read is a
     // fault that every debugger shares. Installers replace files instead.
     unsafe { Mmap::map(&file) }.ok()

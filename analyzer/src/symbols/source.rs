@@ -1,9 +1,14 @@
 //! The text of source lines.
 //!
-//! Owns the reading of source files, once each. A missing file is remembered as missing.
+//! Owns the reading of source files, once each. A missing file is remembered as missing. Of a trace,
+//! only files are read that [`RecordedFiles`] lets us read, and those that debug information of a
+//! file here has named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use crate::local_files::{self, RecordedFiles};
 
 /// Larger files are generated, or no source at all.
 const LARGEST: u64 = 16 << 20;
@@ -13,6 +18,9 @@ const LONGEST_LINE: usize = 200;
 /// Source files read so far.
 #[derive(Default)]
 pub struct Sources {
+    recorded_files: RecordedFiles,
+    /// Named by debug information of a file here.
+    trusted: HashSet<String>,
     directory: Option<PathBuf>,
     files: HashMap<String, Option<SourceFile>>,
     /// Lines from the trace.
@@ -26,6 +34,19 @@ struct SourceFile {
 }
 
 impl Sources {
+    /// Sources of a recording with these files.
+    pub fn of(recorded_files: RecordedFiles) -> Self {
+        Self { recorded_files, ..Self::default() }
+    }
+
+    /// Debug information of a file here names this source.
+    pub fn trust(&mut self, file: &str) {
+        if !self.trusted.contains(file) {
+            self.trusted.insert(file.to_string());
+            self.files.remove(file);
+        }
+    }
+
     /// Sets the folder for relative paths.
     pub fn set_directory(&mut self, directory: PathBuf) {
         self.directory = Some(directory);
@@ -65,12 +86,16 @@ impl Sources {
             Some(directory) if path.is_relative() => directory.join(path),
             _ => path.to_path_buf(),
         };
-        let kind = std::fs::metadata(&path).ok()?;
-        // Only plain files: opening a pipe would wait.
-        if !kind.is_file() || kind.len() > LARGEST {
+        if !self.trusted.contains(file) && !self.recorded_files.may_read(&path) {
             return None;
         }
-        let text = String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned();
+        let opened = local_files::open(&path).ok()?;
+        if opened.metadata().ok()?.len() > LARGEST {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        opened.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
         let lines = std::iter::once(0).chain(ends).collect();
         Some(SourceFile { text, lines })

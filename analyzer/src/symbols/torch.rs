@@ -94,7 +94,7 @@ impl Schemas {
 
 /// All schemas among a library's texts, by name.
 fn read(module: &Path) -> Option<HashMap<String, String>> {
-    let file = std::fs::File::open(module).ok()?;
+    let file = crate::local_files::open(module).ok()?;
     // SAFETY: the file is only read; if a program changes the library meanwhile, the schema is
     // wrong or missing at worst.
     let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;

@@ -4,9 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kernels::arch::Arch;
 use kernels::{Explained, explain, explain_json};
@@ -15,6 +13,8 @@ use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::ingest::recorded;
 use crate::ingest::segments::parts;
+use crate::launches::image_reader::read_file;
+use crate::local_files::{self, RecordedFiles};
 use crate::report::doubt::words_of;
 use crate::report::escape::harmless;
 use crate::symbols::demangle;
@@ -62,6 +62,8 @@ pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<Asked, Str
 struct Launched {
     /// Where the code is that lies beside segments.
     shared: Option<PathBuf>,
+    files: RecordedFiles,
+    in_files: BTreeMap<ImageId, (PathBuf, u64, u64)>,
     images: BTreeMap<ImageId, Result<Vec<u8>, String>>,
     kernels: BTreeMap<String, ImageId>,
 }
@@ -76,6 +78,17 @@ impl Launched {
                 found.take(&record.op);
             }
         })?;
+        // Which files may be read is known at the end.
+        for (id, (path, offset, size)) in std::mem::take(&mut found.in_files) {
+            let read = || match found.files.may_read(&path) {
+                true => read_file(&path, offset, size).map_err(|error| format!("{}: {error}", path.display())),
+                false => Err(format!("{} is not known to be the recorded file (see --symbol-path)", path.display())),
+            };
+            if !found.images.get(&id).is_some_and(Result::is_ok) {
+                let code = read();
+                found.images.insert(id, code);
+            }
+        }
         Ok(found)
     }
 
@@ -88,19 +101,18 @@ impl Launched {
                 self.images.insert(id, Ok(bytes.to_vec()));
             }
             Op::Image { id, source: ImageSource::Beside, path, .. } => {
-                let path = path.lossy();
-                let name = Path::new(&*path).file_name().unwrap_or_default();
+                let name = path.path().file_name().unwrap_or_default();
                 let file = self.shared.clone().unwrap_or_default().join(name);
-                let read = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()));
+                let read = local_files::read(&file).map_err(|error| format!("{}: {error}", file.display()));
                 self.images.insert(id, read);
             }
             // Code that came with the trace is the code that ran; the file may be another by now.
-            Op::Image { id, source: ImageSource::File, path, offset, size, .. }
-                if !self.images.get(&id).is_some_and(Result::is_ok) =>
-            {
-                let path = path.lossy();
-                let read = part(&path, offset, size).map_err(|error| format!("{path}: {error}"));
-                self.images.insert(id, read);
+            Op::Image { id, source: ImageSource::File, path, offset, size, .. } => {
+                self.in_files.insert(id, (path.path().to_path_buf(), offset, size));
+            }
+            Op::Process { exe, .. } => self.files.program(exe.path()),
+            Op::Module { path, build_id, .. } => {
+                self.files.module(path.path(), build_id);
             }
             _ => {}
         }
@@ -135,15 +147,6 @@ impl Launched {
         };
         found.unwrap_or_else(|why| vec![unknown(why)])
     }
-}
-
-/// Some bytes of a file; of size 0, all from the offset on.
-fn part(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    file.take(if size == 0 { u64::MAX } else { size }).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn because(kernel: &Explained, gap: kernels::Gap, word: Option<u16>) -> String {

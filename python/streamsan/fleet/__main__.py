@@ -63,16 +63,23 @@ def main(words):
 
         return report.main(given)
     except Wrong as error:
-        print(f"streamsan: {error}", file=sys.stderr)
+        complain(error)
         return USAGE
     except Exception as error:
         # A source cannot be listed, or the dataset not be written or read: each file system has errors of its own.
         if not isinstance(error, OSError) and type(error).__module__ == "builtins":
             raise
-        print(f"streamsan: {type(error).__name__}: {error}", file=sys.stderr)
+        complain(f"{type(error).__name__}: {error}")
         return FAILED
     except KeyboardInterrupt:
         return 130
+
+
+def complain(error):
+    """One line, whatever names an error holds: a terminal obeys control characters, and GitHub a line that begins with `::`."""
+    from .report import plain
+
+    print(f"streamsan: {plain(' | '.join(str(error).splitlines()))}", file=sys.stderr)
 
 
 def lacking():

@@ -7,7 +7,7 @@ go from the workers to the dataset.
 import dataclasses
 import sys
 
-from . import dataset, engines, sources, task
+from . import dataset, engines, report, sources, task
 
 INTERNAL, FINDINGS = 70, 66
 
@@ -104,4 +104,4 @@ def progress(given, size):
 
 def say(given, text):
     if not given.quiet:
-        print(f"streamsan: {text}", file=sys.stderr)
+        print(f"streamsan: {report.plain(text)}", file=sys.stderr)

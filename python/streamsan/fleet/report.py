@@ -1,11 +1,15 @@
 """`streamsan fleet report`: the answers as text, JSON and a page.
 
 Owns how DuckDB sees a dataset, and the words. The questions are the files in `queries/`.
+
+A dataset may be anybody's. What it holds, the names of its folders among it, reaches DuckDB as data and never as SQL; DuckDB
+reads that folder and nothing else; and nothing of it moves a terminal's cursor or begins a line of its own.
 """
 
 import datetime
 import json
 import os
+import shlex
 import sys
 
 from . import dataset, page, sources
@@ -28,6 +32,11 @@ def query(name):
         return file.read()
 
 
+def literal(text):
+    """A text in SQL, for statements that take no parameters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def opened(url):
     """A connection to DuckDB with the views `findings` and `traces`.
 
@@ -46,23 +55,28 @@ def opened(url):
         connection.register_filesystem(fs)
         base = fs.unstrip_protocol(root)
     for table in ("findings", "traces"):
-        place = f"{base}/{table}/*/*/*.parquet".replace("'", "''")
+        place = literal(f"{base}/{table}/*/*/*.parquet")
         there = bool(fs.glob(f"{root}/{table}/*/*/*.parquet"))
         # Columns are added from version to version; names of partitions are text, '007' too.
-        text = f"SELECT * FROM read_parquet('{place}', union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
+        text = f"SELECT * FROM read_parquet({place}, union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
         if not there and table == "findings":
             columns = [f"CAST(NULL AS STRING) AS {name}" for name in TEXTS] + [f"CAST(NULL AS BIGINT) AS {name}" for name in NUMBERS]
             text = f"SELECT {', '.join(columns)}, false AS cause_tried WHERE false"
         elif not there:
             raise sources.Wrong(f"{url}: the dataset is empty")
         connection.execute(f"CREATE VIEW {table} AS {text}")
+    # From here on it reads the dataset and nothing else, whatever it is asked.
+    connection.execute(f"SET allowed_directories = [{literal(f'{base}/')}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 
 def asked(connection, since):
     """Makes the view `asked`; without a day, of the last one on which something was checked. Returns the day."""
-    since = sources.day_of(since) if since else connection.execute("SELECT MAX(date) FROM traces").fetchone()[0]
-    connection.execute(f"CREATE OR REPLACE VIEW asked AS SELECT '{since}' AS since")
+    since = sources.day_of(since or connection.execute("SELECT MAX(date) FROM traces").fetchone()[0])
+    connection.execute("CREATE OR REPLACE TABLE asked (since VARCHAR)")
+    connection.execute("INSERT INTO asked VALUES (?)", [since])
     return since
 
 
@@ -106,8 +120,8 @@ def where(row, side):
 
 
 def plain(value):
-    """Text of the program without what moves a terminal's cursor."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(value))
+    """Text of others as one line, without what moves a terminal's cursor or turns the direction of text."""
+    return "".join(c if c.isprintable() else "?" for c in str(value))
 
 
 def many(number, word):
@@ -116,7 +130,11 @@ def many(number, word):
 
 def in_full(row):
     """How to see the finding with its stacks: the analyzer takes files, not URLs."""
-    return f"the trace {row['trace']}" if "://" in row["trace"] else f"streamsan check {row['trace']}"
+    trace = row["trace"] or "?"
+    if "://" in trace or not trace.isprintable():
+        return f"the trace {trace}"
+    # A name that begins with a dash would be an option.
+    return f"streamsan check {shlex.quote(f'./{trace}' if trace.startswith('-') else trace)}"
 
 
 def spread(row):
@@ -131,15 +149,16 @@ def counted(rows):
 def text(found):
     lines = []
     for row in found["causes"]:
-        lines.append(f"{row['state'].upper()} CAUSE {row['cause']}: {plain(row['cause_kind'])}, explains {many(row['findings'], 'finding')}")
-        lines.append(f"  {spread(row)}")
+        lines.append(f"{row['state'].upper()} CAUSE {plain(row['cause'])}: {plain(row['cause_kind'])}, explains {many(row['findings'], 'finding')}")
+        lines.append(f"  {plain(spread(row))}")
         for word in ("missing", "after", "before"):
             if row[f"cause_{word}"]:
                 lines.append(f"  {word}: {plain(row[f'cause_{word}'])}")
         if row["cause_mend"]:
-            lines += [f"      {line}" for line in plain(row["cause_mend"]).splitlines()]
+            lines += [f"      {plain(line)}" for line in row["cause_mend"].splitlines()]
     for row in found["findings"]:
-        lines += ["", f"{row['state'].upper()} {row['hazard']} ({row['confidence']}) [{row['fingerprint']}]", f"  {spread(row)}"]
+        lines += ["", f"{row['state'].upper()} " + plain(f"{row['hazard']} ({row['confidence']}) [{row['fingerprint']}]"),
+                  f"  {plain(spread(row))}"]
         if row["rule"]:
             lines.append(f"  rule {plain(row['rule'])}: {plain(row['rule_text'])}")
         lines.append(f"  access:   {where(row, 'access')}")
@@ -148,10 +167,10 @@ def text(found):
         if row["memory_size"] is not None:
             lines.append(f"  memory:   {row['memory_size']} bytes of {plain(row['memory_kind'])}, from {plain(row['memory_call'])}")
         if row["cause"]:
-            lines.append(f"  cause:    {row['cause']}")
+            lines.append(f"  cause:    {plain(row['cause'])}")
         lines.append(f"  in full:  {plain(in_full(row))}")
     for row in found["unread"]:
-        lines += ["", f"NOT READ WHOLE: {plain(row['trace'])} ({row['status']}): {plain(row['error'])}"]
+        lines += ["", f"NOT READ WHOLE: {plain(row['trace'])} ({plain(row['status'])}): {plain(row['error'])}"]
     total, whole, part = (sum(row[name] for row in found["jobs"]) for name in ("traces", "read_whole", "in_part"))
     lines += ["", f"since {found['since']}: findings {counted(found['findings'])}; causes {counted(found['causes'])}; "
               f"{whole} of {total} traces read whole" + (f", {part} in part" if part else "")]

@@ -46,8 +46,8 @@ impl RingWriter {
         self.emit(&Origin::default(), &op);
     }
 
-    /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out
-    /// and named.
+    /// Writes a record, waiting for room while the analyzer lives. One that can never fit is left
+    /// out, and named as lost.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn emit(&mut self, origin: &Origin, op: &Op<'_>) {
         if !self.write(USUAL_RECORD, |room| origin.encode(op, room)) {
@@ -59,9 +59,10 @@ impl RingWriter {
     #[cold]
     #[inline(never)]
     fn emit_long(&mut self, origin: &Origin, op: &Op<'_>) {
-        let most = USUAL_RECORD + lists(op);
-        if self.producer.has_room(most) || self.make_room(most) {
-            self.write(most, |room| origin.encode(op, room));
+        let len = Origin::encoded_len(op);
+        let has_room = self.producer.has_room(len) || self.make_room(len, op.name());
+        if has_room && !self.write(len, |room| origin.encode(op, room)) {
+            self.lose(op.name());
         }
     }
 
@@ -78,23 +79,28 @@ impl RingWriter {
         self.producer.has_room(most)
     }
 
-    /// Makes room for a record, however long that takes. False: there will be none.
+    /// Makes room for a record of the op of this name, however long that takes. False: there will
+    /// be none. Where that is for its size, the op is named as lost.
     #[cold]
     #[inline(never)]
-    pub fn make_room(&mut self, most: usize) -> bool {
+    pub fn make_room(&mut self, most: usize, op: &str) -> bool {
         let can_be = most <= self.producer.max_record();
         if !can_be {
-            self.too_large();
+            self.lose(op);
         }
         can_be && self.wait_for_room(most)
     }
 
+    /// An op of this name can not be written. The note that says so is short: it always fits.
     #[cold]
     #[inline(never)]
-    fn too_large(&mut self) {
-        let text = "a record larger than half the ring (raise ring-mib)".into();
-        let op = Op::Note { kind: NoteKind::Unobserved, text, count: 1 };
-        self.emit(&Origin::default(), &op);
+    fn lose(&mut self, op: &str) {
+        let text = format!("{op} larger than half the ring (raise ring-mib)");
+        let op = Op::Note { kind: NoteKind::Lost, text: text.as_str().into(), count: 1 };
+        let len = Origin::encoded_len(&op);
+        if self.producer.has_room(len) || self.wait_for_room(len) {
+            self.write(len, |room| Origin::default().encode(&op, room));
+        }
     }
 
     /// Holds the program back until the analyzer has caught up. False when the analyzer is dead:
@@ -124,24 +130,5 @@ impl RingWriter {
     }
 }
 
-/// At least as many bytes as the op's lists take.
-fn lists(op: &Op<'_>) -> usize {
-    match op {
-        Op::Launch { params, .. } => params.len(),
-        Op::Process { exe, args, cwd, .. } => exe.0.len() + args.0.len() + cwd.0.len(),
-        Op::CallName { name, .. } | Op::Thread { name, .. } | Op::Device { name, .. } => name.0.len(),
-        Op::Module { path, build_id, .. } => path.0.len() + build_id.len(),
-        Op::Stack { native, python, .. } => native.len() * 8 + python.len() * 8,
-        Op::PyCode { file, name, lines, .. } => file.0.len() + name.0.len() + lines.len(),
-        Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
-        Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
-        Op::Note { text, .. } => text.0.len(),
-        Op::Exact { runs, .. } => runs.len() * 32,
-        Op::ExactNodes { nodes, .. } => nodes.len() * 4,
-        Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
-        Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
-        Op::Global { name, .. } => name.0.len(),
-        Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
-        _ => 0,
-    }
-}
+#[cfg(test)]
+mod tests;

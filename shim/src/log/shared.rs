@@ -175,7 +175,7 @@ impl Shared {
             self.set_gate();
         }
         let most = LAUNCH_HEAD + len;
-        if self.out.has_room(most) || self.out.make_room(most) {
+        if self.out.has_room(most) || self.out.make_room(most, "Launch") {
             self.out.write(most, |room| origin.encode_launch(stream, kernel, shape, len, room, fill));
         }
         origin.epoch

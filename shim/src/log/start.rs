@@ -7,12 +7,15 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
+use ::options::Id;
+use trace::ring::{Header, owner};
+
 use super::call_counts;
 use super::core::Core;
 use crate::host::touches;
 use crate::runtime::lifecycle::{self, StartTurn};
-use crate::runtime::options::Options;
-use crate::runtime::{attach, handle_cache};
+use crate::runtime::options::{self, Options};
+use crate::runtime::{attach, handle_cache, stderr};
 
 #[unsafe(link_section = "streamsan_state")]
 static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
@@ -64,6 +67,7 @@ fn start() -> Option<&'static Core> {
         }
     };
     lifecycle::watch_for_forks();
+    lifecycle::attached(attached.producer.ring().header());
     let core = Box::leak(Box::new(Core::new(options, attached)));
     core.introduce();
     touches::look_for_library();
@@ -76,17 +80,24 @@ fn start() -> Option<&'static Core> {
 /// long as that one lives; then the exit code is replaced if the user asked for it.
 pub fn at_exit() {
     let core = CORE.load(Ordering::Acquire);
-    if core.is_null() || lifecycle::is_forked() {
+    if core.is_null() {
+        without_cuda();
+        return;
+    }
+    if lifecycle::is_forked() {
         return;
     }
     // SAFETY: a published core is never freed.
     let core = unsafe { &*core };
     call_counts::log(core);
     core.say_goodbye();
+    let header = core.header();
     if !core.own_analyzer {
+        if !lifecycle::is_off() && is_abandoned(header) {
+            stderr::say(format_args!("the streamsan command has died: this process was not checked"));
+        }
         return;
     }
-    let header = core.header();
     header.producer_done.store(1, Ordering::Release);
     let mut beat = (header.heartbeat.load(Ordering::Relaxed), Instant::now());
     while header.consumer_done.load(Ordering::Acquire) == 0 {
@@ -100,14 +111,61 @@ pub fn at_exit() {
         }
     }
     lifecycle::stay_out();
-    if let Some(code) = core.options.error_exitcode
-        && header.findings.load(Ordering::Relaxed) > 0
-    {
-        // SAFETY: everything else has run (we are among the last destructors); what stdio still
-        // holds is written first.
-        unsafe {
-            libc::fflush(std::ptr::null_mut());
-            libc::_exit(code);
+    let code = header.exit_code.load(Ordering::Relaxed) as i32;
+    if core.options.error_exitcode.is_some() && code != 0 {
+        end_with(code);
+    }
+}
+
+/// The program ends with another exit code than its own, as the user asked.
+fn end_with(code: i32) -> ! {
+    // SAFETY: everything else has run (we are among the last destructors); what stdio still holds
+    // is written first.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(code)
+    }
+}
+
+/// Exit code of `require-cuda` when no CUDA was used: as the streamsan command's.
+const NO_CUDA: i32 = 4;
+
+/// A process ends that made no call of CUDA. Under plain `LD_PRELOAD` nothing else tells its user:
+/// no analyzer was started.
+fn without_cuda() {
+    let is_first = lifecycle::is_dormant() && options::variable(c"STREAMSAN_SOCKET").is_none();
+    if !is_first || options::text().is_empty() {
+        return;
+    }
+    for wrong in ::options::parse(options::text()).filter_map(Result::err) {
+        stderr::say(format_args!("in STREAMSAN_OPTIONS: {wrong}"));
+    }
+    if options::is_on(Id::RequireCuda) && !options::is_on(Id::Off) {
+        stderr::say(format_args!("require-cuda: this process made no use of CUDA, so nothing was checked"));
+        if Options::from_environment().error_exitcode.is_some() {
+            end_with(NO_CUDA);
         }
+    }
+}
+
+/// Whether the launcher that was given the ring lives no more. Its death is marked in the ring by
+/// the kernel. Only while nobody has taken the ring yet, or where deaths are not marked, its
+/// heartbeat is waited for.
+fn is_abandoned(header: &Header) -> bool {
+    let beat = header.heartbeat.load(Ordering::Relaxed);
+    let began = Instant::now();
+    loop {
+        let owner = header.owner.load(Ordering::Acquire);
+        let is_known = !matches!(owner, owner::NONE | owner::UNMARKED);
+        if is_known || header.heartbeat.load(Ordering::Relaxed) != beat {
+            return owner & owner::DIED != 0;
+        }
+        if header.consumer_done.load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        if began.elapsed() > Duration::from_secs(5) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use trace::ring::{Producer, Ring};
+use trace::ring::{LARGEST_PAGE, Producer, Ring, RingError};
 
 use super::options::{self, Options};
 use super::spawn;
@@ -28,7 +28,7 @@ pub struct Attached {
 pub enum AttachError {
     /// Shared memory is not to be had.
     #[error("no shared memory: {0}")]
-    Ring(#[from] trace::ring::RingError),
+    Ring(#[from] RingError),
     /// The launcher is gone or refuses.
     #[error("the analyzer at {path} does not answer: {error}")]
     Connect {
@@ -44,7 +44,8 @@ pub enum AttachError {
 
 /// Makes the ring and hands it to an analyzer.
 pub fn attach(options: &Options) -> Result<Attached, AttachError> {
-    let (ring, fd) = make_ring(options.ring_mib << 20)?;
+    // Shared memory is a file to the limit of file sizes.
+    let (ring, fd) = signal_free::held(|| make_ring(options.ring_mib << 20))?;
     ring.header().producer_pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
     let own_analyzer = match options::os_variable(c"STREAMSAN_SOCKET").filter(|path| !path.is_empty()) {
         Some(path) => {
@@ -61,14 +62,35 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     Ok(Attached { producer: Producer::new(ring), own_analyzer })
 }
 
+/// Tells the launcher, if there is one, why this process is not checked. It has no ring to say it
+/// in, and perhaps no descriptor to say it through: a link in the launcher's folder needs neither.
+pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
+    let Some(socket) = options::os_variable(c"STREAMSAN_SOCKET") else { return };
+    let Some(folder) = std::path::Path::new(socket).parent().filter(|folder| folder.is_absolute()) else { return };
+    let link = folder.join(format!("unchecked-{}", std::process::id()));
+    let mut why = why.to_string().into_bytes();
+    why.truncate(500);
+    let text = |bytes: Vec<u8>| std::ffi::CString::new(bytes).ok();
+    if let (Some(why), Some(link)) = (text(why), text(link.into_os_string().into_encoded_bytes())) {
+        // SAFETY: two C strings.
+        unsafe { libc::symlink(why.as_ptr(), link.as_ptr()) };
+    }
+}
+
 /// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary
 /// folder: of the size that was asked for, or of as little as still works, where there is room.
-fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
+/// Where files must be small (`ulimit -f`), the ring is as large as they may be.
+fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), RingError> {
     let first = match Ring::create(bytes) {
         Ok(made) => return Ok(made),
         Err(error) => error,
     };
     const LEAST: usize = 1 << 20;
+    if matches!(&first, RingError::System { error, .. } if error.raw_os_error() == Some(libc::EFBIG)) {
+        let smaller = std::iter::successors(Some(bytes / 2), |bytes| Some(bytes / 2));
+        let mut smaller = smaller.take_while(|bytes| *bytes >= LARGEST_PAGE);
+        return smaller.find_map(|bytes| Ring::create(bytes).ok()).ok_or(first);
+    }
     for size in [bytes, bytes.min(LEAST)] {
         for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
             // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so no other

@@ -14,7 +14,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{lock, stderr};
+use trace::ring::Header;
+
+use super::{attach, lock, stderr};
 
 const DORMANT: u32 = 0;
 const STARTING: u32 = 1;
@@ -28,6 +30,9 @@ static STATE: AtomicU32 = AtomicU32::new(DORMANT);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = "streamsan_state")]
 static CANARY: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The header of the ring, once there is one.
+static RING: AtomicPtr<Header> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The thread that is starting the shim: others wait for it, and a re-entry by the same thread is
 /// recognised.
@@ -43,6 +48,11 @@ pub fn generation() -> u32 {
 #[inline]
 pub fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
+}
+
+/// Whether this process has made no call of CUDA yet, and neither has one that it was forked from.
+pub fn is_dormant() -> bool {
+    STATE.load(Ordering::Relaxed) == DORMANT
 }
 
 /// Whether the shim is at work in this process: CUDA has been used.
@@ -90,6 +100,11 @@ pub fn begin_start() -> StartTurn {
     }
 }
 
+/// There is a ring: whoever reads it is told when the shim switches itself off.
+pub fn attached(header: *const Header) {
+    RING.store(header.cast_mut(), Ordering::Release);
+}
+
 /// The start is over.
 pub fn running() {
     STATE.store(RUNNING, Ordering::Release);
@@ -105,6 +120,8 @@ pub fn watch_for_forks() {
 /// generation of its own.
 pub fn start_anew_in_child() {
     lock::forget_tid();
+    // The parent's ring is not mapped here.
+    RING.store(std::ptr::null_mut(), Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     CANARY.store(std::ptr::null_mut(), Ordering::Relaxed);
     let _ = STATE.compare_exchange(RUNNING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
@@ -132,11 +149,20 @@ fn make_canary() -> *mut AtomicU32 {
     }
 }
 
-/// Switches the shim off for the rest of this process, and says why, once.
+/// Switches the shim off for the rest of this process, and says why, once: to the user, and to the
+/// analyzer, whose report is not clean then.
 #[cold]
 pub fn switch_off(why: fmt::Arguments<'_>) {
-    if STATE.swap(OFF, Ordering::AcqRel) != OFF {
-        stderr::say(format_args!("{why}; the program runs on unchecked"));
+    if STATE.swap(OFF, Ordering::AcqRel) == OFF {
+        return;
+    }
+    stderr::say(format_args!("{why}; the program runs on unchecked"));
+    let header = RING.load(Ordering::Acquire);
+    if header.is_null() {
+        attach::tell_launcher(why);
+    } else if !is_forked() {
+        // SAFETY: a ring is never unmapped in the process that made it.
+        unsafe { &*header }.producer_off.store(1, Ordering::Release);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Messages to the user: single lines on standard error, each written with one `write(2)`.
 //!
+//! A message never ends the program: a limit of file sizes or a closed pipe raises no signal.
+//!
 //! Owns the prefix and the cut of long lines. Does not format on the heap and does not use stdio,
 //! whose locks the program may hold.
 
@@ -29,5 +31,5 @@ pub fn say(message: fmt::Arguments<'_>) {
     let _ = line.write_fmt(message);
     line.bytes[line.len] = b'\n';
     // SAFETY: the buffer holds len + 1 initialised bytes.
-    unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len + 1) };
+    signal_free::held(|| unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len + 1) });
 }

@@ -85,7 +85,7 @@ pub fn refused(why: &str) {
     match private() {
         // SAFETY: the simulated driver's function, and a C string.
         Some(table) => unsafe { (table.refused)(text.as_ptr()) },
-        None => eprintln!("streamsan-sim: {why}"),
+        None => signal_free::say!("streamsan-sim: {why}"),
     }
 }
 

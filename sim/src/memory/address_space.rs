@@ -76,16 +76,33 @@ fn memfd(name: &std::ffi::CStr, len: u64) -> Option<i32> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: fd is a memfd that was just made.
-    (unsafe { libc::ftruncate(fd, len as libc::off_t) } == 0).then_some(fd)
+    signal_free::resize(fd, len).then_some(fd)
+}
+
+/// The limit of file sizes, which holds for shared memory as well.
+fn largest_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: limit is writable.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    limit.rlim_cur
 }
 
 impl AddressSpace {
     /// The space of this process; made on first use. `None` when the kernel refuses to reserve
-    /// addresses.
+    /// addresses, or files of half its size: that is said.
     pub fn get() -> Option<&'static AddressSpace> {
         static SPACE: OnceLock<Option<AddressSpace>> = OnceLock::new();
-        SPACE.get_or_init(|| (31..=41).rev().find_map(|bits| AddressSpace::create(1 << bits))).as_ref()
+        let make = || {
+            let most = largest_file();
+            let made = (31..=41).rev().filter(|bits| 1 << (bits - 1) <= most).find_map(|bits| AddressSpace::create(1 << bits));
+            if made.is_none() {
+                crate::status::complain(&format!(
+                    "there is no memory for the simulated GPU (files may have {most} bytes: see 'ulimit -f')"
+                ));
+            }
+            made
+        };
+        SPACE.get_or_init(make).as_ref()
     }
 
     fn create(size: u64) -> Option<AddressSpace> {

@@ -105,8 +105,7 @@ pub fn make(start: u64, end: u64) -> bool {
         if fd < 0 {
             return None;
         }
-        // SAFETY: fd is a memfd that was just made.
-        let sized = unsafe { libc::ftruncate(fd, len as libc::off_t) } == 0;
+        let sized = signal_free::resize(fd, len);
         let alias = if sized { map(0, len, libc::MAP_SHARED, fd) } else { None };
         let done = alias.filter(|alias| {
             // SAFETY: both are mapped for `len` bytes and do not overlap.

@@ -35,7 +35,7 @@ fn file() -> Option<&'static Mutex<File>> {
                 Some(Mutex::new(file))
             }
             Err(error) => {
-                eprintln!("streamsan-sim: {}: {error}", path.display());
+                signal_free::say!("streamsan-sim: {}: {error}", path.display());
                 None
             }
         }
@@ -65,7 +65,7 @@ fn write(kind: &str, bytes: u64, digest: u64) {
     if let Some(file) = file() {
         let mut file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // One write: lines of several processes stay whole.
-        let _ = file.write_all(format!("{kind} {bytes} {digest:016x}\n").as_bytes());
+        let _ = signal_free::held(|| file.write_all(format!("{kind} {bytes} {digest:016x}\n").as_bytes()));
     }
 }
 

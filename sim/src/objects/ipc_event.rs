@@ -63,8 +63,7 @@ impl IpcEventState {
             let fd = libc::memfd_create(c"streamsan-sim event".as_ptr(), libc::MFD_CLOEXEC);
             (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))?
         };
-        // SAFETY: a memfd that was just made.
-        (unsafe { libc::ftruncate(file.as_raw_fd(), BYTES as libc::off_t) } == 0).then(|| map(file)).flatten()
+        signal_free::resize(file.as_raw_fd(), BYTES as u64).then(|| map(file)).flatten()
     }
 
     /// What another process needs to open it.

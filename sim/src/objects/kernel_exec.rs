@@ -201,7 +201,7 @@ impl Device for Gpu<'_> {
         if !TOLD.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(access.kernel.clone()) {
             return;
         }
-        eprintln!(
+        signal_free::say!(
             "streamsan-sim: hint: {access}; a device does not fault either, because it hands out shared memory in \
              steps of {} bytes",
             shared_unit()
@@ -289,7 +289,7 @@ fn moved(
     ranges: &[(AccessKind, u64, u64)],
 ) -> Result<VecDeque<Launched>, CUresult> {
     done.map_err(|at| {
-        eprintln!("streamsan-sim: copy or fill by a kernel: there is no memory at 0x{:x}", at.addr);
+        signal_free::say!("streamsan-sim: copy or fill by a kernel: there is no memory at 0x{:x}", at.addr);
         CUresult::ERROR_ILLEGAL_ADDRESS
     })?;
     for &(kind, mut at, mut bytes) in ranges {
@@ -366,7 +366,7 @@ fn one_grid(
             FaultKind::Texture(why) if why.ends_with(array::NOT_SIMULATED) => {
                 status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
-            kind => eprintln!("streamsan-sim: {fault}{}", nearest(kind)),
+            kind => signal_free::say!("streamsan-sim: {fault}{}", nearest(kind)),
         }
         match fault.kind {
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,

@@ -65,7 +65,7 @@ pub fn run(native: NativeKernel, kernel: &str, params: &[u8], device: &dyn Devic
         None => Ok(()),
         Some((at, write)) => {
             let what = if write { "write" } else { "read" };
-            eprintln!("streamsan-sim: kernel `{kernel}`: {what} out of bounds at 0x{at:x}");
+            signal_free::say!("streamsan-sim: kernel `{kernel}`: {what} out of bounds at 0x{at:x}");
             Err(CUresult::ERROR_ILLEGAL_ADDRESS)
         }
     }

@@ -137,7 +137,7 @@ impl KernelLaunch {
 }
 
 fn fault(ctx: &Context, what: &str, fault: UnmappedAddress) {
-    eprintln!("streamsan-sim: {what}: no memory at 0x{:x}", fault.addr);
+    signal_free::say!("streamsan-sim: {what}: no memory at 0x{:x}", fault.addr);
     ctx.fail(CUresult::ERROR_ILLEGAL_ADDRESS);
 }
 

@@ -76,7 +76,7 @@ impl Scheduler {
                 Work::Run(run) | Work::Host(run) => {
                     // A panic in an operation must not take the scheduler with it.
                     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-                        eprintln!("streamsan-sim: an operation failed inside the simulator");
+                        signal_free::say!("streamsan-sim: an operation failed inside the simulator");
                     }
                 }
                 Work::Point(_) | Work::Until(_) | Work::Expand(_) => {}

@@ -5,6 +5,7 @@ mod failing_calls;
 mod guests;
 mod hardening;
 mod libraries;
+mod limits;
 mod portable;
 mod processes;
 mod symbol_hooks;

@@ -428,7 +428,7 @@ fn the_program_survives_the_death_of_the_launcher() {
     let ended = run::end_of(child);
     assert_eq!(acknowledged(&bytes).1, 120_000);
     assert!(ended.err.contains("code 7\n"), "{}", ended.err);
-    assert!(ended.ours().len() <= 1, "one line, not more: {}", ended.err);
+    assert_eq!(ended.ours().len(), 1, "one line: {}", ended.err);
 }
 
 #[test]

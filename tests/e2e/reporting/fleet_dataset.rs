@@ -259,3 +259,85 @@ fn what_is_missing_is_one_line_and_code_2() {
     assert_eq!(ended.code(), Some(2), "{}", ended.err);
     assert!(ended.err.contains("pip install 'streamsan[fleet]'"), "{}", ended.err);
 }
+
+/// Writes a dataset whose names and texts are an attacker's: the folder of the day or of the job,
+/// the trace, the error, the host.
+const HOSTILE: &str = r"
+import os, sys
+from urllib.parse import quote
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+root, field, value, day = sys.argv[1:]
+row = dict(task='t', machine='h', rank='0', trace='x.trace', bytes=1, program='p', segments=None, status='damaged', error='torn',
+           findings=0, attempts=1, seconds=1.0, checked_at='2026-01-01T00:00:00')
+names = dict(date=day, job='j')
+(names if field in names else row)[field] = value
+folder = os.path.join(root, 'traces', 'date=' + quote(names['date'], safe=''), 'job=' + quote(names['job'], safe=''))
+os.makedirs(folder)
+pq.write_table(pa.Table.from_pylist([row]), os.path.join(folder, 't.parquet'))
+";
+
+#[test]
+fn what_a_dataset_holds_is_data_whoever_made_it() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_hostile");
+    let (secret, written) = (folder.join("secret.csv"), folder.join("written.csv"));
+    std::fs::write(&secret, "a\nKEY\n").expect("written");
+    let (secret, written) = (text(&secret), text(&written));
+    let values = [
+        format!("9' AS since; COPY (SELECT 42) TO '{written}'; CREATE OR REPLACE VIEW asked AS SELECT '9"),
+        format!("9' AS since, (SELECT a FROM read_csv('{secret}')) AS more, '"),
+        format!("x'); COPY (SELECT 42) TO '{written}'; --"),
+        "\u{1b}[2J\r::error::owned".to_owned(),
+        "a\n::error::owned\nstreamsan: SUMMARY: 0 findings".to_owned(),
+        "\u{202e}drowssap".to_owned(),
+        "$(touch owned) `touch owned` ; touch owned".to_owned(),
+        "-o".to_owned(),
+    ];
+    let mut made = 0;
+    for field in ["date", "job", "trace", "machine", "error", "status", "rank"] {
+        for value in &values {
+            made += 1;
+            let dataset = folder.join(format!("set{made}"));
+            let mut write = with_python(&bin, bin.join("python"));
+            write.args(["-c", HOSTILE, text(&dataset), field, value, "2026-11-23"]);
+            assert_eq!(end(&mut write).code(), Some(0));
+        }
+    }
+    // One process asks all of them: Python takes a second to start.
+    let script = "import sys\nfrom streamsan.fleet import __main__\n\
+        for n in range(1, int(sys.argv[2]) + 1):\n\
+        \x20   print('BEGIN', n, flush=True)\n\
+        \x20   code = __main__.main(['report', f'{sys.argv[1]}/set{n}'])\n\
+        \x20   print('END', code, flush=True)\n";
+    let mut ask = with_python(&bin, bin.join("python"));
+    ask.args(["-c", script, text(&folder), &made.to_string()]).current_dir(&folder);
+    let ended = end_within(&mut ask, Duration::from_secs(110));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let dates = values.len();
+    // A folder that names no day is refused by that name; all else is told.
+    let refused = (0..dates).map(|_| "END 2").chain((dates..made).map(|_| "END 0"));
+    let codes: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("END ")).collect();
+    assert_eq!(codes, refused.collect::<Vec<_>>(), "{}\n{}", ended.out, ended.err);
+    for said in [&ended.out, &ended.err] {
+        let harmful = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!said.contains(harmful) && !said.contains("KEY"), "{said}");
+        assert!(!said.lines().any(|line| line.starts_with("::") || line.contains("SUMMARY: 0") && line.starts_with("streamsan")), "{said}");
+    }
+    assert!(!Path::new(written).exists() && !folder.join("owned").exists());
+    // Whatever it is asked, it reads the dataset alone.
+    let script = "import sys\nfrom streamsan.fleet import report\nc = report.opened(sys.argv[1])\n\
+        for text in sys.argv[2:]:\n\
+        \x20   try:\n        c.execute(text).fetchall()\n        print('DONE', text)\n\
+        \x20   except Exception as error: print(type(error).__name__)\n";
+    let (reads, writes) = (format!("SELECT * FROM read_csv('{secret}')"), format!("COPY (SELECT 42) TO '{written}'"));
+    let mut ask = with_python(&bin, bin.join("python"));
+    ask.args(["-c", script, text(&folder.join(format!("set{made}"))), "SELECT * FROM traces", &reads, &writes]);
+    ask.args(["SET enable_external_access = true", "INSTALL httpfs"]);
+    let ended = end(&mut ask);
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 5, "{} {}", ended.out, ended.err);
+    assert_eq!(lines[0], "DONE SELECT * FROM traces");
+    assert!(!lines[1..].iter().any(|line| line.starts_with("DONE")), "{lines:?}");
+}

@@ -18,6 +18,9 @@ macro_rules! flag_enum {
             fn put(&self, to: &mut Encoder<'_>) {
                 (*self as $int).put(to);
             }
+            fn len(&self) -> usize {
+                size_of::<$int>()
+            }
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
                 match <$int>::get(from)? {
                     $($value => Ok(Self::$variant),)*
@@ -177,5 +180,7 @@ flag_enum! {
         Disabled = 2,
         /// Anything else a user should know.
         Info = 3,
+        /// Ops that the trace should hold and does not: what follows from them was not checked.
+        Lost = 4,
     }
 }

@@ -96,6 +96,11 @@ macro_rules! op_enum {
                 }
             }
 
+            /// Number of bytes that [`Op::encode`] appends.
+            pub fn encoded_len(&self) -> usize {
+                match self { $(Self::$name { $($field,)* } => 0 $(+ Field::len($field))*,)* }
+            }
+
             /// Reads the fields of the op with this tag.
             #[deny(unreachable_patterns, reason = "two rows with one tag")]
             pub fn decode(tag: u16, bytes: &'a [u8]) -> Result<Self, DecodeError> {

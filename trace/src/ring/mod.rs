@@ -69,7 +69,14 @@ pub struct Header {
     pub consumer_done: AtomicU32,
     /// Findings that count for the exit code, valid once `consumer_done` is 1.
     pub findings: AtomicU32,
-    _line: [u8; 20],
+    /// What a run that its analyzer has judged ends with (66, 70, ...), valid once `consumer_done`
+    /// is 1.
+    pub exit_code: AtomicU32,
+    /// 1 once the producer has switched itself off: what came later is not in the ring.
+    pub producer_off: AtomicU32,
+    /// The thread that keeps the ring for its consumer: see [`owner`].
+    pub owner: AtomicU32,
+    _line: [u8; 8],
     counters: Counters,
     /// Kernels that the consumer wants measured from now on.
     pub wanted: MeasureRequests,
@@ -78,6 +85,17 @@ pub struct Header {
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER);
+
+/// The values of [`Header::owner`]. The word is a robust futex: when its thread dies, by whichever
+/// signal, the kernel itself marks it. The producer reads it without a system call.
+pub mod owner {
+    /// No consumer has come yet.
+    pub const NONE: u32 = 0;
+    /// A consumer lives, and nothing marks its death (emulators know no robust futexes).
+    pub const UNMARKED: u32 = 0x8000_0000;
+    /// Set by the kernel: the owner has died (`FUTEX_OWNER_DIED`).
+    pub const DIED: u32 = 0x4000_0000;
+}
 
 /// Why a ring could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -53,12 +53,15 @@ fn find(folder: &Path) -> Option<PathBuf> {
 fn trusted(path: PathBuf) -> Result<PathBuf, String> {
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
-    match std::fs::metadata(&path) {
-        Ok(meta) if meta.uid() != user && meta.uid() != 0 => Err(format!(
+    // A link of another user may lead to a file of this one's.
+    let owners = [std::fs::symlink_metadata(&path), std::fs::metadata(&path)];
+    let is_anothers = |meta: &std::fs::Metadata| meta.uid() != user && meta.uid() != 0;
+    match owners.into_iter().flatten().any(|meta| is_anothers(&meta)) {
+        true => Err(format!(
             "{0} belongs to another user: name it with '--config {0}', or pass it over with '--config off'",
             path.display()
         )),
-        _ => Ok(path),
+        false => Ok(path),
     }
 }
 
@@ -105,7 +108,7 @@ fn set(row: &'static Row, value: &Value, folder: &Path, to: &mut Options) -> Res
     let text = match value {
         Value::Boolean(on) if row.is_switch() => on.to_string(),
         Value::Integer(number) if matches!(row.kind, Kind::Number { .. }) => number.to_string(),
-        Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder),
+        Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder)?,
         Value::Array(list) if matches!(row.kind, Kind::Patterns | Kind::Rules(_) | Kind::Files | Kind::Folders) => {
             return list.iter().try_for_each(|value| match value {
                 Value::String(_) => set(row, value, folder, to),
@@ -132,13 +135,17 @@ fn wrong(row: &Row, value: &Value) -> String {
 }
 
 /// A name of a file, relative to the configuration file; what is no such name stays.
-fn placed(row: &Row, text: &str, folder: &Path) -> String {
+fn placed(row: &Row, text: &str, folder: &Path) -> Result<String, String> {
     let is_path = match row.kind {
         Kind::File | Kind::Files | Kind::Folders => text != crate::output::STANDARD,
         Kind::PathOrOff(_) => text != "off",
         _ => false,
     };
-    if is_path && !text.is_empty() { folder.join(text).to_string_lossy().into_owned() } else { text.to_owned() }
+    if !is_path || text.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let joined = folder.join(text).into_os_string().into_string();
+    joined.map_err(|path| format!("option '{}': the path {} is not UTF-8", row.name, path.display()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 pub mod fleet;
 
 use super::arguments::Given;
-use super::common::{analysis_options, failed, prepare, readable, report, wrong};
+use super::common::{Outside, analysis_options, failed, prepare, readable, report, wrong};
 use crate::exit_code;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
@@ -48,6 +48,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
             "--with, --without and --default-stream need a whole trace, and segments of this one are missing",
         );
     }
+    crate::interrupt::watch();
     let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.
@@ -83,7 +84,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     if outcomes.is_empty() && !unread.is_empty() {
         return exit_code::INTERNAL;
     }
-    let (report, printed) = report(outcomes, &gate, options, Vec::new());
+    let (report, printed) = report(outcomes, &gate, options, Outside::default());
     let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }

@@ -101,9 +101,9 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
         Ok(gate) => gate,
         Err(code) => return code,
     };
-    if !options.sim
-        && !options.quiet
-        && let Some(why) = super::run::no_gpu()
+    let no_gpu = if options.sim { None } else { super::run::no_gpu() };
+    if !options.quiet
+        && let Some(why) = no_gpu
     {
         eprintln!("streamsan: NOTE: {why}; 'streamsan hunt --sim' runs the programs on a simulated GPU");
     }
@@ -121,6 +121,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
         limit: Duration::from_secs(args.timeout.unwrap_or(LIMIT)),
         limit_for_all: args.timeout.is_some(),
         output: output.clone(),
+        no_gpu,
         pedantic: options.pedantic,
         second: second(&options),
     };

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,7 +67,7 @@ impl KeptSegments {
         let word: String = reason.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
         let word = if word.is_empty() { "asked" } else { &word };
         let to = self.folder.join(format!("saved-{}-{word}", self.saves));
-        fs::create_dir(&to)?;
+        fs::DirBuilder::new().mode(0o700).create(&to)?;
         for segment in &self.list {
             let (from, to) = (self.folder.join(&segment.name), to.join(&segment.name));
             // Not every file system has second names.

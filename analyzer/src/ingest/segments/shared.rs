@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,7 @@ impl SharedFiles {
     /// for those that nobody needs (0: always); later, twice of what was needed then.
     pub fn create(recording: &Path, most: u64) -> io::Result<Self> {
         let folder = recording.join(SHARED);
-        fs::create_dir_all(&folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let (send, receive) = channel();
         let is_much = Arc::new(AtomicBool::new(false));
         let symbols = SymbolFiles { folder: folder.clone(), files: Vec::new(), most, is_much: Arc::clone(&is_much) };

@@ -21,8 +21,15 @@ extern "C" fn ask(_signal: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// What is recorded into.
-pub enum TraceStore {
+/// What is recorded into. Once something could not be written, the recording is no longer whole:
+/// [`TraceStore::finish`] says so again, however it went on.
+pub struct TraceStore {
+    to: To,
+    /// The first error.
+    failed: Option<String>,
+}
+
+enum To {
     /// One file.
     File(trace::file::Writer<BufWriter<File>>),
     /// A folder of segments.
@@ -33,7 +40,8 @@ impl TraceStore {
     /// A file.
     pub fn file(path: &Path) -> io::Result<Self> {
         let file = private_file::create(path)?;
-        Ok(Self::File(trace::file::Writer::new(BufWriter::new(file))?))
+        let to = To::File(trace::file::Writer::new(BufWriter::new(file))?);
+        Ok(Self { to, failed: None })
     }
 
     /// A folder of segments. From now on the signal saves.
@@ -48,60 +56,75 @@ impl TraceStore {
                 libc::sigaction(SAVE, &raw const action, std::ptr::null_mut());
             }
         }
-        Ok(Self::Segments(Box::new(writer)))
+        Ok(Self { to: To::Segments(Box::new(writer)), failed: None })
+    }
+
+    /// Writes, and remembers if that failed.
+    fn tried(&mut self, write: impl FnOnce(&mut To) -> io::Result<()>) -> io::Result<()> {
+        let done = write(&mut self.to);
+        if let Err(error) = &done {
+            self.failed.get_or_insert_with(|| error.to_string());
+        }
+        done
     }
 
     /// Appends a record of a process.
     pub fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::File(writer) => writer.record(process, bytes),
-            Self::Segments(writer) => writer.record(process, bytes),
-        }
+        self.tried(|to| match to {
+            To::File(writer) => writer.record(process, bytes),
+            To::Segments(writer) => writer.record(process, bytes),
+        })
     }
 
     /// What is to be done now and then, often.
     pub fn tick(&mut self) -> io::Result<()> {
-        let Self::Segments(writer) = self else { return Ok(()) };
-        if ASKED.swap(false, Ordering::Relaxed) {
-            writer.save("signal")?;
-        }
-        writer.tick()
+        self.tried(|to| {
+            let To::Segments(writer) = to else { return Ok(()) };
+            if ASKED.swap(false, Ordering::Relaxed) {
+                writer.save("signal")?;
+            }
+            writer.tick()
+        })
     }
 
     /// Whether symbols are added when a process has ended. Segments add them by themselves.
     pub fn wants_symbols(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self.to, To::File(_))
     }
 
     /// Keeps what there is, if older records would be deleted.
     pub fn save(&mut self, reason: &str) -> io::Result<()> {
-        match self {
-            Self::File(_) => Ok(()),
-            Self::Segments(writer) => writer.save(reason),
-        }
+        self.tried(|to| match to {
+            To::File(_) => Ok(()),
+            To::Segments(writer) => writer.save(reason),
+        })
     }
 
     /// Writes what is pending of a process that has ended.
     pub fn process_ended(&mut self, process: u32) -> io::Result<()> {
-        match self {
-            Self::File(writer) => writer.flush(),
-            Self::Segments(writer) => writer.process_ended(process),
-        }
+        self.tried(|to| match to {
+            To::File(writer) => writer.flush(),
+            To::Segments(writer) => writer.process_ended(process),
+        })
     }
 
     /// Adds the symbols of a process that has ended.
     pub fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
-        match self {
-            Self::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
-            Self::Segments(_) => Ok(()),
-        }
+        self.tried(|to| match to {
+            To::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
+            To::Segments(_) => Ok(()),
+        })
     }
 
     /// The recording ends. A file was written when its processes ended.
     pub fn finish(&mut self) -> io::Result<()> {
-        match self {
-            Self::File(_) => Ok(()),
-            Self::Segments(writer) => writer.finish(),
+        let ended = self.tried(|to| match to {
+            To::File(writer) => writer.flush(),
+            To::Segments(writer) => writer.finish(),
+        });
+        match self.failed.take() {
+            Some(error) if ended.is_ok() => Err(io::Error::other(error)),
+            _ => ended,
         }
     }
 }

@@ -216,22 +216,10 @@ pub fn coverage(report: &Report) -> String {
              gave, and no option watches that (cudaMallocManaged in its place is checked)"
         );
     }
-    if !c.reasons.is_empty() {
-        let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
-    }
+    out.push_str(&unknown_launches(report));
     out.push_str(&inexact(c));
-    if !c.unobserved.is_empty() {
-        let _ = writeln!(out, "streamsan: NOTE: not observed: {}", most_frequent(&c.unobserved));
-    }
-    if c.forgotten + c.findings_dropped + c.damaged > 0 {
-        let _ = writeln!(
-            out,
-            "streamsan: NOTE: {} for lack of room, {} not kept, {}",
-            counted(c.forgotten, "access was forgotten", "accesses were forgotten"),
-            counted(c.findings_dropped, "occurrence was", "occurrences were"),
-            counted(c.damaged, "record could not be read", "records could not be read"),
-        );
-    }
+    out.push_str(&unobserved(report));
+    out.push_str(&forgotten(report));
     let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
     if internal > 0 {
         let what = counted(internal, "finding", "findings");
@@ -253,28 +241,107 @@ pub fn coverage(report: &Report) -> String {
         let what = counted(withdrawn, "finding", "findings");
         let _ = writeln!(out, "streamsan: NOTE: {what} withdrawn: exact ranges do not meet");
     }
-    if c.paused > 0 {
-        let what = counted(c.paused, "operation was", "operations were");
-        let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
-    }
-    for (rule, _) in c.rules_unmet.iter().filter(|(_, processes)| **processes >= report.processes.len() as u64) {
-        let _ = writeln!(out, "streamsan: NOTE: --forbid {rule}: the program entered no such NVTX range");
-    }
+    out.push_str(&paused(report));
+    out.push_str(&unmet_rules(report));
     out.push_str(&with(report));
     out.push_str(&judgement(report));
     out.push_str(&errors(report));
+    out.push_str(&without_work(report));
     out
 }
 
 /// Refusals of the simulated GPU that are printed one by one.
 const MOST_REFUSALS: usize = 20;
 
-/// What could not be checked at all: these lines stand in every report.
+/// What makes a run doubtful in which nothing was found: lines that every report has. Where the
+/// coverage is printed, they stand in it.
+pub fn doubts(report: &Report) -> String {
+    let c = &report.coverage;
+    let mut out = String::new();
+    let calls: u64 = c.not_modelled.values().sum();
+    if calls > 0 {
+        let what = counted(calls, "call not modelled", "calls not modelled");
+        let _ = writeln!(out, "streamsan: NOTE: {what}: {}", most_frequent(&c.not_modelled));
+    }
+    for doubt in [unknown_launches, unobserved, forgotten, paused, unmet_rules, idle_suppressions] {
+        out.push_str(&doubt(report));
+    }
+    out
+}
+
+/// A line, if there is something to say.
+fn note(text: Option<String>) -> String {
+    text.map_or_else(String::new, |text| format!("streamsan: NOTE: {text}\n"))
+}
+
+fn unknown_launches(report: &Report) -> String {
+    let reasons = &report.coverage.reasons;
+    note((!reasons.is_empty()).then(|| format!("unknown launches: {}", most_frequent(reasons))))
+}
+
+fn unobserved(report: &Report) -> String {
+    let unobserved = &report.coverage.unobserved;
+    note((!unobserved.is_empty()).then(|| format!("not observed: {}", most_frequent(unobserved))))
+}
+
+fn forgotten(report: &Report) -> String {
+    let c = &report.coverage;
+    let said = || {
+        format!(
+            "{} for lack of room, {} not kept, {}",
+            counted(c.forgotten, "access was forgotten", "accesses were forgotten"),
+            counted(c.findings_dropped, "occurrence was", "occurrences were"),
+            counted(c.damaged, "record could not be read", "records could not be read"),
+        )
+    };
+    note((c.forgotten + c.findings_dropped + c.damaged > 0).then(said))
+}
+
+fn paused(report: &Report) -> String {
+    let paused = report.coverage.paused;
+    let what = || counted(paused, "operation was", "operations were");
+    note((paused > 0).then(|| format!("{} not checked, because the program had stopped checking", what())))
+}
+
+fn unmet_rules(report: &Report) -> String {
+    let processes = report.processes.len() as u64;
+    let unmet = report.coverage.rules_unmet.iter().filter(|(_, unmet)| **unmet >= processes);
+    unmet.map(|(rule, _)| note(Some(format!("--forbid {rule}: the program entered no such NVTX range")))).collect()
+}
+
+fn idle_suppressions(report: &Report) -> String {
+    let idle = report.judgement.suppressions.iter().filter(|s| s.findings == 0);
+    idle.map(|s| note(Some(format!("{} ({}) suppressed nothing", s.text, s.place)))).collect()
+}
+
+/// That nothing was there to be checked.
+pub fn without_work(report: &Report) -> String {
+    let c = &report.coverage;
+    let nothing = !c.any_work() && c.unchecked.is_empty();
+    note(nothing.then(|| "no CUDA work was seen, so nothing was checked".to_owned()))
+}
+
+/// Why a run is not clean even if nothing was found: parts of it were not checked. A line each.
+pub fn incomplete(c: &Coverage) -> Vec<String> {
+    let unread = c.unread.iter().map(|why| format!("not read to its end: {why}"));
+    let unjudged = c.unjudged.iter().map(|what| format!("not judged: {what}"));
+    let disabled = c.disabled.iter();
+    let disabled = disabled.map(|why| format!("recording was switched off: {why}; what came later was not checked"));
+    let lost = (!c.lost.is_empty()).then(|| format!("lost, and not checked: {}", most_frequent(&c.lost)));
+    let refused = c.not_simulated.iter().take(MOST_REFUSALS);
+    let refused = refused.map(|why| format!("not run on the simulated GPU, and not checked: {why}"));
+    let more = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0);
+    let more = more.map(|more| format!("and {more} more that the simulated GPU refused"));
+    let unchecked = c.unchecked.iter().map(|why| format!("not checked: {why}"));
+    unread.chain(unjudged).chain(unchecked).chain(disabled).chain(lost).chain(refused).chain(more).collect()
+}
+
+/// What could not be checked at all: these lines stand in every report, the quiet one too.
 pub fn errors(report: &Report) -> String {
     let mut out = String::new();
     let c = &report.coverage;
-    for why in &c.unread {
-        let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
+    for why in incomplete(c) {
+        let _ = writeln!(out, "streamsan: ERROR: {why}");
     }
     for what in &c.partial {
         let _ = writeln!(out, "streamsan: NOTE: {what}");
@@ -289,26 +356,11 @@ pub fn errors(report: &Report) -> String {
     for what in &c.assumed {
         let _ = writeln!(out, "streamsan: WHAT IF: {what}");
     }
-    for what in &c.unjudged {
-        let _ = writeln!(out, "streamsan: ERROR: not judged: {what}");
-    }
-    for why in &c.disabled {
-        let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
-    }
-    for why in c.not_simulated.iter().take(MOST_REFUSALS) {
-        let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
-    }
-    if let Some(more) = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0) {
-        let _ = writeln!(out, "streamsan: ERROR: and {more} more that the simulated GPU refused");
-    }
     for line in programs::unsettled(&report.programs) {
         let _ = writeln!(out, "streamsan: NOTE: {line}");
     }
     for line in programs::errors(&report.programs) {
         let _ = writeln!(out, "streamsan: ERROR: {line}");
-    }
-    if !c.any_work() {
-        out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
     }
     out
 }

@@ -6,7 +6,7 @@
 
 use super::{rules, text};
 use crate::report::call_site::site_frame;
-use crate::report::format::{Event, Reporter, Verdict, programs};
+use crate::report::format::{Event, Reporter, Verdict, closing, programs};
 use crate::report::model::{Breach, Finding};
 use crate::report::program::Program;
 use crate::symbols::frame::Frame;
@@ -104,8 +104,8 @@ impl Reporter for Annotations {
             Event::Breach(b, Verdict::Fails) => self.breach(b, "error"),
             Event::Breach(b, Verdict::Passes) => self.breach(b, "warning"),
             Event::End(report) => {
-                for why in &report.coverage.disabled {
-                    let _ = writeln!(self.out, "::warning title=StreamSan::{}", data(&format!("not checked: {why}")));
+                for why in closing::incomplete(&report.coverage) {
+                    let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&why));
                 }
                 for line in programs::unsettled(&report.programs) {
                     let _ = writeln!(self.out, "::notice title=StreamSan::{}", data(&line));

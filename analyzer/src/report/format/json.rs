@@ -166,6 +166,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "graph_launches": c.graph_launches,
             "not_modelled": c.not_modelled,
             "unobserved": c.unobserved,
+            "lost": c.lost,
             "unknown_memory": c.unknown_memory,
             "host_unwatched": {
                 "managed": c.unwatched_managed,
@@ -177,6 +178,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "paused": c.paused,
             "findings_dropped": c.findings_dropped,
             "damaged_records": c.damaged,
+            "unchecked": c.unchecked,
             "disabled": c.disabled,
             "assumed": c.assumed,
             "unjudged": c.unjudged,

@@ -118,9 +118,10 @@ impl Junit {
     fn whole(&mut self, report: &Report) -> String {
         const ALL: &str = "races between CUDA streams";
         report.programs.iter().for_each(|program| self.program(program));
-        if !report.coverage.disabled.is_empty() {
+        let incomplete = closing::incomplete(&report.coverage);
+        if !incomplete.is_empty() {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_type("switched-off").set_message(report.coverage.disabled.join("; "));
+            status.set_type("incomplete").set_message(incomplete.join("; "));
             self.case(ALL, status);
         } else if !report.programs.is_empty() {
             // Each of them is a test of its own.

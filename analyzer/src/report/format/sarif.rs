@@ -287,7 +287,7 @@ impl Sarif {
             } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": report.coverage.disabled.is_empty() && report.programs.iter().all(|p| p.error().is_none()),
+                "executionSuccessful": closing::incomplete(&report.coverage).is_empty() && report.programs.iter().all(|p| p.error().is_none()),
                 "toolExecutionNotifications": notes,
             }],
             "results": std::mem::take(&mut self.results),

@@ -35,7 +35,11 @@ impl Short {
         if !self.quiet {
             self.out.push_str(&programs::table(&report.programs));
         }
+        self.out.push_str(&closing::doubts(report));
         self.out.push_str(&closing::errors(report));
+        if !self.quiet {
+            self.out.push_str(&closing::without_work(report));
+        }
         if !self.quiet || self.found {
             let _ = writeln!(self.out, "{}", closing::summary(report));
         }

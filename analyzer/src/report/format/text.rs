@@ -396,8 +396,13 @@ impl Reporter for Text {
                 self.out.push_str(&unknown.3);
             }
             Event::End(report) => {
+                let any = self.printed + self.left > 0;
+                let has_findings = |cause: &RootCause| report.findings.iter().any(|f| f.cause == cause.fingerprint);
                 for (cause, findings, occurrences, text) in std::mem::take(&mut self.groups) {
-                    if !self.told && (findings > 0 || cause.tried) {
+                    // One without findings shows once the others are mended: not where there are
+                    // none, nor where its findings were set aside.
+                    let shows_later = cause.tried && any && findings == 0 && !has_findings(&cause);
+                    if !self.told && (findings > 0 || shows_later) {
                         self.out.push_str(&group(&cause, (findings, occurrences), self.style));
                     }
                     self.out.push_str(&text);
@@ -419,7 +424,8 @@ impl Reporter for Text {
                 for f in &report.faults {
                     fault(&mut self.out, self.style, f);
                 }
-                self.out.push_str(&if self.quiet { closing::errors(report) } else { closing::coverage(report) });
+                let quiet = || closing::doubts(report) + &closing::errors(report);
+                self.out.push_str(&if self.quiet { quiet() } else { closing::coverage(report) });
                 if self.quiet && self.printed + self.left == 0 {
                     return;
                 }

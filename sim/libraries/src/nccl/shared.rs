@@ -37,8 +37,7 @@ impl UniqueId {
         // SAFETY: a valid C string; the descriptor is ours. By number, as in the crate `sim`.
         let file =
             unsafe { libc::syscall(libc::SYS_memfd_create, c"streamsan-sim nccl".as_ptr(), libc::MFD_CLOEXEC) } as i32;
-        // SAFETY: a file that was just made.
-        if file < 0 || unsafe { libc::ftruncate(file, SIZE as libc::off_t) } != 0 {
+        if file < 0 || !signal_free::resize(file, SIZE as u64) {
             return None;
         }
         let number = u64::from(std::process::id()) << 32 | NEXT.fetch_add(1, Ordering::Relaxed);

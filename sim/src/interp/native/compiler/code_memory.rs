@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Mutex, OnceLock};
 
 /// Where names of code go: the file in which `perf` looks for them, when the environment variable
@@ -12,7 +13,13 @@ fn names() -> Option<&'static Mutex<File>> {
         std::env::var_os("STREAMSAN_SIM_PERF").filter(|value| !value.is_empty())?;
         // It looks nowhere else.
         let path = format!("/tmp/perf-{}.map", std::process::id());
-        File::options().create(true).append(true).open(path).ok().map(Mutex::new)
+        // Anybody may have put a link, a pipe or a file of that name there.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::options().create(true).append(true).mode(0o600).custom_flags(flags).open(path).ok()?;
+        let meta = file.metadata().ok()?;
+        // SAFETY: geteuid has no preconditions.
+        let is_ours = meta.is_file() && meta.uid() == unsafe { libc::geteuid() } && meta.nlink() == 1;
+        is_ours.then(|| Mutex::new(file))
     };
     NAMES.get_or_init(open).as_ref()
 }

@@ -148,7 +148,8 @@ impl Folder {
         let mut file = opened(folder.as_raw_fd(), temporary.as_bytes(), flags, 0o600)?;
         let (from, to) = (std::ffi::CString::new(temporary)?, std::ffi::CString::new(name_of(name))?);
         let head = [KIND, &name.to_le_bytes()[..], &hash(content).to_le_bytes()].concat();
-        let done = file.write_all(&head).and_then(|()| file.write_all(content)).and_then(|()| {
+        let written = signal_free::held(|| file.write_all(&head).and_then(|()| file.write_all(content)));
+        let done = written.and_then(|()| {
             // SAFETY: two names in a folder that is open.
             let renamed = unsafe { libc::renameat(folder.as_raw_fd(), from.as_ptr(), folder.as_raw_fd(), to.as_ptr()) };
             if renamed == 0 { Ok(()) } else { Err(Error::last_os_error()) }

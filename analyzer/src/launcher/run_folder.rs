@@ -1,0 +1,120 @@
+//! The folder of a run: the socket, the simulator's libraries, what must not outlive the run.
+//!
+//! Owns its place, its name and its end. Only this user may enter it, its name can not be guessed,
+//! and it goes away with the run. A launcher that is killed leaves it behind: the next run of this
+//! user removes it. A lock tells whether its launcher lives.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::private_file;
+
+/// How the names of the folders begin.
+const PREFIX: &str = "streamsan-";
+/// The file that is locked while the launcher lives.
+const LOCK: &str = "lock";
+
+/// A folder, removed when this is dropped.
+pub struct RunFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl RunFolder {
+    /// Makes the folder. Its path leaves room for the socket's name, for a socket's path has 107
+    /// bytes.
+    pub fn create() -> io::Result<Self> {
+        const LONGEST: usize = 80;
+        let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
+        let short = |base: &PathBuf| base.as_os_str().len() <= LONGEST;
+        let mut last = io::Error::from(io::ErrorKind::InvalidFilename);
+        for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]).filter(short) {
+            match private_file::folder_in(&base, PREFIX) {
+                Ok(path) => {
+                    remove_abandoned(&base);
+                    // Without a lock the folder stays if this process is killed.
+                    let _lock = locked(&path).ok();
+                    return Ok(Self { path, _lock });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The locked file in a new folder. It gets its name once it is locked: a run that looks around
+/// meanwhile must not take the folder for an abandoned one.
+fn locked(folder: &Path) -> io::Result<File> {
+    let unnamed = folder.join("lock.new");
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
+    file.try_lock()?;
+    std::fs::rename(unnamed, folder.join(LOCK))?;
+    Ok(file)
+}
+
+/// Removes folders of runs of this user whose launchers live no more.
+fn remove_abandoned(base: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_named = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).is_some_and(|rest| rest.len() == 6);
+        if is_named && is_abandoned(&entry.path()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether a folder is this user's, and nobody holds its lock.
+fn is_abandoned(folder: &Path) -> bool {
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let is_ours = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == user && meta.mode() & 0o077 == 0;
+    if !std::fs::symlink_metadata(folder).is_ok_and(is_ours) {
+        return false;
+    }
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let lock = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK));
+    lock.is_ok_and(|lock| lock.try_lock().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_whose_launcher_is_gone_are_removed() {
+        let base = private_file::folder("streamsan-test-").expect("a folder");
+        let make = |name: &str, lock: bool| {
+            let path = private_file::folder_in(&base, name).expect("a folder");
+            let lock = lock.then(|| locked(&path).expect("a lock"));
+            std::fs::write(path.join("run"), b"").expect("writable");
+            (path, lock)
+        };
+        let (living, held) = make(PREFIX, true);
+        let (dead, lock) = make(PREFIX, true);
+        let (older, _) = make(PREFIX, false);
+        let (foreign, other) = make("another-", true);
+        drop((lock, other));
+        let target = base.join("target");
+        std::fs::create_dir(&target).expect("a folder");
+        drop(locked(&target).expect("a lock"));
+        let link = base.join("streamsan-abcdef");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        remove_abandoned(&base);
+        let left = [&living, &dead, &older, &foreign, &target, &link].map(|path| path.exists());
+        assert_eq!(left, [true, false, true, true, true, true]);
+        drop(held);
+        remove_abandoned(&base);
+        assert!(!living.exists());
+        std::fs::remove_dir_all(base).expect("ours");
+    }
+}
