@@ -30,6 +30,7 @@ mod ranges_carried;
 mod ranges_conditional;
 mod ranges_data;
 mod ranges_delinearization;
+mod ranges_divisions;
 mod ranges_fuzz;
 mod ranges_guarded_moves;
 mod ranges_irreducible;

@@ -224,6 +224,24 @@ impl Lower<'_> {
         }
     }
 
+    /// A call of the compiler's own function for divisions of 64 bits. Code of `nvcc -G` calls them
+    /// as it calls any function: the operands are in R4 to R7, the result in R4 and R5 (seen in code
+    /// of nvcc 13.0 for sm_75 to sm_120). What else a function leaves behind is not read.
+    pub(super) fn division(&mut self, i: &MachineInst) -> bool {
+        let op = match self.code.links.calls.get(&i.pc).map(String::as_str) {
+            Some("__cuda_sm20_div_s64") => Op::Div { signed: true },
+            Some("__cuda_sm20_div_u64") => Op::Div { signed: false },
+            Some("__cuda_sm20_rem_s64") => Op::Rem { signed: true },
+            Some("__cuda_sm20_rem_u64") => Op::Rem { signed: false },
+            _ => return false,
+        };
+        let pair = |low: u32| SrcOperand::new(Src::Pair(Var(low), Var(low + 1)));
+        let result = self.f.var(Class::W64);
+        self.emit_always(i, op, &[pair(4), pair(6)], &[result]);
+        self.emit_always(i, Op::Unpack, &[SrcOperand::var(result)], &[Var(4), Var(5)]);
+        true
+    }
+
     /// Several words moved at once: through temporaries, since a destination may be a source.
     pub(super) fn parallel_move(&mut self, i: &MachineInst, srcs: &[SrcOperand], dsts: &[Var]) {
         self.emit(i, Op::Mov, srcs, dsts);

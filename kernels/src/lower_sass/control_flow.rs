@@ -273,6 +273,9 @@ impl Lower<'_> {
             }
             Flow::Call(_) => {
                 let cond = self.condition(i);
+                if cond.is_imm(1) && self.division(i) {
+                    return next(self, work).map_or(Term::Exit, Term::Jump);
+                }
                 match self.code.target(i) {
                     // A call that nothing returns from is a jump.
                     Some(t) if !self.returns(t) => {
