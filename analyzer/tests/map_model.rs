@@ -87,7 +87,8 @@ fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let kind = prop_oneof![Just(AccessKind::Read), Just(AccessKind::Write), Just(AccessKind::Atomic)];
+    use AccessKind::{Atomic, AtomicRead, AtomicWrite, Read, Write};
+    let kind = prop_oneof![Just(Read), Just(Write), Just(Atomic), Just(AtomicRead), Just(AtomicWrite)];
     let gaps = prop_oneof![3 => Just(None), 1 => (3_u64..12, 2_u64..5).prop_map(Some)];
     prop_oneof![
         6 => (0..STREAMS, kind, 0..BYTES, prop_oneof![3 => 1_u64..24, 1 => 1..BYTES], gaps).prop_map(|(stream, kind, lo, len, gaps)| Step::Access {

@@ -32,7 +32,7 @@ pub struct ObservedLaunch {
 pub struct TouchedPage {
     /// Its first address.
     pub address: u64,
-    /// 0: loaded, 1: stored, 2: updated by atomic instructions.
+    /// 0: loaded, 1: stored, 2: updated by atomic instructions, 3: loaded by them, 4: stored.
     pub kind: c_uint,
     /// 128 words with a bit for each byte, the lowest bit first.
     pub bits: *const u32,

@@ -150,7 +150,7 @@ fn known(found: &[KernelAccess]) -> (BTreeMap<&'static str, Runs>, Vec<String>) 
         if (a.several && value >> 32 == 0) || (matches!(a.base, Base::Absolute { .. }) && end >> 32 == 0) {
             continue;
         }
-        let kind = ["read", "write", "atomic"][a.kind as usize];
+        let kind = ["read", "write", "atomic", "atomic read", "atomic write"][a.kind as usize];
         match spread(&a.extent, value).filter(|_| value != 0) {
             Some(runs) => sets.entry(kind).or_default().extend(runs),
             None => {
@@ -204,11 +204,17 @@ fn compare(studies: &[Launch], path: &str, only: Option<&str>) {
             }
             real.values_mut().for_each(|v| *v = merged(std::mem::take(v)));
             let empty = Runs::new();
-            // The load in front of a compare-and-swap belongs to the atomic.
+            // The load in front of a compare-and-swap belongs to the atomic. A GPU tells atomic
+            // loads and stores as plain ones.
             let allowed = |kind: &str| {
-                let own = sets.get(kind).unwrap_or(&empty);
-                let swaps = sets.get("atomic").filter(|_| kind == "read").unwrap_or(&empty);
-                merged([own.as_slice(), swaps.as_slice()].concat())
+                let also: &[&str] = match kind {
+                    "read" => &["atomic", "atomic read"],
+                    "atomic read" => &["atomic"],
+                    "write" => &["atomic write"],
+                    _ => &[],
+                };
+                let all = std::iter::once(&kind).chain(also).filter_map(|kind| sets.get(kind));
+                merged(all.flatten().copied().collect())
             };
             let missing: i128 = real.iter().map(|(k, v)| length(&without(v, &allowed(k)))).sum();
             let sum = length(&merged(sets.values().flatten().copied().collect()));

@@ -127,9 +127,9 @@ impl IndirectEffect {
     pub(crate) fn add(&mut self, kind: ir::AccessKind, why: Gap) {
         self.why.get_or_insert(why);
         match kind {
-            AccessKind::Read => self.reads = true,
-            AccessKind::Write => self.writes = true,
-            AccessKind::Atomic => self.atomic = true,
+            _ if kind.is_atomic() => self.atomic = true,
+            _ if kind.writes() => self.writes = true,
+            _ => self.reads = true,
         }
     }
 }
@@ -222,6 +222,8 @@ pub struct KernelAccess {
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
+    /// All accesses of this kind through this base are made while the thread holds a lock.
+    pub locked: bool,
     /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
     /// its line of PTX.
     pub at: u32,

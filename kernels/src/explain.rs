@@ -196,6 +196,8 @@ fn access(a: &ExplainedAccess) -> Value {
         AccessKind::Read => "read",
         AccessKind::Write => "write",
         AccessKind::Atomic => "atomic",
+        AccessKind::AtomicRead => "atomic-read",
+        AccessKind::AtomicWrite => "atomic-write",
     };
     json!({ "kind": kind, "at": a.at, "words": a.words, "file": a.line.file, "line": a.line.line })
 }

@@ -224,9 +224,9 @@ impl Summary {
                     why: None,
                 });
                 match kind {
-                    AccessKind::Read => e.reads = true,
-                    AccessKind::Write => e.writes = true,
-                    AccessKind::Atomic => e.atomic = true,
+                    _ if kind.is_atomic() => e.atomic = true,
+                    _ if kind.writes() => e.writes = true,
+                    _ => e.reads = true,
                 }
                 if gap.is_some() {
                     e.extent = WordExtent::Unknown;

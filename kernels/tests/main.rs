@@ -13,6 +13,7 @@ mod support {
 }
 mod truth;
 
+mod atomics;
 mod image_containers;
 mod image_damage;
 mod launch_invariant;
@@ -33,12 +34,14 @@ mod ranges_delinearization;
 mod ranges_divisions;
 mod ranges_fuzz;
 mod ranges_guarded_moves;
+mod ranges_index_functions;
 mod ranges_irreducible;
 mod ranges_large_numbers;
 mod ranges_loaded_pointers;
 mod ranges_loops;
 mod ranges_losses;
 mod ranges_pointer_tables;
+mod ranges_many_sets;
 mod ranges_predicate_masks;
 mod ranges_replays;
 mod ranges_shared_words;

@@ -132,7 +132,7 @@ fn loosely(i: &MachineInst) -> bool {
             | Opcode::P2r { .. }
             | Opcode::R2p { .. }
             | Opcode::CacheCtl
-            | Opcode::Qspc
+            | Opcode::Qspc { .. }
             | Opcode::Bmov
             | Opcode::Unknown
     )

@@ -12,8 +12,8 @@
 //! Of machine code there is `sass_offset` in place of `ptx_line`: bytes from the start of the
 //! section.
 //!
-//! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or
-//! `atomic`. `bytes` is what one lane touches, `count` how many lanes did so. Ranges are merged and
+//! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write`,
+//! `atomic`, `atomic-read` or `atomic-write`. `bytes` is what one lane touches, `count` how many lanes did so. Ranges are merged and
 //! sorted, and end before their second address. `complete` is false when the kernel failed.
 //! Kernels that a kernel launched have lines of their own. Textures, shared memory and local memory
 //! are not listed. Copies and sets are not launches.
@@ -148,10 +148,14 @@ impl Collector {
 }
 
 fn instruction((place, at): (&str, u32), kind: u8, touched: &Touched) -> String {
-    let kind = [(AccessKind::Read, "read"), (AccessKind::Write, "write"), (AccessKind::Atomic, "atomic")]
-        .iter()
-        .find_map(|(known, name)| (*known as u8 == kind).then_some(*name))
-        .unwrap_or_default();
+    let kinds = [
+        (AccessKind::Read, "read"),
+        (AccessKind::Write, "write"),
+        (AccessKind::Atomic, "atomic"),
+        (AccessKind::AtomicRead, "atomic-read"),
+        (AccessKind::AtomicWrite, "atomic-write"),
+    ];
+    let kind = kinds.iter().find_map(|(known, name)| (*known as u8 == kind).then_some(*name)).unwrap_or_default();
     let source = touched.source.as_ref();
     let source = source.map_or_else(String::new, |(file, line)| format!("\"file\":{},\"line\":{line},", quoted(file)));
     let ranges: Vec<String> =

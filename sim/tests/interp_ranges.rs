@@ -193,6 +193,8 @@ fn same_kind(seen: interp::AccessKind, predicted: AccessKind) -> bool {
         (interp::AccessKind::Read, AccessKind::Read)
             | (interp::AccessKind::Write, AccessKind::Write)
             | (interp::AccessKind::Atomic, AccessKind::Atomic)
+            | (interp::AccessKind::AtomicRead, AccessKind::AtomicRead | AccessKind::Atomic)
+            | (interp::AccessKind::AtomicWrite, AccessKind::AtomicWrite)
     )
 }
 
@@ -290,6 +292,8 @@ fn check_summary(
             AccessKind::Read => interp::AccessKind::Read,
             AccessKind::Write => interp::AccessKind::Write,
             AccessKind::Atomic => interp::AccessKind::Atomic,
+            AccessKind::AtomicRead => interp::AccessKind::AtomicRead,
+            AccessKind::AtomicWrite => interp::AccessKind::AtomicWrite,
         };
         let empty = HashSet::new();
         let bytes = touched.get(&kind).unwrap_or(&empty);

@@ -107,7 +107,8 @@ impl Analysis {
         let kind = match (writes, atomic) {
             (true, true) => AccessKind::Atomic,
             (true, false) => AccessKind::Write,
-            (false, _) => AccessKind::Read,
+            (false, true) => AccessKind::AtomicRead,
+            (false, false) => AccessKind::Read,
         };
         // What the host enqueues later comes after it, so only a thread with a timeline of its own
         // and a host function in stream order can race with later work.

@@ -12,7 +12,7 @@ use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::exact::learned::Shape;
 use crate::exact::pending::MeasuredLaunch;
-use crate::exact::{cas_loops, compare, measured};
+use crate::exact::{atomics, compare, locks, measured};
 use crate::ipc::Member;
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
@@ -98,9 +98,12 @@ impl Analysis {
         let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
         let view = self.ordering.view(context.epoch, node);
         let measured = touched.map(|mut runs| {
-            cas_loops::settle(&predicted, image, &mut self.memory, &mut runs);
+            atomics::settle(&predicted, image, &mut self.memory, &mut runs);
             let nowhere = |name: &str| !self.memory.has_address(image, name);
-            (measured::effects(&runs), measured::unseen(&predicted, nowhere))
+            let unseen = measured::unseen(&predicted, nowhere);
+            let mut touched = measured::effects(&runs);
+            locks::mark(&predicted, image, &mut self.memory, &mut touched.effects);
+            (touched, unseen)
         });
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
         let mut work =

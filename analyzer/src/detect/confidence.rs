@@ -20,9 +20,10 @@
 //! | otherwise, the `Exact` or `Bound` bytes of one side hold the anchor of the other | likely |
 //! | otherwise | possible |
 //!
-//! Two cases are graded down to possible, because the bytes are selected by data
-//! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
-//! themselves, and a bound around measured pieces, which proves absence only.
+//! Some pairs are graded down to possible, and the report counts them ([`Weakness`]). Two because
+//! the bytes are selected by data ([`Extent::scattered`]): where the code loads the indices of both
+//! sides, which usually divide a table among themselves, and a bound around measured pieces, which
+//! proves absence only.
 //!
 //! Three more are, because programs are written so on purpose, and the bytes are not known well
 //! enough to tell (all were false alarms in NVIDIA's libraries, `docs/measurements/hunt.md`):
@@ -35,6 +36,10 @@
 //! - *Behind the pointer's back.* An upper bound begins below the pointer that the program passed,
 //!   since the kernel rounds addresses down, and the other side ends before that pointer: another
 //!   piece of a workspace.
+//!
+//! So are two critical sections: both kernels touch the bytes while they hold a lock
+//! ([`crate::memory::Site::locked`]). If it is one lock, the two exclude each other, and only their
+//! order is open; which lock it is, and what it protects, the code does not say.
 //!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
@@ -105,6 +110,40 @@ pub enum Confidence {
     Certain,
 }
 
+/// Why a pair is possible only, by rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Weakness {
+    /// Both kernels touch the bytes while they hold a lock.
+    Locks,
+    /// Loaded indices select the bytes on both sides.
+    Indices,
+    /// Only the rim of an upper bound meets the other side.
+    Rim,
+    /// A bound around pieces that data selected.
+    Pieces,
+    /// The direction of one side is a guess.
+    Guess,
+    /// Launches of one kernel that divide the memory among themselves.
+    Siblings,
+}
+
+impl Weakness {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Locks, Self::Indices, Self::Rim, Self::Pieces, Self::Guess, Self::Siblings];
+
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Locks => "locks",
+            Self::Indices => "indices",
+            Self::Rim => "rim",
+            Self::Pieces => "pieces",
+            Self::Guess => "guess",
+            Self::Siblings => "siblings",
+        }
+    }
+}
+
 impl Confidence {
     /// The name that reports and JSON use.
     pub fn name(self) -> &'static str {
@@ -115,21 +154,12 @@ impl Confidence {
         }
     }
 
-    /// The confidence of a pair that conflicts; `None` when the two share no byte. `both_write`:
-    /// the pair is a write-after-write.
-    pub fn of_pair(previous: &Access, access: &Access, both_write: bool) -> Option<Self> {
-        let guessed = rests_on_guess(previous, access) || rests_on_guess(access, previous);
-        let siblings = siblings(previous, access);
-        let (previous, access) = (&previous.extent, &access.extent);
-        let confidence = Self::of(previous, access)?;
-        // Two scatters into one table usually divide it between them, and only a run shows whether
-        // they do. A scatter and a gather that are not ordered are hardly ever intended.
-        let scatters = previous.scattered && access.scattered && both_write;
-        // A bound around pieces that data selected proves absence only.
-        let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
-        let rim = at_rim(previous, access);
-        let weak = scatters || loose(previous) || loose(access) || guessed || siblings || rim;
-        Some(if weak { confidence.min(Self::Possible) } else { confidence })
+    /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when the
+    /// two share no byte.
+    pub fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
+        let confidence = Self::of(&previous.extent, &access.extent)?;
+        let weakness = weakness(previous, access);
+        Some((if weakness.is_some() { confidence.min(Self::Possible) } else { confidence }, weakness))
     }
 
     /// The confidence that two extents share a byte, whether or not data selected them; `None` when
@@ -161,6 +191,24 @@ pub fn is_staged_copy(call: &str, access: &Access) -> bool {
         && !call.contains("Async")
 }
 
+/// Why a pair is possible only, whatever its extents say.
+fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
+    let (a, b) = (&previous.extent, &access.extent);
+    // Only a run shows whether two selections meet.
+    let indices = a.scattered && b.scattered;
+    // A bound around pieces that data selected proves absence only.
+    let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
+    let holds = [
+        (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
+        (previous.site.locked && access.site.locked, Weakness::Locks),
+        (loose(a) || loose(b), Weakness::Pieces),
+        (indices, Weakness::Indices),
+        (siblings(previous, access), Weakness::Siblings),
+        (at_rim(a, b), Weakness::Rim),
+    ];
+    holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
+
 /// Whether two accesses conflict only if the guess about the first one's direction is right: the
 /// other side may not write, or updates atomically, as the first may do.
 fn rests_on_guess(guess: &Access, other: &Access) -> bool {
@@ -180,7 +228,7 @@ fn siblings(a: &Access, b: &Access) -> bool {
 
 /// Whether two extents meet in no more than the rim of an upper bound: in its last eighth, or below
 /// the pointer that the program passed.
-pub fn at_rim(a: &Extent, b: &Extent) -> bool {
+fn at_rim(a: &Extent, b: &Extent) -> bool {
     let rim = |bound, other| reaches_rim(bound, other) || only_below_pointer(bound, other);
     rim(a, b) || rim(b, a)
 }

@@ -5,7 +5,7 @@
 //! is the order it intended: a write that a later read was meant to see is a read-after-write. Does
 //! not grade how certain a race is: that is [`super::confidence`].
 
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::memory::{Access, Cause};
 use serde::{Deserialize, Serialize};
 use trace::Epoch;
@@ -53,6 +53,8 @@ pub struct Race {
     pub hazard: Hazard,
     /// How certain it is that the two share a byte.
     pub confidence: Confidence,
+    /// Why it is not more than possible, when that is by rule.
+    pub weakness: Option<Weakness>,
     /// The two are ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// The later op does not touch the bytes: it is an allocation that could have received them,
@@ -72,9 +74,9 @@ impl Race {
             return None;
         }
         let hazard = Hazard::of(previous, access)?;
-        let both_write = hazard == Hazard::WriteAfterWrite;
-        let confidence = Confidence::of_pair(previous, access, both_write)?;
-        Some(Self { hazard, confidence, latent, freed_early: false, previous: *previous, access: *access })
+        let (confidence, weakness) = Confidence::of_pair(previous, access)?;
+        let (previous, access) = (*previous, *access);
+        Some(Self { hazard, confidence, weakness, latent, freed_early: false, previous, access })
     }
 
     /// Absorbs a race of the same two accesses on the bytes behind these.
@@ -105,7 +107,9 @@ pub fn merge(races: &mut Vec<Race>) {
     races.dedup_by(|next, first| {
         let same = next.pair() == first.pair();
         if same && next.latent == first.latent {
-            first.confidence = first.confidence.max(next.confidence);
+            if next.confidence > first.confidence {
+                (first.confidence, first.weakness) = (next.confidence, next.weakness);
+            }
             first.join(next);
         }
         same

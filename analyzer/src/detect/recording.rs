@@ -23,6 +23,7 @@ pub(crate) struct RecordedAccess {
     pub(crate) at: u32,
     pub(crate) kind: AccessKind,
     pub(crate) guessed: bool,
+    pub(crate) locked: bool,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
@@ -61,9 +62,10 @@ impl ReplayRecorder {
             self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
-                let Touch { start, end, odd, kind, site: &Site { param, at, guessed, .. }, .. } = Touch::of(access);
+                let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
+                let &Site { param, at, guessed, locked, .. } = site;
                 let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
-                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, generation });
+                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, locked, generation });
             }
             _ => self.spoilt = true,
         }

@@ -62,7 +62,13 @@ pub struct Comparison {
     pub predicted: u64,
 }
 
-const KINDS: [AccessKind; 3] = [AccessKind::Read, AccessKind::Write, AccessKind::Atomic];
+const KINDS: [AccessKind; 5] = [
+    AccessKind::Read,
+    AccessKind::Write,
+    AccessKind::Atomic,
+    AccessKind::AtomicRead,
+    AccessKind::AtomicWrite,
+];
 
 struct Predicted<'a> {
     effect: &'a Effect,
@@ -102,13 +108,17 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     for (k, touched) in KINDS.into_iter().zip(&touched) {
         // A simulated GPU reports some accesses that NVIDIA's API does not.
         let mut left = touched.minus(&unreported);
-        // The load in front of a compare-and-swap loop is measured as a read and predicted as part
-        // of the atomic.
-        let swap = |of: AccessKind| k == AccessKind::Read && of == AccessKind::Atomic;
-        for p in predicted.iter().filter(|p| p.effect.kind.stands_for(k) || swap(p.effect.kind)) {
+        // Atomic loads, and that in front of a compare-and-swap loop, are measured as reads, and
+        // atomic stores as writes.
+        let atomic = |of: AccessKind| match k {
+            AccessKind::Read => of.is_atomic() && of.reads(),
+            AccessKind::Write => of == AccessKind::AtomicWrite,
+            _ => false,
+        };
+        for p in predicted.iter().filter(|p| p.effect.kind.stands_for(k) || atomic(p.effect.kind)) {
             left = left.minus(&p.set);
         }
-        for (_, within) in open.iter().filter(|o| o.0.stands_for(k) || swap(o.0)) {
+        for (_, within) in open.iter().filter(|o| o.0.stands_for(k) || atomic(o.0)) {
             left = within.as_ref().map_or_else(ByteSet::default, |within| left.minus(within));
         }
         // Memory in no known allocation (the buffer of printf, the heap on the device) does not

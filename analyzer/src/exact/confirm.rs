@@ -19,7 +19,7 @@
 //! Where the bytes are selected by data, the first launches may have met there all the same. The
 //! count of withdrawn findings says that there were such.
 
-use crate::detect::confidence::{self, Confidence};
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::race::Race;
 use crate::memory::{Access, Cause, Precision};
 use rustc_hash::FxHashSet;
@@ -48,16 +48,17 @@ impl Confirm {
         self.from_start && supposed.confidence >= least && !supposed.latent && !supposed.freed_early
     }
 
-    /// Notes a race. If it is worth showing, guessed or at the rim of a bound, and not certain, its
+    /// Notes a race. If it is worth showing, guessed, at the rim of a bound or among loaded indices,
+    /// and not certain, its
     /// kernels are to be measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
         if race.confidence == Confidence::Certain || race.latent || race.freed_early {
             return;
         }
-        // A guess and a rim are never shown for more than possible, and measuring settles them.
+        // Some are never shown for more than possible, and measuring settles them.
         let guessed = race.previous.site.guessed || race.access.site.guessed;
-        let is_rim = || confidence::at_rim(&race.previous.extent, &race.access.extent);
-        if race.confidence < least && !guessed && !is_rim() {
+        let settles = matches!(race.weakness, Some(Weakness::Rim | Weakness::Indices));
+        if race.confidence < least && !guessed && !settles {
             return;
         }
         for site in [race.previous.site, race.access.site] {

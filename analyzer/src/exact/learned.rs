@@ -280,7 +280,7 @@ impl Learned {
 
 fn run(value: &Value) -> Option<Run> {
     let [allocation, offset, stride, width, count, kind] = value.as_array()?.as_slice() else { return None };
-    let kind = u32::try_from(kind.as_u64()?).ok().filter(|k| *k <= exact_kind::ATOMIC)?;
+    let kind = u32::try_from(kind.as_u64()?).ok().filter(|k| *k <= exact_kind::ATOMIC_WRITE)?;
     Some(Run {
         allocation: usize::try_from(allocation.as_u64()?).ok()?,
         offset: offset.as_i64()?,

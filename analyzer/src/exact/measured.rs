@@ -12,6 +12,8 @@ pub fn kind(run: &ExactRun) -> AccessKind {
     match run.kind & exact_kind::MASK {
         exact_kind::READ => AccessKind::Read,
         exact_kind::ATOMIC => AccessKind::Atomic,
+        exact_kind::ATOMIC_READ => AccessKind::AtomicRead,
+        exact_kind::ATOMIC_WRITE => AccessKind::AtomicWrite,
         _ => AccessKind::Write,
     }
 }

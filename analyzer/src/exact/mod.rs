@@ -6,20 +6,22 @@
 //!
 //! The files in the order of use: `setup` finds what exact mode needs before the program starts,
 //! `pending` holds records back until a launch is measured, `measured` turns measured runs into
-//! effects, `cas_loops` corrects the kinds of compare-and-swap loads. `compare` and `oracle` hold
+//! effects, `atomics` corrects the kinds of atomic loads and stores, `locks` notes which were
+//! made under a lock. `compare` and `oracle` hold
 //! predictions against measurements for `--exact-compare`, with `byte_set` as their arithmetic.
 //! `confirm` checks findings by measurement for `--confirm`, `settle` decides which launches need
 //! no measuring, and `learned` keeps measured ranges for later runs.
 //!
-//! `cas_loops`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `cas_loops`
+//! `atomics`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `atomics`
 //! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.
 //! The other files know no sibling.
 
+pub mod atomics;
 pub mod byte_set;
-pub mod cas_loops;
 pub mod compare;
 pub mod confirm;
 pub mod learned;
+pub mod locks;
 pub mod measured;
 pub mod oracle;
 pub mod pending;

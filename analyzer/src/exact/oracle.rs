@@ -194,6 +194,8 @@ fn name(kind: AccessKind) -> &'static str {
         AccessKind::Read => "read",
         AccessKind::Write => "write",
         AccessKind::Atomic => "atomic",
+        AccessKind::AtomicRead => "atomic read",
+        AccessKind::AtomicWrite => "atomic write",
     }
 }
 

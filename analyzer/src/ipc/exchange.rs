@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::race::{Hazard, Race};
 use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
@@ -350,6 +350,7 @@ impl Exchange {
             hazard: found.race.hazard,
             kind: "race",
             confidence: found.race.confidence,
+            weakness: found.race.weakness.map_or("", Weakness::name),
             established: if kernel(&access) || kernel(&previous) { "code" } else { "call" },
             doubts: doubt::between(found.race.confidence, [why_access, why_previous], found.signals),
             latent: false,

@@ -142,12 +142,14 @@ pub struct Effect {
     pub why: Option<Reason>,
     /// A read of a `__constant__` variable by its own instructions.
     pub constant: bool,
+    /// It is made while the thread holds a lock.
+    pub locked: bool,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: None, constant: false }
+        Self { base, kind, bytes, at: 0, why: None, constant: false, locked: false }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

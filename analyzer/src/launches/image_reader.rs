@@ -261,6 +261,8 @@ impl KernelCode for Known {
             AccessKind::Read => kernels::AccessKind::Read,
             AccessKind::Write => kernels::AccessKind::Write,
             AccessKind::Atomic => kernels::AccessKind::Atomic,
+            AccessKind::AtomicRead => kernels::AccessKind::AtomicRead,
+            AccessKind::AtomicWrite => kernels::AccessKind::AtomicWrite,
         };
         let word = param.and_then(|offset| u16::try_from(offset).ok());
         catch_unwind(AssertUnwindSafe(|| self.summary.loss(kind, word, at))).ok()?
@@ -296,6 +298,8 @@ impl Known {
             kernels::AccessKind::Read => AccessKind::Read,
             kernels::AccessKind::Write => AccessKind::Write,
             kernels::AccessKind::Atomic => AccessKind::Atomic,
+            kernels::AccessKind::AtomicRead => AccessKind::AtomicRead,
+            kernels::AccessKind::AtomicWrite => AccessKind::AtomicWrite,
         };
         let (base, origin) = match a.base {
             kernels::Base::Word { offset, value } if a.several => (EffectBase::Maybe(u32::from(offset), value), value),
@@ -348,7 +352,7 @@ impl Known {
             Extent::Bounded { .. } => None,
         };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, locked: a.locked });
     }
 }
 

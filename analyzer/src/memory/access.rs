@@ -19,22 +19,34 @@ pub enum AccessKind {
     /// Reads and writes by atomic instructions only. Conflicts like a write, but not with another
     /// atomic.
     Atomic = 4,
+    /// Atomic loads only. Conflicts like a read, but with no other atomic.
+    AtomicRead = 8,
+    /// Atomic stores only. Conflicts like a write, but with no other atomic.
+    AtomicWrite = 16,
 }
 
 impl AccessKind {
+    /// Number of bits that kinds are told apart by.
+    pub const BITS: u32 = 5;
+
     /// Whether bytes may change.
     pub fn writes(self) -> bool {
-        self != Self::Read
+        !matches!(self, Self::Read | Self::AtomicRead)
     }
 
     /// Whether the old value of the bytes matters.
     pub fn reads(self) -> bool {
-        self != Self::Write
+        !matches!(self, Self::Write | Self::AtomicWrite)
+    }
+
+    /// Whether it conflicts with no other atomic access.
+    pub fn is_atomic(self) -> bool {
+        !matches!(self, Self::Read | Self::Write)
     }
 
     /// Whether two accesses to one byte conflict.
     pub fn conflicts(self, other: Self) -> bool {
-        !matches!((self, other), (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic))
+        (self.writes() || other.writes()) && !(self.is_atomic() && other.is_atomic())
     }
 
     /// Whether every access that conflicts with `other` conflicts with `self` too.
@@ -46,7 +58,28 @@ impl AccessKind {
     /// The bits of all kinds that it stands for: those for which [`AccessKind::stands_for`] holds.
     #[inline]
     pub fn stands(self) -> u32 {
-        if self == Self::Write { 0b111 } else { self as u32 }
+        match self {
+            Self::Write => 0b1_1111,
+            Self::Read => Self::Read as u32 | Self::AtomicRead as u32,
+            // They conflict with the same.
+            Self::Atomic | Self::AtomicWrite => {
+                Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::AtomicRead as u32
+            }
+            Self::AtomicRead => Self::AtomicRead as u32,
+        }
+    }
+
+    /// The bits of all kinds that stand for it.
+    #[inline]
+    pub fn stood_for_by(self) -> u32 {
+        match self {
+            Self::Write => Self::Write as u32,
+            Self::Read => Self::Read as u32 | Self::Write as u32,
+            Self::Atomic | Self::AtomicWrite => {
+                Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::Write as u32
+            }
+            Self::AtomicRead => 0b1_1111,
+        }
     }
 }
 
@@ -109,6 +142,8 @@ pub struct Site {
     /// Whether nothing says that the kernel reads there, nor that it writes: it counts as doing
     /// both, by one access for each.
     pub guessed: bool,
+    /// Whether the thread of the kernel holds a lock meanwhile.
+    pub locked: bool,
 }
 
 impl Site {
@@ -129,6 +164,7 @@ impl Site {
             at: 0,
             measured: false,
             guessed: false,
+            locked: false,
         }
     }
 }
@@ -191,5 +227,30 @@ impl<'a> Touch<'a> {
     /// Which bytes.
     pub fn extent(&self) -> Extent {
         self.odd.copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
+
+    const ALL: [AccessKind; 5] = [Read, Write, Atomic, AtomicRead, AtomicWrite];
+
+    #[test]
+    fn atomics_conflict_with_plain_accesses_only() {
+        let conflicts = |a: AccessKind| ALL.into_iter().filter(|b| a.conflicts(*b)).collect::<Vec<_>>();
+        assert_eq!(conflicts(Read), [Write, Atomic, AtomicWrite]);
+        assert_eq!(conflicts(Write), ALL);
+        assert_eq!(conflicts(AtomicRead), [Write]);
+        assert_eq!((conflicts(Atomic), conflicts(AtomicWrite)), (vec![Read, Write], vec![Read, Write]));
+    }
+
+    #[test]
+    fn what_stands_for_another_conflicts_with_all_that_it_does() {
+        for (a, b) in ALL.into_iter().flat_map(|a| ALL.map(|b| (a, b))) {
+            let holds = ALL.into_iter().all(|c| !b.conflicts(c) || a.conflicts(c));
+            assert_eq!(a.stands_for(b), holds, "{a:?} for {b:?}");
+            assert_eq!(b.stood_for_by() & a as u32 != 0, holds, "{b:?} by {a:?}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Owns the choice of the reasons and their wording. The confidence itself is decided in
 //! [`crate::detect::confidence`], and why code does not say its bytes in `kernels::Summary::loss`.
 
-use crate::detect::confidence::{Confidence, is_staged_copy};
+use crate::detect::confidence::{Confidence, Weakness, is_staged_copy};
 use crate::detect::race::Race;
 use crate::memory::{Access, Cause, Precision};
 use crate::report::elaborate::Elaborator;
@@ -91,7 +91,11 @@ impl Elaborator<'_> {
             doubts.extend(self.doubt_of(side, access));
         }
         let (previous, access) = (&race.previous, &race.access);
-        if is_staged_copy(self.names.call(previous.site.call), previous) {
+        if race.weakness == Some(Weakness::Locks) {
+            let why = "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
+                       is one lock, is not known";
+            doubts.push(Doubt::of("pair", "", why.into()));
+        } else if is_staged_copy(self.names.call(previous.site.call), previous) {
             let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
                        it (rule C3)";
             let mut doubt = Doubt::of("pair", "", why.into());

@@ -3,6 +3,7 @@
 //! Owns the naming of things. Runs for findings only, so it may be slow. What would mend a finding
 //! is [`super::mend`]. Does not print.
 
+use crate::detect::confidence::Weakness;
 use crate::detect::findings::RawFinding;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, Allocation, Cause, Precision};
@@ -84,6 +85,7 @@ impl Elaborator<'_> {
                 _ => "race",
             },
             confidence: race.confidence,
+            weakness: race.weakness.map_or("", Weakness::name),
             established: established(&race.previous, &race.access),
             doubts: self.doubts(race),
             latent: race.latent,

@@ -105,7 +105,7 @@ disarm! {
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
     Finding: origin, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, scene;
-        cause, identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
+        cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     Breach: text, rule, origin, programs, side;
         kind, identity, fingerprint, standing, confidence, count, pid, processes, occurrences;

@@ -81,7 +81,8 @@ pub struct StreamName {
 pub struct Side {
     /// Its kind.
     pub actor: Actor,
-    /// `reads`, `writes`, `updates atomically`, `reads and writes`.
+    /// `reads`, `writes`, `updates atomically`, `reads atomically`, `writes atomically`, `reads and
+    /// writes`.
     #[serde(deserialize_with = "words::known")]
     pub verb: Word,
     /// Nothing is known of the kernel, so it may as well only read.
@@ -235,6 +236,9 @@ pub struct Finding {
     pub kind: Word,
     /// How certain it is that the two sides share a byte.
     pub confidence: Confidence,
+    /// Why it is not more than possible, when that is by rule; else empty.
+    #[serde(deserialize_with = "words::known")]
+    pub weakness: Word,
     /// How the bytes are known: `call` (from arguments of calls, without a kernel), `code`
     /// (predicted from the code of some kernel), `exact` (measured for all kernels involved).
     #[serde(deserialize_with = "words::known")]

@@ -53,6 +53,8 @@ pub(super) fn verb(cause: Cause, kind: AccessKind) -> &'static str {
         (_, AccessKind::Read) => "reads",
         (Cause::Value, _) | (_, AccessKind::Write) => "writes",
         (_, AccessKind::Atomic) => "updates atomically",
+        (_, AccessKind::AtomicRead) => "reads atomically",
+        (_, AccessKind::AtomicWrite) => "writes atomically",
     }
 }
 

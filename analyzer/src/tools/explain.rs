@@ -157,7 +157,8 @@ fn because(kernel: &Explained, gap: kernels::Gap, word: Option<u16>) -> String {
         summary.params().iter().map(slot).collect()
     });
     let lost = |kind| summary?.loss(kind, Some(word?), gap.at);
-    let losses = [kernels::AccessKind::Write, kernels::AccessKind::Atomic, kernels::AccessKind::Read].map(lost);
+    use kernels::AccessKind::{Atomic, AtomicRead, AtomicWrite, Read, Write};
+    let losses = [Write, Atomic, Read, AtomicWrite, AtomicRead].map(lost);
     // The one that says whence the value comes says most.
     let loss = losses.iter().flatten().filter(|loss| loss.reason == gap.reason).max_by_key(|loss| loss.param.is_some());
     match loss {
@@ -175,6 +176,8 @@ fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
             kernels::AccessKind::Read => "reads",
             kernels::AccessKind::Write => "writes",
             kernels::AccessKind::Atomic => "updates",
+            kernels::AccessKind::AtomicRead => "reads atomically",
+            kernels::AccessKind::AtomicWrite => "writes atomically",
         };
         let file = harmless(access.line.file.rsplit('/').next().unwrap_or_default());
         let place = (format!("{file}:{}", access.line.line), verb);

@@ -1,7 +1,7 @@
 //! The intermediate representation to which both front ends (SASS and PTX) lower: one function per
 //! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
-//! Owns the data types (`op`, `operand`, `reason`), the control-flow facts ([`cfg`]), and one
+//! Owns the data types (`op`, `operand`, `pure`, `reason`), the control-flow facts ([`cfg`]), and one
 //! transformation, `jump_threading`. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
@@ -29,10 +29,12 @@ pub mod cfg;
 pub(crate) mod jump_threading;
 mod op;
 mod operand;
+mod pure;
 mod reason;
 
-pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, MemSpace, Op};
+pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, MemSpace, Op, Window};
 pub use operand::{Prefix, Special, Src, SrcOperand};
+pub use pure::{Pure, Rounding};
 pub use reason::Reason;
 
 /// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).

@@ -1,6 +1,6 @@
 //! Instructions of the intermediate representation, and what each operation does.
 
-use super::{Reason, SrcOperand, Var};
+use super::{Pure, Reason, SrcOperand, Var};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -98,6 +98,8 @@ pub enum Op {
         signed: bool,
         /// The operand is 64 bits wide (types U64, S64); with 32 the shift applies to one word.
         wide: bool,
+        /// Counts wrap (else they are clamped).
+        wraps: bool,
     },
     /// d0 = s0 << s1 (PTX semantics: shifts of the width or more give 0).
     Shl,
@@ -164,6 +166,13 @@ pub enum Op {
         /// How the lane is computed; equal numbers mean equal ways.
         mode: u8,
     },
+    /// Predicate d0 = the answer about the generic address s0 + s1 + .. + `off` (64-bit sources).
+    LiesIn {
+        /// The question.
+        window: Window,
+        /// Constant part of the address.
+        off: i64,
+    },
     /// d0 = some value in lo..=hi (population count and the like).
     Bounded {
         /// Least value.
@@ -211,13 +220,13 @@ pub enum Op {
     },
     /// 1 / x seed of the 32-bit division idiom: MUFU.RCP.
     Rcp,
+    /// d0 = a function of s0, s1, s2 that has no form.
+    Pure(Pure),
     /// I2F of s0; `up` = rounded up (`.RP`), as the division idiom does.
     IntToFloat {
         /// `.RP`
         up: bool,
     },
-    /// F2I of s0.
-    FloatToInt,
     /// Memory access; destinations receive loaded words. Sources: the words stored (in local space,
     /// and in shared space, where none means that they are not known); of a read of global memory,
     /// predicates without which it does not happen; of an atomic, the value that a compare-and-swap
@@ -250,7 +259,11 @@ pub enum MemSpace {
     Other(Reason),
 }
 
-/// Direction.
+/// Direction, and whether other kernels may access the bytes at the same time.
+///
+/// A load or store with an order (`.relaxed` and stronger, `.volatile`) is atomic. Only scopes that
+/// reach beyond a cluster count: towards another kernel, what is atomic within a block or a cluster
+/// is a plain read, a plain write or both (PTX ISA, "Morally strong operations").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum AccessKind {
     /// Load.
@@ -259,6 +272,53 @@ pub enum AccessKind {
     Write,
     /// Atomic read-modify-write or reduction.
     Atomic,
+    /// Atomic load.
+    AtomicRead,
+    /// Atomic store.
+    AtomicWrite,
+}
+
+impl AccessKind {
+    /// The kind of a load.
+    #[must_use]
+    pub fn load(atomic: bool) -> AccessKind {
+        if atomic { AccessKind::AtomicRead } else { AccessKind::Read }
+    }
+
+    /// The kind of a store.
+    #[must_use]
+    pub fn store(atomic: bool) -> AccessKind {
+        if atomic { AccessKind::AtomicWrite } else { AccessKind::Write }
+    }
+
+    /// The bytes may change.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        !matches!(self, AccessKind::Read | AccessKind::AtomicRead)
+    }
+
+    /// The old value of the bytes matters.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        !matches!(self, AccessKind::Write | AccessKind::AtomicWrite)
+    }
+
+    /// It races with no other atomic access.
+    #[must_use]
+    pub fn is_atomic(self) -> bool {
+        !matches!(self, AccessKind::Read | AccessKind::Write)
+    }
+}
+
+/// A question about a generic address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Window {
+    /// Does it lie in shared memory?
+    Shared,
+    /// Does it lie in local memory?
+    Local,
+    /// Does it lie in neither of the two?
+    Neither,
 }
 
 /// A memory access.

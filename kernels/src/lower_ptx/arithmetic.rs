@@ -17,7 +17,7 @@ pub(super) fn has(op: &OpcodeInfo, modifier: &str) -> bool {
     op.parts[1..].iter().any(|part| part == modifier)
 }
 
-fn is_signed(ty: Type) -> bool {
+pub(super) fn is_signed(ty: Type) -> bool {
     matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)
 }
 
@@ -120,6 +120,9 @@ impl Lower<'_> {
             // The shared memory of another block of the cluster.
             return self.give_up(i, Reason::Window);
         }
+        if name == "isspacep" {
+            return self.lies_in(op, i);
+        }
         if is_pure(name) && is_packed(op) {
             return self.give_up(i, Reason::Float);
         }
@@ -137,7 +140,8 @@ impl Lower<'_> {
                 self.any_memory(Reason::Instruction);
                 self.give_up(i, Reason::Instruction);
             }
-            _ if float => self.give_up(i, Reason::Float),
+            _ if float && !self.pure(name, op, i, ty, d) => self.give_up(i, Reason::Float),
+            _ if float => {}
             "mov" => self.mov(ty, i),
             "cvta" => self.convert_address(op, i),
             "cvt" => self.convert(op, i, d),
@@ -154,9 +158,7 @@ impl Lower<'_> {
                 self.emit(Op::Sel, &[a, b, p], &[d]);
             }
             _ if d == Var::NONE || has(op, "cc") || has(op, "sat") => self.give_up(i, Reason::Instruction),
-            "popc" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
-            "shf" => self.shf(op, i, d),
-            "clz" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
+            "shf" if matches!(o.get(3), Some(ptx::Operand::Int(_))) => self.shf(op, i, d),
             _ if narrow => self.narrow_alu(name, op, i, ty, d),
             _ => self.wide_alu(name, op, i, ty, d),
         }
@@ -233,6 +235,7 @@ impl Lower<'_> {
                     let shifted = self.temporary(width, Op::Shr { signed: false }, &[a, SrcOperand::imm(position)]);
                     self.emit(Op::Ext { bits: length as u8, signed }, &[shifted], &[d]);
                 }
+                _ if self.pure(name, op, i, ty, d) => {}
                 _ => self.give_up(i, Reason::Bits),
             },
             ("bfi", _) => match (o.get(3), o.get(4)) {
@@ -250,8 +253,10 @@ impl Lower<'_> {
                     // The field where the mask is set, else the other.
                     self.emit(Op::Lop3 { lut: 0xe4 }, &[field, b, mask], &[d]);
                 }
+                _ if self.pure(name, op, i, ty, d) => {}
                 _ => self.give_up(i, Reason::Bits),
             },
+            _ if self.pure(name, op, i, ty, d) => {}
             _ => self.give_up(i, Reason::Bits),
         }
     }
@@ -365,7 +370,10 @@ impl Lower<'_> {
         let mut types = op.parts[1..].iter().filter_map(|part| Type::from_name(part));
         let (Some(to), Some(from)) = (types.next(), types.next()) else { return self.give_up(i, Reason::Instruction) };
         if is_float(to) || is_float(from) {
-            return self.give_up(i, Reason::Float);
+            if !self.convert_float(op, i, (to, from), d) {
+                self.give_up(i, Reason::Float);
+            }
+            return;
         }
         if has(op, "sat") || has(op, "pack") || d == Var::NONE {
             return self.give_up(i, Reason::Bits);
@@ -413,7 +421,7 @@ impl Lower<'_> {
 
     fn compare(&mut self, op: &OpcodeInfo, i: &Instruction, ty: Type) {
         if is_float(ty) {
-            return self.give_up(i, Reason::Float);
+            return self.compare_floats(op, i, ty);
         }
         let o = &i.operands;
         let (cmp, unsigned) = match op.parts.get(1).map_or("", String::as_str) {

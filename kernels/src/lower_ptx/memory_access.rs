@@ -34,6 +34,18 @@ pub(super) fn place(op: &OpcodeInfo) -> Where {
     Where::Generic
 }
 
+/// Whether a load, store or read-modify-write is atomic towards other kernels.
+///
+/// `.volatile` has the semantics of `.relaxed.sys` (PTX ISA, "ld.volatile"), and machine code does
+/// not tell the two apart. A read-modify-write without a scope has that of the device.
+pub(super) fn is_atomic(op: &OpcodeInfo) -> bool {
+    if has(op, "cta") || has(op, "cluster") {
+        return false;
+    }
+    let rmw = matches!(op.parts[0].as_str(), "atom" | "red");
+    rmw || ["relaxed", "acquire", "release", "volatile"].iter().any(|order| has(op, order))
+}
+
 /// Elements of a vector access.
 pub(super) fn count(op: &OpcodeInfo) -> u32 {
     ["v8", "v4", "v2"].iter().zip([8, 4, 2]).find(|(name, _)| has(op, name)).map_or(1, |(_, n)| n)
@@ -86,6 +98,14 @@ impl Lower<'_> {
                 if matches!(place(op), Where::Global | Where::Generic) && !has(op, "async") {
                     let bytes = last_type(op).map_or(0, Type::size) * count(op);
                     let addr = self.global(address);
+                    if !is_atomic(op) {
+                        self.access(AccessKind::Read, bytes, addr.clone());
+                        self.access(AccessKind::Write, bytes, addr);
+                        if op.parts[0] == "atom" {
+                            self.give_up(i, Reason::AtomicResult);
+                        }
+                        return true;
+                    }
                     let mem = Mem { space: MemSpace::Global, kind: AccessKind::Atomic, bytes, addr };
                     // What a compare-and-swap compares.
                     let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
@@ -164,7 +184,7 @@ impl Lower<'_> {
             Where::Param => self.load_param(op, i),
             Where::Global | Where::Generic => {
                 let addr = self.global(o.get(1));
-                self.access(AccessKind::Read, bytes * count(op), addr.clone());
+                self.access(AccessKind::load(is_atomic(op)), bytes * count(op), addr.clone());
                 match addr {
                     // Addresses that come out of memory: tables of pointers can be followed.
                     Addr::Sum(parts, off) if bytes == 8 => {
@@ -193,7 +213,7 @@ impl Lower<'_> {
             Where::Param => self.store_param(op, i),
             Where::Global | Where::Generic => {
                 let addr = self.global(o.first());
-                self.access(AccessKind::Write, bytes * count(op), addr);
+                self.access(AccessKind::store(is_atomic(op)), bytes * count(op), addr);
             }
         }
     }

@@ -12,6 +12,7 @@ mod control_flow;
 mod memory_access;
 mod operands;
 mod packing;
+mod pure;
 mod tensor_core;
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Operands: registers, constants, special registers, addresses of parameters and symbols.
 
-use crate::ir::{Class, Op, Reason, Special, Src, SrcOperand, Var};
-use crate::ptx::{self, Local, Name, Space, Type};
+use crate::ir::{Class, Op, Reason, Special, Src, SrcOperand, Var, Window};
+use crate::ptx::{self, Instruction, Local, Name, OpcodeInfo, Space, Type};
 
 use super::Lower;
 
@@ -146,5 +146,18 @@ impl Lower<'_> {
             Src::Imm(bits) => SrcOperand::imm(bits & 0xffff),
             _ => self.temporary(Class::W32, Op::Ext { bits: 16, signed }, &[value]),
         }
+    }
+
+    /// `isspacep`. Constant memory counts as global, as everywhere.
+    pub(super) fn lies_in(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let window = match op.parts.get(1).map_or("", String::as_str) {
+            "shared" | "shared::cta" | "shared::cluster" => Window::Shared,
+            "local" => Window::Local,
+            "global" => Window::Neither,
+            _ => return self.give_up(i, Reason::Window),
+        };
+        let d = self.dst(i.operands.first());
+        let address = self.src(i.operands.get(1), Class::W64);
+        self.emit(Op::LiesIn { window, off: 0 }, &[address], &[d]);
     }
 }

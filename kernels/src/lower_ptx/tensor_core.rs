@@ -7,7 +7,7 @@ use crate::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::Lower;
 use crate::lower_ptx::arithmetic::{has, last_type};
-use crate::lower_ptx::memory_access::{Where, count, place};
+use crate::lower_ptx::memory_access::{Where, count, is_atomic, place};
 
 /// Bytes of a tensor map (CUDA driver API, `CUtensorMap`).
 const TENSOR_MAP: u32 = 128;
@@ -138,15 +138,15 @@ impl Lower<'_> {
     fn multicast(&mut self, op: &OpcodeInfo, i: &Instruction) {
         let bytes = last_type(op).map_or(0, Type::size) * count(op);
         let (kind, at) = match op.parts[1].as_str() {
-            "ld_reduce" => (AccessKind::Read, 1),
-            "st" => (AccessKind::Write, 0),
+            "ld_reduce" => (AccessKind::load(is_atomic(op)), 1),
+            "st" => (AccessKind::store(is_atomic(op)), 0),
             "red" => (AccessKind::Atomic, 0),
             // Bulk forms.
             _ => return self.any_memory(Reason::Instruction),
         };
         let addr = if bytes > 0 { self.global(i.operands.get(at)) } else { Addr::Unknown(Reason::Instruction) };
         self.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
-        if kind == AccessKind::Read {
+        if !kind.writes() {
             self.give_up(i, Reason::Loaded);
         }
     }

@@ -28,6 +28,7 @@ impl Lower<'_> {
         let d0 = self.dst(i, 0);
         let [p0, p1] = i.pdst.map(Self::pred_var);
         match i.op {
+            _ if self.pure(i) => {}
             S::Mov { wide } => {
                 if wide {
                     let s = i.src[0];
@@ -119,7 +120,6 @@ impl Lower<'_> {
                 let s = self.arg(i, 0);
                 self.emit(i, Op::Abs, &[s], &[d0]);
             }
-            S::Popc => self.emit(i, Op::Bounded { lo: 0, hi: 32 }, &[], &[d0]),
             S::Imnmx { ty } if !ty.wide() => {
                 let s = [self.arg(i, 0), self.arg(i, 1), Self::pred(i.psrc[0])];
                 self.emit(i, Op::MinMax { signed: ty.signed() }, &s, &[d0]);
@@ -155,9 +155,9 @@ impl Lower<'_> {
                 self.preds_unknown(i);
             }
             S::Lop3 { lut, pand } => self.lop3(i, lut, pand, d0, p0),
-            S::Shf { right, ty, hi, .. } => {
+            S::Shf { right, ty, hi, wrap } => {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
-                self.emit(i, Op::Funnel { right, hi, signed: ty.signed(), wide: ty.wide() }, &s, &[d0]);
+                self.emit(i, Op::Funnel { right, hi, signed: ty.signed(), wide: ty.wide(), wraps: wrap }, &s, &[d0]);
             }
             S::Prmt { mode: 0 } => {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
@@ -191,9 +191,10 @@ impl Lower<'_> {
                     self.give_up(i, Reason::Float);
                 }
             }
-            S::F2i { signed: false, .. } if i.dst.is_some_and(|r| r.count == 1) => {
-                let s = self.arg(i, 0);
-                self.emit(i, Op::FloatToInt, &[s], &[d0]);
+            // A choice between numbers.
+            S::Arithmetic(sass::Arithmetic::Fsel { ftz: false }) => {
+                let s = [self.float(i, 0, false), self.float(i, 1, false), Self::pred(i.psrc[0])];
+                self.emit(i, Op::Sel, &s, &[d0]);
             }
             S::Mufu { func: 4, .. } if i.dst.is_some_and(|r| r.count == 1) => {
                 let s = self.arg(i, 0);
@@ -217,7 +218,7 @@ impl Lower<'_> {
             }
             S::P2r { byte } => self.predicates_to_word(i, byte, d0),
             S::R2p { byte } => self.word_to_predicates(i, byte),
-            S::Flo { .. } | S::Brev | S::Bmsk { .. } | S::Prmt { .. } => {
+            S::Bmsk { .. } | S::Prmt { .. } => {
                 self.give_up(i, Reason::Bits);
             }
             _ => self.give_up(i, Reason::Instruction),
@@ -249,7 +250,7 @@ impl Lower<'_> {
 
     /// Predicate destinations that no rule covers; after the instruction itself, which may read
     /// them.
-    fn preds_unknown(&mut self, i: &MachineInst) {
+    pub(super) fn preds_unknown(&mut self, i: &MachineInst) {
         let d: Vec<Var> = i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE).collect();
         if !d.is_empty() {
             self.emit(i, Op::Unknown(Reason::Instruction), &[], &d);
@@ -337,20 +338,20 @@ impl Lower<'_> {
     }
 
     /// The bits of a floating point source.
-    fn float(&mut self, i: &MachineInst, k: usize, wide: bool) -> SrcOperand {
+    pub(super) fn float(&mut self, i: &MachineInst, k: usize, wide: bool) -> SrcOperand {
         let bare = sass::InstOperand { neg: false, abs: false, ..i.src[k] };
         let o = if wide { self.src(i, &sass::InstOperand { regs: 2, ..bare }) } else { self.src(i, &bare) };
         let (neg, abs) = (i.src[k].neg, i.src[k].abs);
         let sign = match (neg, abs) {
             (false, false) => return o,
-            _ if wide => return self.unknown(i, Class::W64, Reason::Float),
             // Table of `a & ~b`, `a ^ b`, `a | b`.
             (false, true) => 0x30,
             (true, false) => 0x3c,
             (true, true) => OR,
         };
-        let t = self.f.var(Class::W32);
-        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, SrcOperand::imm(1 << 31), SrcOperand::imm(0)], &[t]);
+        let t = self.f.var(if wide { Class::W64 } else { Class::W32 });
+        let bit = SrcOperand::imm(if wide { 1 << 63 } else { 1 << 31 });
+        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, bit, SrcOperand::imm(0)], &[t]);
         SrcOperand::var(t)
     }
 

@@ -7,8 +7,8 @@
 
 use super::{Code, Lower, P};
 use crate::arch::Generation;
-use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
-use crate::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Value};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
+use crate::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
 use smallvec::SmallVec;
 
 /// Registers that hold arguments of a call, and its results.
@@ -80,12 +80,16 @@ fn is_shared_word(i: &MachineInst, m: &sass::MemOperand) -> bool {
         && m.ubase.is_none_or(sass::UReg::is_zero)
 }
 
-fn kind(a: MemEffect) -> Option<AccessKind> {
-    match a {
-        MemEffect::Read => Some(AccessKind::Read),
-        MemEffect::Write => Some(AccessKind::Write),
-        MemEffect::Atomic => Some(AccessKind::Atomic),
-        MemEffect::Hint => None,
+/// What an operand does, as other kernels see it.
+fn kinds(m: &sass::MemOperand) -> &'static [AccessKind] {
+    match (m.access, m.strength) {
+        (MemEffect::Read, Strength::Device) => &[AccessKind::AtomicRead],
+        (MemEffect::Read, _) => &[AccessKind::Read],
+        (MemEffect::Write, Strength::Device) => &[AccessKind::AtomicWrite],
+        (MemEffect::Write, _) => &[AccessKind::Write],
+        (MemEffect::Atomic, Strength::Block) => &[AccessKind::Read, AccessKind::Write],
+        (MemEffect::Atomic, _) => &[AccessKind::Atomic],
+        (MemEffect::Hint, _) => &[],
     }
 }
 
@@ -93,6 +97,14 @@ impl Lower<'_> {
     /// Lowers an instruction with memory operands.
     pub(super) fn memory(&mut self, i: &MachineInst) {
         use sass::Opcode as S;
+        if let S::Qspc { space } = i.op {
+            let window = match space {
+                sass::AddressSpace::Local => Window::Local,
+                sass::AddressSpace::Shared => Window::Shared,
+                _ => Window::Neither,
+            };
+            return self.lies_in(i, window);
+        }
         if let S::Load { ty } = i.op
             && i.mem[0].space == sass::AddressSpace::Local
         {
@@ -117,16 +129,18 @@ impl Lower<'_> {
         for r in i.defs() {
             results.extend(Self::run(r));
         }
-        results.extend(i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE));
+        let asks = matches!(i.op, S::Atom { .. } | S::AtomCas { .. }) && i.mem[0].space == sass::AddressSpace::Generic;
+        if !asks {
+            results.extend(i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE));
+        }
         let mut why = Reason::Loaded;
         // The results belong to the last access emitted, so that none of the addresses reads them.
         let mut accesses: SmallVec<[Mem; 2]> = SmallVec::new();
-        for m in &i.mem {
-            let Some(kind) = kind(m.access) else { continue };
+        for (m, &kind) in i.mem.iter().flat_map(|m| kinds(m).iter().map(move |kind| (m, kind))) {
             match m.space {
                 sass::AddressSpace::Global | sass::AddressSpace::Generic => {
                     let addr = self.global_address(i, m);
-                    if self.shared_ok && m.space == sass::AddressSpace::Generic && kind != AccessKind::Read {
+                    if self.shared_ok && m.space == sass::AddressSpace::Generic && kind.writes() {
                         let (space, bytes) = (MemSpace::Generic, u32::from(m.bytes));
                         self.emit(i, Op::Mem(Mem { space, kind, bytes, addr: addr.clone() }), &[], &[]);
                     }
@@ -152,7 +166,7 @@ impl Lower<'_> {
                 }
                 sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => {
                     why = Reason::Shared;
-                    if self.shared_ok && kind != AccessKind::Read {
+                    if self.shared_ok && kind.writes() {
                         self.shared_store(i, m);
                     }
                 }
@@ -160,7 +174,7 @@ impl Lower<'_> {
                 sass::AddressSpace::Tensor => why = Reason::Float,
             }
         }
-        if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
+        if i.mem.iter().any(|m| m.access == MemEffect::Atomic) {
             why = Reason::AtomicResult;
         }
         // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
@@ -171,7 +185,7 @@ impl Lower<'_> {
             }
             S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
             // What is compared comes first.
-            S::AtomCas { .. } if i.src.first().is_some_and(|s| s.regs <= 2) => {
+            S::AtomCas { .. } if i.mem[0].strength != Strength::Block && i.src.first().is_some_and(|s| s.regs <= 2) => {
                 SmallVec::from_slice(&[self.src(i, &i.src[0])])
             }
             S::Load { .. } if !i.psrc[0].always() => {
@@ -179,6 +193,11 @@ impl Lower<'_> {
             }
             _ => SmallVec::new(),
         };
+        // 64-bit atomics on generic addresses say whether they were carried out: not in shared and
+        // local memory, for which loads and stores follow (seen in code of `nvcc` for sm_75 on).
+        if asks {
+            self.lies_in(i, Window::Neither);
+        }
         for m in accesses {
             self.emit(i, Op::Mem(m), &only_if, &[]);
         }
@@ -226,6 +245,18 @@ impl Lower<'_> {
             return Addr::Bulk(parts, SrcOperand::new(Src::Var(bytes)));
         }
         Addr::Sum(parts, m.offset)
+    }
+
+    /// The predicate result: whether the generic address lies there.
+    pub(super) fn lies_in(&mut self, i: &MachineInst, window: Window) {
+        let p = Self::pred_var(i.pdst[0]);
+        if p == Var::NONE {
+            return;
+        }
+        match self.global_address(i, &i.mem[0]) {
+            Addr::Sum(parts, off) => self.emit(i, Op::LiesIn { window, off }, &parts, &[p]),
+            _ => self.emit(i, Op::Unknown(Reason::Window), &[], &[p]),
+        }
     }
 
     fn handle(&mut self, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {

@@ -15,6 +15,7 @@ mod constant_bank;
 mod control_flow;
 mod memory_access;
 mod predicate_words;
+mod pure;
 
 use crate::arch::Generation;
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};

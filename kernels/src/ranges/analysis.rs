@@ -22,8 +22,10 @@ use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, Target};
 use crate::ranges::graph::provenance::{Provenance, origins};
+use crate::ranges::locks;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -42,6 +44,8 @@ pub(crate) struct Analysis {
     pub(super) branches: Vec<Option<Branch>>,
     /// Where the address of each access comes from.
     pub(super) origins: Vec<Provenance>,
+    /// Whether each access is made under a lock: see `locks`.
+    locked: Vec<bool>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
@@ -55,8 +59,6 @@ pub(super) struct AccessGroup {
     kind: AccessKind,
     base: SymbolicBase,
     several: bool,
-    /// Bounded extents (which are joined), or unknown ones.
-    known: bool,
     /// The first instruction.
     at: u32,
     extents: Vec<ByteSet>,
@@ -64,10 +66,19 @@ pub(super) struct AccessGroup {
     delinearized: Vec<(Box<Delinearized>, ByteSet)>,
 }
 
+/// The groups of a launch, in the order in which they were found.
+#[derive(Default)]
+pub(super) struct AccessGroups {
+    all: Vec<AccessGroup>,
+    /// By kind, base, whether that is one of several, and whether extents are bounded (these are
+    /// joined) or unknown: tables among the parameters have a base for each of their words.
+    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool), usize>,
+}
+
 impl AccessGroup {
-    fn new(acc: &Access, r: &ReachedBytes, known: bool) -> AccessGroup {
+    fn new(acc: &Access, r: &ReachedBytes) -> AccessGroup {
         let (extents, delinearized) = Default::default();
-        AccessGroup { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, delinearized }
+        AccessGroup { kind: acc.kind, base: r.base, several: r.several, at: acc.at, extents, delinearized }
     }
 
     fn put(&mut self, r: ReachedBytes) {
@@ -78,9 +89,9 @@ impl AccessGroup {
     }
 
     /// Joins the byte sets of each group.
-    pub(super) fn finish(sets: Vec<AccessGroup>) -> EvaluatedAccesses<ByteSet> {
-        let mut result = Vec::with_capacity(sets.len());
-        for AccessGroup { kind, base, several, at, mut extents, delinearized, .. } in sets {
+    pub(super) fn finish(sets: AccessGroups) -> EvaluatedAccesses<ByteSet> {
+        let mut result = Vec::with_capacity(sets.all.len());
+        for AccessGroup { kind, base, several, at, mut extents, delinearized } in sets.all {
             delinearization::into_byte_sets(delinearized, &mut extents);
             coalesce(&mut extents, several || base == SymbolicBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
@@ -92,7 +103,8 @@ impl AccessGroup {
 /// Prepares a kernel.
 pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let graph = build(f, &cfg);
-    let origins = graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
+    let origins: Vec<Provenance> =
+        graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
     let branches = f
         .blocks
         .iter()
@@ -103,7 +115,9 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         })
         .collect();
     let looked_up_by = per_block::block_axis(&graph);
-    Analysis { graph, cfg, branches, origins, looked_up_by, cache: EvaluationCache::default(), plan: OnceLock::new() }
+    let locked = locks::locked(&graph, &cfg, &origins);
+    let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
+    Analysis { graph, cfg, branches, origins, locked, looked_up_by, cache, plan }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -272,27 +286,22 @@ impl Analysis {
     /// The bytes that a launch reaches, evaluated now.
     pub(super) fn compute(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
         self.compute_by_block(launch).unwrap_or_else(|| {
-            let mut sets = Vec::new();
+            let mut sets = AccessGroups::default();
             self.collect(&mut self.eval(launch), &mut sets);
             AccessGroup::finish(sets)
         })
     }
 
     /// Adds the bytes that an evaluation reaches to the groups.
-    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<AccessGroup>) {
+    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut AccessGroups) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(e, k) {
                 let known = matches!(r.extent, ByteSet::Bounded { .. });
-                let same =
-                    |s: &&mut AccessGroup| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
-                match sets.iter_mut().find(same) {
-                    Some(s) => s.put(r),
-                    None => {
-                        let mut new = AccessGroup::new(acc, &r, known);
-                        new.put(r);
-                        sets.push(new);
-                    }
-                }
+                let at = *sets.by_key.entry((acc.kind, r.base, r.several, known)).or_insert_with(|| {
+                    sets.all.push(AccessGroup::new(acc, &r));
+                    sets.all.len() - 1
+                });
+                sets.all[at].put(r);
             }
         }
     }
@@ -339,12 +348,12 @@ impl Analysis {
         at: u32,
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
-        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, at };
+        let one = |base, extent, locked| KernelAccess { base, kind, several: r.several, extent, locked, at };
         let bank = self.graph.constants.as_ref();
         let base = match r.base {
             SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {
-                let parts = bank.parts(&r.extent).into_iter();
-                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent)).collect();
+                let (parts, locked) = (bank.parts(&r.extent).into_iter(), self.is_locked(kind, r.base));
+                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent, locked)).collect();
             }
             SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
             SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
@@ -359,7 +368,7 @@ impl Analysis {
                     *hi = hi.saturating_sub(*lo);
                     *lo = 0;
                 }
-                return smallvec![one(Base::Absolute { value }, extent)];
+                return smallvec![one(Base::Absolute { value }, extent, false)];
             }
             SymbolicBase::Table { root: TableRoot::Word(word), lo, stride, count } => {
                 Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
@@ -372,11 +381,24 @@ impl Analysis {
                 };
                 match place {
                     Some((s, lo)) => Base::VariableTable { symbol: SymbolRef(s), lo, stride, count },
-                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded })],
+                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded }, false)],
                 }
             }
             SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
         };
-        smallvec![one(base, r.extent.clone())]
+        smallvec![one(base, r.extent.clone(), self.is_locked(kind, r.base))]
+    }
+
+    /// Are all accesses of a kind locked that may go through a base?
+    fn is_locked(&self, kind: AccessKind, base: SymbolicBase) -> bool {
+        let goes = |from: &Provenance| match base {
+            SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
+            SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
+            _ => true,
+        };
+        self.locked.iter().any(|locked| *locked)
+            && (0..self.locked.len())
+                .filter(|k| self.graph.accesses[*k].kind == kind && goes(&self.origins[*k]))
+                .all(|k| self.locked[k])
     }
 }

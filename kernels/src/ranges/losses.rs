@@ -87,16 +87,20 @@ impl Analysis {
             return Some(Loss { role, reason: Reason::Loop, at: 0, param: Some(offset) });
         }
         let Target::Address(address) = access.target else { return None };
+        let below = self.below(address);
+        // What comes from another lane, or out of a function without a form, says more than the
+        // arithmetic around it.
+        let named = below.iter().find_map(|n| match self.graph.node(*n).kind {
+            Kind::OtherLane(..) => Some(Reason::CrossLane),
+            Kind::Pure(f, _) => Some(f.reason()),
+            _ => None,
+        });
         let bits = |n: &NodeId| {
             use Kind::{Div, Lop3, Prmt, Rem, Shr};
             matches!(self.graph.node(*n).kind, Div(..) | Rem(..) | Lop3(..) | Shr(..) | Prmt(..))
         };
-        self.below(address).iter().any(bits).then_some(Loss {
-            role: LossRole::Address,
-            reason: Reason::Bits,
-            at: access.at,
-            param: None,
-        })
+        let reason = named.or_else(|| below.iter().any(bits).then_some(Reason::Bits))?;
+        Some(Loss { role: LossRole::Address, reason, at: access.at, param: None })
     }
 
     /// All nodes that a node is computed from, and itself, the nearest first. What a loaded value
@@ -135,7 +139,7 @@ impl Analysis {
 
     /// The load from global memory that this instruction is.
     fn load_at(&self, at: u32) -> Option<usize> {
-        self.graph.accesses.iter().position(|a| at != 0 && a.at == at && a.kind == AccessKind::Read)
+        self.graph.accesses.iter().position(|a| at != 0 && a.at == at && !a.kind.writes())
     }
 
     /// The one pointer among the parameters through which an access goes.

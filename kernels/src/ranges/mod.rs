@@ -86,6 +86,7 @@ mod per_block;
 
 mod analysis;
 mod data;
+mod locks;
 mod losses;
 
 pub(crate) use analysis::{Analysis, analyse};

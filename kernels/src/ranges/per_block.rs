@@ -16,15 +16,16 @@
 use super::eval::Eval;
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
-use crate::ranges::analysis::{AccessGroup, Analysis};
+use crate::ranges::analysis::{AccessGroup, AccessGroups, Analysis};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
 use rustc_hash::FxHashSet;
 
-/// Blocks that are evaluated one by one.
-const MAX_BLOCKS: u64 = 512;
+/// Blocks that are evaluated one by one: twice as many as a launch has room for pointers among its
+/// parameters (32,764 bytes, CUDA C++ Programming Guide).
+const MAX_BLOCKS: u64 = 8192;
 /// Bounds computed for all of them together.
 const MAX_TOTAL: u32 = 400_000;
 
@@ -61,7 +62,7 @@ impl Analysis {
         // The number of blocks decides, also that it is not done.
         self.looked_up_by.map(|axis| input(LaunchInput::Grid(axis), launch).pin());
         let (axis, blocks) = self.by_block(launch)?;
-        let mut sets: Vec<AccessGroup> = Vec::new();
+        let mut sets = AccessGroups::default();
         let mut total = 0u32;
         for block in 0..blocks {
             let mut e: Eval<'_> = self.eval(launch);

@@ -2,11 +2,12 @@
 //! `UIADD3` are [`Opcode::Iadd3`], distinguished by `MachineInst::uniform`), with the modifiers
 //! that change the result.
 //!
-//! Owns the list. Leaves out what no analysis needs: scheduling, cache hints, memory order and
-//! scope, and names that mean the same (`IMAD.MOV`, `IMAD.SHL`).
+//! Owns the list. Leaves out what no analysis needs: scheduling, cache hints, and names that mean
+//! the same (`IMAD.MOV`, `IMAD.SHL`). Memory order and scope belong to the operand in memory.
 
 pub use super::arithmetic::*;
 pub use super::modifier::*;
+use super::operand::AddressSpace;
 
 /// Operation and modifiers. The documentation of each variant names the places of its operands:
 /// `dst` and `pdst` are written, `src` and `psrc` read. `^` is addition with carry predicates.
@@ -347,7 +348,10 @@ pub enum Opcode {
     /// Cache control at mem\[0\] (CCTL; prefetches included). No access.
     CacheCtl,
     /// pdst\[0\] = the generic address mem\[0\] lies in the tested space; no access.
-    Qspc,
+    Qspc {
+        /// The space asked about.
+        space: AddressSpace,
+    },
 
     /// Taken when the guard, psrc\[0\] and (BRA.U) psrc\[1\] hold; with a uniform source in
     /// src\[0\] its lane bits decide.

@@ -263,6 +263,18 @@ pub enum MemEffect {
     Hint,
 }
 
+/// Who else may access the bytes at the same time: the order and scope of an access (`STRONG.GPU`
+/// and the like).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Strength {
+    /// Nobody, or it is not encoded.
+    Weak,
+    /// Threads of the same block (`STRONG.CTA`, `STRONG.SM`).
+    Block,
+    /// Threads of other kernels (`STRONG.GPU`, `STRONG.SYS`, `MMIO.SYS`).
+    Device,
+}
+
 /// A memory operand. The address is `base (64 bits when base64, else its 32 bits zero-extended) *
 /// scale + ubase + offset`; absent parts are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -271,6 +283,8 @@ pub struct MemOperand {
     pub space: AddressSpace,
     /// Kind of access.
     pub access: MemEffect,
+    /// Its order and scope.
+    pub strength: Strength,
     /// Bytes touched by one thread; 0 when the size is not in the encoding (bulk copies, tensor
     /// maps, textures).
     pub bytes: u16,
@@ -293,7 +307,8 @@ impl MemOperand {
     /// An operand with no address parts.
     #[must_use]
     pub const fn new(space: AddressSpace, access: MemEffect, bytes: u16) -> MemOperand {
-        MemOperand { space, access, bytes, base: Reg::RZ, base64: false, scale: 1, ubase: None, offset: 0, desc: None }
+        let (base, strength) = (Reg::RZ, Strength::Weak);
+        MemOperand { space, access, strength, bytes, base, base64: false, scale: 1, ubase: None, offset: 0, desc: None }
     }
     /// True for the spaces that can reach global memory by an address.
     #[must_use]

@@ -40,7 +40,7 @@ const UNREAD: u64 = WHOLE - 1;
 // What pages are sorted by: kind, number of the page, place of what is known of it; one word, for
 // half of the time goes into sorting.
 const PLACE_BITS: u32 = 18;
-const KIND_SHIFT: u32 = 62;
+const KIND_SHIFT: u32 = 61;
 const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
 
 /// Collects the bits of one launch.
@@ -51,7 +51,7 @@ pub struct Collector {
     pages: Vec<Page>,
     runs: Vec<ExactRun>,
     /// Runs of each kind that no neighbour can take in.
-    certain: [usize; 3],
+    certain: [usize; 5],
     /// Extents of which only some bytes were touched.
     extents: Vec<ExactRun>,
 }
@@ -78,7 +78,7 @@ impl Collector {
         self.put(address, kind, WHOLE);
     }
 
-    /// Takes the bits of a page of a kind below 3; pages come in any order, each once.
+    /// Takes the bits of a page of a kind below 5; pages come in any order, each once.
     pub fn page(&mut self, address: u64, kind: u32, bits: &[u32]) {
         let first = self.runs.len();
         if self.is_full(kind) {
@@ -91,13 +91,12 @@ impl Collector {
             }
             return;
         }
-        self.split(address, kind, bits);
+        let certain = self.split(address, kind, bits);
         let count = self.runs.len() - first;
         let (Some(begin), Some(last)) = (self.runs.get(first), self.runs.last()) else { return };
         let page = Page { from: begin.start, to: end(last), first: first as u32, count: count as u32 };
         self.look(address, kind, page);
-        // The first and the last one may continue beyond the page.
-        self.certain[kind as usize] += count.saturating_sub(2);
+        self.certain[kind as usize] += certain;
     }
 
     /// Takes a page whose bits were not read.
@@ -117,21 +116,22 @@ impl Collector {
         }
     }
 
-    fn split(&mut self, address: u64, kind: u32, bits: &[u32]) {
-        let floor = self.runs.len();
+    /// Adds the runs of a page; how many of them no neighbour can take in.
+    fn split(&mut self, address: u64, kind: u32, bits: &[u32]) -> usize {
         let word = bits.first().copied().unwrap_or(0);
-        let mut put = |from: u64, width: u64| {
-            append(&mut self.runs, floor, ExactRun { start: from, stride: 0, width, count: 1, kind });
-        };
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        let mut put = |from: u64, width: u64| pieces.push((from, width));
         // Most pages are touched as a whole, or by one short pattern.
         if word != 0 && bits.iter().all(|other| *other == word) {
             if word == u32::MAX {
-                return put(address, PAGE_BYTES);
+                self.runs.push(ExactRun { start: address, stride: 0, width: PAGE_BYTES, count: 1, kind });
+                return 0;
             }
             if let Some((offset, width, stride)) = pattern_of(word) {
                 let count = bits.len() as u32 * 32 / stride;
                 let (start, stride) = (address + u64::from(offset), u64::from(stride));
-                return self.runs.push(ExactRun { start, stride, width: u64::from(width), count, kind });
+                self.runs.push(ExactRun { start, stride, width: u64::from(width), count, kind });
+                return 0;
             }
         }
         let (mut from, mut to) = (0, 0);
@@ -155,6 +155,11 @@ impl Collector {
         if from < to {
             put(from, to - from);
         }
+        let first = self.runs.len();
+        let certain = repeated(&pieces, kind, &mut self.runs);
+        self.runs[first..].sort_unstable_by_key(|run| run.start);
+        // The first and the last one may continue beyond the page.
+        certain.saturating_sub(2)
     }
 
     /// The ranges.
@@ -205,8 +210,50 @@ fn pattern_of(word: u32) -> Option<(u32, u32, u32)> {
     (turn >> offset >> width == 0).then_some((offset, width, stride))
 }
 
-/// Adds a run that lies behind all others of its kind; it continues the last one (of those from
-/// `floor` on) where it can.
+/// Pieces of one period that are looked for: fields that a thread touches of its structure.
+const MAX_PERIOD: usize = 32;
+
+/// Pieces (first byte, bytes) in ascending order as few runs: those that repeat together, at one
+/// distance, become a pattern each. How many runs are no pattern, or one that may be chance.
+fn repeated(pieces: &[(u64, u64)], kind: u32, runs: &mut Vec<ExactRun>) -> usize {
+    let (mut at, mut single) = (0, 0);
+    while let Some(&(start, _)) = pieces.get(at) {
+        // How many pieces follow each of which repeats the one a period before.
+        let step = |period: usize| Some(pieces.get(at + period)?.0 - start);
+        let repeats = |period: usize| {
+            let step = step(period)?;
+            let again = |k: &usize| {
+                pieces.get(at + k + period) == Some(&(pieces[at + k].0 + step, pieces[at + k].1)) && step <= pieces[at + k].1 * MAX_STRIDE
+            };
+            Some((0..pieces.len()).take_while(again).count())
+        };
+        // The shortest period that repeats whole, and as often as any.
+        let (mut period, mut count) = (1, 1);
+        for wanted in 1..=MAX_PERIOD {
+            let times = repeats(wanted).map_or(0, |repeated| repeated / wanted);
+            if wanted * times > period * (count - 1) {
+                (period, count) = (wanted, times + 1);
+            }
+            if at + period * (count + 1) > pieces.len() {
+                break;
+            }
+        }
+        for k in 0..period {
+            let (start, width) = pieces[at + k];
+            let stride = if count > 1 { step(period).unwrap_or(0) } else { 0 };
+            runs.push(ExactRun { start, stride, width, count: count as u32, kind });
+        }
+        single += if period > 4 * (count - 1) { period } else { 0 };
+        at += period * count;
+    }
+    single
+}
+
+/// Patterns that a run may continue: those of one period.
+const OPEN: usize = MAX_PERIOD + 2;
+
+/// Adds a run that begins behind the start of all others of its kind; it continues one of the last
+/// ones (of those from `floor` on) where it can.
 fn append(runs: &mut Vec<ExactRun>, floor: usize, run: ExactRun) {
     let Some(last) = runs.get_mut(floor..).and_then(<[ExactRun]>::last_mut).filter(|last| last.kind == run.kind) else {
         return runs.push(run);
@@ -218,6 +265,19 @@ fn append(runs: &mut Vec<ExactRun>, floor: usize, run: ExactRun) {
         // Both were cut at the border of a page: the whole piece may continue what was before it.
         return append(runs, floor, joined);
     }
+    let continues = |open: &&mut ExactRun| {
+        let next = open.start.checked_add(open.stride.saturating_mul(u64::from(open.count)));
+        let alike = open.count > 1 && (open.kind, open.width) == (run.kind, run.width);
+        alike && next == Some(run.start) && (run.count == 1 || run.stride == open.stride)
+    };
+    let from = floor.max(runs.len().saturating_sub(OPEN));
+    if let Some(open) = runs[from..].iter_mut().rev().find(continues)
+        && let Some(count) = open.count.checked_add(run.count).filter(|_| run.kind & exact_kind::BOUND == 0)
+    {
+        open.count = count;
+        return;
+    }
+    let Some(last) = runs.last_mut() else { return };
     let step = run.start.wrapping_sub(last.start + last.stride * u64::from(last.count - 1));
     let count = last.count.checked_add(run.count);
     let apart = run.start > end(last) && step <= last.width.saturating_mul(MAX_STRIDE);
@@ -341,6 +401,36 @@ mod tests {
         // The pattern goes on across the borders of pages.
         assert_eq!(collect(&[0, 1, 2, 3]), [ExactRun { start: 0, stride: 12, width: 4, count: 1366, kind: 0 }]);
         assert_eq!(collect(&[3, 0, 2, 1]), collect(&[0, 1, 2, 3]));
+    }
+
+    /// Fields of structures: which bytes of each, and how large it is.
+    #[test]
+    fn fields_of_structures_are_a_pattern_each() {
+        let shapes: [(&[(usize, usize)], usize); 7] = [
+            (&[(0, 4), (16, 4)], 20),
+            (&[(0, 8), (12, 4)], 24),
+            (&[(4, 4), (12, 4), (24, 8)], 36),
+            (&[(0, 1), (2, 1), (5, 2)], 7),
+            (&[(8, 16)], 1000),
+            (&[(0, 4), (8, 4), (16, 4), (24, 4), (40, 4)], 48),
+            (&[(1, 2), (90, 100)], 500),
+        ];
+        for (fields, size) in shapes {
+            let count = (40 * 4096) / size;
+            let all: Vec<usize> = (0..count)
+                .flat_map(|k| fields.iter().flat_map(move |(at, width)| k * size + at..k * size + at + width))
+                .collect();
+            let mut c = Collector::default();
+            for page in (0..40).rev() {
+                let own = all.iter().filter(|b| **b / 4096 == page).map(|b| b % 4096);
+                c.page(page as u64 * 4096, 1, &bits(own));
+            }
+            let runs = c.finish();
+            let mut got: Vec<u64> = bytes(&runs).into_iter().map(|b| b.1).collect();
+            got.sort_unstable();
+            assert_eq!(got, all.iter().map(|b| *b as u64).collect::<Vec<_>>(), "{fields:?}, {size}");
+            assert!(runs.len() <= 3 * fields.len(), "{fields:?}, {size}: {} runs, {:?}", runs.len(), &runs[..8]);
+        }
     }
 
     #[test]

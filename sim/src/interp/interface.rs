@@ -145,6 +145,10 @@ pub enum AccessKind {
     Read,
     Write,
     Atomic,
+    /// A load that is atomic towards other kernels.
+    AtomicRead,
+    /// A store that is.
+    AtomicWrite,
 }
 
 /// The accesses of one warp instruction to global memory (generic ones included, shared and local
@@ -427,8 +431,8 @@ impl std::error::Error for Fault {}
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = |access: AccessKind| match access {
-            AccessKind::Read => "read",
-            AccessKind::Write => "write",
+            AccessKind::Read | AccessKind::AtomicRead => "read",
+            AccessKind::Write | AccessKind::AtomicWrite => "write",
             AccessKind::Atomic => "atomic operation",
         };
         match &self.kind {

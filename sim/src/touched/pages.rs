@@ -14,6 +14,8 @@ use cuda_sys::TouchedPage;
 use crate::interp::{AccessKind, Accesses};
 
 const PAGE: u64 = 4096;
+/// Bits of a page's key that hold a kind.
+const KIND_BITS: u32 = 3;
 const WORDS: usize = (PAGE / 64) as usize;
 const SHARDS: usize = 16;
 /// Pages that a thread remembers: a power of two.
@@ -40,6 +42,8 @@ fn code(kind: AccessKind) -> u64 {
         AccessKind::Read => 0,
         AccessKind::Write => 1,
         AccessKind::Atomic => 2,
+        AccessKind::AtomicRead => 3,
+        AccessKind::AtomicWrite => 4,
     }
 }
 
@@ -70,7 +74,7 @@ impl TouchedPages {
     fn set(&self, kind: u64, mut from: u64, to: u64) {
         while from < to {
             let end = to.min((from / PAGE + 1).saturating_mul(PAGE));
-            self.page((from / PAGE) << 2 | kind, |bits| set(bits, from % PAGE, end - from));
+            self.page((from / PAGE) << KIND_BITS | kind, |bits| set(bits, from % PAGE, end - from));
             from = end;
         }
     }
@@ -89,7 +93,7 @@ impl TouchedPages {
 
     #[cold]
     fn find(&self, key: u64) -> *const Bits {
-        let shard = &self.shards[(key >> 2) as usize % SHARDS];
+        let shard = &self.shards[(key >> KIND_BITS) as usize % SHARDS];
         let mut pages = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let bits = pages.entry(key).or_insert_with(|| Box::new([const { AtomicU64::new(0) }; WORDS]));
         &raw const **bits
@@ -100,7 +104,7 @@ impl TouchedPages {
         let mut all = Vec::new();
         for shard in &mut self.shards {
             for (key, bits) in shard.get_mut().unwrap_or_else(PoisonError::into_inner) {
-                let (address, kind) = ((key >> 2) * PAGE, (key & 3) as u32);
+                let (address, kind) = ((key >> KIND_BITS) * PAGE, (key & ((1 << KIND_BITS) - 1)) as u32);
                 // The words of a little-endian machine: the lowest bits come first.
                 all.push(TouchedPage { address, kind, bits: bits.as_ptr().cast() });
             }
@@ -128,6 +132,14 @@ fn set(bits: &Bits, from: u64, len: u64) {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    const KINDS: [AccessKind; 5] = [
+        AccessKind::Read,
+        AccessKind::Write,
+        AccessKind::Atomic,
+        AccessKind::AtomicRead,
+        AccessKind::AtomicWrite,
+    ];
 
     fn accesses(kind: AccessKind, size: u32, lanes: &[(u64, u32)]) -> Accesses<'_> {
         Accesses { kind, size, lanes, block: [0; 3], line: 0, source: None }
@@ -159,7 +171,7 @@ mod tests {
         for _ in 0..300 {
             let (mut pages, mut want) = (TouchedPages::new(), BTreeSet::new());
             for _ in 0..next(12) {
-                let kind = [AccessKind::Read, AccessKind::Write, AccessKind::Atomic][next(3) as usize];
+                let kind = KINDS[next(5) as usize];
                 let (size, stride, first) = (1 << next(5), next(200), 0x7000 - next(300));
                 let backwards = next(2) == 0;
                 let lanes: Vec<(u64, u32)> = (0..32)

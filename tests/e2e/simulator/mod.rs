@@ -2,12 +2,14 @@
 
 mod answers;
 mod architecture;
+mod atomics;
 mod constants;
 mod device_launches;
 mod grid_barriers;
 mod host_functions;
 mod kept_code;
 mod libraries;
+mod locks;
 mod measured;
 mod passed_pointers;
 mod refusals;

@@ -62,7 +62,11 @@ pub mod exact_kind {
     pub const WRITE: u32 = 1;
     /// Updated by atomic instructions.
     pub const ATOMIC: u32 = 2;
-    /// The bits that hold one of the three.
+    /// Loaded by atomic instructions. (NVIDIA's API tells only the first three.)
+    pub const ATOMIC_READ: u32 = 3;
+    /// Stored by atomic instructions.
+    pub const ATOMIC_WRITE: u32 = 4;
+    /// The bits that hold one of them.
     pub const MASK: u32 = 0xff;
     /// Added when only some bytes of the run were touched (there was no room to keep them apart).
     pub const BOUND: u32 = 0x100;

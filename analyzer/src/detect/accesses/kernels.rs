@@ -43,9 +43,9 @@ impl Work<'_, '_> {
                         self.unfollowed |= found.is_none();
                     }
                     _ => {
-                        self.site.guessed = effect.guessed();
+                        (self.site.guessed, self.site.locked) = (effect.guessed(), effect.locked);
                         self.effect(effect, image);
-                        self.site.guessed = false;
+                        (self.site.guessed, self.site.locked) = (false, false);
                     }
                 }
             }

@@ -19,7 +19,7 @@ pub(super) struct Piece {
     pub end: u64,
     time: u64,
     timeline: TimelineId,
-    /// Number of the access in the pool, and the bit of its kind in the lowest three.
+    /// Number of the access in the pool, and the bit of its kind in the lowest ones.
     word: u32,
 }
 
@@ -31,7 +31,7 @@ impl Piece {
     #[inline(always)]
     pub fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
         let Epoch { timeline, time } = epoch;
-        Self { start, end, time, timeline, word: number << 3 | kind as u32 }
+        Self { start, end, time, timeline, word: number << AccessKind::BITS | kind as u32 }
     }
 
     /// The epoch of its access.
@@ -43,13 +43,13 @@ impl Piece {
     /// Number of its access in the pool.
     #[inline(always)]
     pub fn number(self) -> u32 {
-        self.word >> 3
+        self.word >> AccessKind::BITS
     }
 
     /// Whether the kind of its access is among these bits.
     #[inline(always)]
     pub fn is_among(self, kinds: u32) -> bool {
-        self.word & kinds & 0b111 != 0
+        self.word & kinds & ((1 << AccessKind::BITS) - 1) != 0
     }
 
     #[inline(always)]
@@ -84,10 +84,11 @@ impl<'a> New<'a> {
     }
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
-    /// rule 3 of what may be forgotten. A guess says less than what is known.
+    /// rule 3 of what may be forgotten. A guess says less than what is known, and what is made under a
+    /// lock less than what is not.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
-        if self.touch.site.guessed && !e.site.guessed {
+        if self.touch.site.guessed && !e.site.guessed || self.touch.site.locked && !e.site.locked {
             return false;
         }
         self.whole

@@ -84,7 +84,7 @@ fn hits(pieces: &Cell, new: &PlainAccess<'_>, order: &impl Glance) -> Option<u32
     if pieces.len() > MOST {
         return None;
     }
-    let (stands, excepted) = (new.kind.stands(), AccessKind::Write as u32 | new.kind as u32);
+    let (stands, excepted) = (new.kind.stands(), new.kind.stood_for_by());
     let (mut hits, mut bit) = (0, 1_u32);
     for piece in pieces {
         if piece.overlaps((new.start, new.end)) {

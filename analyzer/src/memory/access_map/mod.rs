@@ -14,8 +14,8 @@
 //!
 //! 1. `e` is ordered before `n`;
 //! 2. whatever conflicts with `e` conflicts with `n` too: writes stand for everything, reads for
-//!    reads, atomics for atomics (an atomic must not replace a plain write: a later atomic does not
-//!    conflict with it), and what is known for what is guessed, not the other way round
+//!    reads, atomics for atomics that write no less (an atomic must not replace a plain access: a
+//!    later atomic conflicts with that, and not with it), and what is known for what is guessed, not the other way round
 //!    ([`super::Site::guessed`]);
 //! 3. `n` touches every byte from its first to its last (it is exact and without gaps), or `n` has
 //!    the very shape of `e`, so that whatever is said of the bytes of `e` is said of those of `n`.
@@ -33,7 +33,7 @@
 //! # What bounds the memory
 //!
 //! Accesses of one timeline are ordered among themselves, so for equal shapes there is at most one
-//! read, one write and one atomic for each timeline at a byte. Pieces of what the host has seen
+//! access of each kind for each timeline at a byte. Pieces of what the host has seen
 //! finish are *dead*: everything enqueued from now on starts after it. They are swept when a cell
 //! becomes full or the map becomes large, so what remains is what is in flight. As a last resort a
 //! byte keeps its [`MAX_PIECES`] newest accesses; what that drops is counted.

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
+use crate::report::finding::Finding;
 use crate::report::format::{programs, text};
 use crate::report::model::{Breach, GateStatus, Report};
 use crate::report::words::counted;
@@ -236,6 +238,7 @@ pub fn coverage(report: &Report) -> String {
             "streamsan: NOTE: {what} only if kernels of which nothing is known write their pointers (see --pedantic)"
         );
     }
+    out.push_str(&weak(report));
     let withdrawn = report.withdrawn().count() as u64;
     if withdrawn > 0 {
         let what = counted(withdrawn, "finding", "findings");
@@ -248,6 +251,27 @@ pub fn coverage(report: &Report) -> String {
     out.push_str(&errors(report));
     out.push_str(&without_work(report));
     out
+}
+
+/// The pairs that are possible only by a rule, which may be the wrong one here.
+fn weak(report: &Report) -> String {
+    let of = |why: Weakness| {
+        let which = |f: &&Finding| f.confidence == Confidence::Possible && f.weakness == why.name();
+        let shown = |f: &&Finding| f.internal || f.latent || f.standing != GateStatus::New;
+        report.findings.iter().filter(which).filter(|f| !shown(f)).count() as u64
+    };
+    let kinds = [
+        (of(Weakness::Rim), "that meets at the edge of an upper bound", "that meet at the edge of an upper bound"),
+        (of(Weakness::Indices), "selected by loaded indices on both sides", "selected by loaded indices on both sides"),
+        (of(Weakness::Locks), "of critical sections, which a lock may order", "of critical sections, which a lock may order"),
+    ];
+    let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
+    let all = kinds.iter().map(|k| k.0).sum::<u64>();
+    if report.pedantic || all == 0 {
+        return String::new();
+    }
+    let what = counted(all, "pair", "pairs");
+    format!("streamsan: NOTE: {what} set aside as possible only (see --pedantic): {}\n", said.join(", "))
 }
 
 /// Refusals of the simulated GPU that are printed one by one.

@@ -84,7 +84,7 @@ fn finding(f: &Finding) -> String {
 fn side(out: &mut String, title: &str, s: &Side) {
     let what = s.operator.as_deref().or(s.kernel.as_deref()).unwrap_or(&s.call);
     let _ = writeln!(out, "{title} by stream {} during kernel:\n{what}", s.stream.handle);
-    let writes = s.verb != "reads";
+    let writes = !matches!(s.verb, "reads" | "reads atomically");
     let (arguments, output) = s.operator.as_deref().map_or((Vec::new(), writes), |schema| touched(schema, writes));
     out.push_str(if writes { "writing to" } else { "reading from" });
     if !arguments.is_empty() {

@@ -343,6 +343,7 @@ pub fn finding(f: &Finding) -> Value {
         "host": f.host,
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
+        "weakness": f.weakness,
         "established": f.established,
         "doubts": f.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "latent": f.latent,
@@ -427,6 +428,8 @@ fn side(s: &Side) -> Value {
         "kind": match s.verb {
             "reads" => "read",
             "updates atomically" => "atomic",
+            "reads atomically" => "atomic_read",
+            "writes atomically" => "atomic_write",
             _ => "write",
         },
         "guessed": s.guessed,

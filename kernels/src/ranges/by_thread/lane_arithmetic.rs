@@ -8,15 +8,15 @@ use super::lane_classes::LANES;
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::numbers::{compared_floats, divided, permuted, signed};
-use super::plan::Reach;
-use crate::ir::{Cmp, Combine, Special};
+use crate::ir::{Cmp, Combine, Pure, Special};
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Kind, NodeId, Width};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// Bases that are told apart.
-const MAX_BASES: usize = 200;
+const MAX_BASES: usize = 8192;
 
 fn mask_of(width: Width) -> u64 {
     match width {
@@ -90,16 +90,16 @@ impl ThreadLanes<'_> {
     }
 
     fn base(&mut self, base: SymbolicBase, value: u64) -> (u64, Tag) {
-        let at = self.bases.iter().position(|b| b.0 == base);
-        let at = match at {
-            None if self.bases.len() >= MAX_BASES => return (0, UNKNOWN),
-            None => {
-                self.bases.push((base, value));
-                self.bases.len() - 1
-            }
-            Some(at) => at,
-        };
-        (value, at as Tag + 1)
+        if let Some(tag) = self.tags.get(&base) {
+            return (value, *tag);
+        }
+        if self.bases.len() >= MAX_BASES {
+            return (0, UNKNOWN);
+        }
+        self.bases.push((base, value));
+        let tag = self.bases.len() as Tag;
+        self.tags.insert(base, tag);
+        (value, tag)
     }
 
     /// Addresses that the host does not know: any that are far from each other.
@@ -246,7 +246,8 @@ impl ThreadLanes<'_> {
                 let wide = g.node(*x).width == Width::W64;
                 self.two(*x, *y, out, 1, |x, y| u64::from(compared_floats(*holds, *flush, wide, x, y)));
             }
-            Kind::OtherLane(x) => self.other_lane(*x, out),
+            Kind::OtherLane(x, from) => self.other_lane(*x, *from, out),
+            Kind::Pure(f, of) => self.pure(*f, *of, mask, out),
             Kind::Not(x) => self.one(*x, out, 1, |x| !x),
             Kind::Combine(how, x, y) => self.combine(*how, *x, *y, out),
             Kind::PLut(lut, of) => self.truth_table(*lut, *of, out),
@@ -259,6 +260,22 @@ impl ThreadLanes<'_> {
             | Kind::Loaded(_)
             | Kind::Phi(_)
             | Kind::LoopPhi(..) => out.tags = Tags::All(UNKNOWN),
+        }
+    }
+
+    fn pure(&self, f: Pure, of: [NodeId; 3], mask: u64, out: &mut LaneValue) {
+        self.numbers(&of, &mut out.tags);
+        let operands = of.map(|n| self.operand(n));
+        let all = Cell::new(true);
+        out.map_three(operands, |v| {
+            let result = f.apply(v);
+            all.set(all.get() && result.is_some());
+            result.unwrap_or(0) & mask
+        });
+        if !all.get() {
+            let known = |lane: usize| f.apply(operands.map(|v| v.at(lane))).is_some();
+            let lost: Vec<usize> = (0..self.len).filter(|lane| !known(*lane)).collect();
+            lost.into_iter().for_each(|lane| out.tags.each()[lane] = UNKNOWN);
         }
     }
 
@@ -357,36 +374,6 @@ impl ThreadLanes<'_> {
         let (v, tag) = self.param(at, bytes);
         let short = 64 - 8 * u32::from(bytes.min(4));
         (if sign && bytes < 4 { ((v << short) as i64 >> short) as u64 & mask } else { v }, tag)
-    }
-
-    /// What all threads of a warp have alike is what any of them gets from another. Of values that
-    /// change nothing is said: the threads may be in different iterations of a loop.
-    fn other_lane(&self, x: NodeId, out: &mut LaneValue) {
-        out.tags = Tags::All(UNKNOWN);
-        if self.plan.reach[x.0 as usize] > Reach::Once {
-            return;
-        }
-        let x = self.operand(x);
-        let mut each = Box::new([UNKNOWN; LANES]);
-        let per_block = self.launch.block.iter().map(|n| *n as usize).product::<usize>();
-        let mut first = 0;
-        while first < self.len {
-            let n = self.first + first as u64;
-            let in_block = (n % per_block as u64) as usize;
-            let left = (32 - in_block % 32).min(per_block - in_block);
-            let warp = first..(first + left).min(self.len);
-            let whole = in_block.is_multiple_of(32) && warp.len() == left;
-            let alike = |lane: usize| (x.at(lane), x.tags.at(lane)) == (x.at(first), x.tags.at(first));
-            if whole && warp.clone().all(alike) {
-                for lane in warp.clone() {
-                    each[lane] = x.tags.at(lane);
-                }
-            }
-            first = warp.end;
-        }
-        out.clone_from(x);
-        out.is_new = false;
-        out.tags = Tags::found(each, self.len);
     }
 
     fn compare(&self, c: Cmp, s: bool, x: NodeId, y: NodeId, out: &mut LaneValue) {

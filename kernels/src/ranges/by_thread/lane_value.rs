@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// What a value counts from: nothing, or the base of this number, counted from one.
-pub(super) type Tag = u8;
+pub(super) type Tag = u16;
 pub(super) const NUMBER: Tag = 0;
 pub(super) const UNKNOWN: Tag = Tag::MAX;
 

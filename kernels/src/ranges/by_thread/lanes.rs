@@ -5,13 +5,14 @@
 //! `lane_arithmetic`.
 
 use super::lane_classes::{LANES, Mask, NO_LANES, add, lanes};
-use super::lane_value::{LaneValue, Recipe, Tags, UNKNOWN};
+use super::lane_value::{LaneValue, Recipe, Tag, Tags, UNKNOWN};
 use super::plan::{Plan, Reach};
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Operations that a value is made of, one behind the other.
@@ -29,6 +30,8 @@ pub(super) struct ThreadLanes<'a> {
     pub first: u64,
     /// These lanes.
     in_use: Mask,
+    /// Those that are at the block which is looked at.
+    pub here: Mask,
     /// Of each lane: thread and block indices.
     pub tid: [[u32; LANES]; 3],
     pub ctaid: [[u32; LANES]; 3],
@@ -50,6 +53,8 @@ pub(super) struct ThreadLanes<'a> {
     clock: u32,
     /// What values count from, and the value of each.
     pub bases: Vec<(SymbolicBase, u64)>,
+    /// The tag of each of them.
+    pub tags: FxHashMap<SymbolicBase, Tag>,
     /// Numbers calculated, of each group of lanes, and what looking for them cost in the same
     /// measure.
     pub spent: usize,
@@ -69,6 +74,7 @@ impl<'a> ThreadLanes<'a> {
             len: threads.min(LANES as u64) as usize,
             first: 0,
             in_use: NO_LANES,
+            here: NO_LANES,
             tid: [[0; LANES]; 3],
             ctaid: [[0; LANES]; 3],
             values: vec![None; g.nodes.len()],
@@ -83,6 +89,7 @@ impl<'a> ThreadLanes<'a> {
             indices_at: [[1; 3]; 2],
             clock: 1,
             bases: Vec::new(),
+            tags: FxHashMap::default(),
             spent: 0,
         }
     }
@@ -213,7 +220,7 @@ impl<'a> ThreadLanes<'a> {
             _ if is_deep => self.clock,
             Kind::Special(s) => self.index_changed(*s),
             // Which lanes are a warp changes with the threads.
-            Kind::OtherLane(_) => self.threads_at,
+            Kind::OtherLane(..) => self.threads_at,
             _ => 1,
         };
         if !is_deep {

@@ -11,8 +11,8 @@
 //! # Why the result holds
 //!
 //! A thread is followed with the numbers of the launch, as the kernel calculates them: modulo 2^32
-//! and 2^64, without forms and bounds. Values that are data (loaded, of other threads, of floating
-//! point) are unknown, and so is all that is made of them. Where a test is unknown, the thread is
+//! and 2^64, without forms and bounds. Values that are data (loaded, of threads that are not known)
+//! are unknown, and so is all that is made of them. Where a test is unknown, the thread is
 //! not followed up to the block at which all ways meet again (the immediate post-dominator). What
 //! lies in between may happen, any number of times: an access there whose address rests on nothing
 //! that changes in between is one that *may* touch these bytes; of any other the bytes are not
@@ -45,6 +45,7 @@ mod lanes;
 mod numbers;
 mod plan;
 mod runs;
+mod shuffles;
 mod walk;
 
 use crate::Extent;
@@ -61,8 +62,9 @@ use walk::{Touched, Walk};
 
 /// Threads of a launch that is followed.
 const MAX_THREADS: u64 = 1 << 18;
-/// Byte sets of one direction and base.
-const MAX_SETS: usize = 64;
+/// Byte sets of one direction and base: a row each of any triangle that is small enough to be
+/// followed.
+const MAX_SETS: usize = 1024;
 
 /// The accesses of one direction through one base; `None`: all of the direction, because an
 /// evaluation did not find the base of some.

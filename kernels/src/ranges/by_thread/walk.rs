@@ -156,6 +156,7 @@ impl<'a> Walk<'a> {
 
     /// ThreadLanes at a block: its accesses, and where they go.
     fn block(&mut self, b: BlockId, mask: &Mask) {
+        self.lanes.here = *mask;
         for at in 0..self.accesses[b.0 as usize].len() {
             let k = self.accesses[b.0 as usize][at];
             self.access(k, mask, false);

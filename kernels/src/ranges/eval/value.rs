@@ -207,7 +207,14 @@ impl Eval<'_> {
                 let v = [self.ev(*x), self.ev(*s), self.ev(*y)];
                 self.prmt(n, v, b)
             }
-            Kind::OtherLane(x) => self.other_lane(n, *x, bits, b),
+            Kind::Pure(f, _) => match f.range() {
+                Some((lo, hi)) => {
+                    let (lo, hi) = (Int::from(lo), Int::from(hi));
+                    AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.new_atom(lo, hi, None, b)))
+                }
+                None => self.opaque(AtomKey::Node(n, 2), f.reason(), bits, b),
+            },
+            Kind::OtherLane(x, _) => self.other_lane(n, *x, bits, b),
             Kind::ParamIndexed(off, bytes, s, idx) => self.indexed(n, *off, *bytes, *s, *idx, b),
             Kind::SharedLoad(at, bytes) => self.shared_load(n, *at, *bytes, b),
             Kind::LocalLoad(a, bytes) => self.local_load(n, *a, *bytes, b),

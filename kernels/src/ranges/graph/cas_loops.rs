@@ -34,7 +34,7 @@ impl Builder<'_> {
             let (target, bytes) = (self.g.accesses[swap.access].target.clone(), self.g.accesses[swap.access].bytes);
             for n in 0..self.g.accesses.len() {
                 let a = &self.g.accesses[n];
-                let belongs = a.kind == AccessKind::Read && a.bytes <= bytes && loads.contains(&a.at);
+                let belongs = !a.kind.writes() && a.bytes <= bytes && loads.contains(&a.at);
                 if belongs && self.same_target(&a.target, &target) {
                     self.g.accesses[n].kind = AccessKind::Atomic;
                 }

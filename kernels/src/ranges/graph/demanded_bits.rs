@@ -95,7 +95,8 @@ fn operands(g: &Graph, n: NodeId, bits: u8) -> Demands {
     match &g.node(n).kind {
         Kind::Lin(terms, _) => terms.iter().map(|t| (t.0, bits)).collect(),
         Kind::Mul(x, y) => Demands::from_slice(&[(*x, bits), (*y, bits)]),
-        Kind::Lo(x) | Kind::OtherLane(x) => Demands::from_slice(&[(*x, bits)]),
+        Kind::Lo(x) => Demands::from_slice(&[(*x, bits)]),
+        Kind::OtherLane(x, from) => Demands::from_slice(&[(*x, bits), (from.lane, ALL), (from.within, ALL)]),
         Kind::Ext(k, _, x) => Demands::from_slice(&[(*x, bits.min(*k))]),
         Kind::Sel(p, x, y) => Demands::from_slice(&[(*p, ALL), (*x, bits), (*y, bits)]),
         Kind::Phi(arms) => arms.iter().map(|a| (a.1, bits)).collect(),

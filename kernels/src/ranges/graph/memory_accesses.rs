@@ -158,7 +158,7 @@ impl Builder<'_> {
             for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
                 let Op::Mem(m) = &inst.op else { continue };
                 let generic = space == MemSpace::Shared && m.space == MemSpace::Generic;
-                if (m.space != space && !generic) || m.kind == AccessKind::Read {
+                if (m.space != space && !generic) || !m.kind.writes() {
                     continue;
                 }
                 let (b, i) = (blk.0, i as u32);

@@ -3,7 +3,7 @@
 //! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
 //! with its summary.
 
-use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Reason, Special, SymbolId};
+use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Pure, Reason, Special, SymbolId};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -102,8 +102,10 @@ pub enum Kind {
     Ext(u8, bool, NodeId),
     /// Byte permutation.
     Prmt(NodeId, NodeId, NodeId),
-    /// A value as a thread of the same warp has it.
-    OtherLane(NodeId),
+    /// A value as a thread of the same warp has it, and which thread.
+    OtherLane(NodeId, LaneChoice),
+    /// A function of numbers that has no form. Operands are as wide as it says.
+    Pure(Pure, [NodeId; 3]),
     /// Parameter bytes at a dynamic offset.
     ParamIndexed(i32, u8, bool, NodeId),
     /// Word(s) of local memory at an address; the stores are in [`Graph::local_stores`].
@@ -131,6 +133,17 @@ pub enum Kind {
     NonZero(NodeId),
 }
 
+/// Which lane a shuffle takes a value from: 32-bit nodes (PTX ISA, "shfl").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct LaneChoice {
+    /// 0 by index, 1 up, 2 down, 3 butterfly.
+    pub mode: u8,
+    /// Index, distance or mask.
+    pub lane: NodeId,
+    /// Clamp and mask of segments.
+    pub within: NodeId,
+}
+
 impl Kind {
     /// Is a value the same wherever one of this kind is made of the same operands, in the same
     /// block and iteration? Unknown values are each their own: two loads from one address may find
@@ -140,7 +153,7 @@ impl Kind {
             Kind::Building
             | Kind::Opaque(_)
             | Kind::Bounded(..)
-            | Kind::OtherLane(_)
+            | Kind::OtherLane(..)
             | Kind::LocalLoad(..)
             | Kind::SharedLoad(..)
             | Kind::Loaded(_)
@@ -170,6 +183,7 @@ impl Kind {
             | Kind::Rem(..)
             | Kind::Ext(..)
             | Kind::Prmt(..)
+            | Kind::Pure(..)
             | Kind::ParamIndexed(..)
             | Kind::Cmp(..)
             | Kind::FloatCmp(..)
@@ -290,11 +304,11 @@ impl Graph {
             | Kind::ParamIndexed(_, _, _, a)
             | Kind::LocalLoad(a, _)
             | Kind::Loaded(a)
-            | Kind::OtherLane(a)
             | Kind::Not(a)
             | Kind::NonZero(a) => v.push(*a),
             Kind::Lop3(_, a, b, c) | Kind::Sel(a, b, c) | Kind::Prmt(a, b, c) => v.extend([*a, *b, *c]),
-            Kind::PLut(_, s) => v.extend(s.iter().copied()),
+            Kind::OtherLane(a, from) => v.extend([*a, from.lane, from.within]),
+            Kind::PLut(_, s) | Kind::Pure(_, s) => v.extend(s.iter().copied()),
             Kind::Phi(arms) => v.extend(arms.iter().map(|a| a.1)),
             Kind::LoopPhi(a, b) => v.extend(a.iter().chain(b).map(|a| a.1)),
             Kind::Building

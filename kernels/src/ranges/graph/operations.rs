@@ -4,9 +4,9 @@
 //! (`predicates`) or the two halves of a 64-bit value (`pairing`).
 
 use super::build::Builder;
-use super::node::{Kind, NodeId, Width};
+use super::node::{Kind, LaneChoice, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Addr, Class, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
+use crate::ir::{Addr, Class, Mem, MemSpace, Op, Prefix, Pure, Reason, Src, SrcOperand};
 use smallvec::SmallVec;
 
 impl Builder<'_> {
@@ -103,7 +103,9 @@ impl Builder<'_> {
                 self.lin(&[(h, 1), (y, 1)], 0, Width::W32, b)
             }
             Op::AddX | Op::LeaHi { x: true, .. } | Op::MadX => self.lone_high(d, b),
-            Op::Funnel { right, hi, signed, wide } => self.funnel(&s, (right, hi, signed, wide), b, i),
+            Op::Funnel { right, hi, signed, wide, wraps } => {
+                self.funnel(&s, Pure::Funnel { right, hi, signed, wide, wraps }, b, i)
+            }
             Op::Shl => {
                 let x = o(self, 0);
                 let n = self.operand32(&s[1], b, i);
@@ -171,9 +173,18 @@ impl Builder<'_> {
                 let (x, y, z) = (o(self, 0), o(self, 1), o(self, 2));
                 self.add(Kind::Prmt(x, y, z), w, b)
             }
-            Op::Shuffle { .. } => {
+            Op::Shuffle { mode } => {
                 let x = self.operand_w(&s[0], w, b, i);
-                self.add(Kind::OtherLane(x), w, b)
+                let (lane, within) = (self.operand32(&s[1], b, i), self.operand32(&s[2], b, i));
+                self.add(Kind::OtherLane(x, LaneChoice { mode, lane, within }), w, b)
+            }
+            Op::Pure(f) => {
+                let of = [0, 1, 2].map(|k| match s.get(k) {
+                    Some(o) if f.is_wide(k) => self.operand64(o, b, i),
+                    Some(o) => self.operand32(o, b, i),
+                    None => self.konst(0, Width::W32),
+                });
+                self.pure(f, of, w, b)
             }
             Op::Bounded { lo, hi } => self.add(Kind::Bounded(lo, hi), w, b),
             Op::ParamIndexed { off, bytes, signed } => {
@@ -228,15 +239,26 @@ impl Builder<'_> {
                     (MemSpace::Other(r), _) => r,
                     (MemSpace::Local, _) => Reason::Local,
                     (MemSpace::Shared | MemSpace::Generic, _) => Reason::Shared,
-                    (_, crate::ir::AccessKind::Atomic) => Reason::AtomicResult,
+                    (_, kind) if kind.is_atomic() => Reason::AtomicResult,
                     _ => Reason::Loaded,
                 };
                 self.opaque(r, w, b)
             }
-            Op::Rcp | Op::IntToFloat { .. } | Op::FloatToInt => self.opaque(Reason::Float, w, b),
+            Op::Rcp | Op::IntToFloat { .. } => self.opaque(Reason::Float, w, b),
             Op::Unknown(r) => self.opaque(r, w, b),
             _ => self.opaque(Reason::Instruction, w, b),
         }
+    }
+
+    /// A function of numbers, worked out where they are known.
+    fn pure(&mut self, f: Pure, of: [NodeId; 3], w: Width, b: u32) -> NodeId {
+        let known = of.map(|n| self.const_of(n));
+        if let [Some(x), Some(y), Some(z)] = known
+            && let Some(result) = f.apply([x, y, z])
+        {
+            return self.konst(result, w);
+        }
+        self.add(Kind::Pure(f, of), w, b)
     }
 
     pub(crate) fn near_address(&mut self, a: &[SrcOperand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
@@ -286,13 +308,21 @@ impl Builder<'_> {
     pub(crate) fn funnel(
         &mut self,
         s: &[SrcOperand],
-        (right, hi, signed, wide): (bool, bool, bool, bool),
+        shift: Pure,
         b: u32,
         i: u32,
     ) -> NodeId {
+        let Pure::Funnel { right, hi, signed, wide, wraps } = shift else {
+            return self.opaque(Reason::Bits, Width::W32, b);
+        };
         let n = self.operand32(&s[1], b, i);
         let zero_hi = s[2].is_imm(0);
         let zero_lo = s[0].is_imm(0);
+        let known = self.const_of(n).is_some();
+        if !known && wraps || !known && wide {
+            let (low, high) = (self.operand32(&s[0], b, i), self.operand32(&s[2], b, i));
+            return self.pure(shift, [low, high, n], Width::W32, b);
+        }
         if !right && !hi {
             // The low word of a left shift is a plain shift of s0.
             let x = self.operand32(&s[0], b, i);
@@ -307,7 +337,10 @@ impl Builder<'_> {
             return self.add(Kind::Shr(false, x, n), Width::W32, b);
         }
         // Through 64 bits.
-        let Some(c) = self.const_of(n) else { return self.opaque(Reason::Bits, Width::W32, b) };
+        let Some(c) = self.const_of(n) else {
+            let (low, high) = (self.operand32(&s[0], b, i), self.operand32(&s[2], b, i));
+            return self.pure(shift, [low, high, n], Width::W32, b);
+        };
         if s[0].prefix != Prefix::None || s[2].prefix != Prefix::None || c >= 64 || (!wide && c >= 32) {
             return self.opaque(Reason::Bits, Width::W32, b);
         }

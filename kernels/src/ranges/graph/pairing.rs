@@ -7,7 +7,7 @@
 //! word is a constant.
 
 use super::build::Builder;
-use super::node::{Kind, NodeId, Width};
+use super::node::{Kind, LaneChoice, NodeId, Width};
 use super::ssa::{Def, END};
 use crate::ir::{Inst, Op, Prefix, Special, Src, SrcOperand};
 use smallvec::SmallVec;
@@ -106,7 +106,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn is_sign_of(&mut self, hi: Def, lo: Def) -> bool {
         let Some((inst, b, i)) = self.executed(hi) else { return false };
         let (value, amount) = match inst.op {
-            Op::Funnel { right: true, hi: true, signed: true, wide: false } => (2, 1),
+            Op::Funnel { right: true, hi: true, signed: true, wide: false, .. } => (2, 1),
             Op::Shr { signed: true } => (0, 1),
             _ => return false,
         };
@@ -260,8 +260,11 @@ impl<'a> Builder<'a> {
         if l.srcs[0].prefix != Prefix::None || h.srcs[0].prefix != Prefix::None || !(1..3).all(same) {
             return None;
         }
+        let Op::Shuffle { mode } = l.op else { return None };
         let v = self.halves(&l.srcs[0], lat, &h.srcs[0], hat);
-        Some(self.add(Kind::OtherLane(v), Width::W64, hat.0))
+        let lane = self.operand32(&l.srcs[1], lat.0, lat.1);
+        let within = self.operand32(&l.srcs[2], lat.0, lat.1);
+        Some(self.add(Kind::OtherLane(v, LaneChoice { mode, lane, within }), Width::W64, hat.0))
     }
 
     /// SHF.L / SHF.L.U64.HI.

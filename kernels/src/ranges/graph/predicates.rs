@@ -4,9 +4,10 @@
 //! `eval/conditions.rs`.
 
 use super::build::Builder;
-use super::node::{Kind, NodeId, Width};
+use super::node::{Kind, NodeId, Target, Width};
 use super::ssa::{Def, END};
-use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Src, SrcOperand, Var};
+use super::provenance::origins;
+use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Src, SrcOperand, Var, Window};
 
 impl Builder<'_> {
     /// Predicate of a definition.
@@ -95,9 +96,27 @@ impl Builder<'_> {
                 let y = self.pred_operand(&s[1], b, i);
                 self.add(Kind::Sel(p, x, y), Width::Pred, b)
             }
+            Op::LiesIn { window, off } => {
+                let s = s.clone();
+                let address = self.sum64(&s, off, b, i);
+                self.lies_in(window, address, b)
+            }
             Op::Unknown(r) => self.opaque(r, Width::Pred, b),
             Op::Mem(_) => self.opaque(Reason::Loaded, Width::Pred, b),
             _ => self.opaque(Reason::Instruction, Width::Pred, b),
+        }
+    }
+
+    /// What is passed to a kernel and the address of a variable point into global memory: nobody
+    /// else has an address in the shared or local memory of the thread that asks. (Compilers ask
+    /// because atomics on 64 bits, and libcu++ because those on local variables, need another way
+    /// there.)
+    fn lies_in(&mut self, window: Window, address: NodeId, b: u32) -> NodeId {
+        let from = origins(&self.g, &self.ssa.f.params, &Target::Address(address));
+        if from.has_base() && from.unknown.is_none() && !from.window {
+            self.konst(u64::from(window == Window::Neither), Width::Pred)
+        } else {
+            self.opaque(Reason::Window, Width::Pred, b)
         }
     }
 

@@ -97,7 +97,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Provenance, seen
             Kind::Special(Special::LocalBase | Special::DriverBase(_)) => o.window = true,
             Kind::Lin(t, _) => work.extend(t.iter().filter(|t| t.1 == 1).map(|t| t.0)),
             Kind::Sel(_, a, b) | Kind::MinMax(_, _, a, b) => work.extend([*a, *b]),
-            Kind::OtherLane(a) => work.push(*a),
+            Kind::OtherLane(a, _) => work.push(*a),
             Kind::Lop3(_, a, b, c) if node.width == Width::W64 => work.extend([*a, *b, *c]),
             Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
             Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),
@@ -140,7 +140,7 @@ fn handle(g: &Graph, root: NodeId, o: &mut Provenance) {
             Kind::Param(off, _) if off % 8 == 0 => {
                 o.words.insert(*off);
             }
-            Kind::Lo(a) | Kind::Extend(_, a) | Kind::Pack(a, _) | Kind::OtherLane(a) => work.push(*a),
+            Kind::Lo(a) | Kind::Extend(_, a) | Kind::Pack(a, _) | Kind::OtherLane(a, _) => work.push(*a),
             Kind::Sel(_, a, b) => work.extend([*a, *b]),
             Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
             Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),

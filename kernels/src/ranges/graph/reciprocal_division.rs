@@ -9,7 +9,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Inst, Op, Prefix, Src};
+use crate::ir::{Inst, Op, Prefix, Pure, Src};
 
 impl Builder<'_> {
     /// The exact result when `d` is the second correction.
@@ -187,7 +187,7 @@ impl Builder<'_> {
                 let (conv, cb, ci) = self.executed(first)?;
                 matches!(conv.op, Op::IntToFloat { up: true }).then(|| self.ssa.source(conv.srcs[0].src, cb, ci))
             }
-            Op::FloatToInt | Op::Add | Op::MulHi { signed: false } => {
+            Op::Pure(Pure::FloatToInt { .. }) | Op::Add | Op::MulHi { signed: false } => {
                 let second = inst.srcs.get(1).map(|s| self.ssa.source(s.src, b, i));
                 self.reciprocal(first, depth - 1).or_else(|| second.and_then(|s| self.reciprocal(s, depth - 1)))
             }

@@ -6,7 +6,7 @@ use crate::sass::decode::instruction_word::{Word, run};
 use crate::sass::inst::MachineInst;
 use crate::sass::opcode::{AtomOp, AtomTy, CasKind, MemTy, Opcode};
 use crate::sass::operand::{
-    AddressSpace, Bank, ConstRef, File, Index, InstOperand, MemEffect, MemOperand, UReg, Value,
+    AddressSpace, Bank, ConstRef, File, Index, InstOperand, MemEffect, MemOperand, Strength, UReg, Value,
 };
 use smallvec::smallvec;
 
@@ -99,6 +99,15 @@ fn global_address(w: &Word, m: MemOperand, ur: u32) -> MemOperand {
     }
 }
 
+/// The order and scope at 77..81 (measured with `nvdisasm` on code for every generation).
+fn strength(w: &Word) -> Strength {
+    match (w.arch < Ampere, w.b(77, 81)) {
+        (true, 8) | (false, 5) => Strength::Block,
+        (true, 10 | 11) | (false, 7 | 10 | 12) => Strength::Device,
+        _ => Strength::Weak,
+    }
+}
+
 pub(super) fn load_global(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let generic = w.base() == 0x180;
     let ty = match w.b(73, 76) {
@@ -112,7 +121,8 @@ pub(super) fn load_global(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         i.pdst[0] = w.p(81, false);
     }
     i.psrc[0] = w.ps_complemented(64);
-    i.mem = smallvec![global_address(w, MemOperand::new(space, MemEffect::Read, ty.bytes()), 32)];
+    let m = MemOperand { strength: strength(w), ..MemOperand::new(space, MemEffect::Read, ty.bytes()) };
+    i.mem = smallvec![global_address(w, m, 32)];
     Some(Opcode::Load { ty })
 }
 
@@ -121,7 +131,8 @@ pub(super) fn store_global(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let space = if w.base() == 0x185 { AddressSpace::Generic } else { AddressSpace::Global };
     let data = if w.opcode == 0x385 { 64 } else { 32 };
     i.src = smallvec![w.reg_src(data, false, ty.regs())];
-    i.mem = smallvec![global_address(w, MemOperand::new(space, MemEffect::Write, ty.bytes()), 64)];
+    let m = MemOperand { strength: strength(w), ..MemOperand::new(space, MemEffect::Write, ty.bytes()) };
+    i.mem = smallvec![global_address(w, m, 64)];
     Some(Opcode::Store { ty })
 }
 
@@ -237,7 +248,8 @@ pub(super) fn atom(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, ty.regs()));
     i.pdst[0] = w.p(81, false);
     i.src = smallvec![w.reg_src(32, false, ty.regs())];
-    i.mem = smallvec![atomic_address(w, MemOperand::new(atomic_space(w), MemEffect::Atomic, ty.bytes()))];
+    let m = MemOperand { strength: strength(w), ..MemOperand::new(atomic_space(w), MemEffect::Atomic, ty.bytes()) };
+    i.mem = smallvec![atomic_address(w, m)];
     Some(Opcode::Atom { op, ty })
 }
 
@@ -257,7 +269,8 @@ pub(super) fn atom_cas(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, ty.regs()));
     i.pdst[0] = w.p(81, false);
     i.src = smallvec![w.reg_src(32, false, ty.regs()), w.reg_src(64, false, ty.regs())];
-    i.mem = smallvec![atomic_address(w, MemOperand::new(atomic_space(w), MemEffect::Atomic, ty.bytes()))];
+    let m = MemOperand { strength: strength(w), ..MemOperand::new(atomic_space(w), MemEffect::Atomic, ty.bytes()) };
+    i.mem = smallvec![atomic_address(w, m)];
     Some(Opcode::AtomCas { ty, cast })
 }
 
@@ -266,7 +279,7 @@ pub(super) fn red(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         return None;
     }
     let (ty, op) = (atom_ty(w)?, atom_op(w, 3)?);
-    let m = MemOperand::new(AddressSpace::Global, MemEffect::Atomic, ty.bytes());
+    let m = MemOperand { strength: strength(w), ..MemOperand::new(AddressSpace::Global, MemEffect::Atomic, ty.bytes()) };
     let desc = match w.arch {
         a if a < Ampere => None,
         a if a < Blackwell => Some(71),
@@ -338,11 +351,17 @@ pub(super) fn multicast(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     Some(Opcode::LoadMulticast)
 }
 
+/// QSPC: the space asked about is at 73..75 (global, local, shared).
 pub(super) fn qspc(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.pdst[0] = w.p(81, false);
     i.dst = Some(w.dst(false, 1));
     i.mem = smallvec![global_address(w, MemOperand::new(AddressSpace::Generic, MemEffect::Hint, 0), 32)];
-    Some(Opcode::Qspc)
+    let space = match w.b(73, 75) {
+        0 => AddressSpace::Global,
+        1 => AddressSpace::Local,
+        _ => AddressSpace::Shared,
+    };
+    Some(Opcode::Qspc { space })
 }
 
 pub(super) fn cctl(w: &Word, i: &mut MachineInst) -> Option<Opcode> {

@@ -137,7 +137,7 @@ impl MachineInst {
                 .into();
             }
             Opcode::CacheCtl => return "CCTL".into(),
-            Opcode::Qspc => "QSPC",
+            Opcode::Qspc { .. } => "QSPC",
             Opcode::Bra { .. } => "BRA",
             Opcode::Brx => return if self.opcode == 0x958 { "BRXU" } else { "BRX" }.into(),
             Opcode::Jmp => "JMP",
@@ -292,7 +292,7 @@ impl MachineInst {
                 add(bytes == 16, "128");
                 add(zfill, "ZFILL");
             }
-            Opcode::Qspc | Opcode::CacheCtl => add(self.is_extended(), "E"),
+            Opcode::Qspc { .. } | Opcode::CacheCtl => add(self.is_extended(), "E"),
             Opcode::Bra { mode } => add(true, ["", "U", "DIV", "CONV"][mode as usize]),
             Opcode::Call { abs } | Opcode::Ret { abs } => add(true, if abs { "ABS" } else { "REL" }),
             Opcode::Warpsync { collective, exclusive } => {

@@ -198,7 +198,7 @@ impl MachineInst {
                 o.extend(self.mem.iter().map(ToString::to_string));
                 sources(&mut o);
             }
-            Opcode::Qspc => {
+            Opcode::Qspc { .. } => {
                 o.push(self.pdst[0].to_string());
                 dst(&mut o);
                 o.extend(self.mem.iter().map(ToString::to_string));

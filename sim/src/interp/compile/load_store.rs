@@ -9,7 +9,9 @@ use crate::interp::exec::atomic::{atom, atom_by_place, atom_vector};
 use crate::interp::exec::cluster_memory;
 use crate::interp::exec::control;
 use crate::interp::exec::load_store as exec;
-use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, VOLATILE, load, load_param, store};
+use crate::interp::exec::load_store::{
+    BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE, load, load_param, store,
+};
 use crate::interp::exec::mbarrier;
 use crate::interp::float;
 use crate::interp::float::float16::{Brain, Half, Small};
@@ -27,6 +29,22 @@ pub(super) fn space_of(op: Op<'_>) -> u32 {
         }
     }
     GENERIC
+}
+
+/// Whether an access reaches other kernels atomically, as loads and stores carry it.
+fn order_of(op: Op<'_>) -> Slot {
+    if op.has("volatile") {
+        VOLATILE
+    } else if ["relaxed", "acquire", "release"].iter().any(|order| op.has(order)) && !is_in_block(op) {
+        STRONG
+    } else {
+        Slot::NONE
+    }
+}
+
+/// Whether its scope is the block or the cluster.
+fn is_in_block(op: Op<'_>) -> bool {
+    op.has("cta") || op.has("cluster")
 }
 
 impl<'m> Scope<'_, 'm> {
@@ -137,7 +155,7 @@ impl<'m> Scope<'_, 'm> {
             [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()],
             [load::<i8>(), load::<i16>(), load::<i32>()],
         );
-        let b = if op.has("volatile") { VOLATILE } else { Slot::NONE };
+        let b = order_of(op);
         self.emit(Inst { d, a, b, c, x, y, z: count << 4 | space, ..blank(run) });
         Ok(())
     }
@@ -167,7 +185,7 @@ impl<'m> Scope<'_, 'm> {
             4 => store::<u32>(),
             _ => store::<u64>(),
         };
-        let d = if op.has("volatile") { VOLATILE } else { Slot::NONE };
+        let d = order_of(op);
         self.emit(Inst { d, a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
         if op.has("async") {
             // `st.async`: done at once, and the barrier learns how many bytes came.
@@ -214,7 +232,8 @@ impl<'m> Scope<'_, 'm> {
         let d = if returns { self.dst(operands.first())? } else { SCRATCH };
         let b = self.src(rest.get(1), ty)?;
         let c = if op.has("cas") { self.src(rest.get(2), ty)? } else { b };
-        self.emit(Inst { d, a, b, c, x, z: 1 << 4 | space, ..blank(run) });
+        let y = if is_in_block(op) { BLOCK_SCOPE } else { 0 };
+        self.emit(Inst { d, a, b, c, x, y, z: 1 << 4 | space, ..blank(run) });
         Ok(())
     }
 

@@ -25,6 +25,28 @@ pub(crate) const FRAME: u32 = 5;
 /// What `b` of a load and `d` of a store hold where the access is volatile.
 pub(crate) const VOLATILE: Slot = Slot(0x7fff_fffe);
 
+/// What they hold where the access has another order and a scope beyond the cluster.
+pub(crate) const STRONG: Slot = Slot(0x7fff_fffd);
+
+/// What `y` of an atomic operation on single values holds where its scope is the block or the
+/// cluster.
+pub(crate) const BLOCK_SCOPE: u32 = 1;
+
+/// What an access is towards other kernels (see `kernels::AccessKind`).
+fn towards_others(kind: AccessKind, i: &Inst) -> &'static [AccessKind] {
+    let strong = |slot: Slot| slot == STRONG || slot == VOLATILE;
+    match kind {
+        AccessKind::Read if strong(i.b) => &[AccessKind::AtomicRead],
+        AccessKind::Write if strong(i.d) => &[AccessKind::AtomicWrite],
+        AccessKind::Atomic if i.z >> 4 == 1 && i.y == BLOCK_SCOPE => &[AccessKind::Read, AccessKind::Write],
+        AccessKind::Read => &[AccessKind::Read],
+        AccessKind::Write => &[AccessKind::Write],
+        AccessKind::Atomic => &[AccessKind::Atomic],
+        AccessKind::AtomicRead => &[AccessKind::AtomicRead],
+        AccessKind::AtomicWrite => &[AccessKind::AtomicWrite],
+    }
+}
+
 /// A value in memory. All loads acquire and all stores release, so that `ld.acquire` and
 /// `st.release` need no instruction of their own. On x86-64 plain accesses do that anyway.
 pub(crate) trait Cell: Copy {
@@ -284,7 +306,9 @@ impl<'b> Warp<'b> {
         });
         let block = self.block().index;
         let source = self.env.program.locations.get(i.location as usize).map(|(file, line)| (file.as_str(), *line));
-        self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line: i.line, source });
+        for &kind in towards_others(kind, i) {
+            self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line: i.line, source });
+        }
     }
 
     /// Reads bytes that the device holds, for system calls. None when they are not there.

@@ -5,7 +5,7 @@
 //! `.test_wait` and `.pending_count`.)
 
 use kernels::ptx::Type;
-use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, Opcode};
+use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
 use crate::interp::compile::load_store::atomic_by_name;
 use crate::interp::compile::{blank, lane};
@@ -13,6 +13,7 @@ use crate::interp::compile_sass::operands::SCRATCH;
 use crate::interp::compile_sass::{Result, Translation};
 use crate::interp::exec::atomic::atom;
 use crate::interp::exec::control;
+use crate::interp::exec::load_store::BLOCK_SCOPE;
 use crate::interp::exec::per_lane::op2;
 use crate::interp::exec_sass::memory;
 use crate::interp::float::output;
@@ -81,6 +82,11 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<InstFn> {
     if elements(ty) > 1 { vector } else { Some(scalar) }
 }
 
+/// The scope, as atomic operations carry it.
+fn scope_of(m: &MemOperand) -> u32 {
+    if m.strength == Strength::Block { BLOCK_SCOPE } else { 0 }
+}
+
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
     pub(in crate::interp::compile_sass) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
@@ -99,7 +105,7 @@ impl Translation<'_> {
                 self.update(i, op, ty, [b, b])?;
             }
             Opcode::AtomCas { ty, cast } => self.compare_and_swap(i, ty, cast)?,
-            Opcode::Qspc => {
+            Opcode::Qspc { .. } => {
                 let d = self.pdst(i, 0);
                 if i.dst.is_some_and(|run| !run.is_dropped()) || d == Pred::ALWAYS {
                     return self.unsupported(i);
@@ -140,7 +146,7 @@ impl Translation<'_> {
             (true, 1) => self.dst(i, 0),
             (true, _) => self.temporary(),
         };
-        self.emit(Inst { d, a, b, c, x, z: space | 1 << 4, ..blank(run) });
+        self.emit(Inst { d, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
         if returns && ty.regs() == 2 {
             self.split(i, d);
         }
@@ -179,7 +185,7 @@ impl Translation<'_> {
         let (b, c) = (self.atom_operand(&i.src[0], ty)?, self.atom_operand(&i.src[1], ty)?);
         let (a, x, space) = self.address(i, &i.mem[0])?;
         let old = self.temporary();
-        self.emit(Inst { d: old, a, b, c, x, z: space | 1 << 4, ..blank(run) });
+        self.emit(Inst { d: old, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
         let result = if cast == CasKind::Cas {
             old
         } else {

@@ -1,12 +1,12 @@
 //! Families of loads and stores: constant banks, global, generic, shared and local memory.
 
 use kernels::sass::{
-    AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, UReg, Value,
+    AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, Strength, UReg, Value,
 };
 
 use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::{Result, Translation};
-use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, load, store};
+use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, STRONG, load, store};
 use crate::interp::exec::per_lane::{op1, op2, op2x};
 use crate::interp::exec_sass::memory::load_bank;
 use crate::interp::program::{Inst, InstFn, Sem, Slot};
@@ -20,6 +20,11 @@ fn space_number(space: AddressSpace) -> Option<u32> {
         AddressSpace::Local => LOCAL,
         _ => return None,
     })
+}
+
+/// Whether an access reaches other kernels atomically, as loads and stores carry it.
+fn order_of(m: &MemOperand) -> Slot {
+    if m.strength == Strength::Device { STRONG } else { Slot::NONE }
 }
 
 impl Translation<'_> {
@@ -65,7 +70,7 @@ impl Translation<'_> {
             self.emit(Inst { d: offset, a: index, b: index, x, ..lane(run) });
             let run = op2x(|a: u32, _: u32, x: u64| u64::from(a).wrapping_add(x));
             self.emit(Inst { d: address, a: offset, b: offset, x: start, ..lane(run) });
-            return self.load_from(i, ty, (address, 0, GLOBAL));
+            return self.load_from(i, ty, (address, 0, GLOBAL), Slot::NONE);
         }
         // All words at once into rows of their own: the index may be one of the results.
         let first = self.temporary();
@@ -146,10 +151,10 @@ impl Translation<'_> {
             self.under(&[wanted]);
         }
         let place = self.address(i, &i.mem[0])?;
-        self.load_from(i, ty, place)
+        self.load_from(i, ty, place, order_of(&i.mem[0]))
     }
 
-    fn load_from(&mut self, i: &MachineInst, ty: MemTy, (a, x, space): (Slot, u64, u32)) -> Result<()> {
+    fn load_from(&mut self, i: &MachineInst, ty: MemTy, (a, x, space): (Slot, u64, u32), b: Slot) -> Result<()> {
         let (run, count): (InstFn, u32) = match ty {
             MemTy::U8 => (load::<u8>(), 1),
             MemTy::S8 => (load::<i8>(), 1),
@@ -163,7 +168,7 @@ impl Translation<'_> {
         let d = self.dst(i, 0);
         let slots: Vec<Slot> = (0..count as u8).map(|word| self.dst(i, word)).collect();
         let y = if count > 1 { self.list(&slots) } else { 0 };
-        self.emit(Inst { d, a, c: Slot(32), x, y, z: space | count << 4, ..blank(run) });
+        self.emit(Inst { d, a, b, c: Slot(32), x, y, z: space | count << 4, ..blank(run) });
         Ok(())
     }
 
@@ -182,7 +187,8 @@ impl Translation<'_> {
             slots.push(self.raw_word(&i.src[0], word)?);
         }
         let (b, y) = (slots[0], if count > 1 { self.list(&slots) } else { 0 });
-        self.emit(Inst { a, b, x, y, z: space | count << 4, ..blank(run) });
+        let d = order_of(&i.mem[0]);
+        self.emit(Inst { d, a, b, x, y, z: space | count << 4, ..blank(run) });
         Ok(())
     }
 }
