@@ -45,6 +45,10 @@ pub const STEPPED_ASIDE: &str = "host touches of ";
 /// system allocated (CUDA's attribute `pageableMemoryAccess`).
 pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 
+/// The text of a [`NoteKind::Info`] that says that the simulated GPU measures launches by itself,
+/// though nobody asked for exact mode: what is not measured then was left out for its cost.
+pub const SIM_MEASURES: &str = "the simulated GPU measures launches";
+
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
 /// crate docs.
 pub const FORMAT_VERSION: u32 = 1;

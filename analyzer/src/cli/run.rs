@@ -264,7 +264,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
-        unchecked.extend(coverage.not_simulated.iter().chain(&coverage.disabled).cloned());
+        unchecked.extend(coverage.not_simulated.iter().chain(&coverage.disabled).chain(&coverage.mispredicted).cloned());
         if lost > 0 {
             unchecked.push(format!("{} could not be followed", counted(lost.into(), "process", "processes")));
         }
@@ -354,7 +354,8 @@ fn named(signal: i32) -> &'static str {
 /// What the shim needs for `--exact`.
 fn exact(options: &Options) -> Result<Vec<String>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    crate::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")), options.sim)
+    let beside = shim.parent().unwrap_or(Path::new(""));
+    crate::exact::setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Hazard {
 }
 
 /// One race: two accesses of different ops.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Race {
     /// The kind.
     pub hazard: Hazard,
@@ -74,7 +74,7 @@ impl Race {
         let hazard = Hazard::of(previous, access)?;
         let both_write = hazard == Hazard::WriteAfterWrite;
         let confidence = Confidence::of_pair(previous, access, both_write)?;
-        Some(Self { hazard, confidence, latent, freed_early: false, previous: *previous, access: *access })
+        Some(Self { hazard, confidence, latent, freed_early: false, previous: previous.clone(), access: access.clone() })
     }
 
     /// Absorbs a race of the same two accesses on the bytes behind these.

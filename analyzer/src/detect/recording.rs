@@ -62,7 +62,7 @@ impl ReplayRecorder {
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
                 let Touch { start, end, odd, kind, site: &Site { param, at, guessed, .. }, .. } = Touch::of(access);
-                let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
+                let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
                 self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, generation });
             }
             _ => self.spoilt = true,

@@ -9,11 +9,12 @@
 //! effects, `cas_loops` corrects the kinds of compare-and-swap loads. `compare` and `oracle` hold
 //! predictions against measurements for `--exact-compare`, with `byte_set` as their arithmetic.
 //! `confirm` checks findings by measurement for `--confirm`, `settle` decides which launches need
-//! no measuring, and `learned` keeps measured ranges for later runs.
+//! no measuring, and `learned` keeps measured ranges for later runs. `measuring` puts these together
+//! for the simulated GPU, which measures by itself.
 //!
 //! `cas_loops`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `cas_loops`
 //! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.
-//! The other files know no sibling.
+//! `measuring` uses `settle`, `confirm` and `compare`. The other files know no sibling.
 
 pub mod byte_set;
 pub mod cas_loops;
@@ -21,6 +22,7 @@ pub mod compare;
 pub mod confirm;
 pub mod learned;
 pub mod measured;
+pub mod measuring;
 pub mod oracle;
 pub mod pending;
 pub mod settle;

@@ -17,13 +17,20 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
         INTERNAL
     } else if program != 0 {
         program
-    } else if !report.coverage.disabled.is_empty() || !report.coverage.unjudged.is_empty() {
+    } else if is_unsound(report) {
         INTERNAL
     } else if require_cuda && !report.coverage.any_work() {
         NO_CUDA
     } else {
         CLEAN
     }
+}
+
+/// Whether the report says less than it seems to: something was not recorded or not judged, or a
+/// prediction was wrong, so that others may be.
+fn is_unsound(report: &Report) -> bool {
+    let c = &report.coverage;
+    [&c.disabled, &c.unjudged, &c.mispredicted].into_iter().any(|lines| !lines.is_empty())
 }
 
 /// What a hunt ends with. A program that was not checked, or not to its end, is never passed over
@@ -61,6 +68,9 @@ mod tests {
         );
         report.coverage.not_simulated.clear();
         report.coverage.disabled.push("out of memory".into());
+        assert_eq!(exit_code(&report, 0, FINDINGS, false), INTERNAL);
+        report.coverage.disabled.clear();
+        report.coverage.mispredicted.push("kernel k: ...".into());
         assert_eq!(exit_code(&report, 0, FINDINGS, false), INTERNAL);
     }
 }

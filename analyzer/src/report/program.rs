@@ -176,8 +176,8 @@ impl Report {
         for (mut name, mut report) in reports {
             name.disarm();
             // Why something could not be checked is said of its program.
-            let Coverage { disabled, unread, partial, not_simulated, .. } = &mut report.coverage;
-            [disabled, unread, partial, not_simulated].into_iter().for_each(Vec::clear);
+            let Coverage { disabled, mispredicted, unread, partial, not_simulated, .. } = &mut report.coverage;
+            [disabled, mispredicted, unread, partial, not_simulated].into_iter().for_each(Vec::clear);
             let first = all.processes.len() as u32;
             all.coverage.merge(&report.coverage);
             all.processes.extend(report.processes);

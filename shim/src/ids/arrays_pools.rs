@@ -24,6 +24,9 @@ impl Cx<'_> {
         let array = ArrayId(core.handles.next.array.take());
         let key = handle.0 as u64;
         self.log(&Op::ArrayCreate { array, handle: key, size });
+        if let Some(address) = crate::exact::simulated_array(handle) {
+            self.log(&Op::ArrayAt { array, address });
+        }
         core.handles.arrays.insert(key, array);
         array
     }

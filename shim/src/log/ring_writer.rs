@@ -136,7 +136,7 @@ fn lists(op: &Op<'_>) -> usize {
         Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
         Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
         Op::Note { text, .. } => text.0.len(),
-        Op::Exact { runs, .. } => runs.len() * 32,
+        Op::Exact { runs, .. } | Op::ExactPart { runs, .. } => runs.len() * 32,
         Op::ExactNodes { nodes, .. } => nodes.len() * 4,
         Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
         Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),

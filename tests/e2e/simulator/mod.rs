@@ -13,3 +13,4 @@ mod refusals;
 mod replayed;
 mod runtimes;
 mod simulated;
+mod unasked;

@@ -170,7 +170,7 @@ pub fn coverage(report: &Report) -> String {
     let mut out = programs::table(&report.programs);
     let _ = write!(
         out,
-        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
+        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect{}), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
         match (c.launches_measured, c.launches_learned) {
@@ -181,6 +181,10 @@ pub fn coverage(report: &Report) -> String {
         c.launches_kinds_only,
         c.launches_unknown,
         c.launches_indirect,
+        match c.launches_unmeasured {
+            0 => String::new(),
+            left => format!(", {left} left unmeasured"),
+        },
         counted(c.memory_ops, "copy or fill", "copies and fills"),
     );
     let calls: u64 = c.not_modelled.values().sum();
@@ -291,6 +295,9 @@ pub fn errors(report: &Report) -> String {
     }
     for what in &c.unjudged {
         let _ = writeln!(out, "streamsan: ERROR: not judged: {what}");
+    }
+    for what in &c.mispredicted {
+        let _ = writeln!(out, "streamsan: ERROR: a prediction is wrong: {what}; other launches may be judged by it");
     }
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");

@@ -287,7 +287,9 @@ impl Sarif {
             } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": report.coverage.disabled.is_empty() && report.programs.iter().all(|p| p.error().is_none()),
+                "executionSuccessful": report.coverage.disabled.is_empty()
+                    && report.coverage.mispredicted.is_empty()
+                    && report.programs.iter().all(|p| p.error().is_none()),
                 "toolExecutionNotifications": notes,
             }],
             "results": std::mem::take(&mut self.results),
