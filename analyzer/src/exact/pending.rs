@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
-/// Maximum size of the waiting records, in bytes. More means that a launch does not end or that its
+/// Maximum size of the waiting records and of the ranges that wait with them, in bytes. More means that a launch does not end or that its
 /// ranges were lost: it counts as predicted.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -87,15 +87,17 @@ impl PendingRecords {
         match record.op {
             Op::Exact { timeline, time, node, flags, runs } => {
                 let epoch = Epoch { timeline, time };
-                let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 let mut all = self.parts.remove(&(epoch, node)).unwrap_or_default();
+                let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
                     all.extend(runs.iter());
+                    self.bytes += all.len() * size_of::<ExactRun>();
                     self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, flags });
                 }
                 if nodes.is_empty() {
                     self.awaited.remove(&epoch);
                 }
+                self.give_up();
                 return true;
             }
             Op::ExactPart { timeline, time, node, runs } => {
@@ -120,12 +122,17 @@ impl PendingRecords {
         let bytes = encoded(record);
         self.bytes += bytes.len() + size_of::<Waiting>();
         self.queue.push_back(Waiting { launch: epoch, bytes });
+        self.give_up();
+        true
+    }
+
+    /// Ends the waits of the first launches while too much waits.
+    fn give_up(&mut self) {
         while self.bytes > self.max.unwrap_or(MAX_BYTES) {
             let Some(first) = self.queue.front().and_then(|w| w.launch) else { break };
             let Some(nodes) = self.awaited.remove(&first) else { break };
             self.given_up += nodes.len() as u64;
         }
-        true
     }
 
     /// The next record whose wait is over.
@@ -158,7 +165,9 @@ impl PendingRecords {
     /// The measured bytes of the launch at this epoch, or of a node (counted from 1) of the graph
     /// launched there, if known.
     pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<MeasuredLaunch> {
-        if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
+        let touched = if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }?;
+        self.bytes -= touched.runs.len() * size_of::<ExactRun>();
+        Some(touched)
     }
 
     /// Launches whose ranges never arrived.

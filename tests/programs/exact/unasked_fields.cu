@@ -38,7 +38,7 @@ static size_t cases;
 static cudaStream_t s, t;
 
 template <class T, int BYTES> void run(bool race) {
-    size_t size = size_t(threads) * BYTES + 512 * ++cases;
+    size_t size = (size_t(threads) * BYTES | 0xfffff) + 1 + 512 * ++cases;
     Element<T, BYTES> *p;
     CHECK(cudaMalloc(&p, size));
     CHECK(cudaDeviceSynchronize());
