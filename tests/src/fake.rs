@@ -43,11 +43,13 @@ fn make(versions: Option<&str>) -> PathBuf {
         let counts_and_jumps = if product::is_aarch64() {
             format!(
                 "hint #34\n adrp x16, fake_counters\n ldr x16, [x16, :lo12:fake_counters]\n mov x17, {}\n add x16, x16, x17\n\
-                 2: ldxr x17, [x16]\n add x17, x17, 1\n stxr w15, x17, [x16]\n cbnz w15, 2b\n b {body}",
+                 2: ldxr x17, [x16]\n add x17, x17, 1\n stxr w15, x17, [x16]\n cbnz w15, 2b\n\
+                 adrp x16, fake_answered\n ldr w16, [x16, :lo12:fake_answered]\n mov w17, {index}\n cmp w16, w17\n\
+                 b.ne 3f\n b fake_given\n 3: b {body}",
                 index * 8
             )
         } else {
-            format!("mov fake_counters(%rip),%r11\n lock incq {}(%r11)\n jmp {body}", index * 8)
+            format!("mov fake_counters(%rip),%r11\n lock incq {}(%r11)\n cmpl ${index},fake_answered(%rip)\n je fake_given\n jmp {body}", index * 8)
         };
         let _ = writeln!(
             code,

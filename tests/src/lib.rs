@@ -16,4 +16,5 @@ pub mod product;
 pub mod recorded;
 pub mod replay;
 pub mod run;
+pub mod scripted;
 pub mod verdict;

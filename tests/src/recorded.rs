@@ -120,3 +120,23 @@ impl Trace {
         self.ops.iter().filter(|seen| seen.launch.is_some())
     }
 }
+
+/// Hands out each readable op of a trace file that is no definition of a name, with the symbol that
+/// was called.
+pub fn each(path: &Path, mut take: impl FnMut(&str, &Op<'_>)) {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader = Reader::new(std::io::BufReader::new(file)).expect("a trace");
+    let mut calls = BTreeMap::new();
+    let mut more = true;
+    while more {
+        let frame = reader.frame(|process, bytes| {
+            let record = Record::decode(bytes).expect("a record");
+            if let Op::CallName { id, name } = record.op {
+                calls.insert((process, id), name.lossy().into_owned());
+            } else {
+                take(calls.get(&(process, record.origin.call)).map_or("", String::as_str), &record.op);
+            }
+        });
+        more = frame.expect("a whole trace");
+    }
+}

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::FnId;
 use dashmap::DashMap;
-use trace::{ArrayId, ContextId, EventId, GraphExecId, ImageId, PoolId, StackId, StreamId};
+use trace::{ContextId, EventId, GraphExecId, ImageId, PoolId, StackId, StreamId};
 
 use super::HandleTable;
+use super::arrays::Array;
 use super::graph_execs::GraphExec;
 use super::kernel::Kernel;
 use super::mappings::Mappings;
@@ -44,7 +45,7 @@ pub struct Handles {
     /// Executable graphs.
     pub execs: HandleTable<u64, GraphExec>,
     /// Opaque arrays.
-    pub arrays: HandleTable<u64, ArrayId>,
+    pub arrays: HandleTable<u64, Array>,
     /// Memory pools.
     pub pools: HandleTable<u64, PoolId>,
     /// Devices that the trace has a definition of, by ordinal.

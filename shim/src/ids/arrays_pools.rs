@@ -1,31 +1,41 @@
 //! The ids of opaque arrays and of memory pools.
 //!
-//! Owns defining arrays that were made before the shim was there when they are first used. Pools
-//! need no definition.
+//! Owns defining arrays that were made before the shim was there, or by another API, when they are
+//! first used: the driver is asked for their shape. Pools need no definition.
 
 use cuda_sys::*;
 use trace::{ArrayId, Op, PoolId};
 
+use crate::handles::arrays::{Array, ArrayShape};
 use crate::observe::Cx;
+use crate::real::driver::real;
 
 impl Cx<'_> {
-    /// The id of an opaque array; unknown ones get one without a size.
-    pub fn array(&mut self, handle: CUarray) -> ArrayId {
-        let Some(core) = self.core() else { return ArrayId::NONE };
-        if let Some(id) = core.handles.arrays.get(&(handle.0 as u64)) {
-            return *id;
+    /// An opaque array. The driver is asked about an unknown one.
+    pub fn array(&mut self, handle: CUarray) -> Array {
+        let nothing = Array { id: ArrayId::NONE, shape: None };
+        let Some(core) = self.core() else { return nothing };
+        if let Some(array) = core.handles.arrays.get(&(handle.0 as u64)) {
+            return *array;
         }
-        self.define_array(handle, 0)
+        let mut d = CUDA_ARRAY3D_DESCRIPTOR::zeroed();
+        let asked = real!(cuArray3DGetDescriptor_v2(
+            &raw mut d => *mut CUDA_ARRAY3D_DESCRIPTOR, handle => CUarray
+        ));
+        let extent = (d.Width as u64, d.Height as u64, d.Depth as u64);
+        let shape = ArrayShape::new(extent, d.Format, d.NumChannels).filter(|_| asked == CUresult::SUCCESS);
+        self.define_array(handle, shape)
     }
 
     /// An array was made (or seen first).
-    pub fn define_array(&mut self, handle: CUarray, size: u64) -> ArrayId {
-        let Some(core) = self.core() else { return ArrayId::NONE };
-        let array = ArrayId(core.handles.next.array.take());
+    pub fn define_array(&mut self, handle: CUarray, shape: Option<ArrayShape>) -> Array {
+        let id = self.core().map_or(ArrayId::NONE, |core| ArrayId(core.handles.next.array.take()));
+        let array = Array { id, shape };
+        let Some(core) = self.core() else { return array };
         let key = handle.0 as u64;
-        self.log(&Op::ArrayCreate { array, handle: key, size });
+        self.log(&Op::ArrayCreate { array: id, handle: key, size: shape.map_or(0, |s| s.size()) });
         if let Some(address) = crate::exact::simulated_array(handle) {
-            self.log(&Op::ArrayAt { array, address });
+            self.log(&Op::ArrayAt { array: id, address });
         }
         core.handles.arrays.insert(key, array);
         array
@@ -33,7 +43,7 @@ impl Cx<'_> {
 
     /// An array goes away.
     pub fn forget_array(&mut self, handle: CUarray) -> Option<ArrayId> {
-        Some(self.core()?.handles.arrays.remove(&(handle.0 as u64))?.1)
+        Some(self.core()?.handles.arrays.remove(&(handle.0 as u64))?.1.id)
     }
 
     /// The id of a memory pool.

@@ -1,5 +1,6 @@
 //! How the shim gets between a program and the driver, and that the program never notices.
 
+mod copied_bytes;
 mod guests;
 mod hardening;
 mod libraries;

@@ -8,6 +8,7 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUlibrary, *CUfunction, *CUkernel;
+typedef void *CUarray;
 typedef void *CUgraph, *CUgraphExec, *CUgraphNode;
 typedef void (*CUhostFn)(void *);
 /* CUDA_KERNEL_NODE_PARAMS_v2. */
@@ -58,6 +59,7 @@ typedef struct { char reserved[64]; } CUipcHandle;
     X(cuEventQuery, (CUevent event))                                                                                  \
     X(cuEventSynchronize, (CUevent event))                                                                            \
     X(cuEventDestroy_v2, (CUevent event))                                                                             \
+    X(cuArray3DGetDescriptor_v2, (void *out, CUarray array))                                                          \
     X(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes))                                                            \
     X(cuMemFree_v2, (CUdeviceptr address))                                                                            \
     X(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags))                                                 \

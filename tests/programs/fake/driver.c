@@ -42,6 +42,17 @@ __attribute__((constructor)) static void open_log(void) {
 
 __attribute__((visibility("hidden"))) CUresult fake_unsupported(void) { return NOT_SUPPORTED; }
 
+/* A test decides what one symbol answers, whatever its function would do: by number; -1: none. */
+__attribute__((visibility("hidden"))) int fake_answered = -1;
+static CUresult given;
+__attribute__((visibility("hidden"))) CUresult fake_given(void) { return given; }
+__attribute__((visibility("default"))) void fake_answer(const char *symbol, CUresult answer) {
+    given = answer;
+    fake_answered = -1;
+    for (unsigned i = 0; symbol && i < fake_count; i++)
+        if (!strcmp(fake_names[i], symbol)) fake_answered = i;
+}
+
 /* Handles: addresses of small objects with a tag. */
 enum Tag { CONTEXT = 0xc0, STREAM, EVENT, MODULE, LIBRARY, FUNCTION, KERNEL, GRAPH };
 struct Object {
@@ -128,6 +139,8 @@ CUresult fake_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     *address = (CUdeviceptr)(uintptr_t)aligned_alloc(512, (bytes + 511) & ~(size_t)511);
     return *address ? OK : 2;
 }
+/* An array's handle is the address of its descriptor: CUDA_ARRAY3D_DESCRIPTOR. */
+CUresult fake_cuArray3DGetDescriptor_v2(void *out, CUarray array) { memcpy(out, array, 40); return OK; }
 CUresult fake_cuMemFree_v2(CUdeviceptr address) { free((void *)(uintptr_t)address); return OK; }
 
 /* Memory and events of other processes: something of one's own stands for them, for nothing is run. */

@@ -4,9 +4,10 @@
 //! themselves; `order` decides what follows from their attributes.
 
 use cuda_sys::*;
-use trace::{Region, SourceOrder, Space};
+use trace::{ArrayId, SourceOrder, Space};
 
 use super::copy::{CopySide, unified};
+use super::strided::box_of;
 use crate::observe::Cx;
 
 /// When a copy with these attributes reads its source.
@@ -92,30 +93,32 @@ pub(crate) unsafe fn cuMemcpyBatchAsync_v2(
     batch(cx, (dsts, srcs, sizes), count, &attributes, stream);
 }
 
-/// Operands of the batched 3D copies. Rows and layers are counted in elements of unknown size, so
-/// only linear ones and arrays can be placed; the extent's width is in bytes for pointers.
-fn operand(cx: &mut Cx<'_>, operand: &CUmemcpy3DOperand, extent: &CUextent3D) -> CopySide {
-    let (width, rows, slices) = (extent.width as u64, extent.height.max(1) as u64, extent.depth.max(1) as u64);
+/// Bytes of an element of a copy between these operands: the array's, where one of them is an array
+/// (cuda.h, cuMemcpy3DBatchAsync: "for pointer-to-pointer copies, the element size is considered to
+/// be 1").
+fn element(cx: &mut Cx<'_>, op: &CUDA_MEMCPY3D_BATCH_OP) -> u64 {
+    let array = [&op.dst, &op.src].into_iter().find(|side| side.type_ == CU_MEMCPY_OPERAND_TYPE_ARRAY);
+    // SAFETY: the type says which member is valid.
+    let shape = array.and_then(|side| cx.array(unsafe { side.op.array }.array).shape);
+    shape.map_or(1, |shape| shape.element)
+}
+
+/// One side of a copy of the batched 3D functions. Widths, row lengths and offsets are counted in
+/// elements.
+fn operand(cx: &mut Cx<'_>, operand: &CUmemcpy3DOperand, extent: &CUextent3D, element: u64) -> CopySide {
+    let width = (extent.width as u64).saturating_mul(element);
+    let extent = (width, extent.height.max(1) as u64, extent.depth.max(1) as u64);
     if operand.type_ == CU_MEMCPY_OPERAND_TYPE_ARRAY {
         // SAFETY: the type says which member is valid.
         let part = unsafe { operand.op.array };
-        let array = cx.array(part.array);
-        let region = Region { array, ..Region::linear(part.offset.x as u64, width * rows * slices) };
-        return CopySide { region, space: Space::Array };
+        let at = (part.offset.x as u64 * element, part.offset.y as u64, part.offset.z as u64);
+        return cx.box_of_array(part.array, at, extent);
     }
     // SAFETY: as above.
     let part = unsafe { operand.op.ptr };
-    let pitch = if part.rowLength == 0 { width } else { part.rowLength as u64 };
-    let layer = if part.layerHeight == 0 { rows } else { part.layerHeight as u64 };
-    let region = Region {
-        start: part.ptr,
-        width,
-        height: rows as u32,
-        depth: slices as u32,
-        pitch,
-        slice_pitch: pitch * layer,
-        array: trace::ArrayId::NONE,
-    };
+    let pitch = if part.rowLength == 0 { width } else { (part.rowLength as u64).saturating_mul(element) };
+    let layer = if part.layerHeight == 0 { extent.1 } else { part.layerHeight as u64 };
+    let region = box_of(part.ptr, extent, pitch, pitch.saturating_mul(layer), ArrayId::NONE);
     CopySide { region, space: Space::Unified }
 }
 
@@ -127,7 +130,9 @@ fn batch_3d(cx: &mut Cx<'_>, count: usize, ops: *mut CUDA_MEMCPY3D_BATCH_OP, str
     for index in 0..count {
         // SAFETY: the call has just read count descriptors.
         let op = unsafe { &*ops.add(index) };
-        let (dst, src) = (operand(cx, &op.dst, &op.extent), operand(cx, &op.src, &op.extent));
+        let element = element(cx, op);
+        let dst = operand(cx, &op.dst, &op.extent, element);
+        let src = operand(cx, &op.src, &op.extent, element);
         cx.attributed_copy(dst, src, stream, number, source_order(op.srcAccessOrder));
     }
 }

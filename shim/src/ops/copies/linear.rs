@@ -10,8 +10,9 @@ use super::copy::{CopySide, unified};
 use crate::observe::Cx;
 
 impl Cx<'_> {
+    /// Bytes of an array of one row: the only arrays that these functions take.
     fn in_array(&mut self, array: CUarray, offset: u64, len: u64) -> CopySide {
-        let array = self.array(array);
+        let array = self.array(array).id;
         CopySide { region: Region { array, ..Region::linear(offset, len) }, space: Space::Array }
     }
 }

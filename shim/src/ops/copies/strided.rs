@@ -4,7 +4,7 @@
 //! ([`crate::ops::graphs::node_ops`]).
 
 use cuda_sys::*;
-use trace::{Region, Space};
+use trace::{ArrayId, Region, Space};
 
 use super::copy::CopySide;
 use crate::observe::Cx;
@@ -27,7 +27,9 @@ impl BoxedSide {
         let (base, space) = match self.kind {
             CU_MEMORYTYPE_HOST => (self.host, Space::Host),
             CU_MEMORYTYPE_DEVICE => (self.device, Space::Device),
-            CU_MEMORYTYPE_ARRAY => (0, Space::Array),
+            CU_MEMORYTYPE_ARRAY => {
+                return cx.box_of_array(self.array, (self.x, self.y, self.z), (width, rows, slices));
+            }
             _ => (self.device, Space::Unified),
         };
         // A pitch of 0 stands for rows without gaps, a height of 0 for slices without gaps (cuda.h,
@@ -36,20 +38,42 @@ impl BoxedSide {
         let slice_pitch = pitch.saturating_mul(if self.height == 0 { rows + self.y } else { self.height });
         let offset =
             self.x.saturating_add(self.y.saturating_mul(pitch)).saturating_add(self.z.saturating_mul(slice_pitch));
-        let array = if space == Space::Array { cx.array(self.array) } else { trace::ArrayId::NONE };
-        let region = Region {
-            start: base.saturating_add(offset),
-            width,
-            height: rows as u32,
-            depth: slices as u32,
-            pitch,
-            slice_pitch,
-            array,
+        let start = base.saturating_add(offset);
+        CopySide { region: box_of(start, (width, rows, slices), pitch, slice_pitch, ArrayId::NONE), space }
+    }
+}
+
+/// `width` bytes of each of `rows` rows of each of `slices` slices. Rows that touch each other are
+/// one range: cheaper to compare.
+pub(super) fn box_of(
+    start: u64,
+    (width, rows, slices): (u64, u64, u64),
+    pitch: u64,
+    slice_pitch: u64,
+    array: ArrayId,
+) -> Region {
+    if pitch == width && (slices == 1 || slice_pitch == pitch.saturating_mul(rows)) {
+        return Region { array, ..Region::linear(start, width.saturating_mul(rows).saturating_mul(slices)) };
+    }
+    let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Region { start, width, height: count(rows), depth: count(slices), pitch, slice_pitch, array }
+}
+
+impl Cx<'_> {
+    /// A box of an opaque array: `at` and `extent` in bytes, rows and slices. A descriptor's pitch
+    /// and height say nothing of arrays (cuda.h, CUDA_MEMCPY3D). Of an array whose rows are not
+    /// known no byte is claimed, and the call is named as not modelled.
+    pub(super) fn box_of_array(&mut self, array: CUarray, at: (u64, u64, u64), extent: (u64, u64, u64)) -> CopySide {
+        let array = self.array(array);
+        let Some(shape) = array.shape else {
+            if self.is_after() {
+                self.not_modelled();
+            }
+            return CopySide { region: Region { array: array.id, ..Region::default() }, space: Space::Array };
         };
-        // Rows that touch each other are one range: exact, and cheaper to compare.
-        let joined = pitch == width && (slices == 1 || slice_pitch == pitch * rows) && space != Space::Array;
-        let region = if joined { Region::linear(region.start, width * rows * slices) } else { region };
-        CopySide { region, space }
+        let slice = shape.row.saturating_mul(shape.rows);
+        let start = at.0.saturating_add(at.1.saturating_mul(shape.row)).saturating_add(at.2.saturating_mul(slice));
+        CopySide { region: box_of(start, extent, shape.row, slice, array.id), space: Space::Array }
     }
 }
 

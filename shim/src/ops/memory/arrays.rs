@@ -1,22 +1,13 @@
 //! Opaque arrays, and the texture and surface objects over them or over plain memory.
 //!
-//! Owns the size of arrays and the region that an object stands for. Mipmapped arrays are not
+//! Owns the region that an object stands for. Mipmapped arrays are not
 //! modelled.
 
 use cuda_sys::*;
 use trace::{Op, Region};
 
+use crate::handles::arrays::{ArrayShape, channel_bytes};
 use crate::observe::Cx;
-
-/// Bytes of one channel of a format; 4 where a format has no plain channels (an upper bound is all
-/// that is needed there).
-fn channel_bytes(format: CUarray_format) -> u64 {
-    match format {
-        CU_AD_FORMAT_UNSIGNED_INT8 | CU_AD_FORMAT_SIGNED_INT8 => 1,
-        CU_AD_FORMAT_UNSIGNED_INT16 | CU_AD_FORMAT_SIGNED_INT16 | CU_AD_FORMAT_HALF => 2,
-        _ => 4,
-    }
-}
 
 pub(crate) unsafe fn cuArrayCreate(
     cx: &mut Cx<'_>,
@@ -25,8 +16,7 @@ pub(crate) unsafe fn cuArrayCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    let texels = u64::from(d.Width) * u64::from(d.Height.max(1));
-    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArrayCreate_v2(
@@ -36,8 +26,7 @@ pub(crate) unsafe fn cuArrayCreate_v2(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    let texels = d.Width as u64 * d.Height.max(1) as u64;
-    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArray3DCreate(
@@ -47,8 +36,7 @@ pub(crate) unsafe fn cuArray3DCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    let texels = u64::from(d.Width) * u64::from(d.Height.max(1)) * u64::from(d.Depth.max(1));
-    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArray3DCreate_v2(
@@ -58,8 +46,7 @@ pub(crate) unsafe fn cuArray3DCreate_v2(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    let texels = d.Width as u64 * d.Height.max(1) as u64 * d.Depth.max(1) as u64;
-    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {
@@ -80,7 +67,7 @@ impl Cx<'_> {
         let region = unsafe {
             match description.resType {
                 CU_RESOURCE_TYPE_ARRAY => {
-                    let array = self.array(description.res.array.hArray);
+                    let array = self.array(description.res.array.hArray).id;
                     Region { array, ..Region::linear(0, u64::MAX >> 1) }
                 }
                 CU_RESOURCE_TYPE_LINEAR => {
@@ -88,7 +75,7 @@ impl Cx<'_> {
                 }
                 CU_RESOURCE_TYPE_PITCH2D => {
                     let d = description.res.pitch2D;
-                    let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format);
+                    let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format).unwrap_or(4);
                     Region::pitched(d.devPtr, width, d.height as u32, d.pitchInBytes as u64)
                 }
                 _ => return self.not_modelled(),
