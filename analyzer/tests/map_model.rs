@@ -2,7 +2,7 @@
 
 use analyzer::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
 use analyzer::memory::{
-    Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Precision, Site, Touch,
+    Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Pieces, Precision, Site, Touch,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -113,7 +113,11 @@ proptest! {
     /// A byte races in the map exactly if it races in the model, and every pair that the map passes
     /// on is a true one.
     #[test]
-    fn the_same_bytes_race(steps in proptest::collection::vec(step(), 1..160), quick in any::<bool>()) {
+    fn the_same_bytes_race(
+        steps in proptest::collection::vec(step(), 1..160),
+        quick in any::<bool>(),
+        irregular in any::<bool>(),
+    ) {
         let mut world = World::default();
         let mut map = AccessMap::default();
         let mut model: BTreeMap<u64, Vec<Access>> = BTreeMap::new();
@@ -132,12 +136,20 @@ proptest! {
                 Step::Access { stream, kind, lo, len, gaps } => {
                     let dims: Vec<Dim> = gaps.iter().map(|(stride, count)| Dim { stride: *stride, count: *count }).collect();
                     let extent = Extent::pattern(lo, len, &dims, lo, Precision::Exact);
-                    let a = access(world.begin(stream), kind, extent);
+                    // The same bytes, as a list of pieces.
+                    let extent = match irregular && !extent.is_dense() {
+                        true => {
+                            let spans = bytes(&extent).iter().map(|b| (*b, *b + 1)).collect();
+                            Extent::irregular(lo, Pieces::of(spans, lo), Precision::Exact)
+                        }
+                        false => extent,
+                    };
+                    let a = access(world.begin(stream), kind, extent.clone());
                     let seen = Seen(&world, stream, quick);
                     let mut found: Vec<Access> = Vec::new();
                     map.add(&a, &seen, &mut |e, latent| {
                         assert!(!latent);
-                        found.push(*e);
+                        found.push(e.clone());
                     });
                     for e in &found {
                         prop_assert!(e.kind.conflicts(kind) && !world.covers(stream, e.epoch));
@@ -147,7 +159,7 @@ proptest! {
                         let expected = all.iter().any(|e| e.kind.conflicts(kind) && !world.covers(stream, e.epoch));
                         let got = found.iter().any(|e| e.extent.holds(b));
                         prop_assert_eq!(expected, got, "byte {} of {:?}", b, a);
-                        all.push(a);
+                        all.push(a.clone());
                     }
                     for e in &found {
                         let common = bytes(&extent).iter().any(|b| e.extent.holds(*b));
@@ -211,9 +223,9 @@ proptest! {
                     let a = access(epoch, kind, Extent::pattern(lo, len, &dims, lo, Precision::Exact));
                     let seen = Seen(&world, stream, true);
                     let (mut first, mut second) = (Vec::new(), Vec::new());
-                    long.add(&a, &seen, &mut |e, _| first.push(*e));
+                    long.add(&a, &seen, &mut |e, _| first.push(e.clone()));
                     if !(a.extent.is_plain() && short.add_fast(plain(&a), near, &seen)) {
-                        near = short.add_near(&Touch::of(&a), near, &seen, &mut |e, _| second.push(*e));
+                        near = short.add_near(&Touch::of(&a), near, &seen, &mut |e, _| second.push(e.clone()));
                     }
                     prop_assert_eq!(first, second);
                 }

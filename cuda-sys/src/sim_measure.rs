@@ -4,12 +4,12 @@
 //! Owns the ABI between the two. Not part of CUDA's ABI: a real driver does not know its id, and
 //! says so.
 
-use crate::{CUgraphExec, CUgraphNode};
+use crate::{CUarray, CUgraphExec, CUgraphNode};
 use std::ffi::{c_char, c_int, c_uint};
 
 /// The id under which the simulated driver hands out [`SimMeasureTable`] through
 /// `cuGetExportTable`.
-pub const SIM_MEASURE_TABLE: [u8; 16] = *b"streamsan-byte-1";
+pub const SIM_MEASURE_TABLE: [u8; 16] = *b"streamsan-byte-2";
 
 /// A kernel that is about to run.
 #[repr(C)]
@@ -58,10 +58,13 @@ pub struct LaunchObserver {
     /// A kernel has been accepted, inside the call that launches it. Answers the number by which
     /// its bytes are to be told, or 0 when nobody wants them.
     pub begins: unsafe extern "C" fn(*const ObservedLaunch) -> u64,
+    /// A launch starts to run: whether its bytes are still wanted. If they are not, it ends as
+    /// failed. A kernel in the loop of a graph starts several times.
+    pub starts: unsafe extern "C" fn(u64) -> c_int,
     /// A launch has ended: its number, its pages in any order (each kind of a page once), how many,
-    /// and its [`launch_end`]. Told once for each number, at any time after `begins`, perhaps
+    /// its [`launch_end`], and the nanoseconds that it ran while its bytes were noted. Told once for each number, at any time after `begins`, perhaps
     /// before the call has returned.
-    pub ended: unsafe extern "C" fn(u64, *const TouchedPage, usize, c_int),
+    pub ended: unsafe extern "C" fn(u64, *const TouchedPage, usize, c_int, u64),
 }
 
 /// Functions of the simulated driver for a tool.
@@ -70,6 +73,8 @@ pub struct SimMeasureTable {
     /// From now on this observer is asked of every launch. It must live as long as the process. The
     /// first one stays; 0 says that this is another.
     pub observe: unsafe extern "C" fn(*const LaunchObserver) -> c_int,
+    /// Where the texels of an opaque array begin, row by row without padding; 0 for what is none.
+    pub array: unsafe extern "C" fn(CUarray) -> u64,
     /// Waits until nothing runs and nothing could, but so many milliseconds at most.
     pub drain: unsafe extern "C" fn(c_uint),
 }

@@ -90,6 +90,8 @@ table! {
         "order in which ready work runs, among those that CUDA allows [default: eager]";
     SimSeed "sim-seed" None, number(0, u64::MAX), "", RUNS, Launcher, Sim,
         "choose a random schedule; with one host thread a seed repeats its schedule";
+    SimPredict "sim-predict" None, FLAG, "no", RUNS, Launcher, Sim,
+        "predict what kernels touch, and measure nothing unless --exact or --confirm asks";
     SimAddresses "sim-addresses" None, Kind::File, "", RUNS_ONE, Launcher, Sim,
         "list the bytes that each launch touches in FILE, as lines of JSON";
     SimResults "sim-results" None, Kind::File, "", RUNS_ONE, Launcher, Sim,
@@ -172,6 +174,8 @@ table! {
 
     Exact "exact" None, Kind::Word("KERNEL"), "", RUNS, Both, Exact,
         "measure what kernels touch: those in doubt, 'all', or those so named (a,b,...)";
+    ExactShare "exact-share" None, number(1, 100), "", &[], Shim, Exact,
+        "with exact=yes on the simulated GPU: the percentage of the run that measuring may take";
     Confirm "confirm" None, FLAG, "no", JUDGES, Both, Exact,
         "measure kernels of uncertain findings, and withdraw what that refutes; hunts do, unless --no-confirm";
     Learned "learned" None, Kind::File, "", KEEPS, Analyzer, Exact,

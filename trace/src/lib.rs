@@ -54,6 +54,9 @@ pub const SUBSTITUTE: u64 = 1 << 62;
 pub fn mapped_address(address: u64) -> u64 {
     if address >> 62 == 1 { address & ((1 << 52) - 1) } else { address }
 }
+/// The text of a [`NoteKind::Info`] that says that the simulated GPU measures launches by itself,
+/// though nobody asked for exact mode: what is not measured then was left out for its cost.
+pub const SIM_MEASURES: &str = "the simulated GPU measures launches";
 
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
 /// crate docs.

@@ -108,6 +108,7 @@ impl Analysis {
                 let info = Allocation { kind: None, ..Self::allocation(0, size, MemoryKind::Device, origin) };
                 self.memory.array(array, info);
             }
+            Op::ArrayAt { array, address } => self.memory.array_at(array, address),
             Op::ArrayDestroy { array } => {
                 let view = self.ordering.view(epoch, None);
                 let site = self.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);

@@ -25,6 +25,7 @@ impl Analysis {
         let is_judged = self.rules.as_ref().is_some_and(|rules| rules.is_for_launches());
         !is_judged
             && self.is_plain()
+            && self.measuring.is_none()
             && self.pending.is_idle()
             && !self.options.hints
             && !self.paused

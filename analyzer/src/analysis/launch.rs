@@ -12,7 +12,7 @@ use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::exact::learned::Shape;
 use crate::exact::pending::MeasuredLaunch;
-use crate::exact::{atomics, compare, locks, measured};
+use crate::exact::{atomics, compare, locks, measured, measuring, settle};
 use crate::ipc::Member;
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
@@ -34,7 +34,8 @@ impl Analysis {
         node: Option<(&Graph, u32)>,
     ) {
         let mut key = self.code.key(kernel, l);
-        let plain = self.is_plain();
+        let class = LaunchClass::of(kernel, l.grid, l.block);
+        let plain = self.is_plain() && self.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
         if plain && self.launch_repeated(stream, &key, l, &context, node) {
             return;
         }
@@ -45,9 +46,10 @@ impl Analysis {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
-        if let Some(settle) = &mut self.settle {
-            settle.judge(LaunchClass::of(kernel, l.grid, l.block), &predicted);
+        if let Some(settle) = self.settle.as_mut().or(self.measuring.as_mut().map(|measuring| &mut measuring.settle)) {
+            settle.judge(class, &predicted);
         }
+        let decided = settle::is_decided(&predicted);
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
         let mut touched = self.pending.touched(context.origin.epoch, number);
@@ -69,6 +71,7 @@ impl Analysis {
         } else {
             touched
         };
+        let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
         let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
         if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)
             && let Some(code) = self.code.identity(kernel, def, arch)
@@ -95,15 +98,26 @@ impl Analysis {
             };
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c, loss);
         }
+        // Nobody asked for measurements of what the code decides: they only check the prediction,
+        // which knows the parameter and the instruction of each access besides.
+        if let (Some(measuring), Some(runs), true) = (&mut self.measuring, &touched, decided && !recalled && has_run) {
+            let compared = measuring.compares(class).then(|| compare::compare(&predicted, image, &mut self.memory, runs));
+            let name = || def.map_or_else(|| "(unknown)".to_string(), |d| self.stacks.demangle(&d.name));
+            match compared.and_then(|c| measuring::mistake(name, &c)) {
+                Some(line) => measuring::tell(&mut self.coverage.mispredicted, line),
+                None => touched = None,
+            }
+        }
         let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
         let view = self.ordering.view(context.epoch, node);
         let measured = touched.map(|mut runs| {
             atomics::settle(&predicted, image, &mut self.memory, &mut runs);
             let nowhere = |name: &str| !self.memory.has_address(image, name);
-            let unseen = measured::unseen(&predicted, nowhere);
-            let mut touched = measured::effects(&runs);
-            locks::mark(&predicted, image, &mut self.memory, &mut touched.effects);
-            (touched, unseen)
+            let unseen = measured::unseen(&predicted, simulated, nowhere);
+            let mut known = measured::effects(&runs);
+            measured::attribute(&mut known, &predicted, &self.memory);
+            locks::mark(&predicted, image, &mut self.memory, &mut known.effects);
+            (known, unseen)
         });
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
         let mut work =
@@ -140,6 +154,7 @@ impl Analysis {
         c.launched(1, &known, indirect, work.unplaced);
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
+        c.launches_unmeasured += u64::from(self.measuring.is_some() && measured.is_none() && !decided);
         if known.knowledge == Knowledge::Unknown {
             let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");
             let why = launches.or_else(|| self.code.reason(kernel)).unwrap_or("the code could not be analysed");

@@ -60,6 +60,7 @@ use crate::exact::confirm::Confirm;
 use crate::exact::learned::{Learned, Lessons};
 use crate::exact::oracle::Oracle;
 use crate::exact::pending::PendingRecords;
+use crate::exact::measuring::Measuring;
 use crate::exact::settle::Settle;
 use crate::ipc::Member;
 use crate::launch_memory::evaluator::LaunchEvaluator;
@@ -182,6 +183,8 @@ pub struct Analysis {
     oracle: Oracle,
     confirm: Option<Confirm>,
     settle: Option<Settle>,
+    /// The simulated GPU measures launches by itself.
+    measuring: Option<Box<Measuring>>,
     /// Ranges learned by earlier runs, and those learned by this one.
     learned: Option<Lessons>,
     races: Vec<Race>,
@@ -233,6 +236,7 @@ impl Analysis {
             oracle: Oracle::default(),
             confirm: options.confirm.then(|| Confirm::new(options.measured_from_start)),
             settle: options.settle.then(Settle::default),
+            measuring: None,
             learned: None,
             races: Vec::new(),
             schemas: Schemas::default(),
@@ -350,7 +354,8 @@ impl Analysis {
     /// The next class of launches whose need for measurement has changed; true when it need not be
     /// measured.
     pub fn settled(&mut self) -> Option<(LaunchClass, bool)> {
-        self.settle.as_mut()?.changed()
+        let measuring = self.measuring.as_mut().map(|measuring| &mut measuring.settle);
+        self.settle.as_mut().or(measuring)?.changed()
     }
 
     /// Uses the learned ranges, and learns more.
@@ -488,6 +493,9 @@ impl Analysis {
                     NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
                     NoteKind::Lost => *self.coverage.lost.entry(text).or_default() += count.max(1),
                     NoteKind::Disabled => self.coverage.disabled.push(text),
+                    NoteKind::Info if text == trace::SIM_MEASURES => {
+                        self.measuring.get_or_insert_default();
+                    }
                     NoteKind::Info => self.system_memory |= text == trace::SYSTEM_MEMORY,
                 }
             }

@@ -1,4 +1,5 @@
-//! Findings on trial, while records are applied (`--confirm`).
+//! Findings on trial, while records are applied (`--confirm`), and kernels that are to be measured
+//! because findings rest on them.
 //!
 //! Owns when an op's races and supposed races go to the trial. The rules are those of
 //! [`crate::exact::confirm`].
@@ -12,13 +13,15 @@ use trace::KernelId;
 impl Analysis {
     /// The next kernel to measure from now on. Each kernel is returned once.
     pub fn wanted(&mut self) -> Option<KernelId> {
-        self.confirm.as_mut()?.wanted()
+        let measuring = self.measuring.as_mut().map(|measuring| &mut measuring.asks);
+        self.confirm.as_mut().or(measuring)?.wanted()
     }
 
     /// Puts the races of the current op on trial.
     pub(super) fn suspect(&mut self) {
         let least = self.least_suspected();
-        if let Some(trial) = &mut self.confirm {
+        let measuring = self.measuring.as_mut().map(|measuring| &mut measuring.asks);
+        if let Some(trial) = self.confirm.as_mut().or(measuring) {
             self.races.iter().for_each(|race| trial.suspect(race, least));
         }
     }

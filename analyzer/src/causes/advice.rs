@@ -104,8 +104,8 @@ pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) ->
 }
 
 fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFinding]) -> RootCause {
-    let previous: Vec<Access> = raws.iter().map(|raw| raw.race.previous).collect();
-    let access: Vec<Access> = raws.iter().map(|raw| raw.race.access).collect();
+    let previous: Vec<Access> = raws.iter().map(|raw| raw.race.previous.clone()).collect();
+    let access: Vec<Access> = raws.iter().map(|raw| raw.race.access.clone()).collect();
     // An event that the program has already: the places of the cause stay those of the plain wait.
     let plain = found.plain.as_ref().unwrap_or(&found.wait);
     let mut first = End::of(elaborator, plain.after.first(), &previous);
@@ -158,8 +158,8 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
 }
 
 fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, raws: &[&RawFinding]) -> RootCause {
-    let side = |raw: &&RawFinding| if overrun.later { raw.race.access } else { raw.race.previous };
-    let other = |raw: &&RawFinding| if overrun.later { raw.race.previous } else { raw.race.access };
+    let side = |raw: &&RawFinding| if overrun.later { &raw.race.access } else { &raw.race.previous }.clone();
+    let other = |raw: &&RawFinding| if overrun.later { &raw.race.previous } else { &raw.race.access }.clone();
     let kernels: Vec<Access> = raws.iter().map(side).collect();
     let others: Vec<Access> = raws.iter().map(other).collect();
     let kernel = End::of(elaborator, Some(&at), &kernels);

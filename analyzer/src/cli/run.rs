@@ -363,7 +363,8 @@ fn named(signal: i32) -> &'static str {
 /// What the shim needs for `--exact`.
 fn exact(options: &Options) -> Result<Vec<String>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    crate::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")), options.sim)
+    let beside = shim.parent().unwrap_or(Path::new(""));
+    crate::exact::setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
 }
 
 #[cfg(test)]

@@ -66,10 +66,11 @@
 //! - *No code.* If the code can not be read, or its analysis fails, the memory behind every
 //!   parameter word that points into an allocation counts as read and written, with `Unknown`
 //!   extent and a guessed direction ([`super::accesses::Work::pointers`]).
-//! - *Measurement.* Exact mode replaces predicted bytes with measured ones, which are `Exact`
-//!   ([`crate::exact::measured`]). Too many pieces to keep apart become a scattered `Bound`, and so
-//!   do reads of asynchronous copies, because the API reports their whole size. Accesses that the
-//!   API does not report keep their prediction. Ranges learned in an earlier run count as measured
+//! - *Measurement.* Exact mode, and the simulated GPU by itself where code does not decide, replace
+//!   predicted bytes with measured ones, which are `Exact` ([`crate::exact::measured`]), also where
+//!   they are a list of many pieces ([`crate::memory::Pieces`]). Too many to keep apart become a
+//!   scattered `Bound`, and so do reads of asynchronous copies, because the API reports their whole
+//!   size. Accesses that are not reported keep their prediction. Ranges learned in an earlier run count as measured
 //!   ([`crate::exact::learned`]).
 //! - *The host.* An access of the host is certain, also where only changed bytes were seen: some of
 //!   them were written (`analysis/host_access.rs`).
@@ -90,7 +91,8 @@
 //!    `detect/accesses/kernels.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
 //! 5. If both sides are `exact`, [`Extent::meet`] has given up on irregular patterns.
 //! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
-//!    finding certain or withdraws it.
+//!    finding certain or withdraws it. The simulated GPU has measured them, unless the coverage says
+//!    that launches were left unmeasured.
 
 use serde::{Deserialize, Serialize};
 

@@ -52,6 +52,10 @@ pub struct Coverage {
     pub launches_indirect: u64,
     /// Launches whose bytes were measured (exact mode), not predicted.
     pub launches_measured: u64,
+    /// Launches on the simulated GPU that their code does not decide and that were left unmeasured,
+    /// though launches are measured there.
+    #[serde(default)]
+    pub launches_unmeasured: u64,
     /// Launches whose bytes were measured in an earlier run.
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
@@ -89,6 +93,9 @@ pub struct Coverage {
     pub unchecked: Vec<String>,
     /// The shim switched itself off.
     pub disabled: Vec<String>,
+    /// Predictions that a measurement has shown to be wrong, as lines.
+    #[serde(default)]
+    pub mispredicted: Vec<String>,
     /// What was assumed of the program instead of what it did, as lines.
     #[serde(default)]
     pub assumed: Vec<String>,
@@ -207,6 +214,7 @@ impl Coverage {
         self.launches_indirect += other.launches_indirect;
         self.launches_measured += other.launches_measured;
         self.launches_learned += other.launches_learned;
+        self.launches_unmeasured += other.launches_unmeasured;
         self.unknown_memory += other.unknown_memory;
         self.launches_system += other.launches_system;
         self.unwatched_managed += other.unwatched_managed;
@@ -232,6 +240,7 @@ impl Coverage {
         }
         self.unchecked.extend(other.unchecked.iter().cloned());
         self.disabled.extend(other.disabled.iter().cloned());
+        self.mispredicted.extend(other.mispredicted.iter().cloned());
         self.assumed.extend(other.assumed.iter().cloned());
         self.unjudged.extend(other.unjudged.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());

@@ -99,7 +99,7 @@ impl EarlyFreeWatch {
             let known = uses.iter().any(|u: &Access| u.epoch.timeline == used.epoch.timeline && u.epoch >= used.epoch);
             let foreign = !used.site.stream.is_none() && used.site.stream != info.stream;
             if !latent && foreign && !covered && !known && used.allocation == info.id && uses.len() < USES {
-                uses.push(*used);
+                uses.push(used.clone());
             }
         };
         if let Some(map) = memory.map(home) {

@@ -95,7 +95,7 @@ impl Findings {
             let raw = &mut self.list[at];
             raw.count += 1;
             if raw.race.confidence < race.confidence {
-                raw.race = *race;
+                raw.race = race.clone();
                 raw.around = recent.around(race);
             }
             return;
@@ -113,7 +113,7 @@ impl Findings {
         self.index.insert(key, self.list.len());
         self.pairs.entry(key.pair()).or_default().push(self.list.len());
         self.list.push(RawFinding {
-            race: *race,
+            race: race.clone(),
             allocation,
             previous_allocation: memory.info(race.previous.allocation).copied(),
             links: streams.links(race.previous.site.stream, race.access.site.stream, race.access.site.thread),

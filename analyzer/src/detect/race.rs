@@ -47,7 +47,7 @@ impl Hazard {
 }
 
 /// One race: two accesses of different ops.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Race {
     /// The kind.
     pub hazard: Hazard,
@@ -75,7 +75,7 @@ impl Race {
         }
         let hazard = Hazard::of(previous, access)?;
         let (confidence, weakness) = Confidence::of_pair(previous, access)?;
-        let (previous, access) = (*previous, *access);
+        let (previous, access) = (previous.clone(), access.clone());
         Some(Self { hazard, confidence, weakness, latent, freed_early: false, previous, access })
     }
 

@@ -64,7 +64,7 @@ impl ReplayRecorder {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
                 let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
                 let &Site { param, at, guessed, locked, .. } = site;
-                let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
+                let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
                 self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, locked, generation });
             }
             _ => self.spoilt = true,

@@ -8,10 +8,9 @@
 
 use super::compare::{PredictedBytes, reach};
 use super::measured::{end, kind};
-use crate::exact::byte_set;
 use crate::exact::byte_set::ByteSet;
 use crate::launches::effects::{Evaluated, Knowledge};
-use crate::memory::{AccessKind, Allocations, Dim};
+use crate::memory::{AccessKind, Allocations};
 use trace::{ExactRun, ImageId, exact_kind};
 
 /// Marks the loads and stores that must be atomic ones.
@@ -29,11 +28,10 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
         }
         let Some(bounds) = bounds(known, plain, image, memory) else { continue };
         for run in runs.iter_mut().filter(|run| is_plain(run)) {
-            let mut spans = Vec::new();
-            let dims = [Dim { stride: run.stride, count: u64::from(run.count) }];
-            byte_set::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
-            let all = ByteSet::of(spans);
-            if all.minus(&bounds).len() == all.len() {
+            let piece = |n: u32| run.start.saturating_add(run.stride.saturating_mul(u64::from(n)));
+            // Most runs lie wholly beside the plain accesses.
+            let beside = !bounds.meets(run.start, end(run));
+            if beside || (0..run.count).all(|n| !bounds.meets(piece(n), piece(n).saturating_add(run.width))) {
                 run.kind = run.kind & !exact_kind::MASK | atomic;
             }
         }

@@ -43,6 +43,11 @@ impl ByteSet {
         self.spans.iter().map(|s| s.1 - s.0).sum()
     }
 
+    /// Whether a byte from `lo` up to `hi` is in the set.
+    pub fn meets(&self, lo: u64, hi: u64) -> bool {
+        lo < hi && self.spans.get(self.spans.partition_point(|s| s.1 <= lo)).is_some_and(|s| s.0 < hi)
+    }
+
     /// The union.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -118,6 +123,8 @@ mod tests {
                 assert_eq!(holds(minus.spans(), byte), holds(&a, byte) && !holds(&b, byte), "{a:?} - {b:?} at {byte}");
                 assert_eq!(holds(union.spans(), byte), holds(&a, byte) || holds(&b, byte));
             }
+            let (lo, hi) = (next(60), next(30));
+            assert_eq!(x.meets(lo, lo + hi), (lo..lo + hi).any(|byte| holds(&a, byte)));
             assert_eq!(x.len(), (0..90).filter(|byte| holds(&a, *byte)).count() as u64);
         }
     }

@@ -7,6 +7,7 @@ use super::measured::{end, is_unseen, kind};
 use crate::exact::byte_set;
 use crate::exact::byte_set::ByteSet;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
+use crate::memory::allocations::Home;
 use crate::memory::{AccessKind, Allocations, Dim};
 use kernels::Reason;
 use trace::{ExactRun, ImageId, exact_kind};
@@ -84,7 +85,7 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     let mut predicted: Vec<Predicted<'_>> = Vec::new();
     let mut open: Vec<(AccessKind, Option<ByteSet>)> = Vec::new();
     let mut by_data = true;
-    for effect in known.effects.iter().filter(|e| !is_unseen(e)) {
+    for effect in known.effects.iter().filter(|e| !is_unseen(e, false)) {
         if is_settled(effect, known, memory) {
             continue;
         }
@@ -122,8 +123,9 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
             left = within.as_ref().map_or_else(ByteSet::default, |within| left.minus(within));
         }
         // Memory in no known allocation (the buffer of printf, the heap on the device) does not
-        // count.
-        let spans = left.spans().iter().copied().filter(|s| memory.locate(s.0).is_some()).collect();
+        // count. Nor do arrays: textures and surfaces are not compared.
+        let counts = |s: &(u64, u64)| memory.locate(s.0).is_some_and(|place| matches!(place.home, Home::Root(_)));
+        let spans = left.spans().iter().copied().filter(counts).collect();
         let left = ByteSet::of(spans);
         if !left.is_empty() {
             missing.push((k, left));
@@ -213,6 +215,10 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
             let mut spans = Vec::new();
             let fine = byte_set::pieces(lo, hi, *width, dims, &mut spans);
             PredictedBytes::ByteSet(ByteSet::of(spans), *exact && fine)
+        }
+        EffectExtent::Pieces { origin, pieces, exact } => {
+            let spans = pieces.spans().iter().map(|s| (s.0 + origin, s.1 + origin)).collect();
+            PredictedBytes::ByteSet(ByteSet::of(spans), *exact)
         }
         EffectExtent::Among { lo, hi } => PredictedBytes::ByteSet(ByteSet::of(vec![(*lo, *hi)]), false),
         EffectExtent::Unknown | EffectExtent::Scattered => match whole(memory, base) {

@@ -4,7 +4,7 @@
 //! keep their prediction.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
-use crate::memory::{AccessKind, Dim};
+use crate::memory::{AccessKind, Allocations, Dim, Pieces};
 use trace::{ExactRun, exact_kind};
 
 /// The direction of a run.
@@ -42,14 +42,84 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
         };
         Effect::new(EffectBase::Absolute(lo), kind(run), bytes)
     };
-    let effects = runs.iter().filter(|run| run.width > 0 && run.count > 0).map(effect).collect();
+    let (single, irregular) = split(runs);
+    let effects = single.into_iter().map(effect).chain(irregular).collect();
     let (indirect, exact) = (false, runs.iter().all(|run| run.kind & exact_kind::BOUND == 0));
     Evaluated { effects, knowledge: Knowledge::Exact, indirect, exact, gap: None, indirect_gap: None }
 }
 
-/// Whether the API never reports such an access: textures, surfaces, copies by a tensor map, and
-/// reads of constant memory.
-pub fn is_unseen(effect: &Effect) -> bool {
+/// Names the instruction and the parameter of measured effects, where the code has one for such
+/// bytes: the first prediction of that kind that begins there or reaches so far.
+pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Allocations) {
+    for effect in &mut measured.effects {
+        let EffectBase::Absolute(at) = effect.base else { continue };
+        let home = memory.locate(at).map(|place| (place.home, place.allocation));
+        let near = |value: u64| home.is_some() && memory.locate(value).map(|p| (p.home, p.allocation)) == home;
+        let leads_here = |known: &&Effect| match (&known.base, &known.bytes) {
+            (EffectBase::Param(_, value) | EffectBase::Maybe(_, value), EffectExtent::Bounded { lo, hi, .. }) => {
+                near(*value) && *lo <= at && at < *hi
+            }
+            (EffectBase::Param(_, value) | EffectBase::Maybe(_, value), _) => near(*value),
+            _ => false,
+        };
+        let kind = effect.kind;
+        if let Some(known) = predicted.effects.iter().filter(|known| known.kind == kind).find(leads_here) {
+            (effect.base, effect.at) = (known.base.clone(), known.at);
+        }
+    }
+}
+
+/// Maximum number of runs of one kind that are effects by themselves. More are irregular, and one
+/// effect lists their pieces.
+const MAX_SINGLE: usize = 32;
+
+/// Pieces of a run from which it stays a pattern.
+const PATTERN: u32 = 1024;
+
+/// Maximum number of pieces that one effect lists: 16 MiB.
+const MAX_PIECES: u64 = 1 << 20;
+
+/// Separates the runs that are effects by themselves from those that are irregular.
+fn split(runs: &[ExactRun]) -> (Vec<&ExactRun>, Vec<Effect>) {
+    let (mut single, mut irregular) = (Vec::new(), Vec::new());
+    let mut kinds: Vec<u32> = Vec::new();
+    for run in runs {
+        if !kinds.contains(&run.kind) {
+            kinds.push(run.kind);
+        }
+    }
+    for of in kinds {
+        let all: Vec<&ExactRun> = runs.iter().filter(|r| r.kind == of && r.width > 0 && r.count > 0).collect();
+        if all.len() <= MAX_SINGLE {
+            single.extend(all);
+            continue;
+        }
+        let (mut spans, mut room) = (Vec::new(), MAX_PIECES);
+        for run in all {
+            let count = u64::from(run.count);
+            if run.count >= PATTERN || count > room {
+                single.push(run);
+                continue;
+            }
+            room -= count;
+            let from = |n: u64| run.start.saturating_add(run.stride.saturating_mul(n));
+            spans.extend((0..count).map(|n| (from(n), from(n).saturating_add(run.width))));
+        }
+        let Some(origin) = spans.iter().map(|s| s.0).min() else { continue };
+        let exact = of & exact_kind::BOUND == 0;
+        let bytes = EffectExtent::Pieces { origin, pieces: Pieces::of(spans, origin), exact };
+        let run = ExactRun { kind: of, ..ExactRun::default() };
+        irregular.push(Effect::new(EffectBase::Absolute(origin), kind(&run), bytes));
+    }
+    (single, irregular)
+}
+
+/// Whether no measurement has such an access: copies by a tensor map; and on a device textures,
+/// surfaces and reads of constant memory, which NVIDIA's API does not report.
+pub fn is_unseen(effect: &Effect, simulated: bool) -> bool {
+    if simulated {
+        return matches!(effect.base, EffectBase::Tensor(..));
+    }
     effect.constant
         || matches!(
             effect.base,
@@ -57,16 +127,16 @@ pub fn is_unseen(effect: &Effect) -> bool {
         )
 }
 
-/// Whether a prediction contains any access that the API would report.
+/// Whether a prediction contains any access that the API of a device would report.
 pub fn claims(predicted: &Evaluated) -> bool {
-    predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e))
+    predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e, false))
 }
 
 /// The part of a prediction that stays beside a measurement. `nowhere`: whether the address of a
 /// variable is unknown, so that its measured bytes would not be recognised.
-pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
+pub fn unseen(predicted: &Evaluated, simulated: bool, nowhere: impl Fn(&str) -> bool) -> Evaluated {
     let lost = |base: &EffectBase| matches!(base, EffectBase::Global(name) if nowhere(name));
-    let keep = |e: &&Effect| is_unseen(e) || lost(&e.base);
+    let keep = |e: &&Effect| is_unseen(e, simulated) || lost(&e.base);
     let effects = predicted.effects.iter().filter(keep).cloned().collect();
     Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
 }
@@ -92,6 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn many_runs_are_one_effect_that_lists_their_pieces() {
+        let run = |n: u64, count, kind| ExactRun { start: 1000 + n * n * 16, stride: 8, width: 4, count, kind };
+        let mut runs: Vec<ExactRun> = (0..100).map(|n| run(n, 1 + (n % 2) as u32, exact_kind::WRITE)).collect();
+        runs.extend((0..MAX_SINGLE as u64).map(|n| run(n, 1, exact_kind::READ)));
+        runs.push(run(2000, PATTERN, exact_kind::WRITE));
+        let known = effects(&runs);
+        assert_eq!(known.effects.len(), MAX_SINGLE + 2, "few reads, one pattern, and the list");
+        let Some(EffectExtent::Pieces { origin, pieces, exact: true }) = known.effects.last().map(|e| &e.bytes) else {
+            panic!("the list comes last");
+        };
+        let want: Vec<(u64, u64)> = (0..100_u64)
+            .flat_map(|n| (0..1 + n % 2).map(move |piece| 1000 + n * n * 16 + piece * 8))
+            .map(|at| (at - 1000, at - 996))
+            .collect();
+        assert_eq!((*origin, pieces.spans()), (1000, &want[..]));
+        let mut bound = runs.clone();
+        bound.iter_mut().for_each(|run| run.kind |= exact_kind::BOUND);
+        let last = effects(&bound).effects.pop().map(|e| e.bytes);
+        assert!(matches!(last, Some(EffectExtent::Pieces { exact: false, .. })));
+    }
+
+    #[test]
     fn only_reads_become_bounds() {
         let run = |kind| ExactRun { start: 100, stride: 8, width: 4, count: 3, kind };
         let mut runs = [exact_kind::READ, exact_kind::WRITE, exact_kind::ATOMIC].map(run);
@@ -113,8 +205,10 @@ mod tests {
             Effect { constant: true, ..of(EffectBase::Global("constant".into())) },
         ];
         let known = Evaluated { effects: all, ..effects(&[]) };
-        let kept: Vec<EffectBase> = unseen(&known, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
+        let kept: Vec<EffectBase> = unseen(&known, false, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
         let variables = ["lost", "constant"].map(|name| EffectBase::Global(name.into()));
         assert_eq!(kept, [vec![EffectBase::Tensor(8, 64), EffectBase::Handle(8, 3)], variables.into()].concat());
+        let kept: Vec<EffectBase> = unseen(&known, true, |_| false).effects.into_iter().map(|e| e.base).collect();
+        assert_eq!(kept, [EffectBase::Tensor(8, 64)], "the simulator tells the others");
     }
 }

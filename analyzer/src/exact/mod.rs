@@ -10,11 +10,12 @@
 //! made under a lock. `compare` and `oracle` hold
 //! predictions against measurements for `--exact-compare`, with `byte_set` as their arithmetic.
 //! `confirm` checks findings by measurement for `--confirm`, `settle` decides which launches need
-//! no measuring, and `learned` keeps measured ranges for later runs.
+//! no measuring, and `learned` keeps measured ranges for later runs. `measuring` puts these together
+//! for the simulated GPU, which measures by itself.
 //!
 //! `atomics`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `atomics`
 //! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.
-//! The other files know no sibling.
+//! `measuring` uses `settle`, `confirm` and `compare`. The other files know no sibling.
 
 pub mod atomics;
 pub mod byte_set;
@@ -23,6 +24,7 @@ pub mod confirm;
 pub mod learned;
 pub mod locks;
 pub mod measured;
+pub mod measuring;
 pub mod oracle;
 pub mod pending;
 pub mod settle;

@@ -227,6 +227,7 @@ fn predicted(effect: &Effect) -> String {
             let gaps: String = dims.iter().map(|d| format!(" {} times every {}", d.count, d.stride)).collect();
             format!("{} {lo:#x}..{hi:#x} by {width}{gaps}", if *exact { "exactly" } else { "within" })
         }
+        EffectExtent::Pieces { origin, pieces, .. } => format!("{} pieces from {origin:#x} on", pieces.spans().len()),
         EffectExtent::Among { lo, hi } => format!("among {lo:#x}..{hi:#x}"),
         EffectExtent::Unknown => format!("unknown: {}", effect.why.map_or("", kernels::Reason::words)),
         EffectExtent::Scattered => "scattered by data".to_string(),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
-/// Maximum size of the waiting records, in bytes. More means that a launch does not end or that its
+/// Maximum size of the waiting records and of the ranges that wait with them, in bytes. More means that a launch does not end or that its
 /// ranges were lost: it counts as predicted.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -51,6 +51,8 @@ pub struct PendingRecords {
     /// Nodes of the next launch of a graph that will be measured.
     announced: FxHashMap<GraphExecId, FxHashSet<u32>>,
     arrived: FxHashMap<(Epoch, u32), MeasuredLaunch>,
+    /// Bytes of launches of which there are more to come.
+    parts: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
     given_up: u64,
     max: Option<usize>,
 }
@@ -71,7 +73,7 @@ impl PendingRecords {
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
-            Op::Exact { .. } | Op::ExactNodes { .. } => {}
+            Op::Exact { .. } | Op::ExactPart { .. } | Op::ExactNodes { .. } => {}
             Op::Launch { flags, .. } if flags & EXACT != 0 => {}
             Op::GraphLaunch { exec, .. } if self.announced.contains_key(&exec) => {}
             _ if self.queue.is_empty() => return false,
@@ -85,12 +87,23 @@ impl PendingRecords {
         match record.op {
             Op::Exact { timeline, time, node, flags, runs } => {
                 let epoch = Epoch { timeline, time };
+                let mut all = self.parts.remove(&(epoch, node)).unwrap_or_default();
                 let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
-                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: runs.iter().collect(), flags });
+                    all.extend(runs.iter());
+                    self.bytes += all.len() * size_of::<ExactRun>();
+                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, flags });
                 }
                 if nodes.is_empty() {
                     self.awaited.remove(&epoch);
+                }
+                self.give_up();
+                return true;
+            }
+            Op::ExactPart { timeline, time, node, runs } => {
+                let epoch = Epoch { timeline, time };
+                if self.awaited.contains_key(&epoch) {
+                    self.parts.entry((epoch, node)).or_default().extend(runs.iter());
                 }
                 return true;
             }
@@ -109,12 +122,17 @@ impl PendingRecords {
         let bytes = encoded(record);
         self.bytes += bytes.len() + size_of::<Waiting>();
         self.queue.push_back(Waiting { launch: epoch, bytes });
+        self.give_up();
+        true
+    }
+
+    /// Ends the waits of the first launches while too much waits.
+    fn give_up(&mut self) {
         while self.bytes > self.max.unwrap_or(MAX_BYTES) {
             let Some(first) = self.queue.front().and_then(|w| w.launch) else { break };
             let Some(nodes) = self.awaited.remove(&first) else { break };
             self.given_up += nodes.len() as u64;
         }
-        true
     }
 
     /// The next record whose wait is over.
@@ -147,7 +165,9 @@ impl PendingRecords {
     /// The measured bytes of the launch at this epoch, or of a node (counted from 1) of the graph
     /// launched there, if known.
     pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<MeasuredLaunch> {
-        if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
+        let touched = if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }?;
+        self.bytes -= touched.runs.len() * size_of::<ExactRun>();
+        Some(touched)
     }
 
     /// Launches whose ranges never arrived.
@@ -253,6 +273,21 @@ mod tests {
         assert_eq!(touched, [Some(vec![]), None, Some(vec![run]), None]);
         assert!(!pending.takes(&graph(3, exec)), "announced for one launch only");
         assert_eq!(pending.given_up(), 0);
+    }
+
+    #[test]
+    fn bytes_may_come_in_several_records() {
+        let run = |start| ExactRun { start, stride: 0, width: 4, count: 1, kind: 0 };
+        let mut pending = PendingRecords::default();
+        assert!(pending.takes(&launch(1, EXACT)));
+        let first = [run(8)];
+        let part = Op::ExactPart { timeline: TimelineId(1), time: 1, node: 0, runs: List::new(&first) };
+        assert!(pending.takes(&Record { origin: Origin::default(), op: part }));
+        assert!(pending.release().is_none(), "there is more to come");
+        assert!(pending.takes(&exact(1, exact_flags::SIMULATED, &[run(16)])));
+        assert!(pending.release().is_some());
+        let touched = pending.touched(at(1), 0).expect("both");
+        assert_eq!((touched.runs, touched.flags), (vec![run(8), run(16)], exact_flags::SIMULATED));
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Settle {
         }
     }
 
+    /// Whether the code has decided all launches of the class so far, at least one.
+    pub fn has(&self, class: LaunchClass) -> bool {
+        self.settled.get(&class) == Some(&true)
+    }
+
     /// The next class whose judgement has changed, and whether it is settled now.
     pub fn changed(&mut self) -> Option<(LaunchClass, bool)> {
         self.fresh.pop()
@@ -38,13 +43,14 @@ impl Settle {
 }
 
 /// Whether the code decides each byte that a launch touches.
-fn is_decided(predicted: &Evaluated) -> bool {
+pub fn is_decided(predicted: &Evaluated) -> bool {
     let lost = |base: &EffectBase| {
         matches!(
             base,
             EffectBase::Unknown
                 | EffectBase::PointerTable(_)
                 | EffectBase::VariableTable(_)
+                | EffectBase::Handle(..)
                 | EffectBase::SomeHandle(_)
                 | EffectBase::Object
         )

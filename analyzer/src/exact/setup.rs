@@ -13,9 +13,21 @@ const LIBRARY: &str = "libsanitizer-public.so";
 /// The patch, beside `libstreamsan.so`.
 const PATCH: &str = "exact.fatbin";
 
+/// Percentage of a run on the simulated GPU that goes into measuring when nobody asked for it.
+const SHARE: u32 = 33;
+
 /// The options of the shim for exact mode, complete with paths; nothing without `--exact` and
-/// `--confirm`. A simulated GPU measures by itself. The error is one line for the user.
-pub fn shim_options(options: &ExactOptions, beside: &Path, simulated: bool) -> Result<Vec<String>, String> {
+/// `--confirm`. A simulated GPU measures by itself, and needs no library. `unasked`: it measures
+/// though neither was given. The error is one line for the user.
+pub fn shim_options(
+    options: &ExactOptions,
+    beside: &Path,
+    simulated: bool,
+    unasked: bool,
+) -> Result<Vec<String>, String> {
+    if unasked {
+        return Ok(vec!["exact=1".into(), format!("exact-share={SHARE}")]);
+    }
     let asked = match (&options.kernels, options.confirm) {
         (None, false) => return Ok(Vec::new()),
         (None, true) => "--confirm",
@@ -105,30 +117,31 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("streamsan-exact-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let mut options = ExactOptions::default();
-        assert_eq!(shim_options(&options, &folder, false), Ok(Vec::new()));
+        assert_eq!(shim_options(&options, &folder, false, false), Ok(Vec::new()));
+        assert_eq!(shim_options(&options, &folder, true, true), Ok(vec!["exact=1".into(), "exact-share=33".into()]));
         options.kernels = Some(String::new());
-        assert_eq!(shim_options(&options, &folder, true), Ok(vec!["exact=1".into()]));
-        let error = shim_options(&options, &folder, false).unwrap_err();
+        assert_eq!(shim_options(&options, &folder, true, false), Ok(vec!["exact=1".into()]));
+        let error = shim_options(&options, &folder, false, false).unwrap_err();
         assert!(error.contains("exact.fatbin, which scripts/patch makes"), "{error}");
         std::fs::write(folder.join(PATCH), b"x").expect("a file");
         options.library = Some("/nowhere/lib.so".into());
-        let error = shim_options(&options, &folder, false).unwrap_err();
+        let error = shim_options(&options, &folder, false, false).unwrap_err();
         assert_eq!(error, "--sanitizer-library: there is no file /nowhere/lib.so");
         let library = folder.join("lib.so");
         std::fs::write(&library, b"x").expect("a file");
         options.library = Some(library.display().to_string());
-        let words = shim_options(&options, &folder, false).expect("complete");
+        let words = shim_options(&options, &folder, false, false).expect("complete");
         assert_eq!(words[0], "exact=1");
         assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
         options.kernels = Some("sort".into());
-        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "exact=sort");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "exact=sort");
         (options.kernels, options.compare) = (Some(String::new()), Some("file".into()));
-        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "exact=all");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "exact=all");
         (options.kernels, options.confirm) = (None, true);
-        assert_eq!(shim_options(&options, &folder, false).expect("complete")[0], "confirm=1");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "confirm=1");
         options.library = Some("/nowhere/lib.so".into());
         options.patch = Some("/nowhere/patch".into());
-        let error = shim_options(&options, &folder, false).unwrap_err();
+        let error = shim_options(&options, &folder, false, false).unwrap_err();
         assert!(error.starts_with("--confirm needs /nowhere/patch"), "{error}");
         let _ = std::fs::remove_dir_all(&folder);
     }

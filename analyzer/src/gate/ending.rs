@@ -22,7 +22,7 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
         error_exitcode
     } else if program != 0 {
         program
-    } else if is_incomplete(&report.coverage) || !report.coverage.unjudged.is_empty() {
+    } else if is_incomplete(&report.coverage) {
         INTERNAL
     } else if require_cuda && !report.coverage.any_work() {
         NO_CUDA
@@ -31,9 +31,11 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
     }
 }
 
-/// Whether ops of the program are missing: a part of the run was not checked.
-fn is_incomplete(coverage: &Coverage) -> bool {
-    !coverage.unchecked.is_empty() || !coverage.disabled.is_empty() || !coverage.lost.is_empty()
+/// Whether the report says less than it seems to: ops are missing or were not judged, or a
+/// prediction was wrong, so that others may be.
+fn is_incomplete(c: &Coverage) -> bool {
+    let lists = [&c.unchecked, &c.disabled, &c.unjudged, &c.mispredicted];
+    !c.lost.is_empty() || lists.into_iter().any(|lines| !lines.is_empty())
 }
 
 /// What a hunt ends with. A program that was not checked, or not to its end, is never passed over
@@ -75,5 +77,7 @@ mod tests {
         report.coverage.disabled.clear();
         report.coverage.lost.insert("RangePush".into(), 1);
         assert_eq!((exit_code(&report, 0, FINDINGS, false), exit_code(&report, 3, FINDINGS, false)), (INTERNAL, 3));
+        report.coverage.mispredicted.push("kernel k: ...".into());
+        assert_eq!(exit_code(&report, 0, FINDINGS, false), INTERNAL);
     }
 }

@@ -107,10 +107,10 @@ impl Member {
     /// before the memory was shared.
     pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
-        let moved = access.extent.moved(BASE.wrapping_sub(*base));
-        let access = Access { extent: moved, ..*access };
+        let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
+        let access = Access { extent: moved, ..access.clone() };
         if self.sites.len() < MAX_SITES {
-            self.sites.entry((site_key(&access), details(&access))).or_insert(access);
+            self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());
         }
         self.send(Message::Access { root, access, clock });
     }
@@ -213,7 +213,7 @@ impl Member {
 
     /// The kinds of accesses of each call site, which the process has to describe at its end.
     pub fn sites(&self) -> Vec<Access> {
-        self.sites.values().copied().collect()
+        self.sites.values().cloned().collect()
     }
 
     /// The process has ended.

@@ -7,7 +7,7 @@
 
 use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
-use crate::memory::{AccessKind, Dim, Extent, Precision};
+use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
 use kernels::{Gap, Reason};
 use std::sync::Arc;
@@ -99,6 +99,15 @@ pub enum EffectExtent {
         /// Repetitions of the run.
         dims: Vec<Dim>,
         /// Whether exactly these bytes are touched. Otherwise they are an upper bound.
+        exact: bool,
+    },
+    /// Irregular pieces (measured).
+    Pieces {
+        /// Where their places count from.
+        origin: u64,
+        /// The pieces.
+        pieces: Pieces,
+        /// Whether all of their bytes are touched. Otherwise they are an upper bound.
         exact: bool,
     },
     /// Some bytes of an interval, selected by data (measured, but in too many pieces to keep

@@ -1,7 +1,7 @@
 //! One access: which bytes, how, when, and from where in the program.
 //!
-//! Owns the record that the access map keeps. It is plain data, copied freely, so that nothing on
-//! the hot path allocates. Does not judge pairs, except for which kinds conflict.
+//! Owns the record that the access map keeps. A copy allocates nothing, because
+//! irregular bytes are shared. Does not judge pairs, except for which kinds conflict.
 
 use super::allocation::AllocationId;
 use super::extent::Extent;
@@ -170,7 +170,7 @@ impl Site {
 }
 
 /// One access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Access {
     /// The epoch of its op.
     pub epoch: Epoch,
@@ -226,7 +226,7 @@ impl<'a> Touch<'a> {
 
     /// Which bytes.
     pub fn extent(&self) -> Extent {
-        self.odd.copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
+        self.odd.cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 }
 

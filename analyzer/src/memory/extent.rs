@@ -1,8 +1,10 @@
-//! The bytes of one access: an interval or a regular pattern of intervals, and how precisely they
-//! are known.
+//! The bytes of one access: an interval, a regular pattern of intervals or a list of irregular
+//! pieces, and how precisely they are known.
 //!
 //! Owns the arithmetic of patterns: normalisation, and the question whether two of them share a
-//! byte. Does not know allocations.
+//! byte. The arithmetic of irregular pieces is in [`super::pieces`]. Does not know allocations.
+
+use super::pieces::{self, Pieces};
 
 /// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D
 /// tensor with four gaps.
@@ -37,7 +39,7 @@ pub enum Meet {
 }
 
 /// The bytes of one access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Extent {
     /// First byte that counts.
     pub start: u64,
@@ -55,6 +57,8 @@ pub struct Extent {
     width: u64,
     dims: [Dim; MAX_DIMS],
     used: u8,
+    /// Instead of a pattern, from `origin` on.
+    pieces: Option<Pieces>,
 }
 
 impl Extent {
@@ -91,7 +95,16 @@ impl Extent {
             width,
             dims: [Dim::default(); MAX_DIMS],
             used: 0,
+            pieces: None,
         }
+    }
+
+    /// These pieces, which count from `origin`. Their first byte is the anchor.
+    pub fn irregular(origin: u64, pieces: Pieces, precision: Precision) -> Self {
+        let (first, last) = (pieces.spans().first(), pieces.spans().last());
+        let (start, end) = first.zip(last).map_or((0, 0), |(first, last)| (first.0, last.1));
+        let dense = Self::dense(origin.wrapping_add(start), origin.wrapping_add(end), origin.wrapping_add(start), precision);
+        Self { origin, width: 0, pieces: Some(pieces), ..dense }
     }
 
     /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can
@@ -153,7 +166,7 @@ impl Extent {
 
     /// Whether the extent includes every byte from start to end.
     pub fn is_dense(&self) -> bool {
-        self.used == 0
+        self.used == 0 && self.pieces.is_none()
     }
 
     /// Number of bytes that the pattern holds (before clipping for patterns with gaps).
@@ -161,12 +174,20 @@ impl Extent {
         if self.is_dense() {
             return self.end - self.start;
         }
+        if let Some(pieces) = &self.pieces {
+            return pieces.bytes();
+        }
         self.dims().iter().fold(self.width, |n, d| n.saturating_mul(d.count))
     }
 
     /// The repetitions, innermost first; empty when dense.
     pub fn dims(&self) -> &[Dim] {
         &self.dims[..usize::from(self.used)]
+    }
+
+    /// The irregular pieces, if that is what the bytes are.
+    pub fn pieces(&self) -> Option<&Pieces> {
+        self.pieces.as_ref()
     }
 
     /// Bytes of one run.
@@ -185,7 +206,7 @@ impl Extent {
     /// The union of both, when they are neighbouring parts of one extent (memory that is mapped in
     /// pieces cuts accesses there).
     pub fn joined(&self, next: &Self) -> Option<Self> {
-        (self.end == next.start && self.same_shape(next)).then_some(Self { end: next.end, ..*self })
+        (self.end == next.start && self.same_shape(next)).then(|| Self { end: next.end, ..self.clone() })
     }
 
     /// The same bytes moved by `by` addresses (wrapping, so also backwards).
@@ -211,6 +232,21 @@ impl Extent {
             && self.origin == other.origin
             && self.width == other.width
             && self.dims() == other.dims()
+            && self.pieces == other.pieces
+    }
+
+    /// Whether these are pieces that are all touched, and the other's bytes between the first and the
+    /// last of them are all among them: where this access is, it stands for the other.
+    pub fn includes(&self, other: &Self) -> bool {
+        let Some(mine) = self.pieces.as_ref().filter(|_| self.precision == Precision::Exact) else { return false };
+        let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
+        let window = [(0, other.end.saturating_sub(other.origin))];
+        let theirs = match &other.pieces {
+            Some(pieces) => pieces.spans(),
+            None if other.is_dense() => &window[..],
+            None => return false,
+        };
+        pieces::include(mine.spans(), self.origin, theirs, other.origin, lo, hi)
     }
 
     /// Whether an access of the same op to the other bytes adds nothing where it overlaps these.
@@ -253,7 +289,11 @@ impl Extent {
         if self.is_dense() || !self.nested() || self.origin > lo {
             return true;
         }
-        touches(self.dims(), self.width, lo.wrapping_sub(self.origin), hi.wrapping_sub(self.origin))
+        let (lo, hi) = (lo.wrapping_sub(self.origin), hi.wrapping_sub(self.origin));
+        match &self.pieces {
+            Some(pieces) => pieces.touches(lo, hi),
+            None => touches(self.dims(), self.width, lo, hi),
+        }
     }
 
     /// Whether the two share a byte. Only the bytes are compared. The caller weighs inexact
@@ -271,13 +311,36 @@ impl Extent {
             (true, true) => Meet::Yes,
             (true, false) => meet_dense(other, lo, hi),
             (false, true) => meet_dense(self, lo, hi),
-            (false, false) => meet_patterns(self, other, lo, hi),
+            (false, false) => match (&self.pieces, &other.pieces) {
+                (Some(a), Some(b)) => meet_pieces((self, a), (other, b), lo, hi),
+                (Some(a), None) => meet_each((self, a), other, lo, hi),
+                (None, Some(b)) => meet_each((other, b), self, lo, hi),
+                (None, None) => meet_patterns(self, other, lo, hi),
+            },
         }
     }
 }
 
 fn meet_dense(pattern: &Extent, lo: u64, hi: u64) -> Meet {
     match (pattern.touches(lo, hi), pattern.nested()) {
+        (false, _) => Meet::No,
+        (true, true) => Meet::Yes,
+        (true, false) => Meet::Maybe,
+    }
+}
+
+/// Irregular pieces against others.
+fn meet_pieces((a, x): (&Extent, &Pieces), (b, y): (&Extent, &Pieces), lo: u64, hi: u64) -> Meet {
+    let mine = x.within(lo.saturating_sub(a.origin), hi - a.origin);
+    let theirs = y.within(lo.saturating_sub(b.origin), hi - b.origin);
+    if pieces::meet(mine, a.origin, theirs, b.origin, lo, hi) { Meet::Yes } else { Meet::No }
+}
+
+/// Irregular pieces against a pattern: each piece asks it.
+fn meet_each((a, x): (&Extent, &Pieces), pattern: &Extent, lo: u64, hi: u64) -> Meet {
+    let mut pieces = x.within(lo.saturating_sub(a.origin), hi - a.origin).iter();
+    let touched = |s: &(u64, u64)| pattern.touches((s.0 + a.origin).max(lo), (s.1 + a.origin).min(hi));
+    match (pieces.any(touched), pattern.nested()) {
         (false, _) => Meet::No,
         (true, true) => Meet::Yes,
         (true, false) => Meet::Maybe,
@@ -471,7 +534,27 @@ mod tests {
             } else if ea.meet(&eb) == Meet::No {
                 prop_assert!(a.is_disjoint(&b));
             }
+            // The same bytes as a list of pieces, moved and clipped, against both forms of the others.
+            let list = |set: &BTreeSet<u64>, origin: u64| {
+                let spans = set.iter().map(|b| (*b + 1000, *b + 1001)).collect();
+                Extent::irregular(origin + 1000, Pieces::of(spans, origin + 1000), Precision::Exact)
+                    .moved(1000_u64.wrapping_neg())
+            };
+            let (la, lb) = (list(&a, o1), list(&b, o2));
+            prop_assert_eq!((la.start, la.end, la.bytes()), (ea.start, ea.end, a.len() as u64));
+            let yes = |shared: bool| if shared { Meet::Yes } else { Meet::No };
+            prop_assert_eq!(la.meet(&lb), yes(!a.is_disjoint(&b)));
+            let window: BTreeSet<u64> = (lo..lo + len).collect();
+            prop_assert_eq!(la.meet(&Extent::exact(lo, lo + len)), yes(!a.is_disjoint(&window)));
+            let clipped: BTreeSet<u64> = a.intersection(&window).copied().collect();
+            prop_assert_eq!(la.clone().clip(lo, lo + len).meet(&lb), yes(!clipped.is_disjoint(&b)));
+            prop_assert_eq!(la.includes(&lb), b.range(la.start..la.end).all(|byte| a.contains(byte)));
+            if eb.precision == Precision::Exact && eb.nested() {
+                prop_assert_eq!(la.meet(&eb), yes(!a.is_disjoint(&b)));
+                prop_assert_eq!(eb.meet(&la), yes(!a.is_disjoint(&b)));
+            }
             let touched = (lo..lo + len).any(|x| a.contains(&x));
+            prop_assert_eq!(la.touches(lo, lo + len), touched);
             prop_assert!(ea.touches(lo, lo + len) || !touched);
             if ea.nested() && ea.precision == Precision::Exact {
                 prop_assert_eq!(ea.touches(lo, lo + len), touched);

@@ -4,8 +4,8 @@
 //! order: it asks the caller whether one access is ordered before another (the trait
 //! [`access_map::Clocks`]).
 //!
-//! The files in the order of use: `extent` is the bytes of one access and `access` the access
-//! itself; `interval_map` is the container below the tables; `access_map/` remembers the accesses
+//! The files in the order of use: `extent` is the bytes of one access, which `pieces`
+//! lists where they follow no pattern, and `access` the access itself; `interval_map` is the container below the tables; `access_map/` remembers the accesses
 //! of one allocation; `allocation` describes one allocation and `roots` holds those that are live,
 //! each with its access map; `generations` says whether an address still lies where it lay;
 //! `contents` holds the words of pointer tables; `allocations/` puts all of these together for the
@@ -22,6 +22,7 @@ mod contents;
 pub mod extent;
 pub(crate) mod generations;
 pub(crate) mod interval_map;
+mod pieces;
 pub(crate) mod prefetch;
 mod roots;
 
@@ -32,4 +33,5 @@ pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
 pub use extent::{Dim, Extent, Meet, Precision};
+pub use pieces::Pieces;
 pub use roots::Slot;

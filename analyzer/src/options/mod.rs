@@ -166,6 +166,8 @@ pub struct SimOptions {
     pub schedule: Option<&'static str>,
     /// Chooses among random schedules.
     pub seed: Option<u64>,
+    /// Predict what kernels touch, though it could be measured.
+    pub predict: bool,
     /// Where to list the bytes that each launch touches.
     pub addresses: Option<String>,
     /// Where to list digests of what the program computed.
@@ -181,6 +183,9 @@ pub struct ExactOptions {
     pub library: Option<String>,
     /// The code that is patched in.
     pub patch: Option<String>,
+    /// How many percent of the run the simulated GPU may spend on measuring. `None`: it is not
+    /// limited.
+    pub share: Option<u64>,
     /// Measure kernels of findings that are not certain.
     pub confirm: bool,
     /// `--no-confirm` was said: a hunt runs no program a second time.
@@ -331,6 +336,10 @@ impl Options {
                 self.sim = true;
                 self.sim_options.seed = Some(number);
             }
+            Id::SimPredict => {
+                self.sim |= on;
+                self.sim_options.predict = on;
+            }
             Id::SimAddresses => {
                 self.sim = true;
                 self.sim_options.addresses = text;
@@ -391,6 +400,7 @@ impl Options {
                 };
             }
             Id::Confirm => (self.exact.confirm, self.exact.once) = (on, !on),
+            Id::ExactShare => self.exact.share = Some(number),
             Id::Learned => self.exact.learned = text,
             Id::SanitizerLibrary => self.exact.library = text,
             Id::ExactPatch => self.exact.patch = text,
@@ -452,6 +462,11 @@ impl Options {
         }
         more.iter().for_each(|word| add(word));
         text
+    }
+
+    /// Whether the simulated GPU measures what kernels touch without being asked to.
+    pub fn measures_by_itself(&self) -> bool {
+        self.sim && !self.sim_options.predict && self.exact.kernels.is_none() && !self.exact.confirm
     }
 
     /// Whether the options go together. The error is a line for the user.

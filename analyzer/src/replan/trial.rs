@@ -75,7 +75,7 @@ impl Trial {
         let seen = self.seen.entry(pair).or_default();
         *seen += 1;
         if *seen <= KEPT && self.races.len() < MOST {
-            self.races.push(*race);
+            self.races.push(race.clone());
         }
     }
 }

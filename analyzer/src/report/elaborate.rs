@@ -267,7 +267,11 @@ impl Elaborator<'_> {
 pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
     let e = &access.extent;
     let gaps: Vec<String> = e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
-    side.gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
+    side.gaps = match e.pieces() {
+        Some(pieces) => format!("{} bytes in {} pieces", pieces.bytes(), pieces.spans().len()),
+        None if gaps.is_empty() => String::new(),
+        None => format!("{} bytes {}", e.width(), gaps.join(", ")),
+    };
     (side.from, side.to) = (e.start.wrapping_sub(base), e.end.wrapping_sub(base));
     side.precision = match e.precision {
         Precision::Exact => "exact",

@@ -37,7 +37,8 @@ pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> 
             Op::CallName { id, name } => {
                 names.insert((process, id.0), name.lossy().into_owned());
             }
-            Op::Note { kind: NoteKind::Info, text, .. } if text.0 == trace::SYSTEM_MEMORY.as_bytes() => {}
+            Op::Note { kind: NoteKind::Info, text, .. }
+                if [trace::SYSTEM_MEMORY, trace::SIM_MEASURES].map(str::as_bytes).contains(&text.0) => {}
             Op::Note { kind: NoteKind::NotModelled | NoteKind::Info, text, count } => {
                 seen.entry(text.lossy().into_owned()).or_default().calls += count.max(1);
             }

@@ -440,6 +440,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::Checking { .. }
             | Op::Global { .. }
             | Op::Exact { .. }
+            | Op::ExactPart { .. }
             | Op::ExactNodes { .. }
             | Op::Clock { .. }
             | Op::StreamTaken { .. }

@@ -18,7 +18,9 @@ pub const PAGE_WORDS: usize = 128;
 pub const PAGE_BYTES: u64 = PAGE_WORDS as u64 * 32;
 
 /// Runs that one launch may have; with more, those nearest to each other are joined, and say so.
-pub const MAX_RUNS: usize = 16_384;
+///
+/// So many that each of 100,000 threads may touch two elements anywhere.
+pub const MAX_RUNS: usize = 1 << 18;
 
 /// Pieces of a pattern may be that many times their width apart.
 const MAX_STRIDE: u64 = 4096;
@@ -44,7 +46,6 @@ const KIND_SHIFT: u32 = 61;
 const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
 
 /// Collects the bits of one launch.
-#[derive(Default)]
 pub struct Collector {
     /// Kind and number of each page, and which of `pages` it is.
     order: Vec<u64>,
@@ -54,9 +55,23 @@ pub struct Collector {
     certain: [usize; 5],
     /// Extents of which only some bytes were touched.
     extents: Vec<ExactRun>,
+    /// Runs that each kind may have.
+    limit: usize,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::bounded(MAX_RUNS)
+    }
 }
 
 impl Collector {
+    /// With another bound than [`MAX_RUNS`].
+    fn bounded(limit: usize) -> Self {
+        let (order, pages, runs, extents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { order, pages, runs, certain: [0; 3], extents, limit }
+    }
+
     fn put(&mut self, address: u64, kind: u32, place: u64) {
         let number = address / PAGE_BYTES;
         // Neither are there such addresses today, nor has a table so many pages.
@@ -106,7 +121,7 @@ impl Collector {
 
     /// Whether pages of this kind need no bits any more.
     pub fn is_full(&self, kind: u32) -> bool {
-        self.certain.get(kind as usize).is_some_and(|n| *n > MAX_RUNS)
+        self.certain.get(kind as usize).is_some_and(|n| *n > self.limit)
     }
 
     /// Takes an extent of which only some bytes were touched.
@@ -187,7 +202,7 @@ impl Collector {
             }
         }
         runs.append(&mut self.extents);
-        join_until(&mut runs, MAX_RUNS);
+        join_until(&mut runs, self.limit);
         runs
     }
 }
@@ -316,6 +331,9 @@ fn join_until(runs: &mut Vec<ExactRun>, limit: usize) {
 mod tests {
     use super::*;
 
+    /// A bound that is soon reached.
+    const FEW: usize = 16_384;
+
     fn bits(bytes: impl IntoIterator<Item = usize>) -> [u32; PAGE_WORDS] {
         let mut words = [0; PAGE_WORDS];
         for byte in bytes {
@@ -435,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_scatter_among_whole_pages_costs_only_its_own_kind() {
-        let mut c = Collector::default();
+        let mut c = Collector::bounded(FEW);
         let mut read = 0;
         for n in 0..4000_u64 {
             c.whole(0x1000_0000 + n * 4096, 0);
@@ -457,7 +475,7 @@ mod tests {
 
     #[test]
     fn too_many_runs_become_bounds_that_still_hold_every_byte() {
-        let mut c = Collector::default();
+        let mut c = Collector::bounded(FEW);
         let mut want = Vec::new();
         let (mut at, mut seed) = (0x10_0000_u64, 1_u64);
         for _ in 0..2000 {
@@ -471,7 +489,7 @@ mod tests {
             at += 4096;
         }
         let runs = c.finish();
-        assert!(runs.len() <= MAX_RUNS);
+        assert!(runs.len() <= FEW);
         assert!(runs.iter().all(|r| r.kind == 1 | exact_kind::BOUND));
         for byte in want {
             let at = runs.partition_point(|r| r.start <= byte) - 1;

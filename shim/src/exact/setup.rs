@@ -43,10 +43,14 @@ pub fn prepare() {
         Word::Named(pattern) => Some(pattern),
     };
     let confirm = options::is_on(Id::Confirm);
+    let share = match ::options::last(text, Id::ExactShare) {
+        Some(Value::Number(percent)) => Some(percent),
+        _ => None,
+    };
     if pattern.is_none() && !confirm {
         return;
     }
-    match simulated::start(pattern, settles, confirm) {
+    match simulated::start(pattern, settles, confirm, share) {
         Ok(true) => return,
         Ok(false) => {}
         Err(why) => return fail(format_args!("no exact mode: {why}")),

@@ -25,6 +25,9 @@ use crate::runtime::stderr;
 /// How long the program is held back for a free table.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Runs that one record holds: 256 KiB, which even the smallest ring has room for.
+const RUNS_A_RECORD: usize = 8192;
+
 /// The running exact mode.
 pub(super) struct Exact {
     pub(super) api: SanitizerApi,
@@ -93,7 +96,13 @@ pub(super) fn note(text: &str, count: u64) {
 /// Logs what a launch, or a node of a graph's launch, has touched.
 pub(super) fn log_exact(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[ExactRun]) {
     if let Some(mut shared) = core.lock() {
-        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
-        shared.define(&op);
+        let Epoch { timeline, time } = epoch;
+        let mut rest = runs;
+        while rest.len() > RUNS_A_RECORD {
+            let (now, later) = rest.split_at(RUNS_A_RECORD);
+            shared.define(&Op::ExactPart { timeline, time, node, runs: List::new(now) });
+            rest = later;
+        }
+        shared.define(&Op::Exact { timeline, time, node, flags, runs: List::new(rest) });
     }
 }

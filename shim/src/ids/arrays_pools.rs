@@ -34,6 +34,9 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return array };
         let key = handle.0 as u64;
         self.log(&Op::ArrayCreate { array: id, handle: key, size: shape.map_or(0, |s| s.size()) });
+        if let Some(address) = crate::exact::simulated_array(handle) {
+            self.log(&Op::ArrayAt { array: id, address });
+        }
         core.handles.arrays.insert(key, array);
         array
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use cuda_sys::{CUlimit, CUresult};
 use kernels::ptx::{self, Space};
@@ -90,6 +91,18 @@ struct Gpu<'t> {
 /// `cudaErrorNotSupported`.
 const NOT_SUPPORTED: u32 = 801;
 
+impl Gpu<'_> {
+    /// Runs a texture or surface instruction, and tells which texels it touched.
+    fn noting<R>(&self, run: impl FnOnce() -> R) -> R {
+        let Some(touched) = self.touched else { return run() };
+        let (answer, texels) = texture::noted::noting(run);
+        for (kind, at, size) in texels {
+            touched.observe(&Accesses { kind, size, lanes: &[(at, 0)], block: [0; 3], line: 0, source: None });
+        }
+        answer
+    }
+}
+
 impl Device for Gpu<'_> {
     fn allocation(&self, address: u64) -> Option<Extent> {
         let memory = memory::get();
@@ -175,11 +188,11 @@ impl Device for Gpu<'_> {
     }
 
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-        texture::access::serve(request)
+        self.noting(|| texture::access::serve(request))
     }
 
     fn textures(&self, warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
-        texture::access::serve_warp(warp)
+        self.noting(|| texture::access::serve_warp(warp))
     }
 
     fn observing(&self) -> bool {
@@ -255,10 +268,12 @@ fn shared_unit() -> u32 {
 
 /// Runs a kernel to its end; `touched`: what wants to know its bytes.
 pub fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
-    let ran = execute(function, launch, touched);
-    if let Some(touched) = touched {
-        touched.end(ran.is_err());
-    }
+    let Some(touched) = touched.filter(|touched| touched.starts()) else {
+        return execute(function, launch, None);
+    };
+    let begun = Instant::now();
+    let ran = execute(function, launch, Some(touched));
+    touched.ran(begun.elapsed(), ran.is_err());
     ran
 }
 

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
 
 use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
 
@@ -49,6 +50,8 @@ pub struct LaunchTouched {
     in_body: bool,
     ran: AtomicBool,
     failed: AtomicBool,
+    /// Nanoseconds that it ran.
+    spent: AtomicU64,
 }
 
 impl LaunchTouched {
@@ -63,7 +66,8 @@ impl LaunchTouched {
         let number = unsafe { (observer.begins)(&raw const launch) };
         let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let pages = TouchedPages::new();
-        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed })
+        let spent = AtomicU64::new(0);
+        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed, spent })
     }
 
     /// It may never run: then it touches nothing.
@@ -76,6 +80,22 @@ impl LaunchTouched {
     /// Takes note of what a warp touches.
     pub fn observe(&self, accesses: &Accesses<'_>) {
         self.pages.observe(accesses);
+    }
+
+    /// It is about to run: whether its bytes are still wanted.
+    pub fn starts(&self) -> bool {
+        // SAFETY: the observer's own function.
+        let wanted = unsafe { (self.observer.starts)(self.number) } != 0;
+        if !wanted {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        wanted
+    }
+
+    /// It has run for so long, perhaps not for the last time.
+    pub fn ran(&self, time: Duration, failed: bool) {
+        self.spent.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.end(failed);
     }
 
     /// It has run, perhaps not for the last time.
@@ -92,10 +112,10 @@ impl Drop for LaunchTouched {
             (false, false) if self.in_body => launch_end::LEFT_OUT,
             _ => launch_end::FAILED,
         };
-        let (observer, number) = (self.observer, self.number);
+        let (observer, number, spent) = (self.observer, self.number, *self.spent.get_mut());
         self.pages.read(|pages| {
             // SAFETY: the pages live until the call returns.
-            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end) }
+            unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end, spent) }
         });
     }
 }

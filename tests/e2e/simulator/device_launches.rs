@@ -76,7 +76,7 @@ fn what_kernels_launch_keeps_its_order_in_every_schedule() {
 fn unmeasured_launches_of_such_kernels_count_as_unknown() {
     let Some(program) = compiled("exact/device_launch.cu", &[]) else { return };
     for (way, findings) in [("race", 1), ("clean", 0)] {
-        let (ended, report) = simulated(&["--pedantic"], "code=auto", &program, &["streams", way]);
+        let (ended, report) = simulated(&["--sim-predict", "--pedantic"], "code=auto", &program, &["streams", way]);
         let what = format!("{way}: {}\n{}", ended.out, ended.err);
         assert_eq!(report["coverage"]["launches"]["unknown"], 1, "{what}");
         assert!(ended.err.contains("unknown launches: it launches kernels itself: 1"), "{what}");

@@ -16,3 +16,4 @@ mod refusals;
 mod replayed;
 mod runtimes;
 mod simulated;
+mod unasked;

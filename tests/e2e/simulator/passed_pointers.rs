@@ -9,7 +9,7 @@ use tests::{build, run};
 /// Runs a case of `tests/programs/sim/passed_pointer.cu`: how it ended, and its report.
 fn report(program: &Path, code: &str, case: [&str; 2], options: &[&str]) -> (run::Ended, Value) {
     let json = build::scratch(&format!("passed-{code}-{}{}", case.concat(), options.concat())).join("report.json");
-    let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66", "--json"]);
+    let mut command = run::streamsan(["run", "--sim-predict", "--error-exitcode", "66", "--json"]);
     command.arg(&json).args(options).arg("--").arg(program).args(case);
     let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", format!("code={code}")));
     let text = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));

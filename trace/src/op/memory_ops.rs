@@ -58,6 +58,13 @@ macro_rules! memory_ops {
         /// Bytes it holds, row-major.
         size: u64,
     }
+    /// Where the bytes of an opaque array lie on a simulated GPU, row-major.
+    121 ArrayAt {
+        /// Which.
+        array: ArrayId,
+        /// Address of the first.
+        address: u64,
+    }
     /// An opaque array goes away.
     68 ArrayDestroy {
         /// Which.

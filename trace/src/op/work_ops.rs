@@ -168,6 +168,17 @@ macro_rules! work_ops {
         /// The bytes.
         runs: List<'a, ExactRun>,
     }
+    /// Some of the bytes of an [`Op::Exact`] that comes later: one record must not fill the ring.
+    120 ExactPart {
+        /// Timeline of the launch.
+        timeline: TimelineId,
+        /// Time of the launch on it.
+        time: u64,
+        /// Node of the launched graph, counted from 1; 0 when no graph.
+        node: u32,
+        /// The bytes.
+        runs: List<'a, ExactRun>,
+    }
     /// Of the next launch of an executable graph these nodes are measured: for each of them comes
     /// an [`Op::Exact`].
     109 ExactNodes {

@@ -145,12 +145,13 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
 /// Whether programs with findings in doubt run a second time, and can. Who says what is measured
 /// (`--exact`) has decided.
 fn second(options: &Options) -> Option<Result<(), String>> {
-    if options.exact.once || options.exact.kernels.is_some() {
+    // The simulated GPU measures such kernels in the first run.
+    if options.exact.once || options.exact.kernels.is_some() || options.measures_by_itself() {
         return None;
     }
     let measured = ExactOptions { confirm: true, ..options.exact.clone() };
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    Some(setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim).map(|_| ()))
+    Some(setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim, false).map(|_| ()))
 }
 
 /// One report of all.

@@ -48,6 +48,7 @@ fn values(o: &Options, id: Id) -> Vec<String> {
         Id::Cache => some(o.cache.clone()),
         Id::Sim => flag(o.sim),
         Id::SimSchedule => some(o.sim_options.schedule.map(str::to_owned)),
+        Id::SimPredict => flag(o.sim_options.predict),
         Id::SimSeed => some(o.sim_options.seed.map(|seed| seed.to_string())),
         Id::Pedantic => flag(o.pedantic),
         Id::Policy => vec![if o.policy == order::Policy::Documented { "documented" } else { "observed" }.to_owned()],

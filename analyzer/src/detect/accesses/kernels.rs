@@ -6,7 +6,7 @@
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Allocations, Cause, Extent, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Extent, Pieces, Precision};
 use trace::{ImageId, MemoryKind, Region};
 
 /// Maximum number of words of a pointer table that are looked up for one access.
@@ -195,7 +195,9 @@ impl Work<'_, '_> {
     /// whole variable.
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
-            EffectExtent::Bounded { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
+            EffectExtent::Bounded { .. } | EffectExtent::Among { .. } | EffectExtent::Pieces { .. } => {
+                self.kernel_bytes(ptr, ptr, bytes, kind);
+            }
             EffectExtent::Unknown | EffectExtent::Scattered => {
                 self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted(ptr), true)
             }
@@ -244,12 +246,43 @@ impl Work<'_, '_> {
                     self.add(place.home, place.allocation, kind, extent);
                 }
             }
+            EffectExtent::Pieces { origin, pieces, exact } => {
+                self.irregular(base, origin.wrapping_add(shift), pieces, *exact, kind);
+            }
             EffectExtent::Among { lo, hi } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
                 self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted(base), true);
             }
             EffectExtent::Unknown => self.pointer(base, kind, false),
             EffectExtent::Scattered => self.pointer(base, kind, true),
+        }
+    }
+
+    /// Irregular pieces: one access to each allocation that holds some of them.
+    fn irregular(&mut self, base: u64, origin: u64, pieces: &Pieces, exact: bool, kind: AccessKind) {
+        let whole = match exact {
+            true => Extent::irregular(origin, pieces.clone(), Precision::Exact),
+            false => Extent::irregular(origin, pieces.clone(), Precision::Bound).by_data(),
+        };
+        let spans = pieces.spans();
+        let (mut next, mut at) = (0, whole.start);
+        while let Some(span) = spans.get(next) {
+            at = at.max(span.0.wrapping_add(origin));
+            let Some(place) = self.locate(at) else {
+                self.unplaced.count(base);
+                let known = self.memory.next_known(at);
+                next += spans[next..].partition_point(|s| s.1.wrapping_add(origin) <= known);
+                at = known;
+                continue;
+            };
+            let end = at.saturating_add(place.end.saturating_sub(place.address).max(1));
+            let last = spans[next..].partition_point(|s| s.0.wrapping_add(origin) < end) + next;
+            let upto = spans.get(last.wrapping_sub(1)).map_or(at, |s| s.1.wrapping_add(origin)).min(end);
+            let mut part = whole.clone().clip(at, upto).moved(place.address.wrapping_sub(at));
+            part.anchor = part.start;
+            self.add(place.home, place.allocation, kind, part);
+            at = end;
+            next += spans[next..].partition_point(|s| s.1.wrapping_add(origin) <= end);
         }
     }
 

@@ -199,7 +199,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 let end = self.memory.next_known(at).min(extent.end);
                 match outside {
                     Outside::Pageable => {
-                        self.put(Home::Pageable, AllocationId::NONE, kind, extent.clip(at, end), keep);
+                        self.put(Home::Pageable, AllocationId::NONE, kind, extent.clone().clip(at, end), keep);
                     }
                     Outside::Counted(base) if at == extent.start => self.unplaced.count(base),
                     Outside::Counted(_) => self.unplaced.count(0),
@@ -208,7 +208,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 continue;
             };
             let end = at.saturating_add(place.end.saturating_sub(place.address).max(1)).min(extent.end);
-            let piece = extent.clip(at, end).moved(place.address.wrapping_sub(at));
+            let piece = extent.clone().clip(at, end).moved(place.address.wrapping_sub(at));
             self.put(place.home, place.allocation, kind, piece, keep);
             at = end;
         }
@@ -228,7 +228,7 @@ impl<'a, 'v> Work<'a, 'v> {
             recording.step(self.memory, home, &access);
         }
         if kind.writes() && !self.memory.contents.is_empty() && matches!(home, Home::Root(_)) {
-            self.memory.overwritten(&extent);
+            self.memory.overwritten(&access.extent);
         }
         self.memory.touched(home, &access);
         self.memory.used(home, &access);

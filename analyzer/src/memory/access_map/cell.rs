@@ -93,8 +93,9 @@ impl<'a> New<'a> {
         }
         self.whole
             || match (self.touch.odd, e.odd()) {
-                (Some(new), Some(old)) => new.same_shape(old),
-                _ => self.touch.extent().same_shape(&e.extent()),
+                (Some(new), Some(old)) => new.same_shape(old) || new.includes(old),
+                (Some(new), None) => new.includes(&e.extent()),
+                (None, _) => self.touch.extent().same_shape(&e.extent()),
             }
     }
 

@@ -25,7 +25,7 @@ impl Held {
     #[inline]
     fn new(touch: &Touch<'_>, age: u64) -> Self {
         let Touch { epoch, kind, start, end, odd, allocation, site } = *touch;
-        let odd = odd.map(|extent| Box::new(*extent));
+        let odd = odd.map(|extent| Box::new(extent.clone()));
         Self { epoch, site: *site, kind, allocation, start, end, odd, age }
     }
 
@@ -43,9 +43,9 @@ impl Held {
         (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
         (self.start, self.end, self.age) = (touch.start, touch.end, age);
         match (&mut self.odd, touch.odd) {
-            (Some(old), Some(extent)) => **old = *extent,
+            (Some(old), Some(extent)) => (**old).clone_from(extent),
             (None, None) => {}
-            (old, extent) => *old = extent.map(|extent| Box::new(*extent)),
+            (old, extent) => *old = extent.map(|extent| Box::new(extent.clone())),
         }
     }
 
@@ -62,7 +62,7 @@ impl Held {
     }
 
     pub fn extent(&self) -> Extent {
-        self.odd.as_deref().copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
+        self.odd.as_deref().cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 
     /// Whether it belongs to this op, or to this node of this graph launch.

@@ -52,7 +52,9 @@ impl Allocations {
     /// Where an address lies; `None` when it is in no allocation.
     pub fn locate(&self, address: u64) -> Option<Location> {
         let (address, limit) = self.followed(address);
-        let (ptr, root) = self.roots.around(address)?;
+        let Some((ptr, root)) = self.roots.around(address) else {
+            return self.locate_in_arrays(address);
+        };
         let mut place =
             Location { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
         match self.blocks.get(self.blocks.seek(address)) {
@@ -65,6 +67,13 @@ impl Allocations {
             None => {}
         }
         Some(place)
+    }
+
+    /// Where an address in an array lies, as a simulated GPU places them: its offset in the array.
+    #[cold]
+    fn locate_in_arrays(&self, address: u64) -> Option<Location> {
+        let (from, (end, array)) = self.array_places.range(..=address).next_back()?;
+        if address < *end { self.locate_array(*array, address - from) } else { None }
     }
 
     /// The kind of the root that an address lies in.
@@ -84,12 +93,13 @@ impl Allocations {
         self.roots.around(place.address).map_or(place.end, |(_, root)| root.end)
     }
 
-    /// The first address after this one that an allocation or an alias begins at.
+    /// The first address after this one that an allocation, an alias or an array begins at.
     pub fn next_known(&self, address: u64) -> u64 {
         let after = (Bound::Excluded(address), Bound::Unbounded);
         let root = self.roots.next_after(address).unwrap_or(u64::MAX);
         let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
-        root.min(alias)
+        let array = self.array_places.range(after).next().map_or(u64::MAX, |(at, _)| *at);
+        root.min(alias).min(array)
     }
 
     /// Where an offset in an array lies.

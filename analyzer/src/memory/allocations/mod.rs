@@ -73,6 +73,8 @@ pub struct Allocations {
     hollow: FxHashMap<u64, AllocationId>,
     aliases: BTreeMap<u64, (u64, u64)>,
     arrays: FxHashMap<ArrayId, Root>,
+    /// Where arrays lie on a simulated GPU: by their first address, with one past the last.
+    array_places: BTreeMap<u64, (u64, ArrayId)>,
     objects: FxHashMap<u64, Object>,
     pageable: AccessMap,
     /// The contents of pointer tables, by address after aliases were followed.
@@ -126,8 +128,16 @@ impl Allocations {
         self.arrays.insert(array, Root::new(info.size, info.id, Number::default()));
     }
 
+    /// The bytes of an opaque array lie there.
+    pub fn array_at(&mut self, array: ArrayId, address: u64) {
+        if let Some(root) = self.arrays.get(&array) {
+            self.array_places.insert(address, (address.saturating_add(root.end), array));
+        }
+    }
+
     /// Ends the lifetime of an opaque array.
     pub fn destroy_array(&mut self, array: ArrayId) {
+        self.array_places.retain(|_, place| place.1 != array);
         if let Some(root) = self.arrays.remove(&array) {
             self.bury(root.id, &root.map);
         }

@@ -44,7 +44,7 @@ impl Allocations {
         // Closing another process's memory is no access to it.
         let kind = self.infos.get(&root.id).and_then(|info| info.kind);
         if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
-            self.shared.touched.push((root.id, *access));
+            self.shared.touched.push((root.id, access.clone()));
         }
     }
 

@@ -172,7 +172,7 @@ pub fn coverage(report: &Report) -> String {
     let mut out = programs::table(&report.programs);
     let _ = write!(
         out,
-        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
+        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect{}), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
         match (c.launches_measured, c.launches_learned) {
@@ -183,6 +183,10 @@ pub fn coverage(report: &Report) -> String {
         c.launches_kinds_only,
         c.launches_unknown,
         c.launches_indirect,
+        match c.launches_unmeasured {
+            0 => String::new(),
+            left => format!(", {left} left unmeasured"),
+        },
         counted(c.memory_ops, "copy or fill", "copies and fills"),
     );
     let calls: u64 = c.not_modelled.values().sum();
@@ -349,6 +353,8 @@ pub fn without_work(report: &Report) -> String {
 pub fn incomplete(c: &Coverage) -> Vec<String> {
     let unread = c.unread.iter().map(|why| format!("not read to its end: {why}"));
     let unjudged = c.unjudged.iter().map(|what| format!("not judged: {what}"));
+    let mistaken = c.mispredicted.iter();
+    let mistaken = mistaken.map(|what| format!("a prediction is wrong: {what}; other launches may be judged by it"));
     let disabled = c.disabled.iter();
     let disabled = disabled.map(|why| format!("recording was switched off: {why}; what came later was not checked"));
     let lost = (!c.lost.is_empty()).then(|| format!("lost, and not checked: {}", most_frequent(&c.lost)));
@@ -357,7 +363,7 @@ pub fn incomplete(c: &Coverage) -> Vec<String> {
     let more = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0);
     let more = more.map(|more| format!("and {more} more that the simulated GPU refused"));
     let unchecked = c.unchecked.iter().map(|why| format!("not checked: {why}"));
-    unread.chain(unjudged).chain(unchecked).chain(disabled).chain(lost).chain(refused).chain(more).collect()
+    unread.chain(unjudged).chain(mistaken).chain(unchecked).chain(disabled).chain(lost).chain(refused).chain(more).collect()
 }
 
 /// What could not be checked at all: these lines stand in every report, the quiet one too.

@@ -107,6 +107,10 @@ impl Reporter for Annotations {
                 for why in closing::incomplete(&report.coverage) {
                     let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&why));
                 }
+                for what in &report.coverage.mispredicted {
+                    let what = format!("a prediction is wrong: {what}");
+                    let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&what));
+                }
                 for line in programs::unsettled(&report.programs) {
                     let _ = writeln!(self.out, "::notice title=StreamSan::{}", data(&line));
                 }

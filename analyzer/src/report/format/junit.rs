@@ -123,6 +123,10 @@ impl Junit {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_type("incomplete").set_message(incomplete.join("; "));
             self.case(ALL, status);
+        } else if !report.coverage.mispredicted.is_empty() {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_type("mispredicted").set_message(report.coverage.mispredicted.join("; "));
+            self.case(ALL, status);
         } else if !report.programs.is_empty() {
             // Each of them is a test of its own.
         } else if self.suite.failures == 0 && !report.coverage.any_work() {

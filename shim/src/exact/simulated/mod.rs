@@ -7,12 +7,14 @@
 //! The simulator asks about each launch inside the call that makes it ([`observer`]). The hook
 //! behind that call knows the launch's place in the log ([`launch`], [`graph_launch`]). When the
 //! kernel has run, on a thread of the simulator, its bytes are logged there and then. Either may
-//! come first: [`tickets`] brings them together.
+//! come first: [`tickets`] brings them together. Where nobody asked for measurements, [`budget`]
+//! says which launches are worth them.
 
+mod budget;
 pub mod graph_launch;
 pub mod launch;
 mod observer;
 mod state;
 mod tickets;
 
-pub use observer::start;
+pub use observer::{array, start};

@@ -7,14 +7,16 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
 
 use cuda_sys::{
-    CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable,
+    CUarray, CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable,
     TouchedPage, launch_end,
 };
 use trace::exact_flags;
 
 use super::graph_launch::{self, SimulatedNode};
+use super::budget::{Budget, Worth};
 use super::state::{self, Simulated, running};
 use super::tickets::{LaunchBytes, Tickets};
 use crate::exact::demand::{Demand, MeasuredFunction};
@@ -26,12 +28,13 @@ use crate::real::driver::real;
 use crate::runtime::lifecycle;
 use crate::runtime::lock::Lock;
 
-static OBSERVER: LaunchObserver = LaunchObserver { graph_begins, begins, ended };
+static OBSERVER: LaunchObserver = LaunchObserver { graph_begins, begins, starts, ended };
 
 static TABLE: AtomicPtr<SimMeasureTable> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
-pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<bool, String> {
+/// `share`: the percentage of the run that measuring may take, if it is limited.
+pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share: Option<u64>) -> Result<bool, String> {
     let mut table: *const c_void = std::ptr::null();
     let id = SIM_MEASURE_TABLE.as_ptr();
     let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
@@ -42,7 +45,9 @@ pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<boo
     state::publish(Simulated {
         pattern: pattern.map(<[u8]>::to_vec),
         settled: settles.then(SettledLaunches::default),
-        demand: confirm.then(Demand::default),
+        budget: share.map(Budget::of),
+        // Within a budget, what findings rest on comes first.
+        demand: (confirm || share.is_some()).then(Demand::default),
         tickets: Lock::new(Tickets::default()),
     });
     // SAFETY: what stands behind this id; the observer is a static.
@@ -52,6 +57,14 @@ pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<boo
     // SAFETY: the handler lives as long as the process.
     unsafe { libc::atexit(at_exit) };
     Ok(true)
+}
+
+/// Where the bytes of an opaque array lie, if launches are measured on a simulated GPU.
+pub fn array(array: CUarray) -> Option<u64> {
+    // SAFETY: null, or the driver's table.
+    let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() }?;
+    // SAFETY: the driver's function, which takes any handle.
+    Some(unsafe { (table.array)(array) }).filter(|at| *at != 0)
 }
 
 /// The program ends: what is still running is waited for, a little.
@@ -85,9 +98,15 @@ unsafe extern "C" fn begins(launch: *const ObservedLaunch) -> u64 {
     }
 }
 
-unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, end: c_int) {
+unsafe extern "C" fn starts(number: u64) -> c_int {
+    let grants = |simulated: &Simulated| simulated.budget.as_ref().is_none_or(|budget| budget.grants(number));
+    c_int::from(running().is_some_and(|simulated| catch_unwind(AssertUnwindSafe(|| grants(simulated))).unwrap_or(true)))
+}
+
+unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, end: c_int, nanoseconds: u64) {
     let Some(simulated) = running() else { return };
     let run = || {
+        let begun = Instant::now();
         let mut collector = Collector::default();
         for index in 0..count {
             // SAFETY: there are so many pages, each with so many words.
@@ -106,7 +125,11 @@ unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize,
             launch_end::LEFT_OUT => exact_flags::SIMULATED | exact_flags::NOT_RUN,
             _ => exact_flags::LOST,
         };
-        simulated.ended(number, LaunchBytes { flags, runs: collector.finish() });
+        let runs = if flags & exact_flags::LOST == 0 { collector.finish() } else { Vec::new() };
+        if let Some(budget) = &simulated.budget {
+            budget.spent(number, Duration::from_nanos(nanoseconds) + begun.elapsed());
+        }
+        simulated.ended(number, LaunchBytes { flags, runs });
     };
     let _ = catch_unwind(AssertUnwindSafe(run));
 }
@@ -122,8 +145,19 @@ impl Simulated {
         let shape = GridAndBlock::new(launch.grid, launch.block);
         let asked = self.demand.as_ref().is_some_and(|demand| demand.measures(function));
         let settled = self.settled.as_ref().is_some_and(|settled| settled.has(function, shape));
-        let wanted = asked || !settled && glob::wants(self.pattern.as_deref(), launch.name);
-        let open = || self.tickets.lock().map_or(0, |mut tickets| tickets.open());
+        let named = || glob::wants(self.pattern.as_deref(), launch.name);
+        let worth = match &self.budget {
+            Some(budget) => budget.worth((launch.function, shape), launch.name, asked, settled),
+            None => (asked || !settled && named()).then_some(Worth::Asked),
+        };
+        let wanted = worth.is_some();
+        let open = || {
+            let number = self.tickets.lock().map_or(0, |mut tickets| tickets.open());
+            if let (Some(budget), Some(worth)) = (&self.budget, worth) {
+                budget.begins(number, worth);
+            }
+            number
+        };
         if launch.node.is_null() {
             let number = if wanted { open() } else { 0 };
             if number != 0 {

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::budget::Budget;
 use super::tickets::{LaunchBytes, LaunchPlace, Tickets};
 use crate::exact::demand::Demand;
 use crate::exact::settled::SettledLaunches;
@@ -18,6 +19,8 @@ pub struct Simulated {
     pub pattern: Option<Vec<u8>>,
     /// Launches that are not measured any more, if that was not ruled out.
     pub settled: Option<SettledLaunches>,
+    /// What measuring may cost, if it is limited.
+    pub budget: Option<Budget>,
     /// Kernels that are measured once the analyzer asks for them, if that was asked for.
     pub demand: Option<Demand>,
     /// Launches under way.

@@ -189,7 +189,12 @@ unsafe extern "C" fn runtime_refused(why: *const c_char) {
 
 /// What a tool gets for [`cuda_sys::SIM_MEASURE_TABLE`].
 #[cfg(feature = "driver")]
-static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe, drain };
+static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe, array, drain };
+
+#[cfg(feature = "driver")]
+unsafe extern "C" fn array(array: cuda_sys::CUarray) -> u64 {
+    crate::memory::array::ARRAYS.get(array.bits()).map_or(0, |array| array.at)
+}
 
 /// # Safety
 /// The observer lives as long as the process.

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use cuda_sys::*;
 
-use crate::interp::{TextureRequest, WarpTexture};
+use crate::interp::{AccessKind, TextureRequest, WarpTexture};
 use crate::memory;
 use crate::memory::array::{NOT_SIMULATED, channel_bytes};
 use crate::memory::texture::sampling::Sample;
-use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, warp};
+use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, noted, warp};
 
 /// What an instruction answers: raw bits of four elements. None: it is not simulated.
 type Answer = Result<Option<[u64; 4]>, String>;
@@ -73,7 +73,9 @@ pub(super) fn names_of(opcode: &str) -> ([&str; 12], usize) {
 
 /// Answers an instruction for lanes of a warp. A lane that it says no to comes with the reason.
 pub fn serve_warp(warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
-    if let Some(handle) = warp.one_object()
+    // What is sampled for all lanes at once is not noted.
+    if !noted::is_wanted()
+        && let Some(handle) = warp.one_object()
         && let Ok(object) = object_of(handle)
         && warp::serve(&object, warp)
     {
@@ -216,6 +218,7 @@ fn surface(object: &TextureObject, geometry: Geometry, parts: &[&str], request: 
         let value = request.values.first().copied().unwrap_or(0);
         return reduce(object, at, parts, value);
     }
+    noted::note(if parts[0] == "suld" { AccessKind::Read } else { AccessKind::Write }, at, width * count);
     let space = memory::get().space;
     for (n, out) in out.iter_mut().enumerate().take(count as usize) {
         let at = at + n as u64 * width;
@@ -249,6 +252,7 @@ fn reduce(object: &TextureObject, at: u64, parts: &[&str], value: u64) -> Answer
     if !at.is_multiple_of(bytes) {
         return Err(format!("0x{at:x} is not a multiple of {bytes}"));
     }
+    noted::note(AccessKind::Atomic, at, bytes);
     let view = memory::get().space.view(at, bytes, true);
     let place = view.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
     /// One operation, on an atomic of that type.

@@ -1,10 +1,12 @@
 //! Texture and surface objects: what kernels read and write through them, and where. How a texture
 //! is sampled (filters, address modes, faces) is in `sampling`, what instructions ask for in
-//! `access`, what is sampled for all lanes of a warp at once in `warp`.
+//! `access`, what is sampled for all lanes of a warp at once in `warp`, and what a tool is told of the
+//! texels in `noted`.
 //!
 //! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
 
 pub mod access;
+pub mod noted;
 mod sampling;
 mod warp;
 
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cuda_sys::*;
 
 use crate::handles::Handles;
+use crate::interp::AccessKind;
 use crate::memory;
 use crate::memory::array::{ARRAYS, Array, channel_bytes, refuse};
 use crate::sched::OpId;
@@ -185,6 +188,7 @@ impl TextureObject {
         let mut whole = [0u8; 32];
         let from = self.address_of(at);
         let into = &mut whole[..channel * channels];
+        noted::note(AccessKind::Read, from, into.len() as u64);
         memory::get().space.read(from, into).map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
         for (out, own) in out.iter_mut().zip(into.chunks_exact(channel)) {
             let mut bytes = [0u8; 8];

@@ -142,7 +142,7 @@ fn record(binaries: &Path, args: &PrecisionArgs, clock: &Clock, work: &Path, wor
     let limit = Duration::from_secs_f64(args.timeout);
     let began = Instant::now();
     let mut record = command::clean(&binaries.join("streamsan"));
-    record.args(["record", "--no-stacks"]).args(args.sim.then_some("--sim")).arg("-o").arg(&trace);
+    record.args(["record", "--no-stacks"]).args(args.sim.then_some("--sim-predict")).arg("-o").arg(&trace);
     record.arg("--").args(&workload.command).env("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
     let ran = command::limited(&mut record, limit)?.context("takes too long")?;
     let ran_s = began.elapsed().as_secs_f64();
