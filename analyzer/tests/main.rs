@@ -34,6 +34,7 @@ mod pointer_tables;
 mod programmatic;
 mod reports;
 mod rules;
+mod scale;
 mod segments;
 mod symbols_native;
 mod symbols_python;

@@ -16,7 +16,7 @@ use clap::Parser;
 
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
-    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, loom, numba, precision, ptx_census,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, loom, numba, precision, ptx_census,
     torch_sim, unsafe_blocks, validators,
 };
 
@@ -33,6 +33,7 @@ enum Verb {
     Fleet(fleet::FleetArgs),
     Frameworks(frameworks::FrameworksArgs),
     Fuzz(fuzz::FuzzArgs),
+    Harden(harden::HardenArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
     MachineCode(machine_code::MachineCodeArgs),
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Fleet(args) => fleet::run(&args),
         Verb::Frameworks(args) => frameworks::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Harden(args) => harden::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),
         Verb::MachineCode(args) => machine_code::run(&args),
