@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use analyzer::ingest::progress::Progress;
 use analyzer::ingest::recorded;
 use analyzer::report::format::feed;
-use analyzer::report::format::{csan, html, json, parquet, text};
+use analyzer::report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
 use analyzer::report::model::Report;
 use analyzer::{AnalysisOptions, tools};
 use trace::file::{LATE, Reader, Writer};
@@ -156,6 +156,11 @@ fn read(path: &str, round: u64) -> usize {
     bytes += feed(&report, &mut html::Html::default()).len();
     bytes += feed(&report, &mut csan::Csan::default()).len();
     bytes += feed(&report, &mut parquet::Parquet::default()).len();
+    bytes += feed(&report, &mut short::Short::new(round & 16 != 0)).len();
+    let place = || github::Workspace::new("/work");
+    bytes += feed(&report, &mut sarif::Sarif::new(place())).len();
+    bytes += feed(&report, &mut github::Annotations::new(place())).len();
+    bytes += feed(&report, &mut junit::Junit::new(junit::Origin::here())).len();
     assert!(bytes > 0);
     if round.is_multiple_of(4) {
         let _ = recorded::dump(path, std::io::sink());

@@ -87,7 +87,9 @@ mod tests {
     use super::*;
 
     fn scratch(mode: u32) -> std::path::PathBuf {
-        let folder = std::env::temp_dir().join(format!("streamsan-private-{mode:o}-{}", std::process::id()));
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("streamsan-private-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).expect("a folder");
         std::fs::set_permissions(&folder, Permissions::from_mode(mode)).expect("ours");
@@ -122,5 +124,50 @@ mod tests {
         assert_eq!(std::fs::read(&victim).expect("there"), b"precious");
         assert!(create(Path::new("/dev/null")).is_ok());
         std::fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_refused_at_once() {
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } != 0 {
+            // Only root can make what belongs to somebody else.
+            return;
+        }
+        let folder = scratch(0o1777);
+        let path = |name: &str| std::ffi::CString::new(folder.join(name).as_os_str().as_encoded_bytes()).expect("a path");
+        std::fs::write(folder.join("file"), b"theirs").expect("writable");
+        // SAFETY: C strings; the last three are made in a folder of this test.
+        unsafe {
+            assert_eq!(libc::mkfifo(path("pipe").as_ptr(), 0o666), 0);
+            assert_eq!(libc::mkfifo(path("read").as_ptr(), 0o666), 0);
+            ["pipe", "read", "file"].iter().for_each(|name| assert_eq!(libc::chown(path(name).as_ptr(), 1, 1), 0));
+        }
+        // Somebody reads one of the pipes.
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(folder.join("read"));
+        for name in ["pipe", "read", "file"] {
+            let error = create(&folder.join(name)).expect_err(name);
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}");
+        }
+        drop(reader);
+        assert_eq!(std::fs::read(folder.join("file")).expect("there"), b"theirs");
+        std::fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
+    fn a_pipe_of_ones_own_is_written_to_and_waits_for_its_reader() {
+        for mode in [0o700, 0o1777] {
+            let folder = scratch(mode).join("");
+            let pipe = folder.join("pipe");
+            let path = std::ffi::CString::new(pipe.as_os_str().as_encoded_bytes()).expect("a path");
+            // SAFETY: a C string.
+            assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+            let reader = std::thread::spawn(move || std::fs::read(pipe).expect("readable"));
+            let mut writer = create(&folder.join("pipe")).expect("created");
+            // More than a pipe holds: writing must wait, not fail.
+            io::Write::write_all(&mut writer, &vec![b'x'; 1 << 20]).expect("written");
+            drop(writer);
+            assert_eq!(reader.join().expect("read").len(), 1 << 20);
+            std::fs::remove_dir_all(folder).expect("ours");
+        }
     }
 }

@@ -35,6 +35,7 @@ mod programmatic;
 mod rectangles;
 mod reports;
 mod rules;
+mod scale;
 mod segments;
 mod symbols_native;
 mod symbols_python;

@@ -289,3 +289,84 @@ fn long_kernel_names_are_cut_in_the_headline_only() {
         assert_eq!(text::short_kernel(&format!("{name}{parameters}")), short);
     }
 }
+
+/// A report with each line that makes a green run doubtful, and those lines.
+fn doubtful() -> (Report, Vec<&'static str>) {
+    use analyzer::report::judgement::AppliedSuppression;
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.set(A, X, 16);
+    let mut report = p.report();
+    let c = &mut report.coverage;
+    c.reasons.insert("no code".into(), 2);
+    c.unobserved.insert("a call inside a hook".into(), 1);
+    c.not_modelled.insert("cuFooAsync".into(), 3);
+    c.rules_unmet.insert("sync=step".into(), 9);
+    (c.damaged, c.paused) = (4, 5);
+    report.judgement.suppressions.push(AppliedSuppression {
+        text: "race:nobody".into(),
+        place: "supp:1".into(),
+        ..AppliedSuppression::default()
+    });
+    let lines = [
+        "unknown launches: no code: 2",
+        "not observed: a call inside a hook: 1",
+        "cuFooAsync: 3",
+        "--forbid sync=step: the program entered no such NVTX range",
+        "4 records could not be read",
+        "5 operations were not checked",
+        "race:nobody (supp:1) suppressed nothing",
+    ];
+    (report, lines.into())
+}
+
+#[test]
+fn what_makes_a_green_run_doubtful_stands_in_every_format_once() {
+    use analyzer::report::format::{self, csan, short};
+    let (report, lines) = doubtful();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    let quiet = |quiet| text(format::feed(&report, &mut text::Text::new(text::Style::default(), 50).quiet(quiet)));
+    let written = [
+        ("text", quiet(false)),
+        ("text, quiet", quiet(true)),
+        ("short", text(format::feed(&report, &mut short::Short::new(false)))),
+        ("short, quiet", text(format::feed(&report, &mut short::Short::new(true)))),
+        ("csan", text(format::feed(&report, &mut csan::Csan::default()))),
+    ];
+    for (name, written) in &written {
+        for line in &lines {
+            assert_eq!(written.matches(line).count(), 1, "{name}: '{line}' in:\n{written}");
+        }
+    }
+    // A run without any of them is as short as before.
+    let clean = Report::default();
+    for is_quiet in [false, true] {
+        let silent = text(format::feed(&clean, &mut short::Short::new(is_quiet)));
+        assert_eq!(silent.is_empty(), is_quiet, "{silent}");
+    }
+    let silent = text(format::feed(&clean, &mut text::Text::new(text::Style::default(), 50).quiet(true)));
+    assert_eq!(silent, "", "with --quiet, a run without CUDA has nothing to say");
+}
+
+#[test]
+fn a_run_whose_findings_are_all_known_tells_no_cause() {
+    use analyzer::report::model::GateStatus;
+    let mut p = Program::new();
+    p.malloc(X, 4 * N);
+    for n in 0..3 {
+        p.line(20 + n).go(A, X + u64::from(n) * 4096, &[writes(0, Shape::Exact(0, 4096))]);
+    }
+    for n in 0..3 {
+        p.line(30 + n).go(B, X + u64::from(n) * 4096, &[reads(0, Shape::Exact(0, 4096))]);
+    }
+    let mut report = p.report();
+    assert!(print(&report).contains("streamsan: CAUSE: missing-wait (3 findings"), "{}", print(&report));
+    for known in 1..=report.findings.len() {
+        report.findings[..known].iter_mut().for_each(|f| f.standing = GateStatus::Known);
+        let printed = print(&report);
+        let left = report.findings.len() - known;
+        assert!(!printed.contains("shows only when"), "{printed}");
+        assert_eq!(printed.contains("CAUSE: missing-wait (2 findings"), left == 2, "{printed}");
+        assert_eq!(printed.contains("order"), left > 0, "{printed}");
+    }
+}

@@ -15,7 +15,7 @@ const BASE: u64 = 0x7f00_0000_0000;
 
 /// Records, encoded.
 #[derive(Default)]
-pub struct Tape(Vec<Vec<u8>>);
+pub struct Tape(Vec<Vec<u8>>, StackId);
 
 impl Tape {
     /// A process with one context and so many non-blocking streams, from 1.
@@ -36,7 +36,7 @@ impl Tape {
 
     fn push(&mut self, op: Op<'_>) {
         let call = if matches!(op, Op::Launch { .. }) { CallId(2) } else { CallId(1) };
-        let origin = Origin { call, thread: ThreadId(1), stack: StackId::NONE, epoch: Epoch::default() };
+        let origin = Origin { call, thread: ThreadId(1), stack: self.1, epoch: Epoch::default() };
         let mut buffer = [0; 1024];
         let len = Record { origin, op }.encode(&mut buffer).expect("a record fits");
         self.0.push(buffer[..len].to_vec());
@@ -164,5 +164,60 @@ pub fn many(findings: u32, ops: u32) -> Tape {
     tape.memory(spare + 4096, 4096);
     tape.fill(1, spare + 4096, 4096);
     tape.fill(2, spare + 4096, 4096);
+    tape
+}
+
+/// Files that a trace names.
+pub struct Named<'a> {
+    /// The program.
+    pub exe: &'a Path,
+    /// Its build id.
+    pub build_id: &'a [u8],
+    /// An object file without a build id in which calls are made.
+    pub module: &'a Path,
+    /// A source of Python whose first line makes calls.
+    pub source: &'a Path,
+    /// A file with code of kernels.
+    pub image: &'a Path,
+}
+
+/// Two launches of a kernel, and two fills, that nothing orders, at places in these files.
+pub fn naming(files: &Named<'_>) -> Tape {
+    use trace::codec::{List, Text};
+    use trace::{ImageId, ImageSource, LineTable, PyCodeId, PyFrame};
+    let text = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
+    let (exe, module, source, image) = (text(files.exe), text(files.module), text(files.source), text(files.image));
+    let mut tape = Tape::default();
+    let args = "program".into();
+    tape.push(Op::Process { pid: 100, parent: 1, exe: Text(&exe), args, cwd: "/".into(), driver: 13000 });
+    tape.0.extend(Tape::begin(2).0.into_iter().skip(1));
+    let map = |start: u64, path, build_id| Op::Module { start, end: start + 0x1000, bias: start, path: Text(path), build_id };
+    tape.push(map(0x10_0000, &exe, files.build_id));
+    tape.push(map(0x20_0000, &module, &[]));
+    let (id, encoding) = (PyCodeId(1), LineTable::Lnotab);
+    tape.push(Op::PyCode { id, file: Text(&source), name: "step".into(), first_line: 1, encoding, lines: &[] });
+    let frames = [PyFrame { code: id, offset: 0 }];
+    tape.push(Op::Stack { id: StackId(1), native: List::new(&[0x20_0100, 0x10_0100]), python: List::new(&frames) });
+    let (id, source) = (ImageId(1), ImageSource::File);
+    tape.push(Op::Image { id, source, path: Text(&image), offset: 0, size: 0, bytes: &[] });
+    tape.push(Op::Kernel { id: KernelId(1), name: "kernel".into(), image: id, params: List::new(&[]), handle: 0 });
+    tape.1 = StackId(1);
+    tape.memory(0, 1 << 20);
+    for stream in [1, 2] {
+        tape.fill(stream, 0, 4096);
+        tape.launch(stream, 1, BASE + 8192);
+    }
+    tape
+}
+
+/// So many fills on one stream.
+pub fn long(ops: u32) -> Tape {
+    let mut tape = Tape::begin(2);
+    tape.memory(0, 1 << 20);
+    tape.fill(1, 0, 64);
+    tape.fill(2, 0, 64);
+    for n in 0..ops {
+        tape.fill(1, 4096 + u64::from(n % 64) * 4096, 4096);
+    }
     tape
 }

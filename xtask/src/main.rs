@@ -16,7 +16,7 @@ use clap::Parser;
 
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
-    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, library_names, loom, numba, precision, ptx_census,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, library_names, loom, numba, precision, ptx_census,
     torch_sim, unsafe_blocks, validators,
 };
 
@@ -33,6 +33,7 @@ enum Verb {
     Fleet(fleet::FleetArgs),
     Frameworks(frameworks::FrameworksArgs),
     Fuzz(fuzz::FuzzArgs),
+    Harden(harden::HardenArgs),
     LibraryNames(library_names::LibraryNamesArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Fleet(args) => fleet::run(&args),
         Verb::Frameworks(args) => frameworks::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Harden(args) => harden::run(&args),
         Verb::LibraryNames(args) => library_names::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),

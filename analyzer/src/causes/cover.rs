@@ -194,4 +194,70 @@ mod tests {
         assert!(!orders((0, 1), &race(0, (2, 5), (3, 6)), &places), "the wait comes too late");
         assert!(orders((2, 3), &race(0, (2, 5), (3, 6)), &places), "its own places");
     }
+
+    /// The same choice, counted anew for each wait.
+    fn naive(races: &[Occurrence], positions: &Positions) -> Vec<(Group, Group)> {
+        let mut own: Vec<(Group, Group)> = races.iter().map(|r| (r.first.0, r.then.0)).collect();
+        own.sort_unstable();
+        own.dedup();
+        let firsts: std::collections::BTreeSet<Group> = own.iter().map(|w| w.0).collect();
+        let thens: std::collections::BTreeSet<Group> = own.iter().map(|w| w.1).collect();
+        let candidates: Vec<(Group, Group)> =
+            firsts.iter().flat_map(|first| thens.iter().map(|then| (*first, *then))).collect();
+        let size = |wait: &(Group, Group)| {
+            positions.iter().filter(|((group, _), _)| group == &wait.1).map(|(_, at)| at.len()).sum::<usize>()
+        };
+        let mut open: Vec<&Occurrence> = races.iter().collect();
+        let mut chosen = Vec::new();
+        while !open.is_empty() {
+            let worth = |wait: &(Group, Group)| {
+                let mut whole: FxHashMap<usize, bool> = FxHashMap::default();
+                for race in &open {
+                    *whole.entry(race.pair).or_insert(true) &= orders(*wait, race, positions);
+                }
+                let few = open.iter().filter(|race| orders(*wait, race, positions)).count();
+                (whole.values().filter(|all| **all).count(), few, own.contains(wait), std::cmp::Reverse(size(wait)))
+            };
+            let best = *candidates.iter().max_by_key(|wait| worth(wait)).expect("one");
+            if worth(&best).1 == 0 {
+                break;
+            }
+            chosen.push(best);
+            open.retain(|race| !orders(best, race, positions));
+        }
+        chosen
+    }
+
+    #[test]
+    fn counting_on_chooses_what_counting_anew_chooses() {
+        let mut seed = 1_u64;
+        let mut below = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        for _ in 0..300 {
+            let groups = 1 + below(5);
+            let mut races = Vec::new();
+            let mut places: FxHashMap<(Group, StreamId), Vec<u64>> = FxHashMap::default();
+            for _ in 0..1 + below(14) {
+                let (first, then) = (below(groups) as usize, (groups + below(groups)) as usize);
+                let from = below(30);
+                let to = from + 1 + below(10);
+                places.entry((first, A)).or_default().push(from);
+                places.entry((then, B)).or_default().push(to);
+                races.push(race(first * 16 + then, (first, from), (then, to)));
+            }
+            places.values_mut().for_each(|list| list.sort_unstable());
+            assert_eq!(cover(&races, &places), naive(&races, &places), "{races:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_to_compare_get_the_waits_of_their_own_places() {
+        let many = 4000;
+        let races: Vec<Occurrence> = (0..many).map(|n| race(n, (n, 2 * n as u64), (many + n, 2 * n as u64 + 1))).collect();
+        let places = races.iter().flat_map(|r| [((r.first.0, A), vec![r.first.1]), ((r.then.0, B), vec![r.then.1])]);
+        let chosen = cover(&races, &places.collect());
+        assert_eq!(chosen.len(), many);
+    }
 }

@@ -181,3 +181,23 @@ pub fn readable(file: &str) -> Result<(), i32> {
 pub fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
     error.map_or(exit_code::CLEAN, |error| failed(&format!("{file}: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_gets_the_word_back_and_a_terminal_nothing_to_obey() {
+        let words = ["t.trace", "a b", "it's", "$(touch x)", "`x`", "-o", "a;b|c&d", "*?[]", "\\n", "\u{1b}[2J", "a\nb'c", "\"", "~/x", "größe", ""];
+        for word in words {
+            let shown = quoted(word);
+            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            // `$'...'` is bash's.
+            let ended = std::process::Command::new("bash").args(["-c", &format!("printf %s {shown}")]).output();
+            let Ok(ended) = ended else { return };
+            let back = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert_eq!(back, if word == "-o" { "./-o" } else { word }, "{shown}");
+        }
+        assert_eq!((quoted("/a/t.trace").as_str(), quoted("a b").as_str()), ("/a/t.trace", "'a b'"));
+    }
+}

@@ -394,6 +394,29 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_finds_no_gpu_is_told_so_whatever_it_dies_of() {
+        let under = |no_gpu| Under {
+            tool: std::path::PathBuf::new(),
+            options: Vec::new(),
+            limit: Duration::ZERO,
+            limit_for_all: false,
+            output: std::path::PathBuf::new(),
+            no_gpu,
+            pedantic: false,
+            second: None,
+        };
+        let mut report = Report::merge(Vec::new(), false);
+        let failed = |report: &Report, none| without_gpu((Checked::Failed, "signal 11".into()), report, &under(none)).1;
+        let told = "no driver: --sim runs it on a simulated GPU (signal 11)";
+        assert_eq!(failed(&report, Some("no driver")), told);
+        assert_eq!(failed(&report, None), "signal 11");
+        let clean = without_gpu((Checked::NoCuda, String::new()), &report, &under(Some("no driver")));
+        assert_eq!(clean, (Checked::NoCuda, String::new()));
+        report.coverage.launches = 1;
+        assert_eq!(failed(&report, Some("no driver")), "signal 11");
+    }
+
+    #[test]
     fn what_a_process_computes_is_its_processor_time() {
         let before = processor_time(std::process::id()).expect("it runs");
         let mut number = 1_u64;

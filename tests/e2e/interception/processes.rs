@@ -66,12 +66,14 @@ fn kill(pid: i32, signal: i32) {
 #[test]
 fn a_killed_program_loses_no_committed_op() {
     let program = linked("launches.c");
-    for round in 0..6_u32 {
-        let folder = build::scratch(&format!("sigkill-{round}"));
+    // A night's run is longer (`cargo xtask harden --long kill`).
+    let rounds = if std::env::var_os("STREAMSAN_HARDENING").is_some_and(|v| v == "full") { 240 } else { 6 };
+    for round in 0..rounds {
+        let folder = build::scratch("sigkill");
         let file = folder.join("run.trace");
         let mut command = streamsan(["record", "-o"]);
         command.arg(&file).arg("--").arg(&program).arg("0");
-        let (mut child, pid, mut bytes) = until(&mut command, 500 + 1777 * round);
+        let (mut child, pid, mut bytes) = until(&mut command, 500 + 1777 * (round % 12));
         kill(pid, libc::SIGKILL);
         // What it managed to acknowledge before it died.
         child.stdout.take().expect("piped").read_to_end(&mut bytes).expect("read");

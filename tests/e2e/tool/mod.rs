@@ -4,6 +4,7 @@ mod architectures;
 mod command_line;
 mod commands;
 mod explain;
+mod foreign;
 mod hunt;
 mod hunt_twice;
 mod offline;

@@ -47,6 +47,33 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Whatever the user's mask is, only the user may look.
+#[test]
+fn a_recording_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = build::scratch("segments_private");
+    let mut record = streamsan(["record", "--segment-mib=1", "--keep-last=64MiB", "-o"]);
+    record.arg(folder.join("job")).arg("--").arg(job()).arg(OPS).arg("race-last");
+    // SAFETY: umask is async-signal-safe.
+    unsafe {
+        record.pre_exec(|| {
+            libc::umask(0);
+            Ok(())
+        })
+    };
+    let ended = end(&mut record);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let mut all = vec![folder.join("job")];
+    let mut at = 0;
+    while let Some(path) = all.get(at).cloned() {
+        at += 1;
+        all.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{} has mode {mode:o}", path.display());
+    }
+    assert!(all.iter().any(|path| path.ends_with("shared")) && all.len() > 4, "{all:?}");
+}
+
 /// A race at the end of a job, and its twin without one.
 #[test]
 fn segments_say_what_one_file_says_and_a_missing_one_is_named() {

@@ -9,6 +9,7 @@ pub mod cuda_headers;
 pub mod field;
 pub mod fleet;
 pub mod fuzz;
+pub mod harden;
 pub mod library_names;
 pub mod loom;
 pub mod numba;

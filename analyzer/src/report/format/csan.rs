@@ -54,7 +54,6 @@ impl Csan {
         if self.quiet {
             self.out.push_str(&closing::doubts(report));
             self.out.push_str(&closing::errors(report));
-            self.out.push_str(&closing::without_work(report));
         } else {
             self.out.push_str(&closing::coverage(report));
         }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 /// Where names of code go: the file in which `perf` looks for them, when the environment variable
@@ -12,16 +13,20 @@ fn names() -> Option<&'static Mutex<File>> {
     let open = || {
         std::env::var_os("STREAMSAN_SIM_PERF").filter(|value| !value.is_empty())?;
         // It looks nowhere else.
-        let path = format!("/tmp/perf-{}.map", std::process::id());
-        // Anybody may have put a link, a pipe or a file of that name there.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = File::options().create(true).append(true).mode(0o600).custom_flags(flags).open(path).ok()?;
-        let meta = file.metadata().ok()?;
-        // SAFETY: geteuid has no preconditions.
-        let is_ours = meta.is_file() && meta.uid() == unsafe { libc::geteuid() } && meta.nlink() == 1;
-        is_ours.then(|| Mutex::new(file))
+        opened(format!("/tmp/perf-{}.map", std::process::id()).as_ref()).map(Mutex::new)
     };
     NAMES.get_or_init(open).as_ref()
+}
+
+/// Opens that file to append to it, in a folder where anybody may have put a link, a pipe or a file
+/// of that name: then there are no names.
+fn opened(path: &Path) -> Option<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().create(true).append(true).mode(0o600).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    // SAFETY: geteuid has no preconditions.
+    let is_ours = meta.is_file() && meta.uid() == unsafe { libc::geteuid() } && meta.nlink() == 1;
+    is_ours.then_some(file)
 }
 
 /// One piece of code.
@@ -73,5 +78,39 @@ impl Drop for CodeMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is this object's, and its code runs no more.
         unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_a_pipe_and_a_second_name_are_not_written_through() {
+        let folder = std::env::temp_dir().join(format!("streamsan-perf-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder");
+        let victim = folder.join("victim");
+        std::fs::write(&victim, b"precious").expect("writable");
+        let names = ["link", "dangling", "second", "pipe"].map(|name| folder.join(name));
+        std::os::unix::fs::symlink(&victim, &names[0]).expect("a link");
+        std::os::unix::fs::symlink(folder.join("made"), &names[1]).expect("a link");
+        std::fs::hard_link(&victim, &names[2]).expect("a second name");
+        let pipe = std::ffi::CString::new(names[3].as_os_str().as_encoded_bytes()).expect("a path");
+        // SAFETY: a C string.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        for name in &names {
+            assert!(opened(name).is_none(), "{}", name.display());
+        }
+        assert_eq!(std::fs::read(&victim).expect("there"), b"precious");
+        assert!(!folder.join("made").exists());
+        // A file of one's own is written on, a new one is for its user alone.
+        let own = folder.join("own");
+        for _ in 0..2 {
+            opened(&own).expect("ours").write_all(b"x").expect("written");
+        }
+        let meta = std::fs::metadata(&own).expect("there");
+        assert_eq!((meta.len(), meta.mode() & 0o777), (2, 0o600));
+        std::fs::remove_dir_all(folder).expect("ours");
     }
 }
