@@ -48,6 +48,8 @@ pub fn mistake(kernel: impl FnOnce() -> String, c: &Comparison) -> Option<String
         AccessKind::Read => "reads",
         AccessKind::Write => "writes",
         AccessKind::Atomic => "updates",
+        AccessKind::AtomicRead => "loads atomically",
+        AccessKind::AtomicWrite => "stores atomically",
     };
     let (kind, set, than) = match c.verdict {
         PredictionVerdict::Unsound => c.missing.first().map(|(kind, set)| (*kind, set, "more"))?,
