@@ -23,7 +23,9 @@ impl Place {
         let image = ImageId(1);
         match self {
             Place::Allocation => p.malloc(TABLE, 16),
-            Place::Variable => p.does("cudaMemcpyToSymbol", Op::Global { ptr: TABLE, size: 16, image, name: "table".into() }),
+            Place::Variable => {
+                p.does("cudaMemcpyToSymbol", Op::Global { ptr: TABLE, size: 16, image, name: "table".into() })
+            }
         }
     }
 

@@ -103,9 +103,7 @@ impl Kernel {
             Way::Down(by) => ("n - 1", "i >= 0", format!("i -= {by}")),
             Way::DownAbove(by) if self.is_unsigned() => ("n", "i > 0", format!("i -= min(i, ({}){by})", self.ty)),
             Way::DownAbove(by) => ("n", "i > 0", format!("i -= {by}")),
-            Way::Stride => {
-                ("blockIdx.x * blockDim.x + threadIdx.x", "i < n", "i += gridDim.x * blockDim.x".to_owned())
-            }
+            Way::Stride => ("blockIdx.x * blockDim.x + threadIdx.x", "i < n", "i += gridDim.x * blockDim.x".to_owned()),
             Way::StrideTo => ("threadIdx.x", "i <= n", "i += 2 * blockDim.x".to_owned()),
         };
         (start.to_owned(), test.to_owned(), step)

@@ -96,6 +96,9 @@ mod tests {
         assert_eq!(form.options(), ["-arch=compute_90", "-code=sm_90", "-Xptxas", "-O0"]);
         assert_eq!(form.simulator(), "code=sass:arch=90");
         let form: Form = "ptx-80-G".parse().expect("a form");
-        assert_eq!((form.options().join(" "), form.simulator()), ("-arch=compute_80 -code=compute_80 -G".into(), "code=ptx:arch=80".into()));
+        assert_eq!(
+            (form.options().join(" "), form.simulator()),
+            ("-arch=compute_80 -code=compute_80 -G".into(), "code=ptx:arch=80".into())
+        );
     }
 }

@@ -49,7 +49,8 @@ fn findings(options: &[&str], way: &str) -> Option<BTreeMap<String, Vec<String>>
     let report: Value = serde_json::from_slice(&std::fs::read(&json).expect("a report")).expect("JSON");
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for finding in report["findings"].as_array().expect("findings") {
-        let kernel = ["previous", "access"].iter().find_map(|side| finding[*side]["kernel"].as_str()).unwrap_or("?");
+        let named = |side: &&str| finding[*side]["kernel"].as_str().filter(|kernel| !kernel.is_empty());
+        let kernel = ["previous", "access"].iter().find_map(named).unwrap_or("?");
         let name = kernel.split('(').next().unwrap_or_default().to_owned();
         found.entry(name).or_default().push(finding["confidence"].as_str().unwrap_or_default().to_owned());
     }

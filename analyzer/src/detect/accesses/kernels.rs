@@ -19,14 +19,13 @@ impl Work<'_, '_> {
         self.site.cause = Cause::Kernel;
         // Tables are looked up first: a write of the launch itself is not part of what it reads
         // from them.
-        let tables: Vec<(&Effect, Vec<u64>)> =
-            match evaluated.effects.iter().any(Effect::is_through_table) {
-                true => {
-                    self.spoil();
-                    self.tables(&evaluated.effects, image)
-                }
-                false => Vec::new(),
-            };
+        let tables: Vec<(&Effect, Vec<u64>)> = match evaluated.effects.iter().any(Effect::is_through_table) {
+            true => {
+                self.spoil();
+                self.tables(&evaluated.effects, image)
+            }
+            false => Vec::new(),
+        };
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
                 match &effect.base {

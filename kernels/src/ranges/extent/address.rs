@@ -186,7 +186,9 @@ impl Eval<'_> {
             // The other bases are somewhere: their boxes say nothing.
             let delinearized = self.delinearize(&rel, made, &extent);
             let base = match (*base, &extent) {
-                (SymbolicBase::Symbol(s), ByteSet::Unknown { .. }) => SymbolicBase::Symbol(self.g.variable_at(s, rel.c)),
+                (SymbolicBase::Symbol(s), ByteSet::Unknown { .. }) => {
+                    SymbolicBase::Symbol(self.g.variable_at(s, rel.c))
+                }
                 (base, _) => base,
             };
             out.push(ReachedBytes { base, several, extent, delinearized });

@@ -87,7 +87,8 @@ fn inside(at: i64, mut dims: Dims, width: i64, (from, to): (i64, i64), runs: &mu
         }
         runs.push(Run { at: at + first * stride, dims: all, width, whole: true });
     }
-    let cut = (0..count).filter(|k| (*k < first || *k > last) && at + k * stride < to && from < at + k * stride + inner);
+    let cut =
+        (0..count).filter(|k| (*k < first || *k > last) && at + k * stride < to && from < at + k * stride + inner);
     for k in cut {
         if runs.len() > MAX_RUNS || !inside(at + k * stride, dims.clone(), width, (from, to), runs) {
             return false;

@@ -9,8 +9,8 @@
 //! `eval` calls these.
 
 mod address;
-mod constant_bank;
 pub(super) mod coalesce;
+mod constant_bank;
 pub(super) mod delinearization;
 mod exactness;
 mod pointer_table;

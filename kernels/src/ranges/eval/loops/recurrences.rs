@@ -102,8 +102,15 @@ impl Eval<'_> {
                 if self.supported_by(&e, s) {
                     Step::Other(None)
                 } else {
-                    let cons = ConstraintSet::new(self.arm_facts(*p, b));
-                    let z = self.bounds_in(&e, &cons, false);
+                    // (What holds on the way back is not asked without need: the test of a loop compares
+                    // its counter, which is what is looked for here.)
+                    let z = match e.as_const() {
+                        Some(c) => (c, c),
+                        None => {
+                            let cons = ConstraintSet::new(self.arm_facts(*p, b));
+                            self.bounds_in(&e, &cons, false)
+                        }
+                    };
                     Step::Add(e, z)
                 }
             } else if f.has(s) || self.supported_by(&f, s) {
