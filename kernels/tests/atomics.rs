@@ -38,7 +38,8 @@ fn source(sm: u16) -> (String, BTreeMap<String, Vec<AccessKind>>) {
             put(&format!("st.volatile{space}.{ty} [%p], {r};"), &[AtomicWrite]);
             for scope in ["cta", "gpu", "sys"] {
                 let reaches = scope != "cta";
-                let (load, store) = (if reaches { AtomicRead } else { Read }, if reaches { AtomicWrite } else { Write });
+                let (load, store) =
+                    (if reaches { AtomicRead } else { Read }, if reaches { AtomicWrite } else { Write });
                 for order in ["relaxed", "acquire"] {
                     put(&loads(&format!(".{order}.{scope}{space}")), &[load, Write]);
                 }
@@ -49,7 +50,9 @@ fn source(sm: u16) -> (String, BTreeMap<String, Vec<AccessKind>>) {
         }
         for scope in ["", ".cta", ".gpu", ".sys"] {
             let kinds: &[AccessKind] = if scope == ".cta" { &[Read, Write] } else { &[Atomic] };
-            for (name, r) in [("add.u32", "%r"), ("add.u64", "%d"), ("min.s32", "%r"), ("and.b64", "%d"), ("add.f32", "%f")] {
+            for (name, r) in
+                [("add.u32", "%r"), ("add.u64", "%d"), ("min.s32", "%r"), ("and.b64", "%d"), ("add.f32", "%f")]
+            {
                 put(&format!("red{scope}{space}.{name} [%p], {r};"), kinds);
             }
             let returns = |kinds: &[AccessKind]| {
@@ -58,10 +61,16 @@ fn source(sm: u16) -> (String, BTreeMap<String, Vec<AccessKind>>) {
                 all
             };
             for (name, ty, r) in [("exch.b32", "u32", "%r"), ("add.u64", "u64", "%d"), ("inc.u32", "u32", "%r")] {
-                put(&format!("atom{scope}{space}.{name} {r}, [%p], {r}; st.global.{ty} [%p+64], {r};"), &returns(kinds));
+                put(
+                    &format!("atom{scope}{space}.{name} {r}, [%p], {r}; st.global.{ty} [%p+64], {r};"),
+                    &returns(kinds),
+                );
             }
             for (ty, r) in &TYPES[1..] {
-                put(&format!("atom{scope}{space}.cas.{ty} {r}, [%p], {r}, {r}; st.global.{ty} [%p+64], {r};"), &returns(kinds));
+                put(
+                    &format!("atom{scope}{space}.cas.{ty} {r}, [%p], {r}, {r}; st.global.{ty} [%p+64], {r};"),
+                    &returns(kinds),
+                );
             }
         }
     }

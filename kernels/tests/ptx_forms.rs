@@ -36,6 +36,8 @@ fn touched(code: &str, n: u32) -> Vec<String> {
                 AccessKind::Read => "r",
                 AccessKind::Write => "w",
                 AccessKind::Atomic => "a",
+                AccessKind::AtomicRead => "ar",
+                AccessKind::AtomicWrite => "aw",
             };
             let base = match a.base {
                 Base::Word { offset: 0, .. } => "p".to_owned(),
@@ -179,7 +181,7 @@ fn multicast_and_discarded_memory_is_touched() {
     let code = "multimem.ld_reduce.weak.global.add.v4.f32 {%f1,%f2,%f3,%f4}, [%rd2+16];";
     assert_eq!(touched(code, 0), ["r q 16..32"]);
     assert_eq!(touched("multimem.red.relaxed.sys.global.add.f32 [%rd2], %f1;", 0), ["a q 0..4"]);
-    assert_eq!(touched("multimem.st.relaxed.sys.global.f32 [%rd1], %f1;", 0), ["w p 0..4"]);
+    assert_eq!(touched("multimem.st.relaxed.sys.global.f32 [%rd1], %f1;", 0), ["aw p 0..4"]);
     assert_eq!(touched("discard.global.L2 [%rd1+128], 128;", 0), ["w p 128..256"]);
 }
 

@@ -43,7 +43,8 @@ fn evaluate(image: &CodeImage, kernel: &str, (grid, block): ([u32; 3], [u32; 3])
 fn written(what: &str, found: &[KernelAccess]) -> BTreeMap<u64, BTreeSet<i64>> {
     let mut all: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
     for access in found {
-        let (Base::Word { value, .. }, Extent::Bounded { lo, dims, width, exact: true, .. }) = (access.base, &access.extent)
+        let (Base::Word { value, .. }, Extent::Bounded { lo, dims, width, exact: true, .. }) =
+            (access.base, &access.extent)
         else {
             panic!("{what}: {access:?} of {}", found.len());
         };

@@ -47,6 +47,8 @@ fn launched(image: &CodeImage, kernel: &str, params: &[u64], threads: u32) -> Ve
                 AccessKind::Read => "r",
                 AccessKind::Write => "w",
                 AccessKind::Atomic => "a",
+                AccessKind::AtomicRead => "ar",
+                AccessKind::AtomicWrite => "aw",
             };
             let Base::Word { offset, .. } = a.base else { return None };
             Some(match a.extent {

@@ -65,7 +65,19 @@ impl ReplayRecorder {
                 let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
                 let &Site { param, at, guessed, locked, .. } = site;
                 let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
-                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, guessed, locked, generation });
+                self.steps.push(RecordedAccess {
+                    start,
+                    end,
+                    odd,
+                    slot,
+                    near,
+                    param,
+                    at,
+                    kind,
+                    guessed,
+                    locked,
+                    generation,
+                });
             }
             _ => self.spoilt = true,
         }

@@ -63,13 +63,8 @@ pub struct Comparison {
     pub predicted: u64,
 }
 
-const KINDS: [AccessKind; 5] = [
-    AccessKind::Read,
-    AccessKind::Write,
-    AccessKind::Atomic,
-    AccessKind::AtomicRead,
-    AccessKind::AtomicWrite,
-];
+const KINDS: [AccessKind; 5] =
+    [AccessKind::Read, AccessKind::Write, AccessKind::Atomic, AccessKind::AtomicRead, AccessKind::AtomicWrite];
 
 struct Predicted<'a> {
     effect: &'a Effect,

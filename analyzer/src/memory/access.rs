@@ -75,9 +75,7 @@ impl AccessKind {
         match self {
             Self::Write => Self::Write as u32,
             Self::Read => Self::Read as u32 | Self::Write as u32,
-            Self::Atomic | Self::AtomicWrite => {
-                Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::Write as u32
-            }
+            Self::Atomic | Self::AtomicWrite => Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::Write as u32,
             Self::AtomicRead => 0b1_1111,
         }
     }

@@ -96,8 +96,15 @@ impl Pure {
     pub fn reason(self) -> Reason {
         use Pure::*;
         match self {
-            FloatAdd { .. } | FloatMul { .. } | FloatFma { .. } | FloatDiv { .. } | FloatMinMax { .. }
-            | FloatRound { .. } | FloatResize { .. } | IntToFloat { .. } | FloatToInt { .. } => Reason::Float,
+            FloatAdd { .. }
+            | FloatMul { .. }
+            | FloatFma { .. }
+            | FloatDiv { .. }
+            | FloatMinMax { .. }
+            | FloatRound { .. }
+            | FloatResize { .. }
+            | IntToFloat { .. }
+            | FloatToInt { .. } => Reason::Float,
             _ => Reason::Bits,
         }
     }
@@ -117,10 +124,14 @@ impl Pure {
     pub fn apply(self, [a, b, c]: [u64; 3]) -> Option<u64> {
         let word = |v: u64| u64::from(v as u32);
         Some(match self {
-            Pure::Reverse { wide } => if wide { a.reverse_bits() } else { (a as u32).reverse_bits().into() },
-            Pure::LeadingZeros { wide } => {
-                (if wide { a.leading_zeros() } else { (a as u32).leading_zeros() }).into()
+            Pure::Reverse { wide } => {
+                if wide {
+                    a.reverse_bits()
+                } else {
+                    (a as u32).reverse_bits().into()
+                }
             }
+            Pure::LeadingZeros { wide } => (if wide { a.leading_zeros() } else { (a as u32).leading_zeros() }).into(),
             Pure::HighestBit { wide, signed, distance } => highest_bit(a, wide, signed, distance),
             Pure::Ones { wide } => (if wide { a } else { word(a) }).count_ones().into(),
             Pure::DotBytes { a_signed, b_signed } => {

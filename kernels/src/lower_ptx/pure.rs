@@ -116,7 +116,8 @@ impl Lower<'_> {
     /// Conversions from or to single and double precision; false when there is no rule.
     pub(super) fn convert_float(&mut self, op: &OpcodeInfo, i: &Instruction, (to, from): (Type, Type), d: Var) -> bool {
         let (round, flush) = (rounding(op), has(op, "ftz"));
-        let integer = |ty: Type| !is_plain_float(ty) && matches!(ty.size(), 4 | 8) && !matches!(ty, Type::F16x2 | Type::Bf16x2);
+        let integer =
+            |ty: Type| !is_plain_float(ty) && matches!(ty.size(), 4 | 8) && !matches!(ty, Type::F16x2 | Type::Bf16x2);
         if d == Var::NONE || has(op, "sat") || has(op, "relu") || has(op, "satfinite") {
             return false;
         }

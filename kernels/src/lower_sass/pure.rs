@@ -53,13 +53,8 @@ impl Lower<'_> {
                 (f, SmallVec::from_slice(&[value]))
             }
             S::F2i { signed, round, ftz, from: from @ (4 | 8), to: to @ (4 | 8), part: 0, .. } => {
-                let f = Pure::FloatToInt {
-                    signed,
-                    bits: 8 * to,
-                    from_wide: from == 8,
-                    flush: ftz,
-                    round: rounding(round),
-                };
+                let f =
+                    Pure::FloatToInt { signed, bits: 8 * to, from_wide: from == 8, flush: ftz, round: rounding(round) };
                 (f, self.floats(i, from == 8))
             }
             S::Arithmetic(op) => match self.arithmetic(i, op) {

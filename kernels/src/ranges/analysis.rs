@@ -103,8 +103,7 @@ impl AccessGroup {
 /// Prepares a kernel.
 pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let graph = build(f, &cfg);
-    let origins: Vec<Provenance> =
-        graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
+    let origins: Vec<Provenance> = graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
     let branches = f
         .blocks
         .iter()

@@ -4,8 +4,8 @@
 //! whether a thread goes on: `while (atomicCAS(&lock, 0, 1) != 0);`, `if (atomicExch(&lock, 1) == 0)`,
 //! `cuda::binary_semaphore`, a ticket. An access is *locked* when
 //!
-//! - a branch on the result of an update leads to it, whatever way the thread takes (or the result
-//!   is its own predicate);
+//! - branches on the result of an update lead to it, whatever way the thread takes (the first turn of
+//!   a loop may be a copy of its own), or the result is its own predicate;
 //! - from there the thread comes to an atomic write through the same pointer, without taking the
 //!   lock again: that gives it back;
 //! - no such write lies between the two.
@@ -44,13 +44,30 @@ pub(super) fn locked(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<bool> 
     for (k, access) in g.accesses.iter().enumerate().filter(|(_, a)| !a.kind.is_atomic()) {
         let section = Section { g, cfg, origins, access: k };
         let own = access.guard.map(|guard| updates_behind(g, guard, &updates)).filter(|updates| !updates.is_empty());
-        found[k] = own.is_some_and(|updates| section.is_closed(access.block, access.block, &updates))
-            || branches.iter().any(|branch| {
-                let entry = entered_by(cfg, access.block, branch.block);
-                entry.is_some_and(|entry| section.is_closed(entry, branch.block, &branch.updates))
+        found[k] = own.is_some_and(|updates| section.is_closed(access.block, &[access.block], &updates))
+            || entries(cfg, access.block, &branches).any(|(entry, taken)| {
+                let blocks: Vec<BlockId> = taken.iter().map(|branch| branch.block).collect();
+                let updates: Vec<u32> = taken.iter().flat_map(|branch| &branch.updates).copied().collect();
+                section.is_closed(entry, &blocks, &updates)
             });
     }
     found
+}
+
+/// The blocks above `b`, and itself, that are entered from such branches only, with these; nearest
+/// first.
+fn entries<'a>(
+    cfg: &'a Cfg,
+    b: BlockId,
+    branches: &'a [Acquisition],
+) -> impl Iterator<Item = (BlockId, Vec<&'a Acquisition>)> {
+    let above = std::iter::successors(Some(b), |b| (b.0 != 0).then(|| cfg.idom[b.0 as usize]));
+    above.filter_map(|at| {
+        let outside = cfg.preds[at.0 as usize].iter().filter(|p| !dominates(cfg, at, **p));
+        let taken = |p: &BlockId| branches.iter().find(|a| a.block == *p && cfg.succs[p.0 as usize].len() > 1);
+        let all: Option<Vec<&Acquisition>> = outside.map(taken).collect();
+        Some((at, all.filter(|all| !all.is_empty())?))
+    })
 }
 
 /// The updates whose results a condition rests on.
@@ -77,22 +94,6 @@ fn dominates(cfg: &Cfg, a: BlockId, mut b: BlockId) -> bool {
     b == a
 }
 
-/// The block above `b` (or `b`) that is entered from block `from` alone, and leads to no other way
-/// there.
-fn entered_by(cfg: &Cfg, b: BlockId, from: BlockId) -> Option<BlockId> {
-    let mut at = b;
-    loop {
-        let mut outside = cfg.preds[at.0 as usize].iter().filter(|p| !dominates(cfg, at, **p));
-        if outside.next() == Some(&from) && outside.next().is_none() && cfg.succs[from.0 as usize].len() > 1 {
-            return Some(at);
-        }
-        if at.0 == 0 {
-            return None;
-        }
-        at = cfg.idom[at.0 as usize];
-    }
-}
-
 /// What follows the taking of a lock.
 struct Section<'a> {
     g: &'a Graph,
@@ -103,8 +104,8 @@ struct Section<'a> {
 
 impl Section<'_> {
     /// Is the lock given back behind the access, and not before it? `entry`: where the section
-    /// begins, `taken`: the block in which the lock is taken.
-    fn is_closed(&self, entry: BlockId, taken: BlockId, updates: &[u32]) -> bool {
+    /// begins, `taken`: the blocks in which the lock is taken.
+    fn is_closed(&self, entry: BlockId, taken: &[BlockId], updates: &[u32]) -> bool {
         let accesses = &self.g.accesses;
         let own = &accesses[self.access];
         let lock: Vec<&Provenance> =
@@ -122,17 +123,18 @@ impl Section<'_> {
             let at = accesses[k].block;
             let (later, earlier) = (at == own.block && k > self.access, at == own.block && k < self.access);
             closes |= later || at != own.block && behind.contains(&at);
-            opens |= (earlier || at != own.block && dominates(self.cfg, at, own.block)) && dominates(self.cfg, entry, at);
+            opens |=
+                (earlier || at != own.block && dominates(self.cfg, at, own.block)) && dominates(self.cfg, entry, at);
         }
         closes && !opens
     }
 
-    /// The blocks that a thread may come to without passing a block.
-    fn reachable(&self, from: BlockId, without: BlockId) -> FxHashSet<BlockId> {
+    /// The blocks that a thread may come to without passing some blocks.
+    fn reachable(&self, from: BlockId, without: &[BlockId]) -> FxHashSet<BlockId> {
         let mut found = FxHashSet::default();
         let mut work: Vec<BlockId> = self.cfg.succs[from.0 as usize].to_vec();
         while let Some(b) = work.pop() {
-            if b != without && found.insert(b) {
+            if !without.contains(&b) && found.insert(b) {
                 work.extend(&self.cfg.succs[b.0 as usize]);
             }
         }

@@ -112,7 +112,9 @@ pub fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
             _ => {
                 // No plain reads: the assembler sinks a discarded one, volatile or not, past later
                 // exits.
-                let kind = r.pick(&[AccessKind::Write, AccessKind::Write, AccessKind::Write, AccessKind::Atomic]);
+                // (Volatile stores are atomic ones.)
+                const STORE: AccessKind = AccessKind::AtomicWrite;
+                let kind = r.pick(&[STORE, STORE, STORE, AccessKind::Atomic]);
                 Stmt::Access(r.below(2) as u8, kind, r.below(4) == 0, r.below(2) == 0, expr(r, 2, vars))
             }
         })
@@ -210,8 +212,8 @@ pub fn text(block: &[Stmt], out: &mut String) {
                 let at =
                     format!("(({ty} *)p{p})[(long long)({})({})]", if *signed { "int" } else { "unsigned" }, e.text());
                 match kind {
-                    AccessKind::Write => writeln!(out, "*(volatile {ty} *)&{at} = 1;"),
-                    AccessKind::Read => writeln!(out, "(void)*(volatile {ty} *)&{at};"),
+                    AccessKind::Write | AccessKind::AtomicWrite => writeln!(out, "*(volatile {ty} *)&{at} = 1;"),
+                    AccessKind::Read | AccessKind::AtomicRead => writeln!(out, "(void)*(volatile {ty} *)&{at};"),
                     AccessKind::Atomic => writeln!(out, "atomicAdd(&{at}, ({ty})1);"),
                 }
                 .unwrap();

@@ -238,7 +238,8 @@ fn repeated(pieces: &[(u64, u64)], kind: u32, runs: &mut Vec<ExactRun>) -> usize
         let repeats = |period: usize| {
             let step = step(period)?;
             let again = |k: &usize| {
-                pieces.get(at + k + period) == Some(&(pieces[at + k].0 + step, pieces[at + k].1)) && step <= pieces[at + k].1 * MAX_STRIDE
+                pieces.get(at + k + period) == Some(&(pieces[at + k].0 + step, pieces[at + k].1))
+                    && step <= pieces[at + k].1 * MAX_STRIDE
             };
             Some((0..pieces.len()).take_while(again).count())
         };

@@ -133,13 +133,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const KINDS: [AccessKind; 5] = [
-        AccessKind::Read,
-        AccessKind::Write,
-        AccessKind::Atomic,
-        AccessKind::AtomicRead,
-        AccessKind::AtomicWrite,
-    ];
+    const KINDS: [AccessKind; 5] =
+        [AccessKind::Read, AccessKind::Write, AccessKind::Atomic, AccessKind::AtomicRead, AccessKind::AtomicWrite];
 
     fn accesses(kind: AccessKind, size: u32, lanes: &[(u64, u32)]) -> Accesses<'_> {
         Accesses { kind, size, lanes, block: [0; 3], line: 0, source: None }

@@ -54,5 +54,9 @@ fn a_note_counts_what_a_lock_excuses() {
     let mut command = run::streamsan(["run", "--sim", "--no-stacks", "--"]);
     let ended = run::end(command.arg(&program).args(["swap", "both"]).env_remove("LD_LIBRARY_PATH"));
     assert_eq!(ended.code(), Some(0), "{}", ended.err);
-    assert!(ended.err.contains("NOTE: 1 pair set aside as possible only (see --pedantic): 1 of critical sections"), "{}", ended.err);
+    assert!(
+        ended.err.contains("NOTE: 1 pair set aside as possible only (see --pedantic): 1 of critical sections"),
+        "{}",
+        ended.err
+    );
 }

@@ -109,3 +109,19 @@ fn a_recorded_run_is_judged_alike() {
         assert_eq!(again.code(), Some(code), "{way}: {}", again.err);
     }
 }
+
+/// Pieces are kept to the byte where structures repeat them: 200,000 of a launch.
+#[test]
+fn fields_of_many_structures_are_told_apart() {
+    let Some(program) = compiled("fields.cu") else { return };
+    for shape in [["20", "0", "8"], ["36", "4", "24"], ["1000", "0", "12"]] {
+        for (way, code) in [("race", 66), ("clean", 0)] {
+            let words = [&shape[..], &[way]].concat();
+            let (ended, report) = simulated(&["--exact=set"], "code=sass", &program, &words);
+            let what = format!("{words:?}: {}\n{}", ended.out, ended.err);
+            assert_eq!(ended.code(), Some(code), "{what}");
+            let findings = report["findings"].as_array().expect("findings");
+            assert!(findings.iter().all(|f| f["confidence"] == "certain"), "{what}");
+        }
+    }
+}

@@ -267,7 +267,11 @@ fn weak(report: &Report) -> String {
     let kinds = [
         (of(Weakness::Rim), "that meets at the edge of an upper bound", "that meet at the edge of an upper bound"),
         (of(Weakness::Indices), "selected by loaded indices on both sides", "selected by loaded indices on both sides"),
-        (of(Weakness::Locks), "of critical sections, which a lock may order", "of critical sections, which a lock may order"),
+        (
+            of(Weakness::Locks),
+            "of critical sections, which a lock may order",
+            "of critical sections, which a lock may order",
+        ),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
     let all = kinds.iter().map(|k| k.0).sum::<u64>();

@@ -305,13 +305,7 @@ impl Builder<'_> {
         }
     }
 
-    pub(crate) fn funnel(
-        &mut self,
-        s: &[SrcOperand],
-        shift: Pure,
-        b: u32,
-        i: u32,
-    ) -> NodeId {
+    pub(crate) fn funnel(&mut self, s: &[SrcOperand], shift: Pure, b: u32, i: u32) -> NodeId {
         let Pure::Funnel { right, hi, signed, wide, wraps } = shift else {
             return self.opaque(Reason::Bits, Width::W32, b);
         };
@@ -319,7 +313,7 @@ impl Builder<'_> {
         let zero_hi = s[2].is_imm(0);
         let zero_lo = s[0].is_imm(0);
         let known = self.const_of(n).is_some();
-        if !known && wraps || !known && wide {
+        if !known && (wraps || wide) {
             let (low, high) = (self.operand32(&s[0], b, i), self.operand32(&s[2], b, i));
             return self.pure(shift, [low, high, n], Width::W32, b);
         }

@@ -5,8 +5,8 @@
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Target, Width};
-use super::ssa::{Def, END};
 use super::provenance::origins;
+use super::ssa::{Def, END};
 use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Src, SrcOperand, Var, Window};
 
 impl Builder<'_> {

@@ -279,7 +279,8 @@ pub(super) fn red(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         return None;
     }
     let (ty, op) = (atom_ty(w)?, atom_op(w, 3)?);
-    let m = MemOperand { strength: strength(w), ..MemOperand::new(AddressSpace::Global, MemEffect::Atomic, ty.bytes()) };
+    let m =
+        MemOperand { strength: strength(w), ..MemOperand::new(AddressSpace::Global, MemEffect::Atomic, ty.bytes()) };
     let desc = match w.arch {
         a if a < Ampere => None,
         a if a < Blackwell => Some(71),
