@@ -36,6 +36,7 @@ mod rectangles;
 mod reports;
 mod rules;
 mod segments;
+mod source_order;
 mod symbols_native;
 mod symbols_python;
 mod torch;
