@@ -37,6 +37,7 @@ mod reports;
 mod rules;
 mod scale;
 mod segments;
+mod source_order;
 mod symbols_native;
 mod symbols_python;
 mod torch;

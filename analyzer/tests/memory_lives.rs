@@ -120,3 +120,48 @@ fn a_block_handed_out_again_while_in_use_is_a_race() {
         }
     }
 }
+
+/// A graph that allocates, and does not free: launched again, it frees first
+/// (`cudaGraphInstantiateFlagAutoFreeOnLaunch`), in stream order.
+#[test]
+fn a_graph_frees_what_its_last_launch_left() {
+    for waits in [false, true] {
+        for (reads_it, launches) in [(true, 2), (true, 1), (false, 2)] {
+            let mut p = Program::new();
+            let exec = GraphExecId(77);
+            p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 1, flags: 1, handle: 0 });
+            let (context, stream, pool) = (ContextId::NONE, StreamId::NONE, PoolId::NONE);
+            let node = Op::Alloc { ptr: X, size: N, kind: MemoryKind::GraphNode, context, stream, pool, flags: 0 };
+            let mut body = [0; 256];
+            let mut to = Encoder::new(&mut body);
+            node.encode(&mut to);
+            let len = to.finish().expect("fits");
+            let call = p.call("cudaMallocAsync");
+            p.raw(Op::GraphNode {
+                exec,
+                index: 0,
+                stack: StackId(5),
+                call,
+                enabled: true,
+                dependencies: codec::List::new(&[]),
+                tag: node.tag(),
+                body: &body[..len],
+            });
+            for launch in 0..launches {
+                p.does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+                if launch == 0 && reads_it {
+                    p.order(A, B);
+                    p.go(B, X, &[reads(0, whole())]);
+                    if waits {
+                        p.order(B, A);
+                    }
+                }
+            }
+            if reads_it && launches == 2 && !waits {
+                p.finds("write-after-read certain");
+            } else {
+                p.silent();
+            }
+        }
+    }
+}

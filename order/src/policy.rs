@@ -116,6 +116,12 @@ const ASYNC_HOST_TO_HOST: Rule = Rule::new("asynchronous copy, host to host", Op
 // that the driver "may" do so.
 const ASYNC_FROM_PAGEABLE: Rule =
     Rule { source: SourceRead::DuringCall, ..Rule::new("asynchronous copy, pageable to device", Nothing, Nothing) };
+// Measured on an H200 with driver 580 (tests/gpu/programs/batch_sources.h200.txt): a call with
+// `DURING_API_CALL` drains its stream before it returns, unless the source is pageable.
+const SOURCE_DURING_CALL: Rule =
+    Rule::new("asynchronous copy, source accessed during the call, not pageable", Before, Nothing);
+const PAGEABLE_DURING_CALL: Rule =
+    Rule::new("asynchronous copy, source accessed during the call, pageable", Nothing, Nothing);
 const COPY_DEVICE: Rule = Rule::new("copy, device to device", Nothing, Nothing);
 // Measured on an H200 with driver 580 (tests/gpu/programs/what_waits.cu): the host waits as for
 // pinned memory. Older documents promised it.
@@ -157,6 +163,8 @@ pub const RULES: &[Rule] = &[
     ASYNC_TO_PAGEABLE,
     ASYNC_HOST_TO_HOST,
     ASYNC_FROM_PAGEABLE,
+    SOURCE_DURING_CALL,
+    PAGEABLE_DURING_CALL,
     SET_DEVICE,
     SET_HOST,
     ASYNC_SET,
@@ -185,6 +193,21 @@ pub fn copy(asynchronous: bool, dst: MemoryClass, src: MemoryClass, sync_memops:
         (false, Managed, _) | (false, _, Managed) => &COPY_MANAGED,
         (false, _, _) => &COPY_DEVICE,
     }
+}
+
+/// The line for a copy whose source is accessed during the call (`DURING_API_CALL`).
+pub fn source_during_call(src: MemoryClass) -> &'static Rule {
+    if src == MemoryClass::Pageable { &PAGEABLE_DURING_CALL } else { &SOURCE_DURING_CALL }
+}
+
+/// Pageable sources of so many bytes and more are read after a call with `DURING_API_CALL` has
+/// returned, which the documents exclude (measured as [`SOURCE_DURING_CALL`]: 64 KiB at the call, 1
+/// MiB later).
+const READ_LATE: u64 = 1 << 20;
+
+/// Whether a pageable source with `DURING_API_CALL` may be read after the call has returned.
+pub fn is_read_late(policy: Policy, len: u64) -> bool {
+    policy == Policy::Observed && len >= READ_LATE
 }
 
 /// Whether this is the line of a copy whose bytes are staged when it returns, and may still be on

@@ -128,6 +128,60 @@ fn a_source_may_be_read_during_the_call() {
     assert!(w.engine.source_epoch().is_none(), "reported: in stream order");
 }
 
+/// The same: "access to the source pointer can be out of stream order", so earlier work of the
+/// stream is not over when it is read, unless the host has seen that.
+#[test]
+fn a_source_out_of_stream_order_may_be_read_before_earlier_work() {
+    for source in [SourceOrder::Stream, SourceOrder::DuringCall, SourceOrder::Any] {
+        for waits in [false, true] {
+            let mut w = World::new();
+            let [a] = w.streams();
+            w.alloc(HERE, 64, MemoryKind::Device);
+            w.alloc(THERE, 64, MemoryKind::PinnedHost);
+            let k = w.launch(a);
+            if waits {
+                w.sync_stream(a);
+            }
+            let copy = attributed(&mut w, a, source);
+            assert!(w.after(k), "the target is written in stream order");
+            let early = w.engine.early_source(copy).map(|clock| clock.covers(k));
+            assert_eq!(early, (source != SourceOrder::Stream).then_some(waits), "{source:?} {waits}");
+            w.copy(a, HERE, THERE, true);
+            assert!(w.engine.early_source(copy).is_some() == early.is_some(), "it is asked by its epoch");
+        }
+    }
+}
+
+/// Measured on an H200 with driver 580 (`tests/gpu/programs/batch_sources.h200.txt`): with
+/// `DURING_API_CALL` the stream is drained before the call returns, unless the source is pageable;
+/// then 1 MiB and more are read after it has returned.
+#[test]
+fn what_the_driver_does_during_the_call() {
+    use MemoryKind::{Device, Managed, PinnedHost, RegisteredHost};
+    for policy in [order::Policy::Observed, order::Policy::Documented] {
+        for kind in [Some(PinnedHost), Some(RegisteredHost), Some(Managed), Some(Device), None] {
+            for len in [64_u64, 1 << 16, 1 << 20, 8 << 20] {
+                let mut options = order::Options::default();
+                options.policy = policy;
+                let mut w = World::with(options);
+                let [a] = w.streams();
+                w.alloc(HERE, len, Device);
+                if let Some(kind) = kind {
+                    w.alloc(THERE, len, kind);
+                }
+                let k = w.launch(a);
+                let (dst, src) = (Region::linear(HERE, len), Region::linear(THERE, len));
+                let (dst_space, src_space, source) = (Space::Unified, Space::Unified, SourceOrder::DuringCall);
+                w.op(Op::AttributedCopy { stream: a, dst, src, dst_space, src_space, batch: 0, source });
+                let observed = policy == order::Policy::Observed;
+                let is_late = observed && kind.is_none() && len >= 1 << 20;
+                assert_eq!(w.engine.source_epoch().is_none(), is_late, "{policy:?} {kind:?} {len}");
+                assert_eq!(w.host_after(k), observed && kind.is_some(), "{policy:?} {kind:?} {len}");
+            }
+        }
+    }
+}
+
 /// External semaphores: a wait for a value is after the signals that may have given it.
 #[test]
 fn a_semaphore_orders_two_streams() {

@@ -45,6 +45,11 @@ impl Analysis {
         if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
             return;
         }
+        // A graph that is launched again while its memory is still allocated frees it first
+        // (cudaGraphInstantiateFlagAutoFreeOnLaunch; without the flag the launch fails).
+        if kind == MemoryKind::GraphNode && live.is_some_and(|a| a.kind == Some(kind)) {
+            self.free(ptr, FreeKind::Async, stream, context, node);
+        }
         let mut info = Self::allocation(ptr, size, kind, &context.origin);
         (info.stream, info.context) = (stream, cuda_context);
         let id = self.memory.alloc(info);

@@ -176,7 +176,14 @@ impl Analysis {
                 self.coverage.memory_ops += 1;
                 let site = Site { batch, ..context.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();
-                self.at(context, site, node).copy(dst, src, (dst_space, src_space), staged);
+                match self.ordering.view_of_source(context.epoch).filter(|_| node.is_none()) {
+                    Some(view) => {
+                        Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic)
+                            .source(src, src_space, staged);
+                        self.at(context, site, node).target(dst, dst_space);
+                    }
+                    None => self.at(context, site, node).copy(dst, src, (dst_space, src_space), staged),
+                }
                 // Only pageable memory is read before the call returns. Pinned memory may still
                 // change.
                 let pageable = node.is_none() && self.memory.locate(src.start).is_none();

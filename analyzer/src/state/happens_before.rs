@@ -64,7 +64,14 @@ impl Ordering {
     /// The order as seen from the op applied last.
     #[inline]
     pub fn view<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> View<'a> {
-        View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
+        View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node, early: false }
+    }
+
+    /// The order as seen from the read of a source that may begin before the rest of the copy
+    /// applied last.
+    pub fn view_of_source(&self, epoch: Epoch) -> Option<View<'_>> {
+        let clock = self.engine.early_source(epoch)?;
+        Some(View { clock, engine: &self.engine, latent: self.latent, epoch, node: None, early: true })
     }
 
     /// The part of that order which constant-time checks can see. `node`: whether the op applied
@@ -112,7 +119,7 @@ impl Ordering {
         self.engine.prepare_stream(stream);
         let timeline = self.engine.timeline(stream).unwrap_or_default();
         let epoch = Epoch { timeline, time: self.engine.stream_time(stream) + 1 };
-        View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
+        View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None, early: false }
     }
 
     /// Whether an op of this stream, if it were enqueued now, would be behind a wait for a value
@@ -140,6 +147,8 @@ pub struct View<'a> {
     clock: ClockRef<'a>,
     engine: &'a Engine,
     latent: bool,
+    /// Whether it is seen from before the op: what the host has learned since does not count.
+    early: bool,
     /// The op.
     pub epoch: Epoch,
     /// The graph that is launched, and the index of the node.
@@ -198,6 +207,7 @@ impl Clocks for View<'_> {
     #[inline]
     fn dead(&self, earlier: Epoch) -> bool {
         earlier != self.epoch
+            && !self.early
             && self.engine.host_covers(earlier)
             && (!self.latent || self.engine.host_clock().covers_documented(earlier))
     }

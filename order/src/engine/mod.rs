@@ -51,6 +51,9 @@ pub struct Engine {
     pub(crate) host: Host,
     pub(crate) last: OpStart,
     pub(crate) last_source: Option<Epoch>,
+    /// The latest copy whose source may be read before the earlier work of its stream is over: its
+    /// epoch, and what the host knew when it was called.
+    pub(crate) early_source: Option<(Epoch, ClockSnapshot)>,
     /// Host threads, when each has a timeline of its own.
     pub(crate) threads: Option<Box<HostThreads>>,
     pub(crate) streams: Streams,
@@ -88,6 +91,7 @@ impl Engine {
             sync_vars: SyncVars::default(),
             last: OpStart::default(),
             last_source: None,
+            early_source: None,
             start_snapshot: None,
             scratch: Vec::new(),
             devices: Devices::default(),

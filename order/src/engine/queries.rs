@@ -142,6 +142,14 @@ impl Engine {
         self.last_source
     }
 
+    /// The clock at which a copy's source may be read first, if that is before the rest of the copy:
+    /// what the host knew when it was called. `epoch`: that of the copy, which was the op applied
+    /// last.
+    pub fn early_source(&self, epoch: Epoch) -> Option<ClockRef<'_>> {
+        let (_, known) = self.early_source.as_ref().filter(|(of, _)| *of == epoch)?;
+        Some(known.as_ref(Some(&self.streams)))
+    }
+
     /// The clock that a host function in stream order runs at, and its epoch, while it is pending
     /// or running.
     pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {

@@ -2,7 +2,7 @@
 //!
 //! Owns how the table in [`crate::policy`] changes clocks.
 
-use trace::{Epoch, Region, Space, StreamId, ThreadId};
+use trace::{Epoch, Region, SourceOrder, Space, StreamId, ThreadId};
 
 use crate::engine::Engine;
 use crate::policy::{self, HostWait, MemoryClass, Rule, SourceRead};
@@ -55,6 +55,37 @@ impl Engine {
         self.overwritten(&dst, slot);
         if let Some(devices) = between {
             self.hold_back_devices(slot, devices);
+        }
+        epoch
+    }
+
+    /// A copy whose source is not read in stream order. cuda.h, cuMemcpyBatchAsync: "access to the
+    /// source pointer can be out of stream order", for sources of which "it's known that no prior
+    /// operations in the stream can be accessing the memory". So the read may begin when the call
+    /// does. With `DURING_API_CALL` it is over when the call returns; with `ANY` it may be as late
+    /// as the rest of the copy.
+    pub(crate) fn attributed_copy(
+        &mut self,
+        thread: ThreadId,
+        stream: StreamId,
+        dst: (Region, Space),
+        src: (Region, Space),
+        batch: u32,
+        source: SourceOrder,
+    ) -> Epoch {
+        let known = self.host_clock().snapshot();
+        let (from, _) = self.place(&src.0, src.1);
+        let epoch = self.copy(thread, stream, dst, src, true, batch);
+        if source == SourceOrder::Stream {
+            return epoch;
+        }
+        let during = source == SourceOrder::DuringCall;
+        let len = src.0.width.saturating_mul(src.0.height.into()).saturating_mul(src.0.depth.into());
+        let late = from == MemoryClass::Pageable && policy::is_read_late(self.options.policy, len);
+        self.last_source = (during && !late).then(|| self.host_epoch());
+        self.early_source = Some((epoch, known));
+        if during && let Some(slot) = self.streams.find(stream) {
+            self.host_waits(thread, slot, policy::source_during_call(from));
         }
         epoch
     }

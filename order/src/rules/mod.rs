@@ -17,7 +17,7 @@ mod host_sync;
 mod host_threads;
 mod stream_memops;
 
-use trace::{ContextId, Epoch, Op, SourceOrder, StreamKind, ThreadId, WaitCompare};
+use trace::{ContextId, Epoch, Op, StreamKind, ThreadId, WaitCompare};
 
 use crate::engine::Engine;
 use crate::rules::stream_memops::semaphore_address;
@@ -109,12 +109,7 @@ impl Engine {
                 self.copy(thread, stream, (dst, dst_space), (src, src_space), asynchronous, batch)
             }
             Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source } => {
-                let epoch = self.copy(thread, stream, (dst, dst_space), (src, src_space), true, batch);
-                // cuda.h, CUmemcpySrcAccessOrder: "out of stream order", but over when the call
-                // returns. A source read at any time is taken to be read with the rest of the copy,
-                // which is the latest that it can be.
-                self.last_source = (source == SourceOrder::DuringCall).then(|| self.host_epoch());
-                epoch
+                self.attributed_copy(thread, stream, (dst, dst_space), (src, src_space), batch, source)
             }
             Op::Set { stream, dst, asynchronous } => self.set(thread, stream, dst, asynchronous),
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),

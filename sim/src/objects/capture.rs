@@ -1,5 +1,6 @@
 //! Stream capture: turns the calls on a stream into a graph.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Weak};
@@ -8,7 +9,7 @@ use cuda_sys::*;
 
 use crate::handles::handle_of;
 use crate::objects::event::{Event, EventRecord};
-use crate::objects::graph::{Graph, Node};
+use crate::objects::graph::{Graph, Node, programmatic};
 use crate::objects::stream::Stream;
 use crate::objects::task::Task;
 use crate::objects::thread;
@@ -40,6 +41,8 @@ pub struct Capture {
     pub shared: Arc<CaptureState>,
     /// What the stream's next node comes after.
     pub deps: Vec<Arc<Node>>,
+    /// The data of the edges from those, by handle, where they have any.
+    pub data: HashMap<usize, CUgraphEdgeData>,
 }
 
 /// An event recorded in a capture.
@@ -47,6 +50,7 @@ pub struct Capture {
 pub struct CapturedEvent {
     shared: Arc<CaptureState>,
     deps: Vec<Arc<Node>>,
+    data: HashMap<usize, CUgraphEdgeData>,
 }
 
 static ACTIVE: Mutex<Vec<Arc<CaptureState>>> = Mutex::new(Vec::new());
@@ -92,8 +96,25 @@ pub fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
         return Err(CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
     }
     let node = capture.shared.graph.add(task.clone(), &capture.deps)?;
+    let data = std::mem::take(&mut capture.data);
+    // Work that is no kernel waits for all of the kernel before it.
+    if matches!(task, Task::Kernel(_)) {
+        for (from, data) in data {
+            capture.shared.graph.set_data((from, handle_of(&node)), data);
+        }
+    }
     capture.deps = vec![node];
     Ok(true)
+}
+
+/// The next kernel on the stream may begin before the kernel directly before it is over.
+pub fn overlap_next(stream: &Stream) {
+    if let Some(capture) = lock(&stream.capture).as_mut()
+        && let [before] = &capture.deps[..]
+        && matches!(before.task(), Task::Kernel(_))
+    {
+        capture.data.insert(handle_of(before), programmatic(CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC));
+    }
 }
 
 /// Work in the legacy stream would depend on blocking streams that capture: an error that breaks
@@ -184,7 +205,7 @@ pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
 pub fn begin(
     stream: &Arc<Stream>,
     mode: CUstreamCaptureMode,
-    into: Option<(Arc<Graph>, Vec<Arc<Node>>)>,
+    into: Option<(Arc<Graph>, Vec<Arc<Node>>, HashMap<usize, CUgraphEdgeData>)>,
 ) -> Result<(), CUresult> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if stream.kind == StreamKind::Legacy {
@@ -197,7 +218,7 @@ pub fn begin(
     if slot.is_some() {
         return Err(CUresult::ERROR_ILLEGAL_STATE);
     }
-    let (graph, deps) = into.unwrap_or_else(|| (Graph::create(), Vec::new()));
+    let (graph, deps, data) = into.unwrap_or_else(|| (Graph::create(), Vec::new(), HashMap::new()));
     let shared = Arc::new(CaptureState {
         id: NEXT.fetch_add(1, Ordering::Relaxed),
         graph,
@@ -207,7 +228,7 @@ pub fn begin(
         invalid: AtomicBool::new(false),
         streams: Mutex::new(vec![Arc::downgrade(stream)]),
     });
-    *slot = Some(Capture { shared: shared.clone(), deps });
+    *slot = Some(Capture { shared: shared.clone(), deps, data });
     lock(&ACTIVE).push(shared);
     COUNT.fetch_add(1, Ordering::AcqRel);
     Ok(())
@@ -253,7 +274,8 @@ pub fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
     if capture.shared.is_invalid() {
         return Err(CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
     }
-    let captured = CapturedEvent { shared: capture.shared.clone(), deps: capture.deps.clone() };
+    let (shared, deps, data) = (capture.shared.clone(), capture.deps.clone(), capture.data.clone());
+    let captured = CapturedEvent { shared, deps, data };
     event.set(EventRecord { captured: Some(captured), is_set: true, ..EventRecord::default() });
     Ok(())
 }
@@ -279,8 +301,13 @@ pub fn wait(stream: &Arc<Stream>, event: &Event) -> Result<bool, CUresult> {
                 return Err(CUresult::ERROR_STREAM_CAPTURE_MERGE);
             }
             for node in captured.deps {
+                let handle = handle_of(&node);
                 if !capture.deps.iter().any(|dep| Arc::ptr_eq(dep, &node)) {
+                    capture.data.extend(captured.data.get(&handle).map(|data| (handle, *data)));
                     capture.deps.push(node);
+                } else if !captured.data.contains_key(&handle) {
+                    // Now all of it is waited for.
+                    capture.data.remove(&handle);
                 }
             }
             Ok(true)
@@ -295,7 +322,7 @@ pub fn wait(stream: &Arc<Stream>, event: &Event) -> Result<bool, CUresult> {
                 return Err(CUresult::ERROR_STREAM_CAPTURE_IMPLICIT);
             }
             lock(&captured.shared.streams).push(Arc::downgrade(stream));
-            *slot = Some(Capture { shared: captured.shared, deps: captured.deps });
+            *slot = Some(Capture { shared: captured.shared, deps: captured.deps, data: captured.data });
             Ok(true)
         }
     }

@@ -49,7 +49,17 @@ pub struct Graph {
 struct State {
     nodes: Vec<Arc<Node>>,
     /// From, to: handles.
-    edges: Vec<(usize, usize)>,
+    edges: Vec<Edge>,
+    /// Ports and types of edges that have any.
+    data: HashMap<Edge, CUgraphEdgeData>,
+}
+
+/// An edge: the handles of the node that comes first and of the other.
+pub type Edge = (usize, usize);
+
+/// An edge's data where only ports of kernels have a meaning: `from_port` of the first kernel.
+pub fn programmatic(from_port: u8) -> CUgraphEdgeData {
+    CUgraphEdgeData { from_port, type_: CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8, ..CUgraphEdgeData::zeroed() }
 }
 
 /// A count with a destructor.
@@ -64,6 +74,11 @@ impl Drop for UserObject {
     fn drop(&mut self) {
         crate::objects::task::call_host(self.destroy);
     }
+}
+
+/// Whether an edge with this data is one without.
+pub fn is_plain(data: &CUgraphEdgeData) -> bool {
+    (data.from_port, data.to_port, data.type_) == (0, 0, 0)
 }
 
 /// The kind of a task, as graphs name it.
@@ -154,6 +169,25 @@ impl Graph {
         lock(&self.state).edges.clone()
     }
 
+    /// The ports and the type of an edge.
+    pub fn data_of(&self, edge: Edge) -> CUgraphEdgeData {
+        lock(&self.state).data.get(&edge).copied().unwrap_or_default()
+    }
+
+    /// Whether an edge has ports or a type that a list of nodes cannot say.
+    pub fn has_data(&self) -> bool {
+        !lock(&self.state).data.is_empty()
+    }
+
+    /// Sets the ports and the type of an edge.
+    pub fn set_data(&self, edge: Edge, data: CUgraphEdgeData) {
+        if is_plain(&data) {
+            lock(&self.state).data.remove(&edge);
+        } else {
+            lock(&self.state).data.insert(edge, data);
+        }
+    }
+
     /// Adds or removes edges.
     pub fn change_edges(&self, edges: &[(usize, usize)], add: bool) -> Result<(), CUresult> {
         let mut state = lock(&self.state);
@@ -169,6 +203,7 @@ impl Graph {
             state.edges.extend_from_slice(edges);
         } else {
             state.edges.retain(|edge| !edges.contains(edge));
+            state.data.retain(|edge, _| !edges.contains(edge));
         }
         Ok(())
     }
@@ -179,6 +214,7 @@ impl Graph {
         let mut state = lock(&self.state);
         state.nodes.retain(|other| !Arc::ptr_eq(other, node));
         state.edges.retain(|edge| edge.0 != handle && edge.1 != handle);
+        state.data.retain(|edge, _| edge.0 != handle && edge.1 != handle);
         let _ = NODES.remove(handle);
     }
 
@@ -219,6 +255,9 @@ impl Graph {
         }
         let edges: Vec<_> = state.edges.iter().map(|edge| (new[&edge.0], new[&edge.1])).collect();
         clone.change_edges(&edges, true)?;
+        for ((from, to), data) in &state.data {
+            clone.set_data((new[from], new[to]), *data);
+        }
         *lock(&clone.objects) = lock(&self.objects).clone();
         Ok(clone)
     }

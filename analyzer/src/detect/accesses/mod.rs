@@ -126,9 +126,20 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so
     /// nothing later can race with the read.
     pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
+        self.source(src, spaces.1, staged);
+        self.target(dst, spaces.0);
+    }
+
+    /// The source of a copy; see [`Work::copy`].
+    pub fn source(&mut self, src: &Region, space: Space, staged: bool) {
         self.site.cause = Cause::Copy;
-        self.region(src, AccessKind::Read, spaces.1, !staged);
-        self.region(dst, AccessKind::Write, spaces.0, true);
+        self.region(src, AccessKind::Read, space, !staged);
+    }
+
+    /// The target of a copy.
+    pub fn target(&mut self, dst: &Region, space: Space) {
+        self.site.cause = Cause::Copy;
+        self.region(dst, AccessKind::Write, space, true);
     }
 
     /// Bytes of a copy or a fill. `keep`: whether the access outlasts the call.

@@ -7,6 +7,7 @@ use super::api::Api;
 use super::lines::{self, WaitEnd};
 use crate::detect::confidence::is_staged_copy;
 use crate::detect::findings::RawFinding;
+use crate::memory::{AccessKind, Cause};
 use crate::replan::site::OpSite;
 use crate::replan::waits::Join;
 use crate::report::call_site::site;
@@ -88,6 +89,20 @@ impl Elaborator<'_> {
             let first = end(first, "after the previous access", previous, from);
             let then = end(then, "before this access", access, to);
             s.mend = self.lines(Join::Capture, (previous, access), &first, &then);
+            return s;
+        }
+        let early = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
+        if p.id == a.id && early && race.access.epoch.time > race.previous.epoch.time && p.kind != "host" {
+            s.facts.push(
+                "The attributes of the copy let it read its source out of stream order, before earlier work of its \
+                 stream is over."
+                    .into(),
+            );
+            s.facts.push("cudaMemcpySrcAccessOrderStream would let it read the source in stream order.".into());
+            s.missing = format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
+            let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
+            let then = WaitEnd { comment: format!("before this access{}", place(&access.stack)), ..WaitEnd::default() };
+            s.mend = self.lines(Join::Host, (previous, access), &first, &then);
             return s;
         }
         if p.id == a.id && race.access.site.batch != 0 {

@@ -325,7 +325,18 @@ abi! {
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, data: *const CUgraphEdgeData, n: usize,
         params: *mut CUgraphNodeParams
     ) {
-        add_any(out, graph, deps, n, params)
+        let (from, data) = (list(deps, n)?, if data.is_null() { Vec::new() } else { list(data, n)? });
+        add_any(out, graph, deps, n, params)?;
+        let (graph, node) = (GRAPHS.valid(graph.bits())?, get(out)?.bits());
+        for (from, data) in from.iter().zip(&data) {
+            let edge = (from.bits(), node);
+            if let Err(refused) = super::structure::check_data(edge, data) {
+                graph.remove(&NODES.valid(node)?);
+                return Err(refused);
+            }
+            graph.set_data(edge, *data);
+        }
+        Ok(())
     }
     call fn [cuGraphConditionalHandleCreate plain](
         _z, out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default: c_uint, flags: c_uint

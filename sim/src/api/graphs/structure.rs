@@ -7,7 +7,7 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::handles::{Handles, handle_of};
-use crate::objects::graph::{GRAPHS, Graph, NODES, Node, UserObject, node_type};
+use crate::objects::graph::{Edge, GRAPHS, Graph, NODES, Node, UserObject, is_plain, node_type};
 use crate::objects::task::HostFn;
 
 static OBJECTS: Handles<UserObject> = Handles::new();
@@ -47,6 +47,12 @@ fn neighbours(node: CUgraphNode, before: bool) -> Result<Vec<usize>, CUresult> {
         .collect())
 }
 
+/// A list of nodes alone would lose the ports of edges that have some (cuda.h, cuGraphGetEdges).
+fn refuse_loss(graph: &Graph, edges: impl IntoIterator<Item = Edge>) -> Res {
+    let is_lossy = graph.has_data() && edges.into_iter().any(|edge| !is_plain(&graph.data_of(edge)));
+    if is_lossy { Err(CUresult::ERROR_LOSSY_QUERY) } else { Ok(()) }
+}
+
 fn put_edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> Res {
     let edges = GRAPHS.valid(graph.bits())?.edges();
     if from.is_null() && to.is_null() {
@@ -60,22 +66,64 @@ fn put_edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count
     put_nodes(to, count, &ends)
 }
 
-fn zero_edge_data(to: *mut CUgraphEdgeData, count: usize) {
+/// The data of edges, as far as there is room.
+fn put_data(graph: &Graph, to: *mut CUgraphEdgeData, room: usize, edges: impl IntoIterator<Item = Edge>) {
     if !to.is_null() {
-        for n in 0..count {
-            put_if(to.wrapping_add(n), CUgraphEdgeData::zeroed());
+        for (n, edge) in edges.into_iter().take(room).enumerate() {
+            put_if(to.wrapping_add(n), graph.data_of(edge));
         }
     }
 }
 
-fn change(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize, add: bool) -> Res {
+/// The edges of a node to its neighbours.
+fn edges_of(node: CUgraphNode, before: bool) -> Result<(Arc<Graph>, Vec<Edge>), CUresult> {
+    let graph = graph_of(&*NODES.valid(node.bits())?)?;
+    let me = node.bits();
+    let edges = neighbours(node, before)?.into_iter().map(|other| if before { (other, me) } else { (me, other) });
+    Ok((graph, edges.collect()))
+}
+
+fn change(
+    graph: CUgraph,
+    from: *const CUgraphNode,
+    to: *const CUgraphNode,
+    data: *const CUgraphEdgeData,
+    count: usize,
+    add: bool,
+) -> Res {
     let (from, to) = (list(from, count)?, list(to, count)?);
-    let edges: Vec<_> = from.iter().zip(&to).map(|(from, to)| (from.bits(), to.bits())).collect();
+    let edges: Vec<Edge> = from.iter().zip(&to).map(|(from, to)| (from.bits(), to.bits())).collect();
+    let data = if data.is_null() { vec![CUgraphEdgeData::zeroed(); count] } else { list(data, count)? };
     let graph = GRAPHS.valid(graph.bits())?;
     if !add && graph.has_memory_nodes() {
         return Err(CUresult::ERROR_NOT_SUPPORTED);
     }
-    graph.change_edges(&edges, add)
+    let pairs = || edges.iter().copied().zip(&data);
+    if add {
+        pairs().try_for_each(|(edge, data)| check_data(edge, data))?;
+    } else if pairs().any(|(edge, data)| !is_same(&graph.data_of(edge), data)) {
+        // "Edge data must match" (cuda.h, cuGraphRemoveDependencies).
+        return Err(INVALID);
+    }
+    graph.change_edges(&edges, add)?;
+    if add {
+        pairs().for_each(|(edge, data)| graph.set_data(edge, *data));
+    }
+    Ok(())
+}
+
+fn is_same(a: &CUgraphEdgeData, b: &CUgraphEdgeData) -> bool {
+    (a.from_port, a.to_port, a.type_) == (b.from_port, b.to_port, b.type_)
+}
+
+/// Ports are of kernels, and their edges lead to kernels (cuda.h, CUgraphKernelNodePort).
+pub(super) fn check_data((from, to): Edge, data: &CUgraphEdgeData) -> Res {
+    if is_plain(data) {
+        return Ok(());
+    }
+    let is_kernel = |node: usize| Ok(node_type(&NODES.valid(node)?.task()) == CU_GRAPH_NODE_TYPE_KERNEL);
+    let known = data.from_port <= CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER && data.to_port == 0;
+    if known && is_kernel(from)? && is_kernel(to)? { Ok(()) } else { Err(INVALID) }
 }
 
 abi! {
@@ -112,33 +160,45 @@ abi! {
     call fn [cuGraphGetEdges plain](
         _z, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize
     ) {
+        let of = GRAPHS.valid(graph.bits())?;
+        refuse_loss(&of, of.edges())?;
         put_edges(graph, from, to, count)
     }
     call fn [cuGraphGetEdges_v2 plain](
         _z, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
     ) {
+        let of = GRAPHS.valid(graph.bits())?;
+        if data.is_null() {
+            refuse_loss(&of, of.edges())?;
+        }
         put_edges(graph, from, to, count)?;
-        zero_edge_data(data, get(count)?);
+        put_data(&of, data, get(count)?, of.edges());
         Ok(())
     }
     call fn [cuGraphNodeGetDependencies plain](_z, node: CUgraphNode, out: *mut CUgraphNode, count: *mut usize) {
+        let (graph, edges) = edges_of(node, true)?;
+        refuse_loss(&graph, edges)?;
         put_nodes(out, count, &neighbours(node, true)?)
     }
     call fn [cuGraphNodeGetDependencies_v2 plain](
         _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
     ) {
         put_nodes(out, count, &neighbours(node, true)?)?;
-        zero_edge_data(data, get(count)?);
+        let (graph, edges) = edges_of(node, true)?;
+        put_data(&graph, data, get(count)?, edges);
         Ok(())
     }
     call fn [cuGraphNodeGetDependentNodes plain](_z, node: CUgraphNode, out: *mut CUgraphNode, count: *mut usize) {
+        let (graph, edges) = edges_of(node, false)?;
+        refuse_loss(&graph, edges)?;
         put_nodes(out, count, &neighbours(node, false)?)
     }
     call fn [cuGraphNodeGetDependentNodes_v2 plain](
         _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
     ) {
         put_nodes(out, count, &neighbours(node, false)?)?;
-        zero_edge_data(data, get(count)?);
+        let (graph, edges) = edges_of(node, false)?;
+        put_data(&graph, data, get(count)?, edges);
         Ok(())
     }
     call fn [cuGraphNodeGetType plain](_z, node: CUgraphNode, kind: *mut CUgraphNodeType) {
@@ -147,22 +207,22 @@ abi! {
     call fn [cuGraphAddDependencies plain](
         _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize
     ) {
-        change(graph, from, to, count, true)
+        change(graph, from, to, std::ptr::null(), count, true)
     }
     call fn [cuGraphAddDependencies_v2 plain](
         _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize
     ) {
-        change(graph, from, to, count, true)
+        change(graph, from, to, data, count, true)
     }
     call fn [cuGraphRemoveDependencies plain](
         _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize
     ) {
-        change(graph, from, to, count, false)
+        change(graph, from, to, std::ptr::null(), count, false)
     }
     call fn [cuGraphRemoveDependencies_v2 plain](
         _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize
     ) {
-        change(graph, from, to, count, false)
+        change(graph, from, to, data, count, false)
     }
     call fn [cuGraphDestroyNode plain](_z, node: CUgraphNode) {
         let node = NODES.valid(node.bits())?;

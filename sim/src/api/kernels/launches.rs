@@ -7,7 +7,9 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::config;
 use crate::objects::context::Context;
+use crate::handles::handle_of;
 use crate::objects::event::{EVENTS, Event, EventRecord};
+use crate::objects::graph::programmatic;
 use crate::objects::kernel_exec;
 use crate::objects::module::{Function, function_of};
 use crate::objects::stream::{DefaultStream, Stream, resolve};
@@ -102,9 +104,11 @@ fn launch(f: CUfunction, shape: Shape, stream: &Arc<Stream>, params: *mut *mut c
     enqueue(stream, kernel(function, shape, block)?).map(|_| ())
 }
 
-fn record_behind(stream: &Arc<Stream>, event: CUevent) -> Res {
+/// Records an event behind the kernel launched last. `port`: of that kernel, in a graph.
+fn record_behind(stream: &Arc<Stream>, event: CUevent, port: u8) -> Res {
     let event = EVENTS.get(event.bits())?;
-    if let Some(part) = capture::of(stream) {
+    if let Some(mut part) = capture::of(stream) {
+        part.data = part.deps.iter().map(|node| (handle_of(node), programmatic(port))).collect();
         return capture::record(&event, &part);
     }
     let stamp = Event::new_stamp();
@@ -127,7 +131,7 @@ fn launch_ex(
         shared: c.sharedMemBytes,
         ..Shape::default()
     };
-    let mut events = Vec::new();
+    let (mut events, mut overlaps) = (Vec::new(), false);
     for attribute in list(c.attrs, c.numAttrs as usize)? {
         // SAFETY: the id says which member of the union is in use; all are plain data.
         unsafe {
@@ -138,8 +142,15 @@ fn launch_ex(
                     shape.cluster = [dim.x, dim.y, dim.z];
                 }
                 // Fire at the kernel's end: later than a device might, which the rules allow.
-                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => events.push(attribute.value.programmaticEvent.event),
-                CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => events.push(attribute.value.launchCompletionEvent.event),
+                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => {
+                    events.push((attribute.value.programmaticEvent.event, CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC));
+                }
+                CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+                    events.push((attribute.value.launchCompletionEvent.event, CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER));
+                }
+                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION => {
+                    overlaps = attribute.value.programmaticStreamSerializationAllowed != 0;
+                }
                 CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
                     if attribute.value.deviceUpdatableKernelNode.deviceUpdatable != 0 =>
                 {
@@ -151,9 +162,13 @@ fn launch_ex(
         }
     }
     let stream = resolve(c.hStream.bits(), zero)?;
+    // Kernels never overlap here; in a graph it is an edge that says that they may.
+    if overlaps {
+        capture::overlap_next(&stream);
+    }
     launch(f, shape, &stream, params, extra)?;
-    for event in events {
-        record_behind(&stream, event)?;
+    for (event, port) in events {
+        record_behind(&stream, event, port)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Stream capture: its beginning, its end, and questions about it. What a capture does is in
 //! [`crate::objects::capture`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cuda_sys::*;
@@ -8,7 +9,7 @@ use cuda_sys::*;
 use crate::api::streams_events::streams::stream_of;
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::objects::graph::{GRAPHS, NODES};
+use crate::objects::graph::{GRAPHS, NODES, Node, is_plain};
 use crate::objects::stream::Stream;
 
 abi! {
@@ -26,8 +27,9 @@ abi! {
     ) {
         let graph = GRAPHS.valid(graph.bits())?;
         let deps = list(dependencies, num_dependencies)?;
+        let data = data_of(&deps, dependency_data)?;
         let deps = deps.iter().map(|node| NODES.valid(node.bits())).collect::<Result<Vec<_>, _>>()?;
-        capture::begin(&stream_of(stream, zero)?, mode, Some((graph, deps)))
+        capture::begin(&stream_of(stream, zero)?, mode, Some((graph, deps, data)))
     }
     call fn [cuStreamEndCapture legacy, cuStreamEndCapture_ptsz per_thread](zero, stream: CUstream, graph: *mut CUgraph) {
         let ended = capture::end(&stream_of(stream, zero)?);
@@ -60,25 +62,39 @@ abi! {
         zero, stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
         dependencies: *mut *const CUgraphNode, num_dependencies: *mut usize
     ) {
-        capture_info(&stream_of(stream, zero)?, status, id, graph, dependencies, num_dependencies)
+        let stream = stream_of(stream, zero)?;
+        if !dependencies.is_null() && capture::of(&stream).is_some_and(|capture| !capture.data.is_empty()) {
+            return Err(CUresult::ERROR_LOSSY_QUERY);
+        }
+        capture_info(&stream, status, id, graph, dependencies, num_dependencies)
     }
     call fn [cuStreamGetCaptureInfo_v3 legacy, cuStreamGetCaptureInfo_v3_ptsz per_thread](
         zero, stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
         dependencies: *mut *const CUgraphNode, edge_data: *mut *const CUgraphEdgeData, num_dependencies: *mut usize
     ) {
+        let stream = stream_of(stream, zero)?;
         put_if(edge_data, std::ptr::null());
-        capture_info(&stream_of(stream, zero)?, status, id, graph, dependencies, num_dependencies)
+        if let Some(capture) = capture::of(&stream).filter(|capture| !capture.data.is_empty()) {
+            if edge_data.is_null() && !dependencies.is_null() {
+                return Err(CUresult::ERROR_LOSSY_QUERY);
+            }
+            put_if(edge_data, kept_data(&capture));
+        }
+        capture_info(&stream, status, id, graph, dependencies, num_dependencies)
     }
     call fn [cuStreamUpdateCaptureDependencies legacy, cuStreamUpdateCaptureDependencies_ptsz per_thread](
         zero, stream: CUstream, dependencies: *mut CUgraphNode, num_dependencies: usize, flags: c_uint
     ) {
-        update_dependencies(&stream_of(stream, zero)?, list(dependencies, num_dependencies)?, flags)
+        let nodes = list(dependencies, num_dependencies)?;
+        update_dependencies(&stream_of(stream, zero)?, nodes, HashMap::new(), flags)
     }
     call fn [cuStreamUpdateCaptureDependencies_v2 legacy, cuStreamUpdateCaptureDependencies_v2_ptsz per_thread](
         zero, stream: CUstream, dependencies: *mut CUgraphNode, dependency_data: *const CUgraphEdgeData,
         num_dependencies: usize, flags: c_uint
     ) {
-        update_dependencies(&stream_of(stream, zero)?, list(dependencies, num_dependencies)?, flags)
+        let nodes = list(dependencies, num_dependencies)?;
+        let data = data_of(&nodes, dependency_data)?;
+        update_dependencies(&stream_of(stream, zero)?, nodes, data, flags)
     }
     call fn [cuThreadExchangeStreamCaptureMode plain](_z, mode: *mut CUstreamCaptureMode) {
         let new = get(mode)?;
@@ -131,19 +147,45 @@ fn capture_info(
     Ok(())
 }
 
-fn update_dependencies(stream: &Arc<Stream>, nodes: Vec<CUgraphNode>, flags: c_uint) -> Res {
+/// The data of edges from nodes, where they have any; none: a null pointer.
+fn data_of(nodes: &[CUgraphNode], data: *const CUgraphEdgeData) -> Result<HashMap<usize, CUgraphEdgeData>, CUresult> {
+    let data = if data.is_null() { Vec::new() } else { list(data, nodes.len())? };
+    let pairs = nodes.iter().map(|node| node.bits()).zip(data);
+    Ok(pairs.filter(|(_, data)| !is_plain(data)).collect())
+}
+
+/// The data of the edges from what the stream's next node comes after. It stays readable until the
+/// thread asks again.
+fn kept_data(capture: &capture::Capture) -> *const CUgraphEdgeData {
+    thread_local! {
+        static LAST: std::cell::RefCell<Vec<CUgraphEdgeData>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    let of = |node: &Arc<Node>| capture.data.get(&handle_of(node)).copied().unwrap_or_default();
+    LAST.with_borrow_mut(|last| {
+        *last = capture.deps.iter().map(of).collect();
+        last.as_ptr()
+    })
+}
+
+fn update_dependencies(
+    stream: &Arc<Stream>,
+    nodes: Vec<CUgraphNode>,
+    data: HashMap<usize, CUgraphEdgeData>,
+    flags: c_uint,
+) -> Res {
     let nodes = nodes.iter().map(|node| NODES.valid(node.bits())).collect::<Result<Vec<_>, _>>()?;
     let mut slot = stream.capture.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let capture = slot.as_mut().ok_or(CUresult::ERROR_ILLEGAL_STATE)?;
     match flags {
         0 => {
+            capture.data.extend(data);
             for node in nodes {
                 if !capture.deps.iter().any(|dep| Arc::ptr_eq(dep, &node)) {
                     capture.deps.push(node);
                 }
             }
         }
-        1 => capture.deps = nodes,
+        1 => (capture.deps, capture.data) = (nodes, data),
         _ => return Err(INVALID),
     }
     Ok(())
