@@ -8,6 +8,7 @@ mod host_functions;
 mod kept_code;
 mod libraries;
 mod measured;
+mod modern_calls;
 mod passed_pointers;
 mod refusals;
 mod replayed;
