@@ -35,5 +35,6 @@ mod objects;
 mod own_threads;
 mod sched;
 mod status;
+mod tensor_map;
 mod touched;
 mod visible_devices;

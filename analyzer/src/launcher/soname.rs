@@ -4,8 +4,9 @@
 //! the C library's `dlsym` before the shim's, but it finds a library that is already loaded under
 //! the name `libcuda.so.1`. So every look-up of that name leads to the shim, which opens the real
 //! driver by its path. A link gives the copy the driver's other name, `libcuda.so`: a file that is
-//! found under another name and is loaded already is not loaded twice (`ld.so(8)`). The price: a program that opens the driver by path is caught by the `dlsym`
-//! hook only, as always, and the driver has to be found here.
+//! found under another name and is loaded already is not loaded twice (`ld.so(8)`). The price: a
+//! program that opens the driver by path is caught by the `dlsym` hook only, as always, and the
+//! driver has to be found here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,8 @@
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
 //! - `cudnn`: handles of cuDNN, and convolutions by its graph interface
+//! - `cufft`: plans and transforms of cuFFT
+//! - `curand`: generators of cuRAND
 //! - `nccl`: the functions of NCCL
 //! - `nvml`, `device_files`: that there is a device, for who does not ask CUDA
 //! - `names`: the names of the libraries
@@ -22,6 +24,8 @@ mod macros;
 mod cublas;
 mod cublaslt;
 mod cudnn;
+mod cufft;
+mod curand;
 mod device_files;
 pub mod model;
 mod names;

@@ -44,9 +44,9 @@ refused! { missing:
     cuCheckpointProcessRestore cuCheckpointProcessUnlock cuCoredumpDeregisterCompleteCallback
     cuCoredumpDeregisterStartCallback cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal
     cuCoredumpRegisterCompleteCallback cuCoredumpRegisterStartCallback cuCoredumpSetAttribute
-    cuCoredumpSetAttributeGlobal cuCtxAttach cuCtxDetach cuCtxFromGreenCtx cuCtxGetDevResource cuCtxGetExecAffinity
-    cuCtxWaitEvent cuDestroyExternalMemory cuDestroyExternalSemaphore cuDevResourceGenerateDesc cuDevSmResourceSplit
-    cuDevSmResourceSplitByCount cuDeviceGetDevResource cuDeviceGetHostAtomicCapabilities
+    cuCoredumpSetAttributeGlobal cuCtxAttach cuCtxDetach cuCtxGetExecAffinity
+    cuDestroyExternalMemory cuDestroyExternalSemaphore
+    cuDeviceGetHostAtomicCapabilities
     cuDeviceGetP2PAtomicCapabilities cuDeviceRegisterAsyncNotification
     cuDeviceTotalMem cuDeviceUnregisterAsyncNotification cuEGLStreamConsumerAcquireFrame
     cuEGLStreamConsumerConnect cuEGLStreamConsumerConnectWithFlags cuEGLStreamConsumerDisconnect
@@ -67,15 +67,15 @@ refused! { missing:
     cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2 cuGraphicsResourceSetMapFlags
     cuGraphicsResourceSetMapFlags_v2 cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources
     cuGraphicsUnmapResources_ptsz cuGraphicsUnregisterResource cuGraphicsVDPAURegisterOutputSurface
-    cuGraphicsVDPAURegisterVideoSurface cuGreenCtxCreate cuGreenCtxDestroy cuGreenCtxGetDevResource cuGreenCtxGetId
-    cuGreenCtxRecordEvent cuGreenCtxStreamCreate cuGreenCtxWaitEvent cuImportExternalMemory cuImportExternalSemaphore
+    cuGraphicsVDPAURegisterVideoSurface
+    cuImportExternalMemory cuImportExternalSemaphore
     cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync cuLibraryGetUnifiedFunction
     cuLogicalEndpointAddDevice cuLogicalEndpointBindAddr cuLogicalEndpointBindMem cuLogicalEndpointCreate
     cuLogicalEndpointDestroy cuLogicalEndpointExport cuLogicalEndpointGetLimits cuLogicalEndpointIdRelease
-    cuLogicalEndpointIdReserve cuLogicalEndpointImport cuLogicalEndpointQuery cuLogicalEndpointUnbind cuLogsCurrent
-    cuLogsDumpToFile cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAlloc cuMemAllocHost
-    cuMemAllocPitch cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz cuMemDiscardAndPrefetchBatchAsync
-    cuMemDiscardAndPrefetchBatchAsync_ptsz cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz
+    cuLogicalEndpointIdReserve cuLogicalEndpointImport cuLogicalEndpointQuery cuLogicalEndpointUnbind
+    cuMemAlloc cuMemAllocHost
+    cuMemAllocPitch cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz
+
     cuMemExportToShareableHandle cuMemFree cuMemGetAddressRange cuMemGetDefaultMemPool cuMemGetLocationInfo
     cuMemGetMemPool cuMemHostGetDevicePointer cuMemImportFromShareableHandle cuMemMapArrayAsync
     cuMemMapArrayAsync_ptsz cuMemPoolExportPointer cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle
@@ -88,9 +88,9 @@ refused! { missing:
     cuModuleGetGlobal cuModuleGetSurfRef cuModuleGetTexRef cuParamSetSize cuParamSetTexRef cuParamSetf cuParamSeti
     cuParamSetv cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
-    cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz cuStreamGetDevResource cuStreamGetDevResource_ptsz
-    cuStreamGetGreenCtx cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide
-    cuTensorMapEncodeTiled cuTensorMapReplaceAddress cuTensorMapSetAllocationClass cuTexObjectGetResourceViewDesc
+    cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
+    cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide
+    cuTensorMapSetAllocationClass cuTexObjectGetResourceViewDesc
     cuTexRefCreate cuTexRefDestroy cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray
     cuTexRefGetBorderColor cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy
     cuTexRefGetMipmapFilterMode cuTexRefGetMipmapLevelBias cuTexRefGetMipmapLevelClamp cuTexRefGetMipmappedArray

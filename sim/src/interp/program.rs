@@ -456,6 +456,8 @@ pub struct Program {
     pub(crate) slots: Vec<Slot>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
+    /// What bulk reductions do with each element.
+    pub(crate) reductions: Vec<InstFn>,
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,

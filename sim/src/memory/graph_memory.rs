@@ -52,16 +52,16 @@ struct Block {
 /// What an executable does with the memory of graphs.
 #[derive(Default)]
 pub struct Use {
-    /// What its graph allocates.
-    pub own: Option<Arc<GraphMemory>>,
+    /// What its graph, and child graphs that this owns, allocate.
+    pub own: Vec<Arc<GraphMemory>>,
     /// What it allocates and does not free itself.
     pub kept: Vec<u64>,
     /// What it frees that another launch has allocated.
     pub ended: Vec<u64>,
     /// Most bytes that it has allocated at a time.
     pub most: u64,
-    /// Whether it is the graph's executable.
-    claimed: bool,
+    /// How many of `own` know it as their graph's executable.
+    claimed: usize,
 }
 
 impl State {
@@ -147,23 +147,21 @@ impl Drop for GraphMemory {
 impl Use {
     /// Takes note of the executable; [`Use::launch`] and [`Use::upload`] are its own.
     pub fn begin(mut self) -> Result<Use, CUresult> {
-        if let Some(own) = &self.own {
-            own.claim()?;
-            self.claimed = true;
+        for at in 0..self.own.len() {
+            self.own[at].claim()?;
+            self.claimed = at + 1;
         }
         Ok(self)
     }
 
     /// Maps the memory.
     pub fn upload(&self) {
-        if let Some(own) = &self.own {
-            own.map(self.most);
-        }
+        self.own.iter().for_each(|own| own.map(self.most));
     }
 
     /// A launch allocates. What the last one left allocated must have been freed, or is freed now.
     pub fn launch(&self, frees_itself: bool) -> Result<(), CUresult> {
-        if let Some(own) = &self.own {
+        for own in &self.own {
             let mut state = lock(&own.state);
             if frees_itself {
                 state.blocks.iter_mut().for_each(|block| block.live = false);
@@ -175,27 +173,21 @@ impl Use {
             find(at).ok_or(CUresult::ERROR_INVALID_VALUE)?.set(at, false)?;
         }
         self.upload();
-        if let Some(own) = &self.own {
-            for &at in &self.kept {
-                own.set(at, true)?;
-            }
+        for &at in &self.kept {
+            find(at).ok_or(CUresult::ERROR_INVALID_VALUE)?.set(at, true)?;
         }
         Ok(())
     }
 
     /// The launch's operation: until it is done, the memory is not trimmed.
     pub fn launched(&self, op: OpId) {
-        if let Some(own) = &self.own {
-            lock(&own.state).last = op;
-        }
+        self.own.iter().for_each(|own| lock(&own.state).last = op);
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        if let Some(own) = self.own.as_ref().filter(|_| self.claimed) {
-            lock(&own.state).executable = false;
-        }
+        self.own[..self.claimed].iter().for_each(|own| lock(&own.state).executable = false);
     }
 }
 

@@ -10,7 +10,7 @@ use cuda_sys::*;
 use crate::config;
 use crate::handles::Handles;
 use crate::objects::stream::Stream;
-use crate::sched::{self, ContextId, StreamId, StreamKind};
+use crate::sched::{self, ContextId, OpId, StreamId, StreamKind};
 
 /// All live contexts.
 pub static CONTEXTS: Handles<Context> = Handles::new();
@@ -33,6 +33,9 @@ pub struct Context {
     pub shared_config: AtomicU32,
     /// Devices whose memory was made accessible, one bit each.
     pub peers: AtomicU32,
+    /// The context that it is a part of, if it is a green one's.
+    pub whole: Option<Arc<Context>>,
+    parts: Mutex<Vec<ContextId>>,
     legacy: OnceLock<Arc<Stream>>,
     error: AtomicU32,
     destroyed: AtomicBool,
@@ -61,6 +64,18 @@ impl Context {
 
     /// A new context on a device.
     pub fn new(device: u32, primary: bool, flags: u32) -> Arc<Context> {
+        Self::made(device, primary, flags, None)
+    }
+
+    /// A new context for a green one, whose work a wait for the whole waits for, too (cuda.h,
+    /// `cuCtxSynchronize`).
+    pub fn part_of(whole: &Arc<Context>) -> Arc<Context> {
+        let part = Self::made(whole.device, false, whole.flags.load(Ordering::Relaxed), Some(whole.clone()));
+        whole.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(part.id);
+        part
+    }
+
+    fn made(device: u32, primary: bool, flags: u32, whole: Option<Arc<Context>>) -> Arc<Context> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let ctx = Arc::new(Context {
             id: ContextId(NEXT.fetch_add(1, Ordering::Relaxed)),
@@ -71,6 +86,8 @@ impl Context {
             cache_config: AtomicU32::new(0),
             shared_config: AtomicU32::new(0),
             peers: AtomicU32::new(0),
+            whole,
+            parts: Mutex::default(),
             legacy: OnceLock::new(),
             error: AtomicU32::new(0),
             destroyed: AtomicBool::new(false),
@@ -86,15 +103,30 @@ impl Context {
 
     /// What the context broke of, if it is broken: every later call fails with the same status.
     pub fn check(&self) -> Result<(), CUresult> {
-        match self.error.load(Ordering::Acquire) {
+        match self.owner().error.load(Ordering::Acquire) {
             0 => Ok(()),
             error => Err(CUresult(error)),
         }
     }
 
+    /// The context that memory and modules belong to: a green one has none of its own.
+    pub fn owner(&self) -> &Context {
+        self.whole.as_deref().unwrap_or(self)
+    }
+
+    /// The unfinished last operations of all its streams, those of green contexts among them.
+    pub fn tails(&self) -> Vec<OpId> {
+        let scheduler = sched::get();
+        let mut tails = scheduler.context_tails(self.id);
+        for &part in self.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {
+            tails.extend(scheduler.context_tails(part));
+        }
+        tails
+    }
+
     /// Breaks the context. The first reason stays.
     pub fn fail(&self, error: CUresult) {
-        let _ = self.error.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.owner().error.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Whether `cuCtxDestroy` or the last release of a primary context has ended it.
@@ -104,15 +136,20 @@ impl Context {
 
     /// Waits for all work of the context.
     pub fn synchronize(&self) -> Result<(), CUresult> {
-        let scheduler = sched::get();
-        scheduler.wait(&scheduler.context_tails(self.id));
+        sched::get().wait(&self.tails());
         self.check()
     }
 
     /// Waits for all work, then ends the context and all that belongs to it.
     pub fn destroy(&self) {
         let scheduler = sched::get();
-        scheduler.wait(&scheduler.context_tails(self.id));
+        scheduler.wait(&self.tails());
+        for part in CONTEXTS.all().into_iter().filter(|ctx| ctx.owner().id == self.id && ctx.id != self.id) {
+            part.destroy();
+        }
+        if let Some(whole) = &self.whole {
+            whole.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).retain(|part| *part != self.id);
+        }
         self.destroyed.store(true, Ordering::Release);
         crate::objects::stream::STREAMS.retain(|stream| {
             let mine = stream.ctx.id == self.id;
@@ -128,6 +165,40 @@ impl Context {
     /// Makes a stream of the context known to the scheduler.
     pub fn add_stream(&self, kind: StreamKind) -> StreamId {
         sched::get().add_stream(self.id, kind)
+    }
+}
+
+/// All live green contexts.
+pub static GREEN_CONTEXTS: Handles<GreenContext> = Handles::new();
+/// All descriptors of resources, which have no end in the interface.
+pub static DESCRIPTORS: Handles<Descriptor> = Handles::new();
+
+/// Resources for a green context.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    /// How many multiprocessors.
+    pub multiprocessors: u32,
+}
+
+/// A green context: streams for a share of a device. Which multiprocessors run a kernel is not
+/// simulated; memory and modules are the primary context's.
+pub struct GreenContext {
+    /// The context of its streams.
+    pub ctx: Arc<Context>,
+    /// What it was made of.
+    pub share: Descriptor,
+}
+
+impl GreenContext {
+    /// Makes one of a device's primary context, which it retains.
+    pub fn create(device: u32, share: Descriptor) -> Result<usize, CUresult> {
+        let primary = retain_primary(device)?;
+        Ok(GREEN_CONTEXTS.insert(Arc::new(GreenContext { ctx: Context::part_of(&primary), share })))
+    }
+
+    /// The green context whose streams a context holds.
+    pub fn of(ctx: &Context) -> Option<Arc<GreenContext>> {
+        GREEN_CONTEXTS.all().into_iter().find(|green| green.ctx.id == ctx.id)
     }
 }
 

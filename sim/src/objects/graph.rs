@@ -1,7 +1,7 @@
 //! Graphs: tasks with edges between them. Executable graphs are in `graph_exec`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use cuda_sys::*;
@@ -43,6 +43,8 @@ pub struct Graph {
     pub objects: Mutex<Vec<Arc<UserObject>>>,
     /// What its allocation nodes give.
     memory: Mutex<Option<Arc<GraphMemory>>>,
+    /// Whether a child node owns it (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
+    moved: AtomicBool,
 }
 
 #[derive(Default, Clone)]
@@ -234,18 +236,28 @@ impl Graph {
         false
     }
 
-    /// A copy; child graphs are copied too.
+    /// A copy; child graphs are copied too. There is none of a graph with memory.
     pub fn duplicate(&self) -> Result<Arc<Graph>, CUresult> {
-        // There may be one executable of a graph with memory, and no copy.
         if self.has_memory_nodes() {
+            // A driver refuses it as well (cuda.h, `cuGraphAddChildGraphNode`, `cuGraphClone`).
+            crate::status::excuse();
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
+        self.copy(Graph::duplicate)
+    }
+
+    /// A copy for the only executable of the graph that owns this one: with its memory.
+    pub(super) fn copy_owned(&self) -> Result<Arc<Graph>, CUresult> {
+        if self.is_moved() { self.copy(Graph::copy_owned) } else { self.duplicate() }
+    }
+
+    fn copy(&self, inner: fn(&Graph) -> Result<Arc<Graph>, CUresult>) -> Result<Arc<Graph>, CUresult> {
         let clone = Graph::create();
         let state = lock(&self.state).clone();
         let mut new = HashMap::new();
         for node in &state.nodes {
             let task = match node.task() {
-                Task::Child(child) => Task::Child(child.duplicate()?),
+                Task::Child(child) => Task::Child(inner(&child)?),
                 Task::Conditional(node) => Task::Conditional(node.with_bodies(|body| body.duplicate())?),
                 task => task,
             };
@@ -260,6 +272,24 @@ impl Graph {
         }
         *lock(&clone.objects) = lock(&self.objects).clone();
         Ok(clone)
+    }
+
+    /// Whether a child node owns it. Then it is not executable, destroyed or another's child by
+    /// itself, and gets no nodes with memory (cuda.h, `CUgraphChildGraphNodeOwnership`).
+    pub fn is_moved(&self) -> bool {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// Gives the graph to a child node of `parent`.
+    pub fn move_into(self: &Arc<Graph>, parent: &Arc<Graph>) -> Result<Task, CUresult> {
+        if self.contains(parent) || self.moved.swap(true, Ordering::Relaxed) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        Ok(Task::Child(self.clone()))
+    }
+
+    fn contains(self: &Arc<Graph>, other: &Arc<Graph>) -> bool {
+        Arc::ptr_eq(self, other) || self.nodes().iter().flat_map(|node| node.inner()).any(|graph| graph.contains(other))
     }
 
     /// The graph's nodes are no longer known by handle.
@@ -332,8 +362,11 @@ impl Graph {
 impl Graph {
     /// Memory for an allocation node.
     pub fn allocate(&self, ctx: &Context, device: u32, size: u64) -> Result<u64, CUresult> {
+        if self.is_moved() {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
         let mut memory = lock(&self.memory);
-        let memory = memory.get_or_insert_with(|| GraphMemory::create(ctx.id, device));
+        let memory = memory.get_or_insert_with(|| GraphMemory::create(ctx.owner().id, device));
         memory.take(crate::memory::get(), size)
     }
 
@@ -343,6 +376,9 @@ impl Graph {
         const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
         let memory = graph_memory::find(at).ok_or(INVALID)?;
         let nodes = self.nodes();
+        if self.is_moved() {
+            return Err(INVALID);
+        }
         if nodes.iter().any(|node| matches!(node.task(), Task::Free(freed) if freed == at)) {
             return Err(INVALID);
         }
@@ -365,23 +401,36 @@ impl Graph {
     /// What an executable of it does with memory: `sorted` are its nodes.
     pub(super) fn memory_use(&self, sorted: &[(Arc<Node>, Vec<usize>)]) -> Use {
         let mut found = Use::default();
-        found.own.clone_from(&lock(&self.memory));
         let (mut now, mut sizes) = (0u64, HashMap::new());
+        self.add_memory_use(sorted, &mut found, &mut now, &mut sizes);
+        found.kept = sizes.into_keys().collect();
+        found
+    }
+
+    fn add_memory_use(
+        &self,
+        sorted: &[(Arc<Node>, Vec<usize>)],
+        found: &mut Use,
+        now: &mut u64,
+        sizes: &mut HashMap<u64, u64>,
+    ) {
+        found.own.extend(lock(&self.memory).clone());
         for (node, _) in sorted {
             match node.task() {
                 Task::Alloc(at, size) => {
-                    now += size;
-                    found.most = found.most.max(now);
+                    *now += size;
+                    found.most = found.most.max(*now);
                     sizes.insert(at, size);
                 }
                 Task::Free(at) => match sizes.remove(&at) {
-                    Some(size) => now -= size,
+                    Some(size) => *now -= size,
                     None => found.ended.push(at),
                 },
+                Task::Child(child) => {
+                    child.add_memory_use(&child.sorted().unwrap_or_default(), found, now, sizes);
+                }
                 _ => {}
             }
         }
-        found.kept = sizes.into_keys().collect();
-        found
     }
 }

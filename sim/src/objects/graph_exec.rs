@@ -51,7 +51,7 @@ fn snapshot(task: Task) -> Result<Task, CUresult> {
             if child.sorted().is_none() {
                 return Err(CUresult::ERROR_INVALID_VALUE);
             }
-            let copy = child.duplicate()?;
+            let copy = child.copy_owned()?;
             copy.forget_handles();
             Task::Child(copy)
         }
@@ -218,7 +218,7 @@ impl GraphExec {
     }
 
     fn to_graph(&self) -> Result<Arc<Graph>, CUresult> {
-        if self.memory.own.is_some() || !self.memory.ended.is_empty() {
+        if !self.memory.own.is_empty() || !self.memory.ended.is_empty() {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
         let graph = Graph::create();

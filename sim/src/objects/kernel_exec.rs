@@ -142,7 +142,7 @@ impl Device for Gpu<'_> {
     }
 
     fn malloc(&self, size: u64) -> u64 {
-        let (ctx, device) = (self.ctx.id, self.ctx.device);
+        let (ctx, device) = (self.ctx.owner().id, self.ctx.device);
         memory::get().alloc_device(ctx, device, size, memory::ALIGN, AllocationKind::Heap).unwrap_or(0)
     }
 

@@ -322,9 +322,9 @@ type Placed = (HashMap<String, Global>, Vec<VariableMemory>);
 fn allocate(ctx: &Context, size: u64, align: u64, managed: bool) -> Result<u64, CUresult> {
     let memory = memory::get();
     if managed {
-        return memory.alloc_host(ctx.id, ctx.device, size, AllocationKind::Managed(1));
+        return memory.alloc_host(ctx.owner().id, ctx.device, size, AllocationKind::Managed(1));
     }
-    memory.alloc_device(ctx.id, ctx.device, size, align.max(256), AllocationKind::Global)
+    memory.alloc_device(ctx.owner().id, ctx.device, size, align.max(256), AllocationKind::Global)
 }
 
 /// Gives each variable of a PTX text memory of its own, and its initial value.
@@ -410,6 +410,8 @@ impl Library {
     /// The library's code in a context.
     pub fn module(&self, ctx: &Arc<Context>) -> Result<Arc<Module>, CUresult> {
         let mut modules = self.modules.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // A green context has the variables of the whole.
+        let ctx = ctx.whole.as_ref().unwrap_or(ctx);
         if let Some(module) = modules.get(&ctx.id) {
             return Ok(module.clone());
         }

@@ -19,7 +19,8 @@ fn built_for(name: &str, version: u32) -> PathBuf {
     let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
     args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
     args.extend(["libcublas", "libcublasLt", "libcudart"].map(|library| format!("-l:{library}.so.{version}")));
-    args.extend(["-l:libnccl.so.2", "-l:libcudnn.so.9", "-lm"].map(String::from));
+    args.push(format!("-l:libcufft.so.{}", version - 1));
+    args.extend(["-l:libcurand.so.10", "-l:libnccl.so.2", "-l:libcudnn.so.9", "-lm"].map(String::from));
     build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
         .unwrap_or_else(|e| panic!("{e}"))
 }
@@ -104,6 +105,59 @@ fn races_of_cublas_calls_are_found_and_their_twins_are_silent() {
         assert!(!racy.err.contains("sim/libraries/src"), "{name}: {}", racy.err);
         let fixed = sim(&program, &[], &[name, "fixed"]);
         assert_eq!(fixed.code(), Some(0), "{name}: {}", fixed.err);
+    }
+}
+
+#[test]
+fn cufft_computes_what_sums_compute() {
+    let ended = sim(&built("transforms"), &[], &[]);
+    assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
+    let made = number_before(&ended.out, " comparisons, 0 failed");
+    assert!(made.is_some_and(|made| made >= 20_000), "{}", ended.out);
+    let calls = number_before(&ended.err, " calls of cuFFT by the simulator's stand-in");
+    assert!(calls.is_some_and(|calls| calls > 400), "{}", ended.err);
+    assert!(ended.err.contains(" 0 unknown, "), "{}", ended.err);
+}
+
+/// Program, and the hazard with confidence.
+const TRANSFORM_RACES: [(&str, &str); 8] = [
+    ("input", "write-after-read (certain)"),
+    ("output", "write-after-write (certain)"),
+    ("in place", "write-after-write (certain)"),
+    ("others", "write-after-write (certain)"),
+    ("padding", "write-after-write (certain)"),
+    ("destroyed", "(certain)"),
+    ("readers", "write-after-write (certain)"),
+    ("work area", "write-after-write (likely)"),
+];
+
+#[test]
+fn races_of_transforms_are_found_and_their_twins_are_silent() {
+    let program = built("transforms");
+    for (name, hazard) in TRANSFORM_RACES {
+        let racy = sim(&program, &[], &[name]);
+        assert_eq!(racy.code(), Some(66), "{name}: {}{}", racy.out, racy.err);
+        assert!(racy.err.contains(hazard) && racy.err.contains("streamsan_cufftExec"), "{name}: {}", racy.err);
+        let fixed = sim(&program, &[], &[name, "fixed"]);
+        assert_eq!(fixed.code(), Some(0), "{name}: {}{}", fixed.out, fixed.err);
+    }
+}
+
+#[test]
+fn curand_has_the_distributions_that_were_asked_for() {
+    let program = built("numbers");
+    let ended = sim(&program, &[], &[]);
+    assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
+    assert!(number_before(&ended.out, " comparisons, 0 failed").is_some_and(|made| made >= 40), "{}", ended.out);
+    assert!(ended.err.contains(" calls of cuRAND by the simulator's stand-in"), "{}", ended.err);
+    for kind in
+        ["bits", "wide bits", "uniform", "uniform double", "normal", "normal double", "log-normal", "log-normal double"]
+    {
+        let racy = sim(&program, &[], &[kind]);
+        assert_eq!(racy.code(), Some(66), "{kind}: {}{}", racy.out, racy.err);
+        assert!(racy.err.contains("write-after-write (certain)"), "{kind}: {}", racy.err);
+        let fixed = sim(&program, &[], &[kind, "fixed"]);
+        assert_eq!(fixed.code(), Some(0), "{kind}: {}{}", fixed.out, fixed.err);
     }
 }
 

@@ -11,6 +11,7 @@ mod kept_code;
 mod libraries;
 mod locks;
 mod measured;
+mod modern_calls;
 mod passed_pointers;
 mod refusals;
 mod replayed;

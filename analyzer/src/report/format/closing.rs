@@ -164,7 +164,12 @@ fn judgement(report: &Report) -> String {
 }
 
 /// How the kernels of the simulator's stand-ins are named, and the library of each.
-const STAND_INS: [(&str, &str); 2] = [("streamsan_cublas", "cuBLAS"), ("streamsan_cudnn", "cuDNN")];
+const STAND_INS: [(&str, &str); 4] = [
+    ("streamsan_cublas", "cuBLAS"),
+    ("streamsan_cudnn", "cuDNN"),
+    ("streamsan_cufft", "cuFFT"),
+    ("streamsan_curand", "cuRAND"),
+];
 
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {

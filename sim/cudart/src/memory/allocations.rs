@@ -179,6 +179,23 @@ rt! {
         let location = location_of(location.type_.0 as c_int);
         cu!(cuMemPrefetchAsync_v2, pt; (at as u64, size, location, 0, CUstream::from_bits(flags)))
     }
+    ctx fn [cudaMemPrefetchBatchAsync legacy, cudaMemPrefetchBatchAsync_ptsz per_thread](
+        pt, ranges: *mut u64, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, firsts: *mut usize,
+        num_locations: usize, flags: u64, stream: CUstream
+    ) {
+        cu!(cuMemPrefetchBatchAsync, pt; (ranges, sizes, count, locations, firsts, num_locations, flags, stream))
+    }
+    ctx fn [cudaMemDiscardBatchAsync legacy, cudaMemDiscardBatchAsync_ptsz per_thread](
+        pt, ranges: *mut u64, sizes: *mut usize, count: usize, flags: u64, stream: CUstream
+    ) {
+        cu!(cuMemDiscardBatchAsync, pt; (ranges, sizes, count, flags, stream))
+    }
+    ctx fn [cudaMemDiscardAndPrefetchBatchAsync legacy, cudaMemDiscardAndPrefetchBatchAsync_ptsz per_thread](
+        pt, ranges: *mut u64, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, firsts: *mut usize,
+        num_locations: usize, flags: u64, stream: CUstream
+    ) {
+        cu!(cuMemDiscardAndPrefetchBatchAsync, pt; (ranges, sizes, count, locations, firsts, num_locations, flags, stream))
+    }
     ctx fn [cudaMemAdvise plain](_pt, at: *const c_void, size: usize, advice: CUmem_advise, location: CUmemLocation) {
         let old = crate::version::major() < 13;
         let location = if old { location_of(location.type_.0 as c_int) } else { location };

@@ -293,6 +293,23 @@ rt! {
         let stream = if crate::version::major() >= 13 { CUstream::from_bits(fail_or_stream) } else { stream };
         cu!(cuMemcpyBatchAsync_v2, pt; (dsts, srcs, sizes, count, attrs.cast(), firsts, num_attrs, stream))
     }
+    // As above.
+    ctx fn [cudaMemcpy3DBatchAsync legacy, cudaMemcpy3DBatchAsync_ptsz per_thread](
+        pt, count: usize, copies: *mut cudaMemcpy3DBatchOp, fail_or_flags: usize, flags_or_stream: usize,
+        stream: CUstream
+    ) {
+        let (flags, stream) = match crate::version::major() >= 13 {
+            true => (fail_or_flags, CUstream::from_bits(flags_or_stream)),
+            false => (flags_or_stream, stream),
+        };
+        // The driver's description has the same layout.
+        cu!(cuMemcpy3DBatchAsync_v2, pt; (count, copies.cast(), flags as u64, stream))
+    }
+    ctx fn [cudaMemcpyWithAttributesAsync legacy, cudaMemcpyWithAttributesAsync_ptsz per_thread](
+        pt, dst: *mut c_void, src: *const c_void, size: usize, attr: *mut cudaMemcpyAttributes, stream: CUstream
+    ) {
+        cu!(cuMemcpyWithAttributesAsync, pt; (dst as u64, src as u64, size, attr.cast(), stream))
+    }
 }
 
 /// A byte range inside a variable.

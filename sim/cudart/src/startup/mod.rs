@@ -2,4 +2,5 @@
 //! each other.
 
 pub(crate) mod devices;
+pub(crate) mod execution_contexts;
 pub(crate) mod properties;

@@ -154,7 +154,7 @@ pub fn operation(name: &str, operation: c_int) -> Result<c_int, Status> {
 }
 
 /// Makes the device's primary context current where there is none, as the library does.
-fn ensure_context() -> Result<(), Status> {
+pub fn ensure_context() -> Result<(), Status> {
     let mut context = CUcontext::from_bits(0);
     if cu!(cuCtxGetCurrent(&mut context)).is_ok() && context.bits() != 0 {
         return Ok(());

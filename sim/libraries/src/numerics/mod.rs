@@ -6,6 +6,7 @@
 //! - `product`: all that is a product of two matrices
 //! - `vector`, `elementwise`: what goes over vectors and matrices
 //! - `solve`, `factor`: triangular systems, LU and QR factors
+//! - `fourier`: discrete Fourier transforms; `random`: random numbers
 //! - `tensor`: elements in memory, with any number of dimensions
 //! - `convolution`: convolutions and their gradients
 
@@ -14,9 +15,11 @@ pub mod number;
 pub mod convolution;
 pub mod elementwise;
 pub mod factor;
+pub mod fourier;
 pub mod matrix;
 pub mod memory;
 pub mod product;
+pub mod random;
 pub mod solve;
 pub mod tensor;
 pub mod vector;

@@ -16,7 +16,11 @@ fn instantiate(out: *mut CUgraphExec, graph: CUgraph, flags: u64) -> Res {
     if flags & u64::from(CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 {
         return Err(CUresult::ERROR_NOT_SUPPORTED);
     }
-    let exec = GraphExec::create(&thread::context()?, &*GRAPHS.valid(graph.bits())?, flags)?;
+    let graph = GRAPHS.valid(graph.bits())?;
+    if graph.is_moved() {
+        return Err(INVALID);
+    }
+    let exec = GraphExec::create(&thread::context()?, &graph, flags)?;
     put(out, CUgraphExec::from_bits(handle_of(&exec)))
 }
 
@@ -29,6 +33,9 @@ fn update(exec: CUgraphExec, graph: CUgraph) -> Result<(), (CUresult, CUgraphExe
     let outer = |error| (error, CU_GRAPH_EXEC_UPDATE_ERROR, 0);
     let graph = GRAPHS.valid(graph.bits()).map_err(outer)?;
     let exec = GRAPH_EXECS.valid(exec.bits()).map_err(outer)?;
+    if graph.is_moved() {
+        return Err(outer(INVALID));
+    }
     exec.update(&graph).map_err(|(why, node)| (CUresult::ERROR_GRAPH_EXEC_UPDATE_FAILURE, why, node))
 }
 

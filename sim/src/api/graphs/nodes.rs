@@ -67,7 +67,34 @@ pub(crate) fn widen(p: &CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERNEL_NODE_PARAMS {
 
 /// A copy of a graph for a child node, which owns it.
 pub(crate) fn child_task(graph: CUgraph) -> Result<Task, CUresult> {
-    Ok(Task::Child(GRAPHS.valid(graph.bits())?.duplicate()?))
+    let graph = GRAPHS.valid(graph.bits())?;
+    if graph.is_moved() {
+        return Err(INVALID);
+    }
+    Ok(Task::Child(graph.duplicate()?))
+}
+
+/// A child node that owns a graph, or a copy of it.
+fn add_child(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    deps: *const CUgraphNode,
+    count: usize,
+    p: &CUDA_CHILD_GRAPH_NODE_PARAMS,
+) -> Res {
+    match p.ownership {
+        CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE => add(out, graph, deps, count, child_task(p.graph)?),
+        CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE => {
+            let parent = GRAPHS.valid(graph.bits())?;
+            // What is wrong with the rest must leave the graph its owner's.
+            nodes(deps, count)?;
+            if out.is_null() {
+                return Err(INVALID);
+            }
+            add(out, graph, deps, count, GRAPHS.valid(p.graph.bits())?.move_into(&parent)?)
+        }
+        _ => Err(INVALID),
+    }
 }
 
 fn add_alloc(
@@ -188,6 +215,8 @@ fn add_any(
         },
         // SAFETY: as above.
         CU_GRAPH_NODE_TYPE_MEM_FREE => add_free(out, graph, deps, count, unsafe { params.anon1.free.dptr }),
+        // SAFETY: as above.
+        CU_GRAPH_NODE_TYPE_GRAPH => add_child(out, graph, deps, count, unsafe { &params.anon1.graph }),
         _ => add(out, graph, deps, count, any_task(p)?),
     }
 }

@@ -134,6 +134,9 @@ abi! {
         put(graph, CUgraph::from_bits(handle_of(&Graph::create())))
     }
     call fn [cuGraphDestroy plain](_z, graph: CUgraph) {
+        if GRAPHS.get(graph.bits())?.is_moved() {
+            return Err(INVALID);
+        }
         GRAPHS.remove(graph.bits())?.forget_nodes();
         Ok(())
     }

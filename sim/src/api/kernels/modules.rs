@@ -189,7 +189,7 @@ abi! {
     call fn [cuModuleUnload plain](_z, module: CUmodule) {
         let module = MODULES.remove(module.bits())?;
         // Kernels of the module may be running; its variables must stay until they have ended.
-        sched::get().wait(&sched::get().context_tails(module.ctx.id));
+        sched::get().wait(&module.ctx.tails());
         module.unload();
         Ok(())
     }

@@ -13,7 +13,7 @@ fn alloc(size: usize) -> Result<u64, CUresult> {
     if size == 0 {
         return Err(INVALID);
     }
-    memory::get().alloc_device(ctx.id, ctx.device, size as u64, memory::ALIGN, AllocationKind::Device)
+    memory::get().alloc_device(ctx.owner().id, ctx.device, size as u64, memory::ALIGN, AllocationKind::Device)
 }
 
 fn alloc_host(size: usize, flags: u32) -> Result<u64, CUresult> {
@@ -22,7 +22,12 @@ fn alloc_host(size: usize, flags: u32) -> Result<u64, CUresult> {
     {
         return Err(INVALID);
     }
-    memory::get().alloc_host(ctx.id, ctx.device, size as u64, AllocationKind::Host(flags | CU_MEMHOSTALLOC_DEVICEMAP))
+    memory::get().alloc_host(
+        ctx.owner().id,
+        ctx.device,
+        size as u64,
+        AllocationKind::Host(flags | CU_MEMHOSTALLOC_DEVICEMAP),
+    )
 }
 
 /// Measured: frees of plain and host memory wait for all work of all streams.
@@ -38,6 +43,40 @@ fn prefetch(dev_ptr: CUdeviceptr, count: usize, stream: CUstream, zero: crate::o
     }
     // All memory is in one place: the prefetch is a point in the stream.
     enqueue(&resolve(stream.bits(), zero)?, Task::Empty).map(|_| ())
+}
+
+/// Checks where batches of prefetches go: all memory is in one place.
+fn check_locations(
+    count: usize,
+    locations: *const CUmemLocation,
+    firsts: *const usize,
+    num_locations: usize,
+    flags: u64,
+) -> Res {
+    let (locations, firsts) = (list(locations, num_locations)?, list(firsts, num_locations)?);
+    let known = [CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA];
+    let is_known = |location: &CUmemLocation| known.contains(&location.type_);
+    let is_ordered = firsts.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_right = firsts.first() == Some(&0) && is_ordered && firsts.iter().all(|&first| first < count);
+    if flags != 0 || !is_right || !locations.iter().all(is_known) { Err(INVALID) } else { Ok(()) }
+}
+
+/// A batch of prefetches or discards. A discarded range keeps its bytes here: what a program reads
+/// of it is undefined (cuda.h, `cuMemDiscardBatchAsync`).
+fn batch(
+    dptrs: *const CUdeviceptr,
+    sizes: *const usize,
+    count: usize,
+    stream: CUstream,
+    zero: crate::objects::stream::DefaultStream,
+) -> Res {
+    if count == 0 || stream.is_null() {
+        return Err(INVALID);
+    }
+    for (at, size) in list(dptrs, count)?.into_iter().zip(list(sizes, count)?) {
+        prefetch(at, size, stream, zero)?;
+    }
+    Ok(())
 }
 
 fn advise(dev_ptr: CUdeviceptr, count: usize) -> Res {
@@ -115,7 +154,7 @@ abi! {
             return Err(INVALID);
         }
         // All memory that the host registers is mapped too.
-        memory::get().register(ctx.id, ctx.device, p as u64, size as u64, flags | CU_MEMHOSTREGISTER_DEVICEMAP)
+        memory::get().register(ctx.owner().id, ctx.device, p as u64, size as u64, flags | CU_MEMHOSTREGISTER_DEVICEMAP)
     }
     uncaptured fn [cuMemHostUnregister plain](_z, p: *mut c_void) {
         wait_for_all();
@@ -139,7 +178,7 @@ abi! {
         if size == 0 || !matches!(flags, 1 | 2) {
             return Err(INVALID);
         }
-        put(dptr, memory::get().alloc_host(ctx.id, ctx.device, size as u64, AllocationKind::Managed(flags))?)
+        put(dptr, memory::get().alloc_host(ctx.owner().id, ctx.device, size as u64, AllocationKind::Managed(flags))?)
     }
     call fn [cuMemGetInfo plain](_z, free: *mut usize, total: *mut usize) {
         let (left, all) = memory::get().info(thread::context()?.device);
@@ -175,9 +214,22 @@ abi! {
         zero, dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation,
         firsts: *mut usize, num_locations: usize, flags: u64, stream: CUstream
     ) {
-        for (at, size) in list(dptrs, count)?.into_iter().zip(list(sizes, count)?) {
-            prefetch(at, size, stream, zero)?;
+        check_locations(count, locations, firsts, num_locations, flags)?;
+        batch(dptrs, sizes, count, stream, zero)
+    }
+    call fn [cuMemDiscardBatchAsync legacy, cuMemDiscardBatchAsync_ptsz per_thread](
+        zero, dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: u64, stream: CUstream
+    ) {
+        if flags != 0 {
+            return Err(INVALID);
         }
-        Ok(())
+        batch(dptrs, sizes, count, stream, zero)
+    }
+    call fn [cuMemDiscardAndPrefetchBatchAsync legacy, cuMemDiscardAndPrefetchBatchAsync_ptsz per_thread](
+        zero, dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation,
+        firsts: *mut usize, num_locations: usize, flags: u64, stream: CUstream
+    ) {
+        check_locations(count, locations, firsts, num_locations, flags)?;
+        batch(dptrs, sizes, count, stream, zero)
     }
 }

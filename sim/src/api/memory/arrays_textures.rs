@@ -20,7 +20,7 @@ fn destroy(object: u64) -> Res {
 
 fn create(out: *mut CUarray, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Res {
     let ctx = thread::context()?;
-    put(out, CUarray::from_bits(handle_of(&Array::create(ctx.id, ctx.device, descriptor)?)))
+    put(out, CUarray::from_bits(handle_of(&Array::create(ctx.owner().id, ctx.device, descriptor)?)))
 }
 
 abi! {

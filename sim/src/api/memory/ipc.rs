@@ -26,7 +26,7 @@ abi! {
         if flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || dptr.is_null() {
             return Err(INVALID);
         }
-        put(dptr, memory::get().import(ctx.id, ctx.device, &bytes_of(handle.reserved))?)
+        put(dptr, memory::get().import(ctx.owner().id, ctx.device, &bytes_of(handle.reserved))?)
     }
     uncaptured fn [cuIpcCloseMemHandle plain](_z, dptr: CUdeviceptr) {
         thread::context()?;

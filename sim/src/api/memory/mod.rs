@@ -12,6 +12,7 @@ pub(crate) mod ipc;
 pub(crate) mod memsets;
 pub(crate) mod pointers;
 pub(crate) mod pools;
+pub(crate) mod tensor_maps;
 pub(crate) mod virtual_memory;
 
 /// Memory of the device's heap is none of the host's (CUDA C++ Programming Guide, dynamic global

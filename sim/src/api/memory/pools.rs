@@ -33,7 +33,7 @@ fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUr
         return Ok(at);
     }
     let now = sched::get().pending_before(stream.id);
-    let (at, after) = pool.alloc(memory, stream.ctx.id, stream.id, &now, size as u64)?;
+    let (at, after) = pool.alloc(memory, stream.ctx.owner().id, stream.id, &now, size as u64)?;
     enqueue_after(stream, Task::Alloc(at, size as u64), &after)?;
     Ok(at)
 }

@@ -9,7 +9,7 @@ use crate::handles::handle_of;
 use crate::objects::context::{CONTEXTS, Context, primary, retain_primary};
 use crate::{config, memory};
 
-fn device(dev: CUdevice) -> Result<u32, CUresult> {
+pub(super) fn device(dev: CUdevice) -> Result<u32, CUresult> {
     let dev = u32::try_from(dev).map_err(|_| CUresult::ERROR_INVALID_DEVICE)?;
     if dev < config::get_or_default().devices { Ok(dev) } else { Err(CUresult::ERROR_INVALID_DEVICE) }
 }
@@ -31,6 +31,21 @@ fn context_or_current(ctx: CUcontext) -> Result<std::sync::Arc<Context>, CUresul
 /// Why there is no such limit: no device has it, or this one does not.
 fn no_limit(limit: CUlimit) -> CUresult {
     if limit.0 <= CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH.0 { CUresult::ERROR_UNSUPPORTED_LIMIT } else { INVALID }
+}
+
+/// Gives a device's primary context back, which ends it where nobody else holds it.
+pub(super) fn release(device: u32) -> Res {
+    let mut primary = primary(device)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if primary.count == 0 {
+        return Err(CUresult::ERROR_INVALID_CONTEXT);
+    }
+    primary.count -= 1;
+    if primary.count == 0
+        && let Some(ctx) = primary.ctx.take()
+    {
+        ctx.destroy();
+    }
+    Ok(())
 }
 
 abi! {
@@ -59,15 +74,7 @@ abi! {
         put(pctx, CUcontext::from_bits(handle_of(&retain_primary(device(dev)?)?)))
     }
     call fn [cuDevicePrimaryCtxRelease plain, cuDevicePrimaryCtxRelease_v2 plain](_z, dev: CUdevice) {
-        let mut primary = primary(device(dev)?)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if primary.count == 0 {
-            return Err(CUresult::ERROR_INVALID_CONTEXT);
-        }
-        primary.count -= 1;
-        if primary.count == 0 && let Some(ctx) = primary.ctx.take() {
-            ctx.destroy();
-        }
-        Ok(())
+        release(device(dev)?)
     }
     call fn [cuDevicePrimaryCtxReset plain, cuDevicePrimaryCtxReset_v2 plain](_z, dev: CUdevice) {
         let mut primary = primary(device(dev)?)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

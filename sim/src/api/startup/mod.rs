@@ -8,4 +8,6 @@ pub(crate) mod contexts;
 pub(crate) mod devices;
 pub(crate) mod error_strings;
 pub(crate) mod foreign_runtime;
+pub(crate) mod green_contexts;
+pub(crate) mod logs;
 pub(crate) mod proc_address;

@@ -3,16 +3,16 @@
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::objects::context::CONTEXTS;
+use crate::objects::context::{CONTEXTS, Context, GREEN_CONTEXTS};
 use crate::objects::event::{EVENTS, Event, EventRecord};
-use crate::objects::stream::{DefaultStream, resolve};
-use crate::objects::task::{Task, enqueue};
+use crate::objects::stream::{DefaultStream, STREAMS, resolve};
+use crate::objects::task::{Task, enqueue, enqueue_after};
 use crate::sched::{self, Work};
 
 fn record(event: CUevent, stream: CUstream, zero: DefaultStream, flags: c_uint) -> Res {
     let stream = resolve(stream.bits(), zero)?;
     let event = EVENTS.get(event.bits())?;
-    if event.ctx.id != stream.ctx.id {
+    if event.ctx.owner().id != stream.ctx.owner().id {
         return Err(CUresult::ERROR_INVALID_HANDLE);
     }
     if flags & !CU_EVENT_RECORD_EXTERNAL != 0 {
@@ -42,6 +42,25 @@ fn record(event: CUevent, stream: CUstream, zero: DefaultStream, flags: c_uint) 
     };
     let op = sched::get().submit(stream.id, work, &[]);
     event.set(EventRecord { op, stamp, captured: None, is_set: true });
+    Ok(())
+}
+
+/// Records what all streams of a context have been given so far.
+fn record_of(ctx: &Context, event: CUevent) -> Res {
+    let event = EVENTS.get(event.bits())?;
+    let stamp = Event::new_stamp();
+    let op = sched::get().join(Some(stamp.clone()), &ctx.tails());
+    event.set(EventRecord { op, stamp, captured: None, is_set: true });
+    Ok(())
+}
+
+/// What the streams of a context are given from now on waits for an event.
+fn wait_in(ctx: &Context, event: CUevent) -> Res {
+    let op = EVENTS.get(event.bits())?.last().op;
+    let streams = STREAMS.all().into_iter().filter(|stream| stream.ctx.owner().id == ctx.id || stream.ctx.id == ctx.id);
+    for stream in streams {
+        enqueue_after(&stream, Task::Empty, &[op])?;
+    }
     Ok(())
 }
 
@@ -92,11 +111,15 @@ abi! {
         put(milliseconds, Event::elapsed(&*EVENTS.get(start.bits())?, &*EVENTS.get(end.bits())?)?)
     }
     call fn [cuCtxRecordEvent plain](_z, ctx: CUcontext, event: CUevent) {
-        let ctx = CONTEXTS.get(ctx.bits())?;
-        let event = EVENTS.get(event.bits())?;
-        let stamp = Event::new_stamp();
-        let op = sched::get().join(Some(stamp.clone()), &sched::get().context_tails(ctx.id));
-        event.set(EventRecord { op, stamp, captured: None, is_set: true });
-        Ok(())
+        record_of(&*CONTEXTS.get(ctx.bits())?, event)
+    }
+    call fn [cuCtxWaitEvent plain](_z, ctx: CUcontext, event: CUevent) {
+        wait_in(&*CONTEXTS.get(ctx.bits())?, event)
+    }
+    call fn [cuGreenCtxRecordEvent plain](_z, ctx: CUgreenCtx, event: CUevent) {
+        record_of(&GREEN_CONTEXTS.get(ctx.bits())?.ctx, event)
+    }
+    call fn [cuGreenCtxWaitEvent plain](_z, ctx: CUgreenCtx, event: CUevent) {
+        wait_in(&GREEN_CONTEXTS.get(ctx.bits())?.ctx, event)
     }
 }

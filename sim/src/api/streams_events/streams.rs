@@ -7,6 +7,7 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::handles::handle_of;
+use crate::objects::context::{Context, GREEN_CONTEXTS, GreenContext};
 use crate::objects::event::EVENTS;
 use crate::objects::stream::{STREAMS, Stream, resolve};
 use crate::objects::task::{Task, enqueue, enqueue_after};
@@ -17,6 +18,11 @@ pub(super) fn stream_of(
     zero: crate::objects::stream::DefaultStream,
 ) -> Result<Arc<Stream>, CUresult> {
     resolve(handle.bits(), zero)
+}
+
+/// The green context of a context's streams, null for other contexts.
+fn green_of(ctx: &Context) -> CUgreenCtx {
+    GreenContext::of(ctx).map_or(CUgreenCtx::NULL, |green| CUgreenCtx::from_bits(handle_of(&green)))
 }
 
 abi! {
@@ -84,8 +90,23 @@ abi! {
         cuStreamGetCtx_v2 legacy, cuStreamGetCtx_v2_ptsz per_thread
     ](zero, stream: CUstream, pctx: *mut CUcontext, green: *mut CUgreenCtx) {
         let ctx = stream_of(stream, zero)?.ctx.clone();
-        put_if(green, CUgreenCtx::NULL);
+        put_if(green, green_of(&ctx));
         put(pctx, CUcontext::from_bits(handle_of(&ctx)))
+    }
+    call fn [cuStreamGetGreenCtx plain](_z, stream: CUstream, green: *mut CUgreenCtx) {
+        put(green, green_of(&stream_of(stream, crate::objects::stream::DefaultStream::Legacy)?.ctx))
+    }
+    call fn [cuGreenCtxStreamCreate plain](
+        _z, stream: *mut CUstream, green: CUgreenCtx, flags: c_uint, priority: c_int
+    ) {
+        // Streams of green contexts are non-blocking (cuda.h, `cuGreenCtxStreamCreate`).
+        if flags != CU_STREAM_NON_BLOCKING || stream.is_null() {
+            return Err(INVALID);
+        }
+        let ctx = GREEN_CONTEXTS.get(green.bits())?.ctx.clone();
+        ctx.check()?;
+        let made = Stream::new(&ctx, sched::StreamKind::NonBlocking, flags, priority);
+        put(stream, CUstream::from_bits(STREAMS.insert(made)))
     }
     call fn [cuStreamGetDevice legacy, cuStreamGetDevice_ptsz per_thread](zero, stream: CUstream, dev: *mut CUdevice) {
         put(dev, stream_of(stream, zero)?.ctx.device as CUdevice)

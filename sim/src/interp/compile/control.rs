@@ -112,7 +112,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// The rows of a scalar or vector operand of a `mov`, and the bits of each.
-    fn wide(&mut self, operand: Option<&'m Operand>, ty: Type, result: bool) -> Result<(Vec<Slot>, u32)> {
+    pub(super) fn wide(&mut self, operand: Option<&'m Operand>, ty: Type, result: bool) -> Result<(Vec<Slot>, u32)> {
         let elements = self.elements(operand);
         let width = bits(ty) / elements.len().max(1) as u32;
         if elements.len() == 1 && ty == Type::B128 {

@@ -5,7 +5,9 @@ use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, bits, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope, VariableHome};
-use crate::interp::exec::atomic::{atom, atom_by_place, atom_vector};
+use crate::interp::exec::atomic::{
+    WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, WIDE_LOAD, WIDE_STORE, atom, atom_by_place, atom_vector, wide,
+};
 use crate::interp::exec::cluster_memory;
 use crate::interp::exec::control;
 use crate::interp::exec::load_store as exec;
@@ -114,7 +116,7 @@ impl<'m> Scope<'_, 'm> {
     fn load(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.unsupported(op);
+            return self.wide_access(op, operands.get(1), wide::<WIDE_LOAD>(), [operands.first(), None, None]);
         }
         let count = self.count(op);
         let elements = self.elements(operands.first());
@@ -166,7 +168,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.unsupported(op);
+            return self.wide_access(op, operands.first(), wide::<WIDE_STORE>(), [None, operands.get(1), None]);
         }
         let count = self.count(op);
         let (a, x, space) = self.address(operands.first(), space_of(op))?;
@@ -204,12 +206,48 @@ impl<'m> Scope<'_, 'm> {
         Ok(())
     }
 
+    /// An access to 16 bytes: its result, and its operands.
+    fn wide_access(
+        &mut self,
+        op: Op<'m>,
+        address: Option<&'m Operand>,
+        run: InstFn,
+        values: [Option<&'m Operand>; 3],
+    ) -> Result<()> {
+        if self.count(op) > 1 || op.has("async") {
+            return self.unsupported(op);
+        }
+        let (a, x, space) = self.address(address, space_of(op))?;
+        if !matches!(space, GLOBAL | SHARED | GENERIC) {
+            return self.unsupported(op);
+        }
+        let mut slots = Vec::new();
+        for (at, value) in values.into_iter().enumerate() {
+            match value {
+                Some(value) => slots.extend(self.wide(Some(value), Type::B128, at == 0)?.0),
+                None => slots.extend([SCRATCH; 2]),
+            }
+        }
+        let y = self.list(&slots);
+        self.emit(Inst { a, x, y, z: 1 << 4 | space, ..blank(run) });
+        Ok(())
+    }
+
     /// `atom` and `red`.
     fn atom(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         let count = self.count(op);
         let returns = op.name() == "atom";
         let rest = if returns { operands.get(1..).unwrap_or(&[]) } else { operands };
+        if ty == Type::B128 && returns {
+            let run = match (op.has("exch"), op.has("cas")) {
+                (true, _) => wide::<WIDE_EXCHANGE>(),
+                (_, true) => wide::<WIDE_COMPARE_AND_SWAP>(),
+                _ => return self.unsupported(op),
+            };
+            let other = rest.get(2).filter(|_| op.has("cas"));
+            return self.wide_access(op, rest.first(), run, [operands.first(), rest.get(1), other]);
+        }
         let (a, x, space) = self.address(rest.first(), space_of(op))?;
         let Some((run, vector)) = atomic(op, ty) else { return self.unsupported(op) };
         if count > 1 {
@@ -287,9 +325,9 @@ fn by_cell(ty: Type, unsigned: [InstFn; 4], signed: [InstFn; 3]) -> InstFn {
     }
 }
 
-type Pair = (InstFn, Option<InstFn>);
+pub(super) type Pair = (InstFn, Option<InstFn>);
 
-fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
+pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
     let kind = op.parts[1..].iter().find(|part| {
         matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
     })?;

@@ -4,15 +4,31 @@ use kernels::ptx::{Operand, Type};
 
 use super::{Op, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope};
-use crate::interp::compile::load_store::space_of;
+use crate::interp::compile::load_store::{atomic, space_of};
 use crate::interp::exec::control;
 use crate::interp::exec::fragment;
-use crate::interp::exec::load_store::SHARED;
+use crate::interp::exec::load_store::{GLOBAL, SHARED};
 use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
 use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
-use crate::interp::program::{Inst, Slot};
+use crate::interp::exec::tensor;
+use crate::interp::program::{Inst, InstFn, Slot};
+
+/// The types of elements, by their numbers in tensor maps.
+const TILE_TYPES: [Type; 11] = [
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::S32,
+    Type::U64,
+    Type::S64,
+    Type::F16,
+    Type::F32,
+    Type::F32,
+    Type::F64,
+    Type::Bf16,
+];
 
 fn element(name: &str) -> Option<Element> {
     Some(match name {
@@ -301,8 +317,11 @@ impl<'m> Scope<'_, 'm> {
             self.emit(blank(control::nothing));
             return Ok(());
         }
-        if op.has("tensor") || op.part(1) == "reduce" {
-            return self.unsupported(op);
+        if op.has("tensor") {
+            return self.tile(op, operands);
+        }
+        if op.part(1) == "reduce" {
+            return self.bulk_reduce(op, operands);
         }
         // Both ways arrive at a barrier; the way out is waited for by groups, and what was copied
         // is there at once.
@@ -312,30 +331,97 @@ impl<'m> Scope<'_, 'm> {
             ("global", "shared" | "shared::cta") => mbarrier::OUTWARD,
             _ => return self.unsupported(op),
         };
-        let add = |scope: &mut Self, operand: Option<&'m Operand>| -> Result<Slot> {
-            let (slot, offset, _) = scope.address(operand, SHARED)?;
-            if offset == 0 {
-                return Ok(slot);
-            }
-            let constant = scope.c.constant(offset);
-            let sum = scope.temporary();
-            scope.emit_op(
-                crate::interp::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)),
-                sum,
-                [slot, constant, slot],
-                0,
-            );
-            Ok(sum)
-        };
-        let a = add(self, operands.first())?;
-        let b = add(self, operands.get(1))?;
+        let a = self.whole_address(operands.first())?;
+        let b = self.whole_address(operands.get(1))?;
         let c = self.src(operands.get(2), Type::B32)?;
-        let x = if way == mbarrier::OUTWARD { 0 } else { u64::from(add(self, operands.get(3))?.0) };
+        let x = if way == mbarrier::OUTWARD { 0 } else { u64::from(self.whole_address(operands.get(3))?.0) };
         let d = match op.has("multicast::cluster") {
             true => self.src(operands.get(4), Type::B16)?,
             false => Slot::NONE,
         };
         self.emit(Inst { d, a, b, c, x, y: way, ..blank(mbarrier::bulk_copy) });
+        Ok(())
+    }
+
+    /// An address with its offset in one row.
+    fn whole_address(&mut self, operand: Option<&'m Operand>) -> Result<Slot> {
+        let (slot, offset, _) = self.address(operand, SHARED)?;
+        if offset == 0 {
+            return Ok(slot);
+        }
+        let constant = self.c.constant(offset);
+        let sum = self.temporary();
+        self.emit_op(
+            crate::interp::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)),
+            sum,
+            [slot, constant, slot],
+            0,
+        );
+        Ok(sum)
+    }
+
+    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
+    fn tile(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let other_mode = |part: &String| part.starts_with("im2col") || part.starts_with("tile::");
+        if op.parts.iter().any(other_mode) || op.has("multicast::cluster") || op.has("cta_group::2") {
+            return self.unsupported(op);
+        }
+        let Some(at) = op.parts.iter().position(|part| part == "tensor") else { return self.unsupported(op) };
+        let is_shared = |part: &str| matches!(part, "shared" | "shared::cta" | "shared::cluster");
+        let (to, from) = (op.part(at + 2), op.part(at + 3));
+        let reduces = op.part(1) == "reduce";
+        let (mut x, map, shared) = match (is_shared(to), is_shared(from)) {
+            (true, false) if !reduces => (tensor::LOAD, operands.get(1), operands.first()),
+            (false, true) if reduces => (tensor::REDUCE, operands.first(), operands.get(1)),
+            (false, true) => (tensor::STORE, operands.first(), operands.get(1)),
+            _ => return self.unsupported(op),
+        };
+        let Some(Operand::MemoryList(list)) = map else { return self.misfit() };
+        let mut coordinates = Vec::new();
+        for part in &list.2 {
+            for element in self.elements(Some(part)) {
+                coordinates.push(self.src(Some(element), Type::S32)?);
+            }
+        }
+        if op.part(at + 1) != format!("{}d", coordinates.len()) {
+            return self.misfit();
+        }
+        // A map says itself how many axes it has: one with more is not read past the list.
+        coordinates.resize(5, self.c.constant(0));
+        let (a, b) = (self.whole_address(map)?, self.whole_address(shared)?);
+        let c = if x == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
+        if reduces {
+            // The type of the elements is the map's: an operation for each.
+            x |= (self.c.program.reductions.len() as u64) << 32;
+            for ty in TILE_TYPES {
+                let update = atomic(op, ty).map_or(tensor::refused as InstFn, |(update, _)| update);
+                self.c.program.reductions.push(update);
+            }
+        }
+        let y = self.list(&coordinates);
+        let (d, operand) = (self.temporary(), self.temporary());
+        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(tensor::tile) });
+        Ok(())
+    }
+
+    /// `cp.reduce.async.bulk`: to global memory in groups, to shared memory with a barrier. Both
+    /// are done at once.
+    fn bulk_reduce(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let space = match (op.part(4), op.part(5)) {
+            ("global", "shared::cta" | "shared") => GLOBAL,
+            ("shared::cluster", "shared::cta" | "shared") => SHARED,
+            _ => return self.unsupported(op),
+        };
+        let Some(ty) = op.ty() else { return self.unsupported(op) };
+        let Some((run, _)) = atomic(op, ty) else { return self.unsupported(op) };
+        let (a, b) = (self.whole_address(operands.first())?, self.whole_address(operands.get(1))?);
+        let c = self.src(operands.get(2), Type::B32)?;
+        let barrier = if space == SHARED { self.whole_address(operands.get(3))? } else { Slot::NONE };
+        let (d, operand) = (self.temporary(), self.temporary());
+        let y = self.c.program.reductions.len() as u32;
+        self.c.program.reductions.push(run);
+        let x = u64::from(space) | u64::from(ty.size()) << 4 | u64::from(barrier.0) << 16;
+        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(mbarrier::bulk_reduce) });
         Ok(())
     }
 }

@@ -60,6 +60,7 @@ impl Program {
                 slots: Vec::new(),
                 calls: Vec::new(),
                 tables: Vec::new(),
+                reductions: Vec::new(),
                 functions: Vec::new(),
                 kernels: Vec::new(),
                 by_name: HashMap::new(),

@@ -100,6 +100,7 @@ impl Program {
             slots: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
+            reductions: Vec::new(),
             functions: vec![FunctionCode { entry: u32::MAX, rows: 2, preds: 1, ..FunctionCode::default() }],
             kernels: Vec::new(),
             by_name: HashMap::new(),

@@ -1,6 +1,7 @@
 //! Atomic operations: real atomics of the CPU, because blocks run on several threads.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::AccessKind;
@@ -129,6 +130,62 @@ pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
         Next::Step
     }
     run::<T, F>
+}
+
+/// What [`wide`] does with 16 bytes.
+pub(crate) const WIDE_LOAD: u32 = 0;
+pub(crate) const WIDE_STORE: u32 = 1;
+pub(crate) const WIDE_EXCHANGE: u32 = 2;
+pub(crate) const WIDE_COMPARE_AND_SWAP: u32 = 3;
+
+/// Holds off other operations on the same 16 bytes: Rust has no atomics of that size. Which other
+/// operations are as wide, and so atomic towards them, is all that is defined (PTX ISA, memory
+/// consistency model, "Mixed-size data-races").
+fn held(at: u64) -> MutexGuard<'static, ()> {
+    static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+    LOCKS[(at >> 4) as usize % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `ld`, `st`, `atom.exch` and `atom.cas` on 16 bytes, each one atomic towards the others: address
+/// `a` + `x` in the space of `z`; in the slots from `y` on the two words of the result, the operand
+/// and the other operand.
+pub(crate) fn wide<const OPERATION: u32>() -> InstFn {
+    fn run<const OPERATION: u32>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let kind = match OPERATION {
+            WIDE_LOAD => AccessKind::Read,
+            WIDE_STORE => AccessKind::Write,
+            _ => AccessKind::Atomic,
+        };
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, 16, kind, &mut at) {
+            return next;
+        }
+        let program = w.env.program;
+        let slots = &program.slots[i.y as usize..][..6];
+        each(mask, |l| {
+            let [operand, other] = [2, 4].map(|first| [w.get(slots[first], l), w.get(slots[first + 1], l)]);
+            let words = at[l] as *mut [u64; 2];
+            let held = held(at[l]);
+            // SAFETY: `addresses` vouches for the memory, and for its alignment.
+            let old = if OPERATION == WIDE_STORE { [0; 2] } else { unsafe { words.read_volatile() } };
+            let new = match OPERATION {
+                WIDE_STORE | WIDE_EXCHANGE => Some(operand),
+                WIDE_COMPARE_AND_SWAP if old == operand => Some(other),
+                _ => None,
+            };
+            if let Some(new) = new {
+                // SAFETY: as above.
+                unsafe { words.write_volatile(new) };
+            }
+            drop(held);
+            if OPERATION != WIDE_STORE {
+                w.set(slots[0], l, old[0]);
+                w.set(slots[1], l, old[1]);
+            }
+        });
+        Next::Step
+    }
+    run::<OPERATION>
 }
 
 /// The most elements of a vector (PTX ISA, `atom`: `.v8` of halves).

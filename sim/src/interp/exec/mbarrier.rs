@@ -8,7 +8,7 @@ use crate::interp::cluster::RANK_SHIFT;
 use crate::interp::exec::cluster_memory::OFFSET;
 use crate::interp::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::interp::exec::per_lane::each;
-use crate::interp::interface::AccessKind;
+use crate::interp::interface::{AccessKind, FaultKind};
 use crate::interp::program::{Inst, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
@@ -120,6 +120,59 @@ pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
+/// Takes note of bytes that a barrier waits for.
+pub(super) fn bytes_came(w: &mut Warp<'_>, barrier: u64, size: u32, lane: usize) -> Result<(), FaultKind> {
+    let at = w.resolve(SHARED, barrier, 8, AccessKind::Write, lane)?;
+    // SAFETY: `resolve` vouches for the word; one thread runs the whole cluster.
+    unsafe {
+        let mut state = State::unpack(u64::read(at));
+        state.bytes -= i64::from(size);
+        u64::write(at, state.pack());
+    }
+    Ok(())
+}
+
+/// `cp.reduce.async.bulk`: as [`bulk_copy`], `c` bytes from `b` in shared memory to `a` in the
+/// space of `x`, each element by the atomic operation `y` of the program. Bits 4 and up of `x` are
+/// the bytes of an element, bits 16 and up the slot of the barrier that learns of it, if there is
+/// one. The slots `d` and `z` are where the operation finds an element's address and operand.
+#[inline(never)]
+pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let update = w.env.program.reductions[i.y as usize];
+    let (space, size, barrier) = (i.x as u32 & 15, i.x >> 4 & 0xff, Slot((i.x >> 16) as u32));
+    let element = Inst { d: Slot(i.z), a: i.d, b: Slot(i.z), c: Slot(i.z), x: 0, y: 0, z: 1 << 4 | space, ..*i };
+    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+        let (to, from, bytes) = (w.get(i.a, lane), w.get(i.b, lane), w.get(i.c, lane) as u32);
+        for at in (0..u64::from(bytes)).step_by(size as usize) {
+            let source = match w.resolve(SHARED, from + at, size as u32, AccessKind::Read, lane) {
+                Ok(source) => source,
+                Err(kind) => return w.fail(kind, 1 << lane),
+            };
+            // SAFETY: `resolve` vouches for the element.
+            let operand = unsafe {
+                match size {
+                    2 => u64::from(std::ptr::read_unaligned(source as *const u16)),
+                    4 => u64::from(std::ptr::read_unaligned(source as *const u32)),
+                    _ => std::ptr::read_unaligned(source as *const u64),
+                }
+            };
+            w.set(i.d, lane, to + at);
+            w.set(Slot(i.z), lane, operand);
+            match update(w, &element, 1 << lane) {
+                Next::Step => {}
+                other => return other,
+            }
+        }
+        if barrier != Slot::NONE {
+            let at = w.get(barrier, lane);
+            if let Err(kind) = bytes_came(w, at, bytes, lane) {
+                return w.fail(kind, 1 << lane);
+            }
+        }
+    }
+    Next::Step
+}
+
 /// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory,
 /// between blocks of a cluster.
 pub(crate) const INWARD: u32 = 1;
@@ -158,16 +211,10 @@ pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                     (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
                 }
             }
-            if i.y != OUTWARD {
-                match w.resolve(SHARED, there(barrier), 8, AccessKind::Write, lane) {
-                    // SAFETY: `resolve` vouches for the word; one thread runs the whole cluster.
-                    Ok(at) => unsafe {
-                        let mut state = State::unpack(u64::read(at));
-                        state.bytes -= i64::from(size);
-                        u64::write(at, state.pack());
-                    },
-                    Err(kind) => return w.fail(kind, 1 << lane),
-                }
+            if i.y != OUTWARD
+                && let Err(kind) = bytes_came(w, there(barrier), size, lane)
+            {
+                return w.fail(kind, 1 << lane);
             }
         }
         if w.env.observing && size > 0 && i.y != ACROSS {

@@ -16,6 +16,7 @@ pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod narrow_matrix;
 pub(crate) mod per_lane;
+pub(crate) mod tensor;
 pub(crate) mod texture;
 pub(crate) mod vector_access;
 pub(crate) mod warp_sync;

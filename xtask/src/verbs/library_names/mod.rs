@@ -172,7 +172,9 @@ fn is_of(name: &str, soname: &str) -> bool {
         "cufile" => begins("cuFile"),
         "nvidia-ml" => begins("nvml"),
         "nccl" | "nvshmem" => name.starts_with(library),
-        "cublas" | "cusparse" => begins(library) && !name.strip_prefix(library).is_some_and(|rest| rest.starts_with("Lt")),
+        "cublas" | "cusparse" => {
+            begins(library) && !name.strip_prefix(library).is_some_and(|rest| rest.starts_with("Lt"))
+        }
         _ => begins(library),
     }
 }
@@ -325,7 +327,8 @@ mod tests {
         assert_eq!(missing(&user), ["cufftPlan9d", "ncclCommResume"]);
         let other = library("", &["libc.so.6"], &all[3..], &[]);
         assert_eq!(missing(&other), [""; 0]);
-        let own = library("libnccl.so.2", &[], &[], &[("ncclAllReduce", None), ("ncclPutSignal", None), ("inner", None)]);
+        let own =
+            library("libnccl.so.2", &[], &[], &[("ncclAllReduce", None), ("ncclPutSignal", None), ("inner", None)]);
         assert_eq!(missing(&own), ["ncclPutSignal"]);
     }
 }

@@ -11,7 +11,7 @@ use crate::interp::compile::load_store::atomic_by_name;
 use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::operands::SCRATCH;
 use crate::interp::compile_sass::{Result, Translation};
-use crate::interp::exec::atomic::atom;
+use crate::interp::exec::atomic::{WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, atom, wide};
 use crate::interp::exec::control;
 use crate::interp::exec::load_store::BLOCK_SCOPE;
 use crate::interp::exec::per_lane::op2;
@@ -99,6 +99,12 @@ impl Translation<'_> {
             Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => self.arrive(i)?,
             // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
             Opcode::Mbarrier if i.opcode == ARRIVES && self.bits(72, 77) == LDGSTSBAR_64 => self.arrive(i)?,
+            Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
+                self.update_wide(i, wide::<WIDE_EXCHANGE>(), [&i.src[0], &i.src[0]])?;
+            }
+            Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
+                self.update_wide(i, wide::<WIDE_COMPARE_AND_SWAP>(), [&i.src[0], &i.src[1]])?;
+            }
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => self.update_elements(i, op, ty)?,
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
                 let b = self.atom_operand(&i.src[0], ty)?;
@@ -154,6 +160,27 @@ impl Translation<'_> {
         Ok(())
     }
 
+    /// An operation on 16 bytes.
+    fn update_wide(&mut self, i: &MachineInst, run: InstFn, operands: [&InstOperand; 2]) -> Result<()> {
+        let (a, x, space) = self.address(i, &i.mem[0])?;
+        let old = [self.temporary(), self.temporary()];
+        let mut slots = old.to_vec();
+        for operand in operands {
+            for half in [0, 2] {
+                let (low, high) = (self.raw_word(operand, half)?, self.raw_word(operand, half + 1)?);
+                slots.push(self.joined(low, high));
+            }
+        }
+        let y = self.list(&slots);
+        self.emit(Inst { a, x, y, z: space | 1 << 4, ..blank(run) });
+        for (half, value) in [0, 2].into_iter().zip(old) {
+            let (low, high) = (self.dst(i, half), self.dst(i, half + 1));
+            self.halved(value, low, high);
+        }
+        self.done(i);
+        Ok(())
+    }
+
     /// An operation on several words beside each other.
     fn update_elements(&mut self, i: &MachineInst, op: AtomOp, ty: AtomTy) -> Result<()> {
         let Some(run) = operation(op, ty) else { return self.unsupported(i) };
@@ -179,8 +206,10 @@ impl Translation<'_> {
     }
 
     fn compare_and_swap(&mut self, i: &MachineInst, ty: AtomTy, cast: CasKind) -> Result<()> {
-        let wide = ty.regs() == 2;
-        let kind = if wide { Type::U64 } else { Type::U32 };
+        if ty == AtomTy::B128 {
+            return self.unsupported(i);
+        }
+        let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
         let Some((run, _)) = atomic_by_name("cas", kind) else { return self.unsupported(i) };
         let (b, c) = (self.atom_operand(&i.src[0], ty)?, self.atom_operand(&i.src[1], ty)?);
         let (a, x, space) = self.address(i, &i.mem[0])?;

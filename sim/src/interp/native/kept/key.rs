@@ -86,7 +86,7 @@ pub(super) fn of(program: &Program, tools: &Tools) -> Option<u128> {
 
 /// All of a program that compiled code is made of.
 fn content(program: &Program, digest: &mut Digest) {
-    let Program { code, constants, slots, calls, tables, functions, machine, .. } = program;
+    let Program { code, constants, slots, calls, tables, reductions, functions, machine, .. } = program;
     for inst in code {
         instruction(inst, digest);
     }
@@ -94,6 +94,7 @@ fn content(program: &Program, digest: &mut Digest) {
     constants.len().hash(digest);
     constants.iter().for_each(|row| row.0[0].hash(digest));
     (slots, calls, tables).hash(digest);
+    reductions.iter().for_each(|&run| distance_of(run as usize).hash(digest));
     for function in functions {
         (function.entry, function.rows, function.preds, function.local).hash(digest);
         (&function.params, &function.returns, function.builtin.is_some()).hash(digest);
