@@ -264,7 +264,8 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
-        unchecked.extend(coverage.not_simulated.iter().chain(&coverage.disabled).chain(&coverage.mispredicted).cloned());
+        unchecked
+            .extend(coverage.not_simulated.iter().chain(&coverage.disabled).chain(&coverage.mispredicted).cloned());
         if lost > 0 {
             unchecked.push(format!("{} could not be followed", counted(lost.into(), "process", "processes")));
         }

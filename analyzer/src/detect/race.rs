@@ -74,7 +74,14 @@ impl Race {
         let hazard = Hazard::of(previous, access)?;
         let both_write = hazard == Hazard::WriteAfterWrite;
         let confidence = Confidence::of_pair(previous, access, both_write)?;
-        Some(Self { hazard, confidence, latent, freed_early: false, previous: previous.clone(), access: access.clone() })
+        Some(Self {
+            hazard,
+            confidence,
+            latent,
+            freed_early: false,
+            previous: previous.clone(),
+            access: access.clone(),
+        })
     }
 
     /// Absorbs a race of the same two accesses on the bytes behind these.
