@@ -101,7 +101,8 @@ impl Analysis {
         // Nobody asked for measurements of what the code decides: they only check the prediction,
         // which knows the parameter and the instruction of each access besides.
         if let (Some(measuring), Some(runs), true) = (&mut self.measuring, &touched, decided && !recalled && has_run) {
-            let compared = measuring.compares(class).then(|| compare::compare(&predicted, image, &mut self.memory, runs));
+            let compared =
+                measuring.compares(class).then(|| compare::compare(&predicted, image, &mut self.memory, runs));
             let name = || def.map_or_else(|| "(unknown)".to_string(), |d| self.stacks.demangle(&d.name));
             match compared.and_then(|c| measuring::mistake(name, &c)) {
                 Some(line) => measuring::tell(&mut self.coverage.mispredicted, line),

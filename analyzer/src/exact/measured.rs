@@ -205,7 +205,8 @@ mod tests {
             Effect { constant: true, ..of(EffectBase::Global("constant".into())) },
         ];
         let known = Evaluated { effects: all, ..effects(&[]) };
-        let kept: Vec<EffectBase> = unseen(&known, false, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
+        let kept: Vec<EffectBase> =
+            unseen(&known, false, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
         let variables = ["lost", "constant"].map(|name| EffectBase::Global(name.into()));
         assert_eq!(kept, [vec![EffectBase::Tensor(8, 64), EffectBase::Handle(8, 3)], variables.into()].concat());
         let kept: Vec<EffectBase> = unseen(&known, true, |_| false).effects.into_iter().map(|e| e.base).collect();

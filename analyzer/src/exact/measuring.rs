@@ -103,6 +103,10 @@ mod tests {
         assert_eq!(mistake(|| "k".to_string(), &c), None);
         (c.verdict, c.missing, c.claimed) =
             (PredictionVerdict::Overclaimed, Vec::new(), vec![(0, AccessKind::Read, set)]);
-        assert!(mistake(|| "k".to_string(), &c).expect("a mistake").starts_with("kernel k reads 20 bytes less than predicted"));
+        assert!(
+            mistake(|| "k".to_string(), &c)
+                .expect("a mistake")
+                .starts_with("kernel k reads 20 bytes less than predicted")
+        );
     }
 }

@@ -103,7 +103,8 @@ impl Extent {
     pub fn irregular(origin: u64, pieces: Pieces, precision: Precision) -> Self {
         let (first, last) = (pieces.spans().first(), pieces.spans().last());
         let (start, end) = first.zip(last).map_or((0, 0), |(first, last)| (first.0, last.1));
-        let dense = Self::dense(origin.wrapping_add(start), origin.wrapping_add(end), origin.wrapping_add(start), precision);
+        let dense =
+            Self::dense(origin.wrapping_add(start), origin.wrapping_add(end), origin.wrapping_add(start), precision);
         Self { origin, width: 0, pieces: Some(pieces), ..dense }
     }
 

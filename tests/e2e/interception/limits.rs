@@ -41,7 +41,9 @@ const UNTRUE: &str = "no CUDA work was seen";
 fn is_honest(ended: &Ended, what: &str) {
     assert_eq!(ended.signal(), None, "{what}: {}", ended.err);
     match ended.code() {
-        Some(0) => assert!(ended.err.contains("COVERAGE: 0 launches") && !ended.err.contains(UNTRUE), "{what}: {}", ended.err),
+        Some(0) => {
+            assert!(ended.err.contains("COVERAGE: 0 launches") && !ended.err.contains(UNTRUE), "{what}: {}", ended.err)
+        }
         Some(70) => assert!(ended.err.contains("ERROR: not") && !ended.err.contains(UNTRUE), "{what}: {}", ended.err),
         other => panic!("{what}: ended with {other:?}: {}", ended.err),
     }
@@ -73,7 +75,9 @@ fn a_limit_of_file_sizes_ends_no_program() {
 fn a_message_that_can_not_be_written_ends_no_program() {
     let program = linked("limited.c");
     let folder = build::scratch("limits-message");
-    for (options, limit) in [("require-cuda", 100 << 10), ("stacks=maybe", 100 << 10), ("analyzer=/nonexistent", 1 << 40)] {
+    for (options, limit) in
+        [("require-cuda", 100 << 10), ("stacks=maybe", 100 << 10), ("analyzer=/nonexistent", 1 << 40)]
+    {
         // Standard error is a file that has the largest size already.
         let path = folder.join("stderr");
         std::fs::write(&path, vec![b'x'; 100 << 10]).expect("writable");

@@ -37,7 +37,12 @@ fn each_case(program: &str, simulator: &str, more: &[&str]) {
         let findings = report["findings"].as_array().expect("findings");
         let found: Vec<u64> = findings.iter().map(|f| f["allocation"]["size"].as_u64().expect("a size")).collect();
         assert!(findings.iter().all(|f| f["confidence"] == "certain"), "{way}: {}", ended.err);
-        assert_eq!(found.len(), found.iter().collect::<BTreeSet<_>>().len(), "{way}: one finding a case: {}", ended.err);
+        assert_eq!(
+            found.len(),
+            found.iter().collect::<BTreeSet<_>>().len(),
+            "{way}: one finding a case: {}",
+            ended.err
+        );
         let want = if way == "race" { cases } else { BTreeSet::new() };
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), want, "{way}: {}", ended.err);
     }

@@ -17,7 +17,8 @@ const KEY: &str = "api_key = 'hunter2'";
 fn program(folder: &Path) -> (PathBuf, Vec<u8>) {
     let path = folder.join("program");
     fs::write(folder.join("program.c"), "int main(void) { return 0; }\n").expect("writable");
-    let gcc = Command::new("gcc").arg(folder.join("program.c")).arg("-o").arg(&path).arg("-Wl,--build-id=sha1").status();
+    let gcc =
+        Command::new("gcc").arg(folder.join("program.c")).arg("-o").arg(&path).arg("-Wl,--build-id=sha1").status();
     assert!(gcc.expect("gcc").success());
     let notes = Command::new("readelf").arg("-n").arg(&path).output().expect("readelf");
     let notes = String::from_utf8_lossy(&notes.stdout).into_owned();
@@ -37,7 +38,10 @@ fn told(trace: &Path, options: &[&str]) -> String {
     check.args(options).arg("--json").arg(&json).arg("--html").arg(&html).arg(trace);
     let ended = end(&mut check);
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
-    [ended.out, ended.err].into_iter().chain([json, html].map(|file| fs::read_to_string(file).expect("written"))).collect()
+    [ended.out, ended.err]
+        .into_iter()
+        .chain([json, html].map(|file| fs::read_to_string(file).expect("written")))
+        .collect()
 }
 
 #[test]
@@ -93,12 +97,21 @@ fn code_is_read_only_where_it_is_known_to_be_the_programs() {
         (outside.join("a.ptx"), &[7; 20], vec![format!("--symbol-path={}", outside.display())], true),
     ] {
         let trace = folder.join("t.trace");
-        made::write(&trace, &made::naming(&Named { exe: &exe, build_id: id, module: &absent, source: &absent, image: &image }));
+        made::write(
+            &trace,
+            &made::naming(&Named { exe: &exe, build_id: id, module: &absent, source: &absent, image: &image }),
+        );
         let ended = end(streamsan(["check"]).args(&options).arg(&trace));
         let refused = ended.err.contains("not known to be the recorded one");
         assert_eq!(refused, !is_read, "{} {options:?}: {}", image.display(), ended.err);
         let explained = end(streamsan(["explain"]).args(&options).arg(&trace));
-        assert_eq!(explained.out.contains("not known to be the recorded file"), !is_read, "{}{}", explained.out, explained.err);
+        assert_eq!(
+            explained.out.contains("not known to be the recorded file"),
+            !is_read,
+            "{}{}",
+            explained.out,
+            explained.err
+        );
     }
 }
 
@@ -118,8 +131,7 @@ fn pipes_and_devices_that_a_trace_names_hold_nothing_up() {
             let pick = |at: usize, other: &Path| if at == which { special.to_path_buf() } else { other.to_path_buf() };
             let (program, module) = (pick(0, &exe), pick(1, &absent));
             let (source, image) = (pick(2, &absent), pick(3, &absent));
-            let files =
-                Named { exe: &program, build_id: &build_id, module: &module, source: &source, image: &image };
+            let files = Named { exe: &program, build_id: &build_id, module: &module, source: &source, image: &image };
             made::write(&traces.join(format!("t{which}.trace")), &made::naming(&files));
         }
         let search = format!("--symbol-path={}", folder.display());

@@ -67,13 +67,7 @@ impl Budget {
     }
 
     /// What a launch is worth that is being made; `None`: it needs no measuring.
-    pub fn worth(
-        &self,
-        class: (u64, GridAndBlock),
-        name: *const c_char,
-        asked: bool,
-        settled: bool,
-    ) -> Option<Worth> {
+    pub fn worth(&self, class: (u64, GridAndBlock), name: *const c_char, asked: bool, settled: bool) -> Option<Worth> {
         self.note();
         // SAFETY: the simulator passes a C string.
         let stand_in = !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(STAND_IN);

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{
-    CUarray, CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable,
-    TouchedPage, launch_end,
+    CUarray, CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE,
+    SimMeasureTable, TouchedPage, launch_end,
 };
 use trace::exact_flags;
 
-use super::graph_launch::{self, SimulatedNode};
 use super::budget::{Budget, Worth};
+use super::graph_launch::{self, SimulatedNode};
 use super::state::{self, Simulated, running};
 use super::tickets::{LaunchBytes, Tickets};
 use crate::exact::demand::{Demand, MeasuredFunction};
