@@ -191,7 +191,8 @@ pub fn naming(files: &Named<'_>) -> Tape {
     let args = "program".into();
     tape.push(Op::Process { pid: 100, parent: 1, exe: Text(&exe), args, cwd: "/".into(), driver: 13000 });
     tape.0.extend(Tape::begin(2).0.into_iter().skip(1));
-    let map = |start: u64, path, build_id| Op::Module { start, end: start + 0x1000, bias: start, path: Text(path), build_id };
+    let map =
+        |start: u64, path, build_id| Op::Module { start, end: start + 0x1000, bias: start, path: Text(path), build_id };
     tape.push(map(0x10_0000, &exe, files.build_id));
     tape.push(map(0x20_0000, &module, &[]));
     let (id, encoding) = (PyCodeId(1), LineTable::Lnotab);

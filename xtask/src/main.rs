@@ -16,8 +16,8 @@ use clap::Parser;
 
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
-    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, loom, numba, precision, ptx_census,
-    torch_sim, unsafe_blocks, validators,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, loom, numba, precision,
+    ptx_census, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.

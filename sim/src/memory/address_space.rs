@@ -94,7 +94,8 @@ impl AddressSpace {
         static SPACE: OnceLock<Option<AddressSpace>> = OnceLock::new();
         let make = || {
             let most = largest_file();
-            let made = (31..=41).rev().filter(|bits| 1 << (bits - 1) <= most).find_map(|bits| AddressSpace::create(1 << bits));
+            let made =
+                (31..=41).rev().filter(|bits| 1 << (bits - 1) <= most).find_map(|bits| AddressSpace::create(1 << bits));
             if made.is_none() {
                 crate::status::complain(&format!(
                     "there is no memory for the simulated GPU (files may have {most} bytes: see 'ulimit -f')"

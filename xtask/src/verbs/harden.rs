@@ -55,14 +55,18 @@ impl Attack {
     /// The tests that it consists of: the package, its test program, and parts of names.
     fn tests(self) -> &'static [(&'static str, &'static str, &'static [&'static str])] {
         match self {
-            Self::Kill => &[("tests", "e2e", &["a_killed_", "the_program_survives_the_death", "a_launcher_that_is_killed"])],
+            Self::Kill => {
+                &[("tests", "e2e", &["a_killed_", "the_program_survives_the_death", "a_launcher_that_is_killed"])]
+            }
             // What it does is a program of its own.
             Self::Fuzz => &[("analyzer", "it", &["damage::"])],
             Self::Injection => &[
                 ("analyzer", "it", &["escape::"]),
                 ("tests", "e2e", &["tool::foreign::", "what_a_dataset_holds_is_data"]),
             ],
-            Self::Limits => &[("tests", "e2e", &["interception::limits::", "full_file_systems", "without_descriptors"])],
+            Self::Limits => {
+                &[("tests", "e2e", &["interception::limits::", "full_file_systems", "without_descriptors"])]
+            }
             Self::Load => &[
                 ("analyzer", "it", &["scale::"]),
                 ("tests", "e2e", &["many_forks", "many_threads", "a_slow_analyzer", "memory_does_not_grow"]),

@@ -63,7 +63,11 @@ pub fn summary(report: &Report) -> String {
 pub fn trial(report: &Report) -> String {
     let Some(m) = &report.mended else { return String::new() };
     if !m.skipped.is_empty() {
-        let mend = if report.coverage.gaps > 0 { "" } else { "; record the run (-o FILE) and check the trace" };
+        let mend = if report.coverage.gaps > 0 || crate::interrupt::is_asked() {
+            ""
+        } else {
+            "; record the run (-o FILE) and check the trace"
+        };
         return format!("streamsan: NOTE: the mending waits were not tried: {}{mend}\n", m.skipped);
     }
     if m.waits == 0 {
