@@ -134,7 +134,8 @@ mod tests {
             return;
         }
         let folder = scratch(0o1777);
-        let path = |name: &str| std::ffi::CString::new(folder.join(name).as_os_str().as_encoded_bytes()).expect("a path");
+        let path =
+            |name: &str| std::ffi::CString::new(folder.join(name).as_os_str().as_encoded_bytes()).expect("a path");
         std::fs::write(folder.join("file"), b"theirs").expect("writable");
         // SAFETY: C strings; the last three are made in a folder of this test.
         unsafe {

@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn too_many_to_compare_get_the_waits_of_their_own_places() {
         let many = 4000;
-        let races: Vec<Occurrence> = (0..many).map(|n| race(n, (n, 2 * n as u64), (many + n, 2 * n as u64 + 1))).collect();
+        let races: Vec<Occurrence> =
+            (0..many).map(|n| race(n, (n, 2 * n as u64), (many + n, 2 * n as u64 + 1))).collect();
         let places = races.iter().flat_map(|r| [((r.first.0, A), vec![r.first.1]), ((r.then.0, B), vec![r.then.1])]);
         let chosen = cover(&races, &places.collect());
         assert_eq!(chosen.len(), many);

@@ -66,17 +66,11 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
     });
     let reported = std::mem::take(&mut analysis.reported);
     let pedantic = analysis.is_pedantic();
-    let told: FxHashSet<Identity> = outcome
-        .findings
-        .iter()
-        .filter(|f| !f.latent && (pedantic || !f.internal))
-        .map(|f| f.identity)
-        .collect();
+    let told: FxHashSet<Identity> =
+        outcome.findings.iter().filter(|f| !f.latent && (pedantic || !f.internal)).map(|f| f.identity).collect();
     let worthy: Vec<(RawFinding, Identity)> = reported
         .into_iter()
-        .filter(|(raw, identity)| {
-            !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity)
-        })
+        .filter(|(raw, identity)| !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity))
         .collect();
     if worthy.is_empty() {
         return outcome;

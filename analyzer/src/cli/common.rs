@@ -40,10 +40,12 @@ pub fn quoted(word: &str) -> String {
         return word;
     }
     // Between quotes all characters mean themselves; those that a terminal obeys are spelt out.
-    if word.chars().any(char::is_control) {
+    if harmless(&word) != word {
         let escape = |c: char| match c {
             '\\' | '\'' => format!("\\{c}"),
-            c if c.is_control() => c.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+            c if harmless(&c.to_string()) != c.to_string() => {
+                c.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect()
+            }
             c => c.to_string(),
         };
         return format!("$'{}'", word.chars().map(escape).collect::<String>());
@@ -188,10 +190,27 @@ mod tests {
 
     #[test]
     fn a_shell_gets_the_word_back_and_a_terminal_nothing_to_obey() {
-        let words = ["t.trace", "a b", "it's", "$(touch x)", "`x`", "-o", "a;b|c&d", "*?[]", "\\n", "\u{1b}[2J", "a\nb'c", "\"", "~/x", "größe", ""];
+        let words = [
+            "t.trace",
+            "a b",
+            "it's",
+            "$(touch x)",
+            "`x`",
+            "-o",
+            "a;b|c&d",
+            "*?[]",
+            "\\n",
+            "\u{1b}[2J",
+            "a\nb'c",
+            "\"",
+            "~/x",
+            "größe",
+            "a\u{202e}b",
+            "",
+        ];
         for word in words {
             let shown = quoted(word);
-            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            assert_eq!(harmless(&shown), shown);
             // `$'...'` is bash's.
             let ended = std::process::Command::new("bash").args(["-c", &format!("printf %s {shown}")]).output();
             let Ok(ended) = ended else { return };

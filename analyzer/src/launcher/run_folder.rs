@@ -62,12 +62,12 @@ fn locked(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes folders of runs of this user whose launchers live no more.
+/// Removes folders of runs of this user whose launchers and programs live no more.
 fn remove_abandoned(base: &Path) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_named = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).is_some_and(|rest| rest.len() == 6);
-        if is_named && is_abandoned(&entry.path()) {
+        if is_named && is_abandoned(&entry.path()) && !is_used(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -84,6 +84,17 @@ fn is_abandoned(folder: &Path) -> bool {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let lock = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK));
     lock.is_ok_and(|lock| lock.try_lock().is_ok())
+}
+
+/// Whether a process has the folder's socket in its environment: a program that has outlived its
+/// launcher may still load from the folder.
+fn is_used(folder: &Path) -> bool {
+    let socket = [b"STREAMSAN_SOCKET=", folder.as_os_str().as_encoded_bytes(), b"/"].concat();
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
+        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        let environment = || std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        is_process && environment().split(|byte| *byte == 0).any(|variable| variable.starts_with(&socket))
+    })
 }
 
 #[cfg(test)]
@@ -113,6 +124,12 @@ mod tests {
         let left = [&living, &dead, &older, &foreign, &target, &link].map(|path| path.exists());
         assert_eq!(left, [true, false, true, true, true, true]);
         drop(held);
+        // A program that has outlived its launcher.
+        let mut program = std::process::Command::new("sleep");
+        let mut program = program.arg("60").env("STREAMSAN_SOCKET", living.join("run")).spawn().expect("sleep");
+        remove_abandoned(&base);
+        assert!(living.exists());
+        program.kill().and_then(|()| program.wait()).expect("ended");
         remove_abandoned(&base);
         assert!(!living.exists());
         std::fs::remove_dir_all(base).expect("ours");

@@ -130,7 +130,9 @@ fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc
         None => return Err("the code image is not in the trace".into()),
         Some(Source::Inline(bytes)) => bytes,
         Some(Source::File { path, .. }) if !files.may_read(path) => {
-            return Err("the code image is in a file that is not known to be the recorded one (see --symbol-path)".into());
+            return Err(
+                "the code image is in a file that is not known to be the recorded one (see --symbol-path)".into()
+            );
         }
         Some(Source::Beside(path)) => {
             read = read_file(path, 0, 0).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;

@@ -176,7 +176,8 @@ impl Report {
         for (mut name, mut report) in reports {
             name.disarm();
             // Why something could not be checked is said of its program.
-            let Coverage { unchecked, disabled, mispredicted, unread, partial, not_simulated, lost, .. } = &mut report.coverage;
+            let Coverage { unchecked, disabled, mispredicted, unread, partial, not_simulated, lost, .. } =
+                &mut report.coverage;
             [unchecked, disabled, mispredicted, unread, partial, not_simulated].into_iter().for_each(Vec::clear);
             lost.clear();
             let first = all.processes.len() as u32;

@@ -40,8 +40,8 @@ pub use merge::entered_by;
 use crate::local_files::RecordedFiles;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
-pub use object::{search_path, set_search_path};
 use object::{ObjectFile, SourceLocation};
+pub use object::{search_path, set_search_path};
 use python::CodeObject;
 use source::Sources;
 

@@ -323,12 +323,7 @@ fn what_a_dataset_holds_is_data_whoever_made_it() {
     for said in [&ended.out, &ended.err] {
         let harmful = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
         assert!(!said.contains(harmful) && !said.contains("KEY"), "{said}");
-        assert!(
-            !said
-                .lines()
-                .any(|line| line.starts_with("::") || line.contains("SUMMARY: 0") && line.starts_with("streamsan")),
-            "{said}"
-        );
+        assert!(!said.lines().any(|line| line.starts_with("::") || line.starts_with("streamsan: SUMMARY")), "{said}");
     }
     assert!(!Path::new(written).exists() && !folder.join("owned").exists());
     // Whatever it is asked, it reads the dataset alone.

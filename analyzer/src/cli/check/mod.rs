@@ -11,6 +11,7 @@ use crate::ipc::Across;
 use crate::options::Options;
 use crate::output::StandardOutput;
 use crate::replan::written::{self, WrittenWait};
+use crate::report::escape::harmless;
 use crate::whatif::assumed::Assumptions;
 
 /// Check traces, or folders of them (one for each rank, say)
@@ -79,7 +80,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     drop(progress);
     // The report names them too, if there is one and it is seen.
     if outcomes.is_empty() || options.log_file.is_some() {
-        unread.iter().for_each(|error| eprintln!("streamsan: {error}"));
+        unread.iter().for_each(|error| eprintln!("streamsan: {}", harmless(error)));
     }
     if outcomes.is_empty() && !unread.is_empty() {
         return exit_code::INTERNAL;

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -65,7 +65,11 @@ pub fn summary(report: &Report) -> String {
 pub fn trial(report: &Report) -> String {
     let Some(m) = &report.mended else { return String::new() };
     if !m.skipped.is_empty() {
-        let mend = if report.coverage.gaps > 0 { "" } else { "; record the run (-o FILE) and check the trace" };
+        let mend = if report.coverage.gaps > 0 || crate::interrupt::is_asked() {
+            ""
+        } else {
+            "; record the run (-o FILE) and check the trace"
+        };
         return format!("streamsan: NOTE: the mending waits were not tried: {}{mend}\n", m.skipped);
     }
     if m.waits == 0 {
@@ -372,7 +376,15 @@ pub fn incomplete(c: &Coverage) -> Vec<String> {
     let more = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0);
     let more = more.map(|more| format!("and {more} more that the simulated GPU refused"));
     let unchecked = c.unchecked.iter().map(|why| format!("not checked: {why}"));
-    unread.chain(unjudged).chain(mistaken).chain(unchecked).chain(disabled).chain(lost).chain(refused).chain(more).collect()
+    unread
+        .chain(unjudged)
+        .chain(mistaken)
+        .chain(unchecked)
+        .chain(disabled)
+        .chain(lost)
+        .chain(refused)
+        .chain(more)
+        .collect()
 }
 
 /// What could not be checked at all: these lines stand in every report, the quiet one too.

@@ -22,6 +22,7 @@ pub mod text;
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use crate::output;
+use crate::report::escape::harmless;
 use crate::report::model::{Breach, Finding, GateStatus, Report};
 use std::io::{IsTerminal, Write};
 
@@ -162,7 +163,7 @@ impl Reporters {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
                     if let Err(error) = output::write(&path, &bytes) {
-                        eprintln!("streamsan: {path} can not be written: {error}");
+                        eprintln!("streamsan: {} can not be written: {error}", harmless(&path));
                         fine = false;
                     }
                 }
