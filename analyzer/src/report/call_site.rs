@@ -24,10 +24,13 @@ fn innermost<'a>(mut stack: impl Iterator<Item = &'a Frame> + Clone) -> Option<&
     stack.clone().find(|f| !is_installed(f)).or(python).or_else(|| stack.next())
 }
 
-/// Whether a frame belongs to an installed package.
+/// Whether a frame belongs to an installed package, or to a library of the system.
 fn is_installed(f: &Frame) -> bool {
     const FOLDERS: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python"];
-    let lies = |path: &str| path.starts_with('<') || FOLDERS.iter().any(|folder| path.contains(folder));
+    const SYSTEM: [&str; 3] = ["/usr/lib", "/lib/", "/lib64/"];
+    let of_system = |path: &str| f.kind == FrameKind::Native && SYSTEM.iter().any(|folder| path.starts_with(folder));
+    let lies =
+        |path: &str| path.starts_with('<') || of_system(path) || FOLDERS.iter().any(|folder| path.contains(folder));
     let path = if f.kind == FrameKind::Python { &f.file } else { &f.module };
     path.as_deref().is_some_and(lies)
 }
@@ -147,7 +150,11 @@ mod tests {
         let own = [native("/home/me/part.cu", "launch"), train.clone()];
         assert_eq!(site(&own).as_deref(), Some("part.cu:7"));
         assert_eq!(said(&own, &[]), "part.cu:7, called at train.py:7");
-        for module in ["/v/lib/python3.12/site-packages/onnx/lib.so", "/usr/lib/python3/dist-packages/x.so"] {
+        for module in [
+            "/v/lib/python3.12/site-packages/onnx/lib.so",
+            "/usr/lib/python3/dist-packages/x.so",
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        ] {
             let packaged = [Frame { module: Some(module.into()), ..own[0].clone() }, train.clone()];
             assert_eq!(said(&packaged, &[]), "train.py:7");
             let inner = python("/v/lib/python3.12/site-packages/onnx/session.py");
