@@ -288,6 +288,7 @@ fn lines_are_those_of_the_package_that_the_call_sites_use() {
     ] {
         let mut p = Program::new();
         p.python();
+        p.torch();
         p.malloc(X, N);
         p.line(package + 20).go(A, X, &write());
         p.line(package + 30).go(B, X, &read());

@@ -435,17 +435,21 @@ fn nothing_is_compared_before_all_have_passed_it() {
 
 #[test]
 fn the_lines_for_the_other_process_are_in_the_interface_that_it_uses() {
-    let lines = |line: u32| {
+    let lines = |line: u32, has_torch: bool| {
         let mut run = two(true);
         run.at(0).python();
+        if has_torch {
+            run.at(0).torch();
+        }
         run.at(0).line(line).go(A, X, &[writes(0, whole())]);
         run.at(1).go(B, Y, &[reads(0, whole())]);
         let mend = run.finds(RAW).synchronisation.mend;
-        mend.into_iter().map(|mend| (mend.api, mend.lines[0].clone())).next().expect("Python comes first")
+        mend.into_iter().map(|mend| (mend.api, mend.lines[0].clone())).next().expect("lines")
     };
-    let numba = lines(6005);
+    let numba = lines(6005, true);
     assert_eq!(numba.0, "Numba");
     assert!(numba.1.starts_with("cuda.synchronize()  # in process 100, "), "{numba:?}");
-    assert!(lines(2005).1.starts_with("cupy.cuda.runtime.deviceSynchronize()"));
-    assert!(lines(1005).1.starts_with("torch.cuda.current_stream().synchronize()"));
+    assert!(lines(2005, true).1.starts_with("cupy.cuda.runtime.deviceSynchronize()"));
+    assert!(lines(1005, true).1.starts_with("torch.cuda.current_stream().synchronize()"));
+    assert_eq!(lines(1005, false).0, "CUDA runtime");
 }

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod advice;
 mod causes;
 mod causes_property;
 mod confirm;

@@ -43,6 +43,7 @@ fn two_kernels() {
 fn event_recorded_too_early_in_python() {
     let mut p = Program::new();
     p.python();
+    p.torch();
     p.line(1040).malloc(X, N);
     p.order(LEGACY, B);
     p.line(1052).set(LEGACY, X, N);

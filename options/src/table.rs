@@ -168,7 +168,9 @@ table! {
     Snapshot "snapshot" None, Kind::File, "", &[Memory], Analyzer, Output,
         "write FILE for PyTorch's memory viewer";
     MaxFindings "max-findings" None, number(0, u32::MAX as u64), "50", JUDGES, Analyzer, Output,
-        "print this many findings in full; all are counted";
+        "print this many findings; all are counted";
+    PerCause "findings-per-cause" None, number(0, u32::MAX as u64), "3", JUDGES, Analyzer, Output,
+        "of each cause, print this many findings in full and the others in one line (0: all in full)";
     Color "color" None, Kind::Choice(&["auto", "always", "never"]), "auto", JUDGES, Analyzer, Output,
         "colours in the report; 'auto' follows the terminal and NO_COLOR";
 

@@ -53,7 +53,7 @@ impl Analysis {
             return false;
         };
         let epoch = self.ordering.launch(stream, origin.thread);
-        let marks = (self.names.torch, false);
+        let marks = (self.names.has_torch_blocks(), false);
         self.submissions.launch(&mut self.coverage, (stream, kernel), origin, epoch, marks);
         let site = Site { kernel, ..self.submissions.context(origin, epoch).site(Cause::Kernel, stream) };
         replay.replay(&mut self.memory, (&self.ordering, epoch, None), &site, &mut self.races);

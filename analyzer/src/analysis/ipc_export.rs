@@ -113,7 +113,7 @@ impl Analysis {
         if member.shares() {
             (process.python, process.torch) = (self.names.python, self.names.torch);
             let mut elaborator = elaborator!(self);
-            let described = |a: Access| (a.clone(), elaborator.side(&a, 0), elaborator.doubt_of("access", &a));
+            let described = |a: Access| (a.clone(), elaborator.side(&a, 0), elaborator.doubt_of("access", &a, true));
             process.sites = member.sites().into_iter().map(described).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

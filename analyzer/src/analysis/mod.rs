@@ -67,6 +67,7 @@ use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::launches::kernel_code::CodeReader;
 use crate::memory::Allocations;
 use crate::replan::waits::Replan;
+use crate::report::doubt::Measuring;
 use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::{Identity, number};
 use crate::report::model::merge_finding;
@@ -112,6 +113,8 @@ pub struct AnalysisOptions {
     pub confirm: bool,
     /// With `confirm`: some kernels are measured from the start.
     pub measured_from_start: bool,
+    /// What the run measures, for the words of what it leaves in doubt.
+    pub measuring: Measuring,
     /// Determine which kernels need no measuring.
     pub settle: bool,
     /// What is assumed of the program, if anything is.
@@ -132,6 +135,7 @@ impl Default for AnalysisOptions {
             compare: false,
             confirm: false,
             measured_from_start: false,
+            measuring: Measuring::Nothing,
             settle: false,
             assumptions: None,
             forbidden: None,
@@ -156,7 +160,7 @@ impl AnalysisOptions {
 
 /// One process under analysis.
 pub struct Analysis {
-    options: AnalysisOptions,
+    pub(crate) options: AnalysisOptions,
     pub(crate) names: Names,
     pub(crate) streams: Streams,
     pub(crate) memory: Allocations,
@@ -321,7 +325,7 @@ impl Analysis {
             let view = self.ordering.view(epoch, None);
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
         }
-        let (coverage, torch) = (&mut self.coverage, self.names.torch);
+        let (coverage, torch) = (&mut self.coverage, self.names.has_torch_blocks());
         if let Op::Launch { stream, kernel, .. } = record.op {
             self.submissions.launch(coverage, (stream, kernel), &record.origin, epoch, (torch, self.paused));
         } else {
@@ -479,7 +483,11 @@ impl Analysis {
             return;
         }
         match *op {
-            Op::Module { .. } | Op::Stack { .. } | Op::Symbol { .. } | Op::Source { .. } => self.stacks.define(op),
+            Op::Stack { .. } => {
+                self.submissions.handovers.define(op);
+                self.stacks.define(op);
+            }
+            Op::Module { .. } | Op::Symbol { .. } | Op::Source { .. } => self.stacks.define(op),
             Op::PyCode { .. } => {
                 self.names.python = true;
                 self.stacks.define(op);

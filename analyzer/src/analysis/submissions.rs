@@ -11,6 +11,7 @@ use crate::detect::coverage::Coverage;
 use crate::detect::early_free::EarlyFreeWatch;
 use crate::detect::faults::Faults;
 use crate::detect::history::History;
+use crate::state::handovers::HandOvers;
 use crate::state::regions::Regions;
 use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
 
@@ -25,6 +26,8 @@ pub(crate) struct Submissions {
     pub(crate) faults: Faults,
     /// The NVTX regions that each thread is in.
     pub(crate) regions: Regions,
+    /// Work that threads of Python hand to others.
+    pub(crate) handovers: HandOvers,
     /// The thread and the destination of the last op, when that was a copy from pageable memory.
     pub(crate) staged_copy: Option<(ThreadId, u64)>,
 }
@@ -44,6 +47,7 @@ impl Submissions {
         coverage.ops += 1;
         if torch {
             self.early_free.interrupt(origin.thread);
+            self.handovers.observe(origin, epoch);
         }
         self.history.launch(stream, kernel, origin, epoch);
         if !paused {
@@ -57,6 +61,7 @@ impl Submissions {
         coverage.ops += 1;
         if torch {
             self.early_free.observe(op, origin.thread, epoch);
+            self.handovers.observe(origin, epoch);
         }
         self.history.observe(op, origin, epoch);
     }

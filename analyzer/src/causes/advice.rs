@@ -25,11 +25,14 @@ struct End {
     streams: Vec<StreamName>,
     /// The API function of the op.
     call: String,
+    /// The place in prose, the same for all members of the wait.
+    place: String,
 }
 
 impl End {
-    fn of(elaborator: &mut Elaborator<'_>, at: Option<&OpSite>, accesses: &[Access]) -> Self {
-        let stack = at.map_or_else(Vec::new, |at| elaborator.stacks.resolve(at.stack));
+    /// `sites`: the first stands for all.
+    fn of(elaborator: &mut Elaborator<'_>, sites: &[OpSite], accesses: &[Access]) -> Self {
+        let stack = sites.first().map_or_else(Vec::new, |at| elaborator.stacks.resolve(at.stack));
         let mut ids: Vec<_> = accesses.iter().map(|access| access.site.stream).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -37,7 +40,11 @@ impl End {
         let call = accesses.first().map_or_else(String::new, |access| elaborator.side(access, 0).call);
         let at = site(&stack).unwrap_or_default();
         let names = streams.iter().map(|stream| stream.long.clone()).collect();
-        Self { point: CausePoint { at, stack, streams: names }, streams, call }
+        // One line of a helper with several callers is named without any of them.
+        let mut places: Vec<_> = sites.iter().map(|at| elaborator.place(at.stack).unwrap_or_default()).collect();
+        places.dedup();
+        let place = if let [one] = &mut places[..] { std::mem::take(one) } else { at.clone() };
+        Self { point: CausePoint { at, stack, streams: names }, streams, call, place }
     }
 
     /// The node of a graph: its stream is the one that was captured.
@@ -61,7 +68,7 @@ impl End {
     }
 
     fn place(&self, word: &str, otherwise: &str) -> String {
-        if self.point.at.is_empty() { format!("{word} {otherwise}") } else { format!("{word} {}", self.point.at) }
+        if self.place.is_empty() { format!("{word} {otherwise}") } else { format!("{word} {}", self.place) }
     }
 
     fn api(&self) -> Api {
@@ -70,7 +77,8 @@ impl End {
 
     /// For the lines that mend it. `word`: `after` or `before`.
     fn line(&self, word: &str, otherwise: &str) -> lines::WaitEnd {
-        let node = if self.call.contains("GraphAdd") { self.place("node_of", "it") } else { String::new() };
+        let at = if self.point.at.is_empty() { "it" } else { &self.point.at };
+        let node = if self.call.contains("GraphAdd") { format!("node_of {at}") } else { String::new() };
         let node = node.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         lines::WaitEnd { streams: self.streams.clone(), comment: self.place(word, otherwise), node }
     }
@@ -108,14 +116,14 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
     let access: Vec<Access> = raws.iter().map(|raw| raw.race.access.clone()).collect();
     // An event that the program has already: the places of the cause stay those of the plain wait.
     let plain = found.plain.as_ref().unwrap_or(&found.wait);
-    let mut first = End::of(elaborator, plain.after.first(), &previous);
-    let mut then = End::of(elaborator, plain.before.first(), &access);
+    let mut first = End::of(elaborator, &plain.after, &previous);
+    let mut then = End::of(elaborator, &plain.before, &access);
     if plain.join == Join::Capture {
         first.captured_on(elaborator.captured_on(&plain.after));
         then.captured_on(elaborator.captured_on(&plain.before));
     }
     let recorded = found.plain.as_ref().and(found.wait.after.first());
-    let recorded = recorded.map(|at| site(&elaborator.stacks.resolve(at.stack)).unwrap_or_default());
+    let recorded = recorded.map(|at| elaborator.place(at.stack).unwrap_or_default());
     let (kind, missing): (Word, String) = match plain.join {
         Join::Event | Join::Existing => {
             let (who, whom) = (then.who(), first.who());
@@ -137,8 +145,16 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
         Join::Capture => {
             let (from, to) = (first.place("captured at", "one place"), then.place("captured at", "the other place"));
             let of = |end: &End| if end.streams.is_empty() { String::new() } else { format!(" on {}", end.who()) };
-            let missing =
-                format!("In the graph nothing makes what is {to}{} wait for what is {from}{}.", of(&then), of(&first));
+            // Captured at one line: only the nodes tell them apart.
+            let alike = first.point.at == then.point.at;
+            let nodes = |end: &[Access]| if alike { nodes(elaborator, end) } else { String::new() };
+            let missing = format!(
+                "In the graph nothing makes what is {to}{}{} wait for what is {from}{}{}.",
+                of(&then),
+                nodes(&access),
+                of(&first),
+                nodes(&previous),
+            );
             ("missing-graph-edge", missing)
         }
     };
@@ -157,12 +173,32 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
     RootCause { fingerprint, kind, missing, after: first.point, before: then.point, mend, tried: true }
 }
 
+/// The nodes of a graph that made these accesses: ` as node 3 (scale)`, ` as nodes 1, 2 and 4`.
+fn nodes(elaborator: &Elaborator<'_>, accesses: &[Access]) -> String {
+    let mut nodes: Vec<u32> = accesses.iter().filter_map(|access| access.site.node.checked_sub(1)).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    match &nodes[..] {
+        [] => String::new(),
+        [one] => {
+            let kernel = accesses.first().map(|access| elaborator.kernel_name(access.site.kernel)).unwrap_or_default();
+            let kernel = crate::report::format::text::short_kernel(&kernel);
+            let name = kernel.split('(').next().unwrap_or_default();
+            if name.is_empty() { format!(", as node {one}") } else { format!(", as node {one} ({name})") }
+        }
+        [others @ .., last] => {
+            let others: Vec<String> = others.iter().map(u32::to_string).collect();
+            format!(", as nodes {} and {last}", others.join(", "))
+        }
+    }
+}
+
 fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, raws: &[&RawFinding]) -> RootCause {
     let side = |raw: &&RawFinding| if overrun.later { &raw.race.access } else { &raw.race.previous }.clone();
     let other = |raw: &&RawFinding| if overrun.later { &raw.race.previous } else { &raw.race.access }.clone();
     let kernels: Vec<Access> = raws.iter().map(side).collect();
     let others: Vec<Access> = raws.iter().map(other).collect();
-    let kernel = End::of(elaborator, Some(&at), &kernels);
+    let kernel = End::of(elaborator, &[at], &kernels);
     let name = crate::report::format::text::short_kernel(&elaborator.kernel_name(at.kernel));
     let (start, limit, end) = overrun.bytes;
     let (total, _) = overrun.threads;
@@ -181,7 +217,7 @@ fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, ra
     let line = format!("if (i < {meant}) ...  // in {name}{place}; i is the thread's number in the grid");
     let before = others.first().map_or_else(CausePoint::default, |access| {
         let (site, stream) = (OpSite::of_access(access), access.site.stream);
-        let mut point = End::of(elaborator, Some(&site), &others).point;
+        let mut point = End::of(elaborator, &[site], &others).point;
         point.streams.truncate(if stream.is_none() { 0 } else { usize::MAX });
         point
     });

@@ -36,7 +36,11 @@ pub fn of(raw: &RawFinding) -> AskedWait {
         };
     }
     let block = |info: &crate::memory::Allocation| info.kind == Some(MemoryKind::Block);
-    let reused = raw.previous_allocation.filter(|old| block(old) && raw.allocation.is_some_and(|new| new.id != old.id));
+    // The allocator's own order covers uses on the block's stream, where `record_stream` does
+    // nothing.
+    let reused = raw
+        .previous_allocation
+        .filter(|old| block(old) && old.stream != p.site.stream && raw.allocation.is_some_and(|new| new.id != old.id));
     if let Some(stack) = reused.and_then(|old| old.freed).filter(|stack| *stack != StackId::NONE) {
         return AskedWait::Wait(Join::KeepAlive, first, freed(stack));
     }

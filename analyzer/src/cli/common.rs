@@ -13,6 +13,7 @@ use crate::ingest::segments::store::TraceStore;
 use crate::ingest::segments::writer::SegmentLimits;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
+use crate::report::doubt::Measuring;
 use crate::report::escape::{Harmless as _, harmless};
 use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
@@ -71,6 +72,12 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
         compare: options.exact.compare.is_some(),
         confirm: options.exact.confirm,
         measured_from_start: options.exact.confirm && options.exact.kernels.is_some(),
+        measuring: match (options.exact.kernels.as_deref(), options.exact.confirm) {
+            (Some("" | "all"), _) => Measuring::Exact,
+            (Some(_), _) => Measuring::Named,
+            (None, true) => Measuring::Confirm,
+            (None, false) => Measuring::Nothing,
+        },
         // Some kernels by name, all, or all beside predictions: then nothing is left out.
         settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
         assumptions: options.assumptions.clone().keep(),

@@ -7,7 +7,7 @@
 
 use crate::detect::race::Race;
 use rustc_hash::FxHashMap;
-use trace::{CallId, Epoch, EventId, KernelId, Op, Origin, StackId, StreamId, SyncId, SyncScope};
+use trace::{CallId, Epoch, EventId, KernelId, Op, Origin, StackId, StreamId, SyncId, SyncScope, ThreadId};
 
 /// Number of steps remembered of a lane.
 const KEPT: usize = 16;
@@ -77,7 +77,15 @@ pub struct HistoryEntry {
     pub epoch: Epoch,
     /// What it waited for.
     pub after: After,
+    /// Of a wait: the stream that it is for, or that its event was recorded on. None: all of them,
+    /// or not known.
+    pub of: StreamId,
+    /// The host thread.
+    pub thread: ThreadId,
 }
+
+/// What a wait waits for, and the stream of it.
+type Awaited = (After, StreamId);
 
 /// The ops around a race, in the order of submission.
 #[derive(Clone, Debug, Default)]
@@ -111,8 +119,9 @@ pub struct History {
     lanes: Vec<(StreamId, Lane)>,
     /// The lane of the last step: the next step is often in the same.
     latest: usize,
-    records: FxHashMap<EventId, u64>,
-    syncs: FxHashMap<SyncId, After>,
+    records: FxHashMap<EventId, (u64, StreamId)>,
+    /// Waits of the host that have begun, each with its place: their end may come without one.
+    syncs: FxHashMap<SyncId, (Awaited, StackId)>,
     number: u64,
 }
 
@@ -120,21 +129,23 @@ impl History {
     /// Observes an op that has been given its epoch.
     #[inline]
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
-        let (lane, what, after) = match *op {
-            Op::Launch { stream, kernel, .. } => (stream, What::Kernel(kernel), After::Nothing),
-            Op::Copy { stream, .. } | Op::AttributedCopy { stream, .. } => (stream, What::Copy, After::Nothing),
-            Op::Set { stream, .. } => (stream, What::Fill, After::Nothing),
-            Op::HostTransfer { request, .. } => (request, What::Copy, After::Nothing),
+        let nothing = (After::Nothing, StreamId::NONE);
+        let mut stack = origin.stack;
+        let (lane, what, (after, of)) = match *op {
+            Op::Launch { stream, kernel, .. } => (stream, What::Kernel(kernel), nothing),
+            Op::Copy { stream, .. } | Op::AttributedCopy { stream, .. } => (stream, What::Copy, nothing),
+            Op::Set { stream, .. } => (stream, What::Fill, nothing),
+            Op::HostTransfer { request, .. } => (request, What::Copy, nothing),
             Op::RequestDone { request } => (StreamId::NONE, What::HostWait, self.last(request)),
-            Op::GraphLaunch { stream, .. } => (stream, What::Graph, After::Nothing),
-            Op::HostFunc { stream, .. } => (stream, What::HostFunction, After::Nothing),
-            Op::WriteValue { stream, .. } => (stream, What::WriteValue, After::Nothing),
-            Op::WaitValue { stream, .. } => (stream, What::WaitValue, After::Nothing),
-            Op::Alloc { stream, kind: trace::MemoryKind::Pool, .. } => (stream, What::Alloc, After::Nothing),
-            Op::Free { stream, kind, .. } if kind != trace::FreeKind::Block => (stream, What::Free, After::Nothing),
+            Op::GraphLaunch { stream, .. } => (stream, What::Graph, nothing),
+            Op::HostFunc { stream, .. } => (stream, What::HostFunction, nothing),
+            Op::WriteValue { stream, .. } => (stream, What::WriteValue, nothing),
+            Op::WaitValue { stream, .. } => (stream, What::WaitValue, nothing),
+            Op::Alloc { stream, kind: trace::MemoryKind::Pool, .. } => (stream, What::Alloc, nothing),
+            Op::Free { stream, kind, .. } if kind != trace::FreeKind::Block => (stream, What::Free, nothing),
             Op::EventRecord { event, stream, .. } => {
-                self.records.insert(event, self.number + 1);
-                (stream, What::Record(event), After::Nothing)
+                self.records.insert(event, (self.number + 1, stream));
+                (stream, What::Record(event), nothing)
             }
             Op::StreamWait { event, stream, .. } => (stream, What::Wait(event), self.record(event)),
             Op::EventReached { event, .. } => (StreamId::NONE, What::HostWait, self.record(event)),
@@ -143,13 +154,19 @@ impl History {
                 let after = match scope {
                     SyncScope::Stream => self.last(stream),
                     SyncScope::Event => self.record(event),
-                    SyncScope::Context | SyncScope::Device | SyncScope::Legacy => After::All(self.number),
+                    SyncScope::Context | SyncScope::Device | SyncScope::Legacy => {
+                        (After::All(self.number), StreamId::NONE)
+                    }
                 };
-                self.syncs.insert(sync, after);
+                self.syncs.insert(sync, (after, origin.stack));
                 return;
             }
             Op::SyncEnd { sync } => {
-                (StreamId::NONE, What::HostWait, self.syncs.remove(&sync).unwrap_or(After::Nothing))
+                let (awaited, began) = self.syncs.remove(&sync).unwrap_or((nothing, StackId::NONE));
+                if origin.stack.is_none() {
+                    stack = began;
+                }
+                (StreamId::NONE, What::HostWait, awaited)
             }
             Op::EventDestroy { event } => {
                 self.records.remove(&event);
@@ -157,14 +174,13 @@ impl History {
             }
             _ => return,
         };
-        self.push(HistoryEntry { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+        self.push(HistoryEntry { after, of, stack, ..entry(lane, what, origin, epoch) });
     }
 
     /// The same for a launch.
     #[inline(always)]
     pub fn launch(&mut self, lane: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
-        let (what, after) = (What::Kernel(kernel), After::Nothing);
-        self.push(HistoryEntry { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+        self.push(entry(lane, What::Kernel(kernel), origin, epoch));
     }
 
     #[inline(always)]
@@ -213,13 +229,14 @@ impl History {
         Some(&self.lanes.get(*self.index.get(&stream)?)?.1)
     }
 
-    fn record(&self, event: EventId) -> After {
-        self.records.get(&event).map_or(After::Nothing, |number| After::Entry(*number))
+    fn record(&self, event: EventId) -> Awaited {
+        let record = self.records.get(&event);
+        record.map_or((After::Nothing, StreamId::NONE), |(number, stream)| (After::Entry(*number), *stream))
     }
 
-    fn last(&self, stream: StreamId) -> After {
+    fn last(&self, stream: StreamId) -> Awaited {
         let latest = self.lane(stream).and_then(|lane| lane.latest().next());
-        latest.map_or(After::Nothing, |step| After::Entry(step.number))
+        (latest.map_or(After::Nothing, |step| After::Entry(step.number)), stream)
     }
 
     /// The ops around a race that was just found.
@@ -238,17 +255,8 @@ impl History {
                 Cause::Host | Cause::HostBetween => What::Host,
             };
             let s = &access.site;
-            let after = After::Nothing;
-            HistoryEntry {
-                number,
-                nth: 0,
-                lane: s.stream,
-                what,
-                call: s.call,
-                stack: s.stack,
-                epoch: access.epoch,
-                after,
-            }
+            let origin = Origin { call: s.call, stack: s.stack, thread: s.thread, ..Origin::default() };
+            HistoryEntry { number, ..entry(s.stream, what, &origin, access.epoch) }
         };
         let at = |access: &crate::memory::Access| of(access.site.stream).find(|s| s.epoch == access.epoch).copied();
         // A graph node is shown as itself, at the position of the launch.
@@ -282,6 +290,24 @@ impl History {
         let access_at = steps.partition_point(|s| s.number <= access.number.max(previous.number));
         steps.insert(access_at, access);
         Around { steps, previous: previous_at, access: access_at }
+    }
+}
+
+/// A step that waits for nothing, without its numbers.
+#[inline(always)]
+fn entry(lane: StreamId, what: What, origin: &Origin, epoch: Epoch) -> HistoryEntry {
+    let Origin { call, stack, thread, .. } = *origin;
+    HistoryEntry {
+        number: 0,
+        nth: 0,
+        lane,
+        what,
+        call,
+        stack,
+        epoch,
+        after: After::Nothing,
+        of: StreamId::NONE,
+        thread,
     }
 }
 

@@ -6,7 +6,7 @@
 //! not grade how certain a race is: that is [`super::confidence`].
 
 use crate::detect::confidence::{Confidence, Weakness};
-use crate::memory::{Access, Cause};
+use crate::memory::{Access, AccessKind, Cause};
 use serde::{Deserialize, Serialize};
 use trace::Epoch;
 
@@ -64,6 +64,18 @@ pub struct Race {
     pub previous: Access,
     /// The later op's side.
     pub access: Access,
+    /// The other access of each op to the same memory, the earlier op's first: of an op that reads
+    /// and writes there, the one that `previous` and `access` do not show.
+    pub beside: [Option<Beside>; 2],
+}
+
+/// Another access of an op to the memory of a race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beside {
+    /// Its kind.
+    pub kind: AccessKind,
+    /// Byte offset of the kernel parameter that led there.
+    pub param: Option<u32>,
 }
 
 impl Race {
@@ -76,7 +88,7 @@ impl Race {
         let hazard = Hazard::of(previous, access)?;
         let (confidence, weakness) = Confidence::of_pair(previous, access)?;
         let (previous, access) = (previous.clone(), access.clone());
-        Some(Self { hazard, confidence, weakness, latent, freed_early: false, previous, access })
+        Some(Self { hazard, confidence, weakness, latent, freed_early: false, previous, access, beside: [None; 2] })
     }
 
     /// Absorbs a race of the same two accesses on the bytes behind these.
@@ -87,6 +99,19 @@ impl Race {
             && let Some(access) = self.access.extent.joined(&next.access.extent)
         {
             (self.previous.extent, self.access.extent) = (previous, access);
+        }
+    }
+
+    /// Notes that an op both reads and writes bytes of this race, by another race of the same two.
+    fn note_beside(&mut self, next: &Self) {
+        for (at, (one, other)) in
+            [(&self.previous, &next.previous), (&self.access, &next.access)].into_iter().enumerate()
+        {
+            let plain = |kind: AccessKind| !kind.is_atomic();
+            let differ = one.kind != other.kind && plain(one.kind) && plain(other.kind);
+            if differ && one.extent.start < other.extent.end && other.extent.start < one.extent.end {
+                self.beside[at] = Some(Beside { kind: other.kind, param: other.site.param });
+            }
         }
     }
 
@@ -111,6 +136,7 @@ pub fn merge(races: &mut Vec<Race>) {
                 (first.confidence, first.weakness) = (next.confidence, next.weakness);
             }
             first.join(next);
+            first.note_beside(next);
         }
         same
     });

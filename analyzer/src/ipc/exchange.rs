@@ -21,6 +21,7 @@ use crate::report::mend::lines;
 use crate::report::model::{
     AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding,
 };
+use crate::state::names::TorchUse;
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -65,8 +66,8 @@ pub struct PeerProcess {
     pub pid: u32,
     /// Whether it runs Python.
     pub python: bool,
-    /// Whether PyTorch's allocator was seen in it.
-    pub torch: bool,
+    /// What was seen of PyTorch in it.
+    pub torch: TorchUse,
     /// Its call sites, each for one access of it, and why the bytes of that are not exact.
     pub sites: Vec<(Access, Side, Option<Doubt>)>,
     /// Its shared memory.

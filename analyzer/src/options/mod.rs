@@ -93,6 +93,8 @@ pub struct Options {
     pub require_cuda: bool,
     /// Findings that are printed in full.
     pub max_findings: u64,
+    /// Findings of one cause that are printed in full; 0: all.
+    pub per_cause: u64,
     /// Use the simulated GPU.
     pub sim: bool,
     /// Settings of the simulated GPU.
@@ -249,6 +251,7 @@ impl Default for Options {
             log_file: None,
             require_cuda: false,
             max_findings: 50,
+            per_cause: 3,
             sim: false,
             sim_options: SimOptions::default(),
             soname: false,
@@ -391,6 +394,7 @@ impl Options {
             Id::Parquet => self.parquet = text,
             Id::Snapshot => self.snapshot = text,
             Id::MaxFindings => self.max_findings = number,
+            Id::PerCause => self.per_cause = number,
             Id::Color => self.color = [Color::Auto, Color::Always, Color::Never][choice],
             Id::Exact => {
                 self.exact.kernels = match value {

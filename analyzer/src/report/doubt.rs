@@ -77,18 +77,54 @@ pub(crate) fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals
 /// Of a pair that is exact on both sides.
 pub(crate) const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
 
-/// What measures a prediction.
-const CONFIRM: &str = "--confirm measures these kernels (on a GPU, or with --sim without one)";
+/// What a run measures besides what it must: which option settles a doubt that is left depends on
+/// those that it had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Measuring {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Kernels of findings in doubt, from their next launch on (`--confirm`).
+    Confirm,
+    /// Kernels by name (`--exact=NAMES`).
+    Named,
+    /// Every kernel in doubt, from its first launch on (`--exact`).
+    Exact,
+}
+
+impl Measuring {
+    /// What would measure a kernel that this run has not measured. `again`: its finding came more
+    /// than once. `--confirm` asks for a kernel when its finding is made, so a site that does not
+    /// come again is never measured by it.
+    fn settle(self, again: bool) -> Option<String> {
+        const WHERE: &str = "(on a GPU, or with --sim without one)";
+        Some(match (self, again) {
+            (Self::Exact, _) => return None,
+            (Self::Named, _) => "--exact without names measures these kernels, too".into(),
+            (Self::Nothing, true) => format!("--confirm measures these kernels {WHERE}"),
+            (Self::Nothing, false) => {
+                format!("--exact measures these kernels {WHERE}; --confirm does not, for the site did not come again")
+            }
+            (Self::Confirm, true) => {
+                "--exact measures these kernels from their first launch on; --confirm has not measured them".into()
+            }
+            (Self::Confirm, false) => "--exact measures these kernels from their first launch on; --confirm could \
+                                       not measure them, for the site did not come again"
+                .into(),
+        })
+    }
+}
 
 impl Elaborator<'_> {
-    /// The reasons why a race is not certain; none when it is.
-    pub(super) fn doubts(&mut self, race: &Race) -> Vec<Doubt> {
+    /// The reasons why a race is not certain; none when it is. `again`: the finding came more than
+    /// once.
+    pub(super) fn doubts(&mut self, race: &Race, again: bool) -> Vec<Doubt> {
         if race.confidence == Confidence::Certain {
             return Vec::new();
         }
         let mut doubts: Vec<Doubt> = Vec::new();
         for (side, access) in [("access", &race.access), ("previous", &race.previous)] {
-            doubts.extend(self.doubt_of(side, access));
+            doubts.extend(self.doubt_of(side, access, again));
         }
         let (previous, access) = (&race.previous, &race.access);
         if race.weakness == Some(Weakness::Locks) {
@@ -114,7 +150,7 @@ impl Elaborator<'_> {
     }
 
     /// Why the bytes of one access are not exact; `None` when they are.
-    pub(crate) fn doubt_of(&mut self, side: Word, access: &Access) -> Option<Doubt> {
+    pub(crate) fn doubt_of(&mut self, side: Word, access: &Access, again: bool) -> Option<Doubt> {
         let s = &access.site;
         let known = match access.extent.precision {
             Precision::Exact if !s.guessed => return None,
@@ -130,7 +166,7 @@ impl Elaborator<'_> {
             return Some(Doubt::of(side, known, why.into()));
         }
         let mut doubt = Doubt::of(side, known, String::new());
-        doubt.settle.push(CONFIRM.into());
+        doubt.settle.extend(self.measuring.settle(again));
         let loss = self.code.loss(s.kernel, access.kind, s.param, s.at);
         // Of some kernels only what they hand on is not known.
         if s.guessed && loss.is_none_or(|loss| loss.reason != Reason::Passed) {
@@ -202,6 +238,21 @@ mod tests {
             said(loss(LossRole::Condition, Reason::CrossLane, None)),
             "which threads make it depends on a value of another lane (shuffle, vote)"
         );
+    }
+
+    #[test]
+    fn an_option_that_the_run_had_already_is_not_advised() {
+        use Measuring::{Confirm, Exact, Named, Nothing};
+        for again in [false, true] {
+            let said = |measuring: Measuring| measuring.settle(again);
+            assert_eq!(said(Exact), None);
+            for measuring in [Nothing, Confirm, Named] {
+                let said = said(measuring).expect("an option");
+                let advised = if measuring == Nothing && again { "--confirm" } else { "--exact" };
+                assert!(said.starts_with(advised), "{said}");
+                assert_eq!(said.contains("did not come again"), !again && measuring != Named, "{said}");
+            }
+        }
     }
 
     #[test]

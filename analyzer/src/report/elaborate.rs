@@ -5,20 +5,22 @@
 
 use crate::detect::confidence::Weakness;
 use crate::detect::findings::RawFinding;
+use crate::detect::race::Beside;
 use crate::launch_memory::evaluator::LaunchEvaluator;
-use crate::memory::{Access, Allocation, Cause, Precision};
-use crate::report::call_site::site;
-use crate::report::doubt::parameter;
+use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
+use crate::report::call_site::place;
+use crate::report::doubt::{Measuring, parameter};
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
 use crate::report::words::{memory_kind, verb};
 use crate::state::graphs::Graphs;
+use crate::state::handovers::HandOvers;
 use crate::state::names::{KernelDef, Names};
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
-use crate::symbols::torch::{Operator, Schemas, purpose};
+use crate::symbols::torch::{Operator, Schemas, backward, held_by, operands, purpose, touched};
 use trace::{MemoryKind, StreamId, StreamKind};
 
 /// Everything that resolving ids takes.
@@ -29,6 +31,8 @@ pub struct Elaborator<'a> {
     pub streams: &'a Streams,
     /// NVTX regions.
     pub regions: &'a Regions,
+    /// Work that threads of Python have handed to others.
+    pub(crate) handovers: &'a HandOvers,
     /// Graphs, for the streams that were captured.
     pub graphs: &'a Graphs,
     /// Stacks.
@@ -39,6 +43,8 @@ pub struct Elaborator<'a> {
     pub code: &'a mut LaunchEvaluator,
     /// The program's names for its memory.
     pub memory_names: &'a [Box<str>],
+    /// What this run measures.
+    pub measuring: Measuring,
 }
 
 /// The elaborator of an analysis. A macro, because it borrows only these fields, which a method
@@ -49,11 +55,13 @@ macro_rules! elaborator {
             names: &$analysis.names,
             streams: &$analysis.streams,
             regions: &$analysis.submissions.regions,
+            handovers: &$analysis.submissions.handovers,
             graphs: &$analysis.graphs,
             stacks: &mut *$analysis.stacks,
             schemas: $analysis.schemas.clone(),
             code: &mut $analysis.code,
             memory_names: $analysis.memory.names(),
+            measuring: $analysis.options.measuring,
         }
     };
 }
@@ -64,8 +72,13 @@ impl Elaborator<'_> {
     pub fn finding(&mut self, raw: &RawFinding) -> Finding {
         let race = &raw.race;
         let base = raw.allocation.map_or(0, |a| a.ptr);
-        let access = self.side(&race.access, base);
-        let previous = self.side(&race.previous, base);
+        let [previous, access] =
+            [(&race.previous, race.beside[0]), (&race.access, race.beside[1])].map(|(one, other)| {
+                let mut side = self.side(one, base);
+                side.does_both = other.is_some() && !side.guessed;
+                (side.arguments, side.to_output) = self.arguments(&side, one, other);
+                side
+            });
         let (a, p) = (&race.access.extent, &race.previous.extent);
         let from = a.start.max(p.start);
         let to = a.end.min(p.end).max(from);
@@ -87,7 +100,7 @@ impl Elaborator<'_> {
             confidence: race.confidence,
             weakness: race.weakness.map_or("", Weakness::name),
             established: established(&race.previous, &race.access),
-            doubts: self.doubts(race),
+            doubts: self.doubts(race, raw.count > 1),
             latent: race.latent,
             host: [access.actor, previous.actor].iter().any(|a| matches!(a, Actor::Host | Actor::Message)),
             // The call that found a change does not say where the host made it.
@@ -130,12 +143,17 @@ impl Elaborator<'_> {
         let mut side = Side {
             actor: actor(s.cause),
             verb: verb(s.cause, access.kind),
+            does_both: false,
+            arguments: Vec::new(),
+            to_output: false,
             guessed: s.guessed,
             call,
             seen_by,
             kernel,
             symbol: self.names.kernel(s.kernel).map_or_else(String::new, |k| k.name.to_string()),
-            operator: Operator::of(&stack).filter(|_| self.names.torch).map(|operator| self.schemas.of(&operator)),
+            operator: Operator::of(&stack)
+                .filter(|_| self.names.has_torch_blocks())
+                .map(|operator| self.schemas.of(&operator)),
             stream: self.stream(s.stream),
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
             node: s.node.checked_sub(1),
@@ -147,6 +165,7 @@ impl Elaborator<'_> {
             to: 0,
             precision: "unknown",
             gaps: String::new(),
+            started: self.started(&stack, access),
             stack,
             launched: self.stacks.resolve(s.launched),
             regions: self.regions.names(s.region),
@@ -155,6 +174,37 @@ impl Elaborator<'_> {
         };
         describe_bytes(&mut side, access, base);
         side
+    }
+
+    /// Where Python started the backward pass that an access of PyTorch's engine belongs to.
+    fn started(&mut self, stack: &[Frame], access: &Access) -> Vec<Frame> {
+        if !self.names.has_torch_blocks() || stack.iter().any(|f| f.kind == FrameKind::Python) {
+            return Vec::new();
+        }
+        let started = self.handovers.started(access.site.thread, access.epoch);
+        started.map_or_else(Vec::new, |started| backward(self.stacks.resolve(started)))
+    }
+
+    /// Which arguments of its operator hold the memory of a side.
+    fn arguments(&self, side: &Side, access: &Access, beside: Option<Beside>) -> (Vec<String>, bool) {
+        let Some(schema) = &side.operator else { return (Vec::new(), access.kind.writes()) };
+        let does = |kind: AccessKind| access.kind == kind || beside.is_some_and(|other| other.kind == kind);
+        let writes = access.kind.writes() || does(AccessKind::Write);
+        let def = self.names.kernel(access.site.kernel);
+        let pointers = side.kernel.as_deref().and_then(operands).and_then(|number| {
+            let slot = def?.params.iter().find(|slot| slot.size == 8 * number as u32)?;
+            let index = |param: Option<u32>| {
+                let from = param?.checked_sub(slot.offset).filter(|from| *from < slot.size)?;
+                Some(from as usize / 8)
+            };
+            let mut held: Vec<usize> = vec![index(access.site.param)?];
+            held.extend(beside.and_then(|other| index(other.param)));
+            Some((held, number))
+        });
+        match pointers {
+            Some((held, number)) => held_by(schema, &held, number),
+            None => touched(schema, writes, does(AccessKind::Read)),
+        }
     }
 
     /// Where in its kernel an access is made, when the code has a line table.
@@ -182,7 +232,7 @@ impl Elaborator<'_> {
                 .map_or_else(String::new, |name| name.to_string()),
             kind: match self.names.call(a.call) {
                 call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => TENSOR,
-                _ if a.kind == Some(MemoryKind::Device) && is_segment(&stack) => match self.names.torch {
+                _ if a.kind == Some(MemoryKind::Device) && is_segment(&stack) => match self.names.has_torch_blocks() {
                     true => "a segment of PyTorch's allocator",
                     false => "a segment of PyTorch's allocator, whose blocks were not seen",
                 },
@@ -224,11 +274,11 @@ impl Elaborator<'_> {
         let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
         let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
         if stream.context == trace::ContextId::REQUESTS {
-            let at = site(&stack).map_or_else(String::new, |at| format!(" that began at {at}"));
+            let at = place(&stack, self.stacks).map_or_else(String::new, |at| format!(" that began at {at}"));
             let name = format!("the request{at}");
             return StreamName { stack, ..of("request", &name, "request") };
         }
-        let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
+        let made = place(&stack, self.stacks).map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
         // Only with several devices.
         let device = self.names.device_of(stream.context);
@@ -243,7 +293,7 @@ impl Elaborator<'_> {
         let named = match stream.kind {
             StreamKind::Blocking => numbered("blocking"),
             StreamKind::NonBlocking => numbered("non-blocking"),
-            StreamKind::Legacy if self.names.torch => {
+            StreamKind::Legacy if self.names.has_torch_blocks() => {
                 of("legacy", &format!("the default stream{of_device}"), "cudaStreamLegacy")
             }
             StreamKind::Legacy => of("legacy", &format!("the legacy default stream{of_device}"), "cudaStreamLegacy"),

@@ -96,8 +96,8 @@ macro_rules! disarm {
 disarm! {
     Frame: function, file, module, source; kind, line, address, inlined;
     StreamName: long, name, short, stack; id, kind, handle;
-    Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
-        actor, verb, guessed, symbol, node, param, from, to, precision, process;
+    Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside, arguments, started;
+        actor, verb, does_both, to_output, guessed, symbol, node, param, from, to, precision, process;
     Inside: file, source; line;
     AllocationInfo: name, call, stack, freed; kind, address, size;
     Synchronisation: facts, missing, mend; ;

@@ -85,6 +85,16 @@ pub struct Side {
     /// writes`.
     #[serde(deserialize_with = "words::known")]
     pub verb: Word,
+    /// Besides, it does the other of the two: it reads and writes. The verb stays that of the
+    /// hazard.
+    #[serde(default)]
+    pub does_both: bool,
+    /// The operator's arguments that hold this memory.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Whether its output does.
+    #[serde(default)]
+    pub to_output: bool,
     /// Nothing is known of the kernel, so it may as well only read.
     pub guessed: bool,
     /// The API function.
@@ -120,6 +130,9 @@ pub struct Side {
     pub stack: Vec<Frame>,
     /// For graph nodes: where the graph was launched.
     pub launched: Vec<Frame>,
+    /// For a thread of PyTorch's engine: where Python started the backward pass.
+    #[serde(default)]
+    pub started: Vec<Frame>,
     /// The NVTX ranges, outermost first.
     pub regions: Vec<String>,
     /// The process, when the other side is in another one.

@@ -119,14 +119,48 @@ impl Elaborator<'_> {
         if [previous.lane, access.lane].contains(&record.lane) {
             return None;
         }
-        let place =
-            |frames: &[crate::symbols::frame::Frame]| site(frames).map_or_else(String::new, |at| format!(" at {at}"));
-        let (waits, records) = (place(&self.stacks.resolve(wait.stack)), place(&self.stacks.resolve(record.stack)));
+        let mut at = |stack| self.place(stack).map_or_else(String::new, |at| format!(" at {at}"));
+        let (waits, records) = (at(wait.stack), at(record.stack));
         let (on, meant) = (self.stream(record.lane).name, self.stream(previous.lane).name);
         Some(format!(
             "Probably the mistake: the wait{waits} is for an event that was recorded{records} on {on}, and the \
              previous access is on {meant}."
         ))
+    }
+
+    /// The last wait of the host between the two ops, by the thread of the later one, for something
+    /// else than the earlier op: for another stream, or for an event that was recorded too early.
+    pub(super) fn host_waited_elsewhere(&mut self, around: &Around) -> Option<String> {
+        let steps = &around.steps;
+        let (previous, access) = (steps.get(around.previous)?, steps.get(around.access)?);
+        let is_between = |s: &HistoryEntry| s.number > previous.number && s.number < access.number;
+        let is_wait = |s: &&HistoryEntry| s.what == What::HostWait && s.thread == access.thread && is_between(s);
+        let wait = steps.iter().rfind(is_wait).filter(|wait| !wait.of.is_none())?;
+        let record = match wait.after {
+            After::Entry(number) => {
+                steps.iter().find(|s| s.number == number).filter(|s| matches!(s.what, What::Record(_)))
+            }
+            _ => None,
+        };
+        // A wait for the stream itself is written with its last step, which may be a record, too.
+        let call = self.names.call(wait.call);
+        let record = record.filter(|_| call.contains("Event"));
+        let verb = if call.contains("Query") { ("asked about", "about") } else { ("waited for", "for") };
+        let early = match wait.after {
+            _ if wait.of != previous.lane => false,
+            After::Entry(number) if number < previous.number => true,
+            _ => return None,
+        };
+        let mut at = |stack| self.place(stack).map_or_else(String::new, |at| format!(" at {at}"));
+        let recorded = record.map_or_else(String::new, |record| format!(", for an event recorded{}", at(record.stack)));
+        let waited = at(wait.stack);
+        let (of, meant) = (self.stream(wait.of).name, self.stream(previous.lane).name);
+        let end = match (early, record) {
+            (true, None) => return None,
+            (true, Some(_)) => ", which was before the previous access".to_string(),
+            (false, _) => format!(", not {} {meant}", verb.1),
+        };
+        Some(format!("The host {} {of}{waited}{recorded}{end}.", verb.0))
     }
 
     fn label(&self, step: &HistoryEntry) -> (&'static str, String) {

@@ -64,11 +64,14 @@ pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
 
 fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
     let stack = elaborator.stacks.resolve(raw.origin.stack);
-    let operator = Operator::of(&stack).filter(|_| elaborator.names.torch);
+    let operator = Operator::of(&stack).filter(|_| elaborator.names.has_torch_blocks());
     let kernel = elaborator.kernel_name(raw.kernel);
     Side {
         actor: raw.actor,
         verb: "calls",
+        does_both: false,
+        arguments: Vec::new(),
+        to_output: false,
         guessed: false,
         call: called(&stack, elaborator.names.call(raw.origin.call)),
         seen_by: String::new(),
@@ -86,6 +89,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
         gaps: String::new(),
         stack,
         launched: Vec::new(),
+        started: Vec::new(),
         regions: elaborator.regions.names(raw.region),
         process: None,
         inside: None,

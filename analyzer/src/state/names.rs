@@ -46,6 +46,18 @@ impl Process {
     }
 }
 
+/// What was seen of PyTorch in a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum TorchUse {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its libraries are loaded.
+    Loaded,
+    /// Its allocator hands memory out.
+    Allocates,
+}
+
 /// The definitions of one process.
 #[derive(Default)]
 pub struct Names {
@@ -59,8 +71,8 @@ pub struct Names {
     contexts: FxHashMap<ContextId, u32>,
     /// Whether the program runs Python code.
     pub python: bool,
-    /// Whether PyTorch's allocator was seen.
-    pub torch: bool,
+    /// What was seen of PyTorch.
+    pub torch: TorchUse,
 }
 
 impl Names {
@@ -73,7 +85,9 @@ impl Names {
                     Process { pid, parent, exe: exe.lossy().into_owned(), args, driver, ..Process::default() };
             }
             Op::CallName { id, name } => {
-                self.torch |= name.0.starts_with(b"c10::");
+                if name.0.starts_with(b"c10::") {
+                    self.torch = TorchUse::Allocates;
+                }
                 self.calls.insert(id, name.lossy().into_owned());
             }
             Op::Thread { id, tid, name } => {
@@ -86,6 +100,12 @@ impl Names {
                 self.contexts.insert(context, device);
                 return false;
             }
+            Op::Module { path, .. } => {
+                if is_torch(&path.lossy()) {
+                    self.torch = self.torch.max(TorchUse::Loaded);
+                }
+                return false;
+            }
             Op::Kernel { id, name, image, params, .. } => {
                 let def = KernelDef { name: name.lossy().into_owned(), image, params: params.iter().collect() };
                 self.kernels.insert(id, def);
@@ -93,6 +113,11 @@ impl Names {
             _ => return false,
         }
         true
+    }
+
+    /// Whether PyTorch's allocator was seen.
+    pub fn has_torch_blocks(&self) -> bool {
+        self.torch == TorchUse::Allocates
     }
 
     /// All devices: their ordinals and compute capabilities.
@@ -138,4 +163,11 @@ impl Names {
             }
         }
     }
+}
+
+/// Whether an object file is one of PyTorch's libraries.
+fn is_torch(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    ["libtorch.", "libtorch_", "libc10."].iter().any(|begin| file.starts_with(begin))
+        || file.starts_with("libc10_cuda.")
 }

@@ -82,6 +82,15 @@ const PACKAGES: [(&str, &str); 10] = [
     ("numba", "Numba"),
 ];
 
+/// Rust's standard library.
+const RUST: &str = "Rust's library";
+
+/// Whether a frame is of Rust's standard library. It has lines where the program has none, and they
+/// say nothing about a program.
+pub fn is_rust_s(frame: &Frame) -> bool {
+    library(frame) == Some(RUST)
+}
+
 /// The library that a frame belongs to; `None`: it is the program's, or nothing says.
 pub fn library(frame: &Frame) -> Option<&'static str> {
     if frame.kind == FrameKind::Folded {
@@ -117,6 +126,12 @@ pub fn is_own(frame: &Frame) -> bool {
 }
 
 fn header(file: &str) -> Option<&'static str> {
+    if file.starts_with("/rustc/") || file.contains("/lib/rustlib/src/rust/library/") {
+        return Some(RUST);
+    }
+    if ["/.cargo/registry/src/", "/.cargo/git/checkouts/"].iter().any(|folder| file.contains(folder)) {
+        return Some("Rust crates");
+    }
     if file.contains("tmpxft_") {
         return Some("launch stubs");
     }
@@ -193,6 +208,12 @@ mod tests {
         assert_eq!(of("/x/thrust/testing/async.cu"), None);
         assert_eq!(of("/home/me/rmm/benchmark.cpp"), None);
         assert_eq!(of("/home/me/app.cuh"), None);
+        assert_eq!(of("/rustc/59807616/library/core/src/option.rs"), Some("Rust's library"));
+        assert_eq!(
+            of("/home/me/.cargo/registry/src/index.crates.io-6f17/rustacuda-0.1.3/src/memory.rs"),
+            Some("Rust crates")
+        );
+        assert_eq!(of("/home/me/app/src/memory.rs"), None);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! Owns two rules. *Python*: every run of the interpreter's loop is one native frame. It is
 //! replaced by the Python frames that it runs, and the interpreter's other frames are left out.
 //! *Folding*: consecutive frames of the driver, of cudart, of StreamSan itself, of the dynamic
-//! loader and of the C library's start-up become one entry.
+//! loader and of the C library's start-up become one entry, and so do those of Rust's ([`rust`]).
 
 use super::object::SourceLocation;
+use super::rust;
 use crate::symbols::frame::{Frame, FrameKind};
 
 /// The functions at one return address.
@@ -161,6 +162,12 @@ fn is_generated(file: &str) -> bool {
     file.contains("tmpxft_") || HEADERS.iter().any(|header| file.ends_with(header))
 }
 
+/// Whether it is a function of CUDA's headers that CUDA 13's stubs launch through
+/// (`__cudaLaunchKernel_helper` of `crt/host_runtime.h`). Built without `-g` it bears no file.
+fn is_launch_helper(function: &str) -> bool {
+    function.starts_with("__cudaLaunchKernel") || function.starts_with("__cudaGetKernel")
+}
+
 /// The kernel that a host stub launches, as the programmer wrote its name.
 fn stub_of(function: &str) -> Option<String> {
     // Of a template, the stub has the kernel's name as it was written.
@@ -190,7 +197,7 @@ fn without_glue(native: &mut [NativeFrame]) {
                 *launched = Some(kernel);
                 return true;
             }
-            if place.file.as_deref().is_some_and(is_generated) {
+            if place.file.as_deref().is_some_and(is_generated) || is_launch_helper(function) {
                 return true;
             }
             launched.take().is_some_and(|kernel| base_name(function) == kernel)
@@ -207,7 +214,11 @@ fn without_glue(native: &mut [NativeFrame]) {
 /// Merges native and Python frames. Both lists are innermost first.
 pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
     without_glue(&mut native);
+    let rust = rust::start_up(native.iter_mut().map(|frame| &mut frame.places));
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
+    for part in parts.iter_mut().skip(rust).filter(|part| !matches!(part, Part::Loop | Part::Interpreter)) {
+        *part = Part::Folded(rust::START_UP.to_string());
+    }
     // Without symbols, the outermost frames of the C library are its start-up.
     for (part, frame) in parts.iter_mut().zip(&native).rev() {
         // The interpreter's own start-up is around it.

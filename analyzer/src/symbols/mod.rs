@@ -6,9 +6,10 @@
 //! The files in the order of use: this one finds the file of an address ([`Symbolizer`]),
 //! [`object`] functions and lines in it, [`demangle()`] the names as the programmer wrote them,
 //! [`python`] Python lines, [`merge`] joins native and Python frames into one stack and folds
-//! uninteresting ones, [`source`] reads source lines. [`frame`] is the result, `stacks` the
-//! interface that the analysis uses, [`library`] tells the program's frames from those of
-//! libraries, [`torch`] finds PyTorch's operators in it, and [`stack_text`] makes lines of it.
+//! uninteresting ones, `rust` those of Rust's start-up, [`source`] reads source lines. [`frame`]
+//! is the result, `stacks` the interface that the analysis uses, [`library`] tells the program's
+//! frames from those of libraries, `callers` helpers from other functions, [`torch`] finds
+//! PyTorch's operators in it, and [`stack_text`] makes lines of it.
 //! `merge` and `object` use `demangle`, and all use `frame`.
 //!
 //! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which
@@ -18,12 +19,14 @@
 //! needs them is resolved. A missing file (one that is gone, replaced or damaged) leaves
 //! `module+0xoffset`; nothing here fails.
 
+mod callers;
 mod demangle;
 pub mod frame;
 pub mod library;
 mod merge;
 mod object;
 pub mod python;
+mod rust;
 mod source;
 pub mod stack_text;
 pub mod stacks;
@@ -40,6 +43,7 @@ pub use merge::entered_by;
 use crate::local_files::RecordedFiles;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
+use callers::Callers;
 use object::{ObjectFile, SourceLocation};
 pub use object::{search_path, set_search_path};
 use python::CodeObject;
@@ -87,6 +91,8 @@ pub struct Symbolizer {
     recorded: HashMap<(usize, u64), Vec<SourceLocation>>,
     sources: Sources,
     recorded_files: RecordedFiles,
+    /// Helpers, and of how many stacks: made when a report first asks.
+    callers: Option<(usize, Callers)>,
 }
 
 impl Symbolizer {
@@ -227,6 +233,24 @@ impl Symbolizer {
         frames
     }
 
+    /// The helpers among the program's functions.
+    fn callers(&mut self) -> &Callers {
+        let known = self.callers.take().filter(|(stacks, _)| *stacks == self.stacks.len());
+        let known = known.unwrap_or_else(|| {
+            let mut ids: Vec<StackId> = self.stacks.keys().copied().collect();
+            ids.sort_unstable();
+            let mut callers = Callers::default();
+            for id in ids.into_iter().take(callers::MOST) {
+                // Where Python calls, its own lines are enough: no library's symbols are read.
+                let python = self.stacks.get(&id).map_or(&[][..], |stack| &stack.python);
+                let python: Vec<Frame> = python.iter().map(|frame| self.python_frame(*frame).frame).collect();
+                callers.add(&if python.is_empty() { self.resolve(id) } else { python });
+            }
+            (self.stacks.len(), callers)
+        });
+        &self.callers.insert(known).1
+    }
+
     fn python_frame(&self, frame: PyFrame) -> merge::PythonFrame {
         let code = self.codes.get(&frame.code);
         let offset = frame.offset & !ENTRY_FRAME;
@@ -297,6 +321,10 @@ impl Stacks for Symbolizer {
 
     fn demangle(&self, name: &str) -> String {
         demangle(name)
+    }
+
+    fn is_helper(&mut self, site: &Frame) -> bool {
+        self.callers().are_several(site)
     }
 
     fn source(&mut self, file: &str, line: u32) -> Option<String> {

@@ -16,6 +16,11 @@ pub trait Stacks: Send {
     fn resolve(&mut self, stack: StackId) -> Vec<Frame>;
     /// A name as the programmer wrote it.
     fn demangle(&self, name: &str) -> String;
+    /// Whether several lines of the program go through the line of this frame: a helper.
+    fn is_helper(&mut self, site: &Frame) -> bool {
+        let _ = site;
+        false
+    }
     /// The text of a source line, when it can be read.
     fn source(&mut self, file: &str, line: u32) -> Option<String> {
         let _ = (file, line);

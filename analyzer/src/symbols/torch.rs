@@ -135,20 +135,61 @@ pub fn short(frame: &Frame) -> Option<String> {
     Operator::entered(frame).map(|operator| format!("aten::{}", guess(&operator.raw)))
 }
 
-/// The arguments of a schema that an access of this kind can be to: those marked as written, or the
-/// tensors that are not. Also whether a write goes to the result.
-pub fn touched(schema: &str, writes: bool) -> (Vec<String>, bool) {
-    let Some((head, result)) = schema.split_once(") -> ") else { return (Vec::new(), writes) };
+/// The arguments of a schema that an access can be to, where nothing else is known: those marked as
+/// written, the tensors that are not, or both. Also whether a write goes to the result.
+pub fn touched(schema: &str, writes: bool, reads: bool) -> (Vec<String>, bool) {
+    let Some((tensors, output)) = tensors(schema) else { return (Vec::new(), writes) };
+    let wanted = |tensor: &&Tensor<'_>| if tensor.written { writes } else { reads };
+    (tensors.iter().filter(wanted).map(|tensor| tensor.name.to_string()).collect(), writes && output)
+}
+
+/// The arguments that hold the memory behind these operands of an elementwise kernel. `operands`:
+/// how many the kernel has. `TensorIterator` hands them over in one array, the outputs first, then
+/// the inputs in the order of the schema (`ATen/TensorIterator.h`, `build`). An input that is a
+/// number is none of them: `torch.mul(a, 5)` has one input, and `other` is no tensor.
+pub fn held_by(schema: &str, held: &[usize], operands: usize) -> (Vec<String>, bool) {
+    let Some((tensors, output)) = tensors(schema) else { return (Vec::new(), false) };
+    let outputs: Vec<&Tensor<'_>> = tensors.iter().filter(|tensor| tensor.written).collect();
+    let first_input = outputs.len().max(1);
+    // What is written in place is read, too.
+    let inputs = tensors.iter().filter(|tensor| !tensor.written || tensor.name == "self");
+    let inputs: Vec<&Tensor<'_>> = inputs.take(operands.saturating_sub(first_input)).collect();
+    let holds = |tensor: &&Tensor<'_>| {
+        let is = |list: &[&Tensor<'_>], at: Option<usize>| {
+            at.and_then(|at| list.get(at)).is_some_and(|t| t.name == tensor.name)
+        };
+        held.iter().any(|at| is(&outputs, Some(*at)) || is(&inputs, at.checked_sub(first_input)))
+    };
+    let names = tensors.iter().filter(holds).map(|tensor| tensor.name.to_string()).collect();
+    (names, output && held.iter().any(|at| *at < first_input))
+}
+
+/// How many operands an elementwise kernel of PyTorch has, by the array in its name, which
+/// demanglers write as `std::array<char*, 2ul>` or `std::array<char*, (unsigned long)2>`.
+pub fn operands(kernel: &str) -> Option<usize> {
+    let (_, rest) = kernel.split_once("rray<char*, ")?;
+    let digits = rest.strip_prefix("(unsigned long)").unwrap_or(rest).split(|c: char| !c.is_ascii_digit()).next()?;
+    kernel.contains("elementwise_kernel").then(|| digits.parse().ok()).flatten()
+}
+
+/// An argument that is a tensor, or a list of tensors.
+struct Tensor<'a> {
+    name: &'a str,
+    written: bool,
+}
+
+/// The tensors among the arguments of a schema, and whether its result is one.
+fn tensors(schema: &str) -> Option<(Vec<Tensor<'_>>, bool)> {
+    let (head, result) = schema.split_once(") -> ")?;
     let arguments = head.split_once('(').map_or("", |(_, list)| list);
-    let mut names = Vec::new();
-    for argument in split(arguments) {
-        let words: Vec<&str> = argument.split_whitespace().collect();
-        let [kind, name, ..] = words[..] else { continue };
-        if kind.starts_with("Tensor") && kind.contains('!') == writes {
-            names.push(name.split('=').next().unwrap_or(name).to_string());
-        }
-    }
-    (names, writes && result.contains("Tensor"))
+    let tensor = |argument| {
+        let argument: &str = argument;
+        let mut words = argument.split_whitespace();
+        let (kind, name) = (words.next()?, words.next()?);
+        let name = name.split('=').next().unwrap_or(name);
+        kind.starts_with("Tensor").then(|| Tensor { name, written: kind.contains('!') })
+    };
+    Some((split(arguments).filter_map(tensor).collect(), result.contains("Tensor")))
 }
 
 /// Arguments are separated by commas outside brackets.
@@ -174,6 +215,21 @@ pub fn purpose(taken: &[Frame]) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// The frames of a call from `backward` (or `grad`) outwards; none, if it was made for no backward
+/// pass. Its first gradient is made there, in Python, before the engine's threads begin.
+pub fn backward(call: Vec<Frame>) -> Vec<Frame> {
+    const FILES: [&str; 2] = ["/torch/autograd/__init__.py", "/torch/_tensor.py"];
+    let begins = |f: &Frame| {
+        let file = f.file.as_deref().unwrap_or("");
+        let function = f.function.rsplit('.').next().unwrap_or("");
+        f.kind == FrameKind::Python
+            && matches!(function, "backward" | "grad")
+            && FILES.iter().any(|end| file.ends_with(end))
+    };
+    let from = call.iter().position(begins).unwrap_or(call.len());
+    call.into_iter().skip(from).collect()
 }
 
 #[cfg(test)]
@@ -221,12 +277,58 @@ mod tests {
         let mut schemas = Schemas::default();
         schemas.record("mul_out", "aten::mul.out() -> ()");
         assert_eq!(schemas.of(&Operator { raw: "mul_out".into(), module: None }), "aten::mul.out() -> ()");
-        assert_eq!(touched(&found, true), (vec!["out".to_string()], true));
-        assert_eq!(touched(&found, false).0, ["self", "other"]);
+        assert_eq!(touched(&found, true, false), (vec!["out".to_string()], true));
+        assert_eq!(touched(&found, false, true).0, ["self", "other"]);
         let lists = "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()";
-        assert_eq!(touched(lists, true), (vec!["self".to_string()], false));
-        assert_eq!(touched(lists, false).0, ["other"]);
+        assert_eq!(touched(lists, true, false), (vec!["self".to_string()], false));
+        assert_eq!(touched(lists, false, true).0, ["other"]);
         let fresh = "aten::randn(SymInt[] size, *, ScalarType? dtype=None) -> Tensor";
-        assert_eq!(touched(fresh, true), (vec![], true));
+        assert_eq!(touched(fresh, true, false), (vec![], true));
+    }
+
+    #[test]
+    fn the_operands_say_which_arguments_hold_the_memory() {
+        let out = "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)";
+        let place = "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)";
+        let fresh = "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor";
+        let fill = "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)";
+        // Schema, operands that hold it, operands in all, arguments, output.
+        for (schema, held, all, names, output) in [
+            // As on the first page of CSAN's documentation: `torch.mul(a, 5, out=a)`.
+            (out, &[0, 1][..], 2, &["self", "out"][..], true),
+            (out, &[0], 2, &["out"], true),
+            (out, &[1], 2, &["self"], false),
+            (out, &[2], 3, &["other"], false),
+            (out, &[0, 2], 3, &["other", "out"], true),
+            (out, &[0, 1, 2], 3, &["self", "other", "out"], true),
+            (place, &[0, 1], 2, &["self"], true),
+            (place, &[0], 3, &["self"], true),
+            (place, &[2], 3, &["other"], false),
+            (fresh, &[0], 2, &[], true),
+            (fresh, &[1], 2, &["self"], false),
+            (fresh, &[2], 3, &["other"], false),
+            (fill, &[0], 1, &["self"], true),
+        ] {
+            let (found, to_output) = held_by(schema, held, all);
+            assert_eq!(
+                (&found[..], to_output),
+                (&names.iter().map(|n| n.to_string()).collect::<Vec<_>>()[..], output),
+                "{schema} {held:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn operands_are_counted_by_the_kernel_s_name() {
+        for number in ["2ul", "(unsigned long)2", "2"] {
+            let kernel =
+                format!("void at::native::vectorized_elementwise_kernel<4, F, std::array<char*, {number}> >(int)");
+            assert_eq!(operands(&kernel), Some(2), "{kernel}");
+        }
+        assert_eq!(
+            operands("void at::native::unrolled_elementwise_kernel<F, at::detail::Array<char*, 3>, 4>(int)"),
+            Some(3)
+        );
+        assert_eq!(operands("void sgemm(float*)"), None);
     }
 }

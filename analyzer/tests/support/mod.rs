@@ -322,6 +322,12 @@ impl Program {
         });
     }
 
+    /// PyTorch's libraries are loaded.
+    pub fn torch(&mut self) {
+        let path = "/venv/lib/python3.12/site-packages/torch/lib/libtorch_cuda.so".into();
+        self.raw(Op::Module { start: 1 << 40, end: 2 << 40, bias: 0, path, build_id: &[] });
+    }
+
     /// Waits that the user wrote down.
     pub fn add_waits(&mut self, waits: &[analyzer::replan::written::WrittenWait]) {
         self.analysis.add_waits(waits);

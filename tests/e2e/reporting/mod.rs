@@ -6,4 +6,5 @@ mod fleet_dataset;
 mod forbid;
 mod gate;
 mod pages;
+mod places;
 mod reports;

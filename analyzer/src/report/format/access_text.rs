@@ -44,7 +44,11 @@ pub(super) fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Fi
         },
         (None, call) => call.to_string(),
     };
-    let verb = if s.guessed { "may read or write" } else { s.verb };
+    let verb = match s.verb {
+        _ if s.guessed => "may read or write",
+        _ if s.does_both => "reads and writes",
+        verb => verb,
+    };
     let _ = writeln!(out, "{}: {what} {verb} {}", style.paint(Ink::Title, title), bytes(s, f));
     let mut by = if s.actor == Actor::Host || is_in_call(s) { String::new() } else { format!("on {}", s.stream.long) };
     if !s.seen_by.is_empty() {
@@ -84,6 +88,10 @@ pub(super) fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Fi
         let _ = writeln!(out, "  in the operator {}", stack_text::shortened(operator, 240));
     }
     print_stack(out, style, &s.stack);
+    if !s.started.is_empty() {
+        let _ = writeln!(out, "  in the backward pass that was started at");
+        print_stack(out, style, &s.started);
+    }
     if !s.launched.is_empty() {
         let _ = writeln!(out, "  the graph was launched at");
         print_stack(out, style, &s.launched);

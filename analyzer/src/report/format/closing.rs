@@ -11,9 +11,11 @@ use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
 use crate::report::finding::Finding;
 use crate::report::format::{programs, text};
-use crate::report::model::{Breach, GateStatus, Report};
+use crate::report::model::{Breach, Finding, GateStatus, Report};
 use crate::report::words::counted;
 use crate::symbols::demangle;
+use crate::symbols::frame::Frame;
+use crate::symbols::library::is_own;
 
 /// The line of fixed form at the end of every run.
 pub fn summary(report: &Report) -> String {
@@ -448,7 +450,9 @@ fn inexact(c: &Coverage) -> String {
         format!("{words}: {launches} ({}{more})", names.join(", "))
     };
     let shown: Vec<String> = reasons.iter().take(3).map(one).collect();
-    format!("streamsan: NOTE: why launches have no ranges: {} (--confirm or --exact measures them)\n", shown.join("; "))
+    // A run that has measured is told why it could not measure the others.
+    let measure = if c.launches_measured == 0 { " (--exact measures them)" } else { "" };
+    format!("streamsan: NOTE: why launches have no ranges: {}{measure}\n", shown.join("; "))
 }
 
 fn most_frequent(counts: &BTreeMap<String, u64>) -> String {
@@ -457,4 +461,18 @@ fn most_frequent(counts: &BTreeMap<String, u64>) -> String {
     let shown: Vec<String> = list.iter().take(6).map(|(name, n)| format!("{name}: {n}")).collect();
     let more = if list.len() > 6 { format!(", and {} more", list.len() - 6) } else { String::new() };
     format!("{}{more}", shown.join(", "))
+}
+
+/// What would name lines. `nvcc -lineinfo` makes a line table of kernels only (nvcc's manual,
+/// "--generate-line-info").
+pub const NO_LINES: &str = "streamsan: NOTE: the program's calls are named by functions: compile with -g to see their lines \
+                            (nvcc -lineinfo gives lines inside kernels only)\n";
+
+/// Whether a side of a finding has a function of the program, and no line.
+pub fn shows_no_line(f: &Finding) -> bool {
+    [&f.access, &f.previous].iter().any(|side| {
+        let own = |frame: &&Frame| is_own(frame) && !frame.function.is_empty();
+        let mut own = side.stack.iter().filter(own).peekable();
+        own.peek().is_some() && own.all(|frame| frame.file.is_none())
+    })
 }

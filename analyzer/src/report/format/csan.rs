@@ -9,7 +9,6 @@ use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::format::{closing, short};
 use crate::report::model::{Finding, Report, Side};
 use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::torch::touched;
 use std::fmt::Write as _;
 
 /// Writes findings in that format.
@@ -83,13 +82,13 @@ fn finding(f: &Finding) -> String {
 fn side(out: &mut String, title: &str, s: &Side) {
     let what = s.operator.as_deref().or(s.kernel.as_deref()).unwrap_or(&s.call);
     let _ = writeln!(out, "{title} by stream {} during kernel:\n{what}", s.stream.handle);
-    let writes = !matches!(s.verb, "reads" | "reads atomically");
-    let (arguments, output) = s.operator.as_deref().map_or((Vec::new(), writes), |schema| touched(schema, writes));
+    let writes = s.does_both || !matches!(s.verb, "reads" | "reads atomically");
+    let arguments = &s.arguments;
     out.push_str(if writes { "writing to" } else { "reading from" });
     if !arguments.is_empty() {
         let _ = write!(out, " argument(s) {}", arguments.join(", "));
     }
-    match (output, arguments.is_empty()) {
+    match (s.to_output, arguments.is_empty()) {
         (true, true) => out.push_str(" the output"),
         (true, false) => out.push_str(", and to the output"),
         (false, true) => out.push_str(" memory"),

@@ -6,6 +6,7 @@
 //! line in [`Reporters::asked_for`].
 
 mod access_text;
+mod by_cause;
 pub mod closing;
 pub mod csan;
 pub mod github;
@@ -114,7 +115,12 @@ impl Reporters {
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
                 let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
                 let style = text::Style { color, processes: false, no_machine_lines: to_terminal };
-                list.push((Box::new(text::Text::new(style, options.max_findings).quiet(options.quiet)), log));
+                list.push((
+                    Box::new(
+                        text::Text::new(style, options.max_findings).per_cause(options.per_cause).quiet(options.quiet),
+                    ),
+                    log,
+                ));
                 if std::env::var("GITHUB_ACTIONS").is_ok_and(|v| v == "true") {
                     list.push((github(), Place::Stderr));
                 }

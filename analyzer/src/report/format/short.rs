@@ -6,7 +6,7 @@ use super::{programs, text};
 use crate::report::call_site::{site, site_frame};
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Actor, Breach, Hint, Report, Side};
+use crate::report::model::{Actor, Breach, Finding, Hint, Report, Side};
 use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 
@@ -60,6 +60,27 @@ fn what(side: &Side) -> String {
     if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.name) }
 }
 
+/// What a finding is, without the place of its later access.
+fn summary(f: &Finding) -> String {
+    let latent = if f.latent { ", latent" } else { "" };
+    let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
+    format!(
+        "{} ({}{latent}): {}, after {}{before} [{}]",
+        f.hazard.name(),
+        f.confidence.name(),
+        what(&f.access),
+        what(&f.previous),
+        f.fingerprint
+    )
+}
+
+/// A finding in one line, below its cause.
+pub(super) fn line(f: &Finding) -> String {
+    let at = site(&f.access.stack).unwrap_or_else(|| "(unknown place)".to_owned());
+    let times = if f.count > 1 { format!(", {} times", f.count) } else { String::new() };
+    format!("{at}: {}{times}", summary(f))
+}
+
 /// A broken rule in one line.
 pub fn breach(b: &Breach) -> String {
     format!("{}: {} ({}): {} [{}]\n", place(&b.side.stack), b.kind, b.confidence.name(), b.text, b.fingerprint)
@@ -71,18 +92,7 @@ impl Reporter for Short {
             Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Finding(f, _) => {
                 self.found = true;
-                let latent = if f.latent { ", latent" } else { "" };
-                let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
-                let _ = writeln!(
-                    self.out,
-                    "{}: data race: {} ({}{latent}): {}, after {}{before} [{}]",
-                    place(&f.access.stack),
-                    f.hazard.name(),
-                    f.confidence.name(),
-                    what(&f.access),
-                    what(&f.previous),
-                    f.fingerprint
-                );
+                let _ = writeln!(self.out, "{}: data race: {}", place(&f.access.stack), summary(f));
             }
             Event::Breach(b, _) => {
                 self.found = true;

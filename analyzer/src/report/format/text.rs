@@ -5,8 +5,8 @@
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::detect::race::Hazard;
-use crate::report::cause::RootCause;
 use crate::report::format::access_text::{allocation, is_in_call, print_stack, side};
+use crate::report::format::by_cause::{Group, IN_FULL};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
@@ -110,40 +110,6 @@ pub fn finding(f: &Finding, style: Style) -> String {
         );
     } else {
         let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
-    }
-    out
-}
-
-/// The head of a cause, before its findings. A finding that is alone says all of it itself, unless
-/// no wait mends it.
-fn group(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -> String {
-    let mut out = String::new();
-    if findings == 1 && cause.kind != "kernel-range" {
-        return out;
-    }
-    let size = match findings {
-        0 => "shows only when the others are mended".to_string(),
-        _ => format!(
-            "{}, {}",
-            counted(findings, "finding", "findings"),
-            counted(occurrences, "occurrence", "occurrences")
-        ),
-    };
-    let head = format!("streamsan: CAUSE: {} ({size})", cause.kind);
-    let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
-    let _ = writeln!(out, "{}", cause.missing);
-    for mend in &cause.mend {
-        let verb = if cause.kind == "kernel-range" { "mend it" } else { "order all of it" };
-        let _ = writeln!(out, "  This would {verb} ({}):", mend.api);
-        for line in &mend.lines {
-            let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
-        }
-    }
-    let tried = if cause.tried { "yes" } else { "no" };
-    let machine =
-        format!("[streamsan cause={} kind={} findings={findings} tried={tried}]", cause.fingerprint, cause.kind);
-    if !style.no_machine_lines {
-        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine));
     }
     out
 }
@@ -337,7 +303,11 @@ pub struct Text {
     /// Broken rules, behind the findings.
     rules: String,
     /// Causes of what is printed, in the order of the report, each with its findings.
-    groups: Vec<(RootCause, u64, u64, String)>,
+    groups: Vec<Group>,
+    /// Findings of one cause that are printed in full.
+    per_cause: u64,
+    /// Whether a finding was printed that shows no line of the program.
+    without_lines: bool,
 }
 
 impl Text {
@@ -353,12 +323,19 @@ impl Text {
             left: 0,
             rules: String::new(),
             groups: Vec::new(),
+            per_cause: IN_FULL,
+            without_lines: false,
         }
     }
 
     /// A report without the findings, which another reporter prints.
     pub fn beside() -> Self {
         Self { told: true, ..Self::new(Style::default(), 0) }
+    }
+
+    /// Of each cause this many findings in full, and the others in one line each; 0: all in full.
+    pub fn per_cause(self, findings: u64) -> Self {
+        Self { per_cause: if findings == 0 { u64::MAX } else { findings }, ..self }
     }
 
     /// With `quiet`, findings and errors only: no coverage and no notes, and a summary only beside
@@ -373,7 +350,7 @@ impl Reporter for Text {
         match event {
             Event::Begin(report) => {
                 self.style.processes |= report.processes.len() > 1;
-                self.groups = report.causes.iter().map(|cause| (cause.clone(), 0, 0, String::new())).collect();
+                self.groups = report.causes.iter().map(Group::of).collect();
             }
             Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Breach(b, _) if self.printed < self.max_findings => {
@@ -382,30 +359,31 @@ impl Reporter for Text {
             }
             Event::Breach(..) => self.left += 1,
             Event::Finding(f, _) => {
-                let group = self.groups.iter_mut().find(|(cause, ..)| cause.fingerprint == f.cause);
-                let mut unknown = (RootCause::default(), 0, 0, String::new());
-                let (_, findings, occurrences, text) = group.unwrap_or(&mut unknown);
-                *findings += 1;
-                *occurrences += f.count;
+                let mut unknown = Group::default();
+                let group = self.groups.iter_mut().find(|group| group.cause.fingerprint == f.cause);
+                let is_known = group.is_some();
+                let group = group.unwrap_or(&mut unknown);
+                group.count(f);
                 if self.printed < self.max_findings {
                     self.printed += 1;
-                    text.push_str(&finding(f, self.style));
+                    self.without_lines |= closing::shows_no_line(f);
+                    group.take(f, self.style);
                 } else {
                     self.left += 1;
                 }
-                self.out.push_str(&unknown.3);
+                if !is_known {
+                    self.out.push_str(&unknown.findings(self.style, u64::MAX));
+                }
             }
             Event::End(report) => {
                 let any = self.printed + self.left > 0;
                 let has_findings = |cause: &RootCause| report.findings.iter().any(|f| f.cause == cause.fingerprint);
-                for (cause, findings, occurrences, text) in std::mem::take(&mut self.groups) {
+                for group in std::mem::take(&mut self.groups) {
                     // One without findings shows once the others are mended: not where there are
                     // none, nor where its findings were set aside.
-                    let shows_later = cause.tried && any && findings == 0 && !has_findings(&cause);
-                    if !self.told && (findings > 0 || shows_later) {
-                        self.out.push_str(&group(&cause, (findings, occurrences), self.style));
-                    }
-                    self.out.push_str(&text);
+                    let told = !self.told && group.is_told(any && !has_findings(&group.cause));
+                    let (style, full) = (self.style, self.per_cause);
+                    self.out.push_str(&if told { group.text(style, full) } else { group.findings(style, full) });
                 }
                 self.out.push_str(&self.rules);
                 if self.printed > 0 {
@@ -417,6 +395,9 @@ impl Reporter for Text {
                 if self.left > 0 && !self.told {
                     let what = counted(self.left, "finding", "findings");
                     let _ = writeln!(self.out, "streamsan: NOTE: {what} not printed (see --max-findings)");
+                }
+                if self.without_lines && !self.told {
+                    self.out.push_str(closing::NO_LINES);
                 }
                 for h in &report.hints {
                     hint(&mut self.out, self.style, h);

@@ -10,9 +10,10 @@ use crate::detect::findings::RawFinding;
 use crate::memory::{AccessKind, Cause};
 use crate::replan::site::OpSite;
 use crate::replan::waits::Join;
-use crate::report::call_site::site;
+use crate::report::call_site;
 use crate::report::elaborate::{Elaborator, called};
 use crate::report::finding::STAGED;
+use crate::report::format::text::short_kernel;
 use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
 use crate::report::words::completion;
 use crate::state::streams::FailedCall;
@@ -23,7 +24,19 @@ use trace::StackId;
 
 impl Elaborator<'_> {
     fn at(&mut self, stack: StackId) -> String {
-        site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
+        self.place(stack).map_or_else(String::new, |at| format!(" at {at}"))
+    }
+
+    /// A call site in prose.
+    pub fn place(&mut self, stack: StackId) -> Option<String> {
+        let frames = self.stacks.resolve(stack);
+        call_site::place(&frames, self.stacks)
+    }
+
+    /// The same of a side, behind a comma. A backward pass is where Python started it.
+    fn behind(&mut self, side: &Side) -> String {
+        let frames = if side.started.is_empty() { &side.stack } else { &side.started };
+        call_site::place(frames, self.stacks).map_or_else(String::new, |at| format!(", {at}"))
     }
 
     /// The synchronisation between the two sides of a finding.
@@ -56,7 +69,7 @@ impl Elaborator<'_> {
                 comment: comment.to_string(),
                 ..WaitEnd::default()
             };
-            let after = format!("after the previous access{}", place(&previous.stack));
+            let after = format!("after the previous access{}", self.behind(previous));
             s.mend = self.lines(Join::KeepAlive, (previous, access), &end(p, &after), &end(a, "before it goes back"));
             s.mend.retain(|mend| mend.api != Api::Torch.name());
             return s;
@@ -78,12 +91,18 @@ impl Elaborator<'_> {
         if race.previous.epoch == race.access.epoch {
             let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
             s.facts.push("Both are nodes of one graph, launched together.".into());
-            s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
+            let (one, other) = (node_name(previous, from), node_name(access, to));
+            s.missing = format!("No path of dependencies leads from {one} to {other}.");
+            // Captured at one line, in a loop or a helper: only the nodes tell them apart.
+            let alike = call_site::site(&previous.stack) == call_site::site(&access.stack);
             let (first, then) = (OpSite::of_node(&race.previous), OpSite::of_node(&race.access));
             let (first, then) = (self.captured_on(&[first]), self.captured_on(&[then]));
-            let end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| WaitEnd {
+            let mut end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| WaitEnd {
                 streams,
-                comment: format!("{comment}{}", place(&side.stack)),
+                comment: match alike {
+                    true => format!("{comment}, {}{}", node_name(side, node), self.behind(side)),
+                    false => format!("{comment}{}", self.behind(side)),
+                },
                 node: if side.call.contains("GraphAdd") { format!("node_{node}") } else { String::new() },
             };
             let first = end(first, "after the previous access", previous, from);
@@ -149,6 +168,9 @@ impl Elaborator<'_> {
         if let Some(mistake) = self.mistaken_wait(&raw.around) {
             s.facts.push(mistake);
         }
+        if p.kind != "request" && !race.latent {
+            s.facts.extend(self.host_waited_elsewhere(&raw.around));
+        }
         if !access.seen_by.is_empty() {
             s.facts.push("--host-accesses names the line of the host that writes there.".into());
         }
@@ -176,7 +198,7 @@ impl Elaborator<'_> {
         if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
             s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
-        let (first, second) = (place(&previous.stack), place(&access.stack));
+        let (first, second) = (self.behind(previous), self.behind(access));
         if p.kind == "request" {
             s.missing = format!("The host does not wait until {} is complete.", p.name);
             let lines = vec![format!("{}  // before this access{second}", completion(&previous.call))];
@@ -203,8 +225,11 @@ impl Elaborator<'_> {
         let (first, then) =
             (end(p, format!("after the previous access{first}")), end(a, format!("before this access{second}")));
         s.mend = self.lines(Join::Event, (previous, access), &first, &then);
-        let reused =
-            raw.previous_allocation.is_some_and(|o| o.freed.is_some() && raw.allocation.is_some_and(|n| n.id != o.id));
+        // On the block's own stream `record_stream` does nothing: the new owner has to wait.
+        let reused = raw.previous_allocation.is_some_and(|old| {
+            let foreign = old.stream != race.previous.site.stream;
+            foreign && old.freed.is_some() && raw.allocation.is_some_and(|new| new.id != old.id)
+        });
         if reused && let Some(torch) = s.mend.iter_mut().find(|mend| mend.api == Api::Torch.name()) {
             torch.lines = vec![format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p))];
         }
@@ -254,8 +279,11 @@ impl Elaborator<'_> {
     }
 }
 
-fn place(stack: &[Frame]) -> String {
-    site(stack).map_or_else(String::new, |at| format!(", {at}"))
+/// A node of a graph: `node 3 (scale)`.
+fn node_name(side: &Side, node: u32) -> String {
+    let kernel = side.kernel.as_deref().map(short_kernel);
+    let does = kernel.as_deref().unwrap_or(&side.call).split('(').next().unwrap_or_default();
+    if does.is_empty() { format!("node {node}") } else { format!("node {node} ({does})") }
 }
 
 fn cap(text: &str) -> String {
