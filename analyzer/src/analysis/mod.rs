@@ -58,7 +58,7 @@ use crate::detect::race;
 use crate::detect::race::Race;
 use crate::exact::confirm::Confirm;
 use crate::exact::learned::{Learned, Lessons};
-use crate::exact::measuring::Measuring;
+use crate::exact::measuring::SimMeasuring;
 use crate::exact::oracle::Oracle;
 use crate::exact::pending::PendingRecords;
 use crate::exact::settle::Settle;
@@ -188,7 +188,7 @@ pub struct Analysis {
     confirm: Option<Confirm>,
     settle: Option<Settle>,
     /// The simulated GPU measures launches by itself.
-    measuring: Option<Box<Measuring>>,
+    measuring: Option<Box<SimMeasuring>>,
     /// Ranges learned by earlier runs, and those learned by this one.
     learned: Option<Lessons>,
     races: Vec<Race>,

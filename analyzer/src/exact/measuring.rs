@@ -23,7 +23,7 @@ const TOLD: usize = 10;
 
 /// What one process's launches need.
 #[derive(Default)]
-pub struct Measuring {
+pub struct SimMeasuring {
     /// Classes that need no measuring.
     pub settle: Settle,
     /// Kernels that findings rest on.
@@ -32,7 +32,7 @@ pub struct Measuring {
     compared: FxHashMap<LaunchClass, u32>,
 }
 
-impl Measuring {
+impl SimMeasuring {
     /// Whether a measured launch of this class, which the code decides, is to be compared with its
     /// prediction.
     pub fn compares(&mut self, class: LaunchClass) -> bool {
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_first_launches_of_a_class_are_compared_and_then_one_in_so_many() {
         let class = |n| LaunchClass::of(trace::KernelId(n), [1; 3], [32, 1, 1]);
-        let mut measuring = Measuring::default();
+        let mut measuring = SimMeasuring::default();
         let compared = (1..=24).filter(|_| measuring.compares(class(1))).count();
         assert_eq!(compared as u32, FIRST + 24 / EVERY);
         assert!(measuring.compares(class(2)));

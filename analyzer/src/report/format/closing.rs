@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
-use crate::report::finding::Finding;
 use crate::report::format::{programs, text};
 use crate::report::model::{Breach, Finding, GateStatus, Report};
 use crate::report::words::counted;

@@ -5,6 +5,7 @@
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::detect::race::Hazard;
+use crate::report::cause::RootCause;
 use crate::report::format::access_text::{allocation, is_in_call, print_stack, side};
 use crate::report::format::by_cause::{Group, IN_FULL};
 use crate::report::format::{Event, Reporter, Verdict, feed};

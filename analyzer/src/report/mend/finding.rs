@@ -17,7 +17,6 @@ use crate::report::format::text::short_kernel;
 use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
 use crate::report::words::completion;
 use crate::state::streams::FailedCall;
-use crate::symbols::frame::Frame;
 use cuda_sys::CUresult;
 use cuda_sys::runtime_types::cudaError;
 use trace::StackId;
@@ -121,7 +120,7 @@ impl Elaborator<'_> {
             s.missing =
                 format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
             let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
-            let then = WaitEnd { comment: format!("before this access{}", place(&access.stack)), ..WaitEnd::default() };
+            let then = WaitEnd { comment: format!("before this access{}", self.behind(access)), ..WaitEnd::default() };
             s.mend = self.lines(Join::Host, (previous, access), &first, &then);
             return s;
         }
@@ -240,7 +239,7 @@ impl Elaborator<'_> {
     fn failed_call(&mut self, failed: &FailedCall, did: &str) -> String {
         let stack = self.stacks.resolve(failed.stack);
         let call = called(&stack, self.names.call(failed.call));
-        let at = site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
+        let at = call_site::site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
         let name =
             if call.starts_with("cuda") { cudaError(failed.result).name() } else { CUresult(failed.result).name() };
         let name = name.map_or_else(|| format!("error {}", failed.result), str::to_string);
