@@ -14,7 +14,7 @@ const TYPES: [(&str, &str); 4] = [("b8", "%h"), ("b16", "%h"), ("b32", "%r"), ("
 
 /// PTX with a kernel for each form, and what each does through its parameter.
 fn source(sm: u16) -> (String, BTreeMap<String, Vec<AccessKind>>) {
-    let mut text = format!(".version 8.0\n.target sm_{sm}\n.address_size 64\n");
+    let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
     let mut expected = BTreeMap::new();
     let mut put = |body: &str, kinds: &[AccessKind]| {
         let name = format!("k{}", expected.len());

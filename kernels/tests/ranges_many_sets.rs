@@ -100,7 +100,8 @@ fn tables_of_any_size_lead_to_their_own_pointers() {
             judge("by_block", ([count, 1, 1], [64, 1, 1]), &table, rows(count, 0, 256));
             let params = [&table[..], &1_u32.to_le_bytes(), &[0; 4]].concat();
             judge("by_axis", ([2, count, 1], [64, 1, 1]), &params, rows(count, 1, 256));
-            judge("by_group", ([4 * (count / 4), 1, 1], [64, 1, 1]), &table, rows(count / 4, 0, 1024));
+            let groups = (count / 4).max(1);
+            judge("by_group", ([4 * groups, 1, 1], [64, 1, 1]), &table, rows(groups, 0, 1024));
             let one = |k: u64| (pointer(k), (28..32).collect());
             judge("by_thread", ([count.div_ceil(100), 1, 1], [count.min(100), 1, 1]), &table, {
                 let threads = u64::from(count.div_ceil(100) * count.min(100));
