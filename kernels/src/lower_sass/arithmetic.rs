@@ -5,7 +5,7 @@
 
 use super::Lower;
 use crate::arch::Generation;
-use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::ir::{Class, Cmp, Combine, Op, Prefix, Pure, Reason, Special, Src, SrcOperand, Var};
 use crate::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
 
 /// Truth table of `a & b` over predicates.
@@ -163,10 +163,18 @@ impl Lower<'_> {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
                 self.emit(i, Op::Prmt, &s, &[d0]);
             }
-            S::Sgxt { signed, .. } => match i.src.get(1).and_then(sass::InstOperand::as_imm) {
+            S::Sgxt { signed, wrap } => match i.src.get(1).and_then(sass::InstOperand::as_imm) {
                 Some(bits @ 1..=32) => {
                     let s = self.arg(i, 0);
                     self.emit(i, Op::Ext { bits: bits as u8, signed }, &[s], &[d0]);
+                }
+                None if !wrap => {
+                    let (value, count) = (self.arg(i, 0), self.arg(i, 1));
+                    let most = self.f.var(Class::W32);
+                    let least = [count, SrcOperand::imm(32), SrcOperand::imm(1)];
+                    self.emit_always(i, Op::MinMax { signed: false }, &least, &[most]);
+                    let of = [value, SrcOperand::imm(0), SrcOperand::var(most)];
+                    self.emit(i, Op::Pure(Pure::Extract { wide: false, signed }), &of, &[d0]);
                 }
                 _ => self.give_up(i, Reason::Bits),
             },

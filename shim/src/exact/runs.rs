@@ -229,7 +229,7 @@ fn pattern_of(word: u32) -> Option<(u32, u32, u32)> {
 const MAX_PERIOD: usize = 32;
 
 /// Pieces (first byte, bytes) in ascending order as few runs: those that repeat together, at one
-/// distance, become a pattern each. How many runs are no pattern, or one that may be chance.
+/// distance, become a pattern each. How many runs are none.
 fn repeated(pieces: &[(u64, u64)], kind: u32, runs: &mut Vec<ExactRun>) -> usize {
     let (mut at, mut single) = (0, 0);
     while let Some(&(start, _)) = pieces.get(at) {
@@ -254,12 +254,16 @@ fn repeated(pieces: &[(u64, u64)], kind: u32, runs: &mut Vec<ExactRun>) -> usize
                 break;
             }
         }
+        // Two alike, or a long period that comes back a few times, may be chance.
+        if count < 3 || period > 4 * (count - 1) {
+            (period, count) = (1, 1);
+            single += 1;
+        }
         for k in 0..period {
             let (start, width) = pieces[at + k];
             let stride = if count > 1 { step(period).unwrap_or(0) } else { 0 };
             runs.push(ExactRun { start, stride, width, count: count as u32, kind });
         }
-        single += if period > 4 * (count - 1) { period } else { 0 };
         at += period * count;
     }
     single
@@ -376,10 +380,10 @@ mod tests {
     #[test]
     fn far_away_addresses_are_bounds() {
         let mut c = Collector::default();
-        c.whole((1 << 56) - 4096, 2);
-        c.whole(1 << 56, 2);
+        c.whole((1 << 55) - 4096, 2);
+        c.whole(1 << 55, 2);
         let one = |start, kind| ExactRun { start, stride: 0, width: 4096, count: 1, kind };
-        assert_eq!(c.finish(), [one((1 << 56) - 4096, 2), one(1 << 56, 2 | exact_kind::BOUND)]);
+        assert_eq!(c.finish(), [one((1 << 55) - 4096, 2), one(1 << 55, 2 | exact_kind::BOUND)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! that have no instruction. The load only gives the first value to compare. When another kernel
 //! has changed that value since, the swap fails and returns the new one. Two such atomics do not
 //! race with each other, so the load is not a plain read, and counts as an atomic here. A load
-//! counts when its value is what a swap of the same address compares. Towards all other accesses
+//! counts when its value, or bits of it, is what a swap of the same address compares. Towards all other accesses
 //! the two behave as the swap alone does.
 
 use super::build::Builder;
@@ -77,6 +77,10 @@ impl Builder<'_> {
                             if let Some(s) = inst.srcs.get(usize::from(part)) {
                                 work.push(self.ssa.source(s.src, b, i));
                             }
+                        }
+                        // A part of the word put into it: swaps of 16 bits are made of those of 32.
+                        Op::Lop3 { .. } | Op::Prmt => {
+                            work.extend(inst.srcs.iter().map(|s| self.ssa.source(s.src, b, i)));
                         }
                         _ => {}
                     }
