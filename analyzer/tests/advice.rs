@@ -316,18 +316,18 @@ fn an_access_that_reads_and_writes_says_both() {
         assert!(!f.previous.does_both, "of an earlier op that has written the bytes its reads are not kept");
         (f.access.does_both, text::report(&report, text::Style::default(), 9))
     };
-    let (read, write) = (reads(0, Shape::Exact(0, N)), writes(0, Shape::Exact(0, N)));
-    let atomic = atomics(0, Shape::Exact(0, N));
-    let update = [read.clone(), write.clone()];
+    let (read, write) = ([reads(0, Shape::Exact(0, N))], [writes(0, Shape::Exact(0, N))]);
+    let atomic = [atomics(0, Shape::Exact(0, N))];
+    let update = [read.clone(), write.clone()].concat();
     for (first, then, expected) in [
         (&update[..], &update[..], true),
-        (&[write.clone()], &update, true),
-        (&[read.clone()], &update, false),
-        (&update, &[write.clone()], false),
-        (&[write.clone()], &[write.clone()], false),
-        (&[write.clone()], &[read.clone()], false),
-        (&[read.clone()], &[write.clone()], false),
-        (&[atomic.clone()], &[write.clone()], false),
+        (&write[..], &update[..], true),
+        (&read, &update, false),
+        (&update, &write, false),
+        (&write, &write, false),
+        (&write, &read, false),
+        (&read, &write, false),
+        (&atomic, &write, false),
     ] {
         let (access, text) = both(first, then);
         assert_eq!(access, expected, "{text}");

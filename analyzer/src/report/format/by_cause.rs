@@ -16,7 +16,7 @@ pub const IN_FULL: u64 = 3;
 
 /// A cause, and what has come of it so far.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct CauseGroup {
     /// The cause; nothing is known of one that is not in the report.
     pub cause: RootCause,
     /// Its findings, and how often they occurred.
@@ -26,7 +26,7 @@ pub(super) struct Group {
     printed: Vec<(u64, String, String)>,
 }
 
-impl Group {
+impl CauseGroup {
     /// Nothing yet.
     pub fn of(cause: &RootCause) -> Self {
         Self { cause: cause.clone(), ..Self::default() }

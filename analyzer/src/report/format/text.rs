@@ -7,7 +7,7 @@
 use crate::detect::race::Hazard;
 use crate::report::cause::RootCause;
 use crate::report::format::access_text::{allocation, is_in_call, print_stack, side};
-use crate::report::format::by_cause::{Group, IN_FULL};
+use crate::report::format::by_cause::{CauseGroup, IN_FULL};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
@@ -304,7 +304,7 @@ pub struct Text {
     /// Broken rules, behind the findings.
     rules: String,
     /// Causes of what is printed, in the order of the report, each with its findings.
-    groups: Vec<Group>,
+    groups: Vec<CauseGroup>,
     /// Findings of one cause that are printed in full.
     per_cause: u64,
     /// Whether a finding was printed that shows no line of the program.
@@ -351,7 +351,7 @@ impl Reporter for Text {
         match event {
             Event::Begin(report) => {
                 self.style.processes |= report.processes.len() > 1;
-                self.groups = report.causes.iter().map(Group::of).collect();
+                self.groups = report.causes.iter().map(CauseGroup::of).collect();
             }
             Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Breach(b, _) if self.printed < self.max_findings => {
@@ -360,7 +360,7 @@ impl Reporter for Text {
             }
             Event::Breach(..) => self.left += 1,
             Event::Finding(f, _) => {
-                let mut unknown = Group::default();
+                let mut unknown = CauseGroup::default();
                 let group = self.groups.iter_mut().find(|group| group.cause.fingerprint == f.cause);
                 let is_known = group.is_some();
                 let group = group.unwrap_or(&mut unknown);
