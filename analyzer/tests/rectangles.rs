@@ -24,8 +24,7 @@ fn two_rectangles_race_where_they_have_a_byte_in_common() {
     let (mut state, mut racy) = (0x5eed_0042, 0);
     for case in 0..500 {
         let in_array = case % 2 == 0;
-        let (pitch, rows, slices) =
-            (8 + random(&mut state, 40), 1 + random(&mut state, 8), 1 + random(&mut state, 3));
+        let (pitch, rows, slices) = (8 + random(&mut state, 40), 1 + random(&mut state, 8), 1 + random(&mut state, 3));
         let mut region = || {
             let (x, y, z) = (random(&mut state, pitch), random(&mut state, rows), random(&mut state, slices));
             let from_0 = random(&mut state, 3) == 0;

@@ -46,9 +46,7 @@ fn batched(p: &mut Program, source: u64, order: SourceOrder) {
     let (dst, src) = (Region::linear(TO, N), Region::linear(source, N));
     let (dst_space, src_space) = (Space::Unified, Space::Unified);
     let op = match order {
-        SourceOrder::Stream => {
-            Op::Copy { stream: A, dst, src, dst_space, src_space, asynchronous: true, batch: 7 }
-        }
+        SourceOrder::Stream => Op::Copy { stream: A, dst, src, dst_space, src_space, asynchronous: true, batch: 7 },
         source => Op::AttributedCopy { stream: A, dst, src, dst_space, src_space, batch: 7, source },
     };
     p.does("cudaMemcpyBatchAsync", op);

@@ -49,7 +49,10 @@ fn make(versions: Option<&str>) -> PathBuf {
                 index * 8
             )
         } else {
-            format!("mov fake_counters(%rip),%r11\n lock incq {}(%r11)\n cmpl ${index},fake_answered(%rip)\n je fake_given\n jmp {body}", index * 8)
+            format!(
+                "mov fake_counters(%rip),%r11\n lock incq {}(%r11)\n cmpl ${index},fake_answered(%rip)\n je fake_given\n jmp {body}",
+                index * 8
+            )
         };
         let _ = writeln!(
             code,

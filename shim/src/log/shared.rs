@@ -135,9 +135,7 @@ impl Shared {
         let (call, thread, stack) = origin;
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let end = match op {
-            Op::Free { ptr, .. } | Op::Unalias { ptr } => {
-                self.engine.memory_end(ptr).unwrap_or(ptr.saturating_add(1))
-            }
+            Op::Free { ptr, .. } | Op::Unalias { ptr } => self.engine.memory_end(ptr).unwrap_or(ptr.saturating_add(1)),
             _ => 0,
         };
         self.endings.begin(number, op, end, (call, thread, stack));

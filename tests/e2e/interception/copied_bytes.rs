@@ -210,11 +210,7 @@ fn operand(side: &Side, element: u64) -> CUmemcpy3DOperand {
         }
         Place::Array(a) => {
             o.type_ = CU_MEMCPY_OPERAND_TYPE_ARRAY;
-            let offset = CUoffset3D {
-                x: (side.at.0 / element) as usize,
-                y: side.at.1 as usize,
-                z: side.at.2 as usize,
-            };
+            let offset = CUoffset3D { x: (side.at.0 / element) as usize, y: side.at.1 as usize, z: side.at.2 as usize };
             o.op.array = CUmemcpy3DOperand_v1_op_array { array: CUarray(a.handle as *mut _), offset };
         }
     }
@@ -275,7 +271,8 @@ impl Cases {
         for _ in 0..count {
             let ((mut width, rows, slices), mut to, mut from) =
                 sides(&mut self.random, &self.arrays, true, &[CU_MEMORYTYPE_UNIFIED]);
-            let element = [to, from].iter().find_map(|s| if let Place::Array(a) = s.place { Some(a.element) } else { None });
+            let element =
+                [to, from].iter().find_map(|s| if let Place::Array(a) = s.place { Some(a.element) } else { None });
             let element = element.unwrap_or(1);
             width = width / element * element;
             for side in [&mut to, &mut from] {
@@ -312,7 +309,8 @@ impl Cases {
         let from = self.script.put_all(&(0..count).map(|i| address(0x2000_0000, i)).collect::<Vec<_>>());
         let sizes = self.script.put_all(&lengths);
         let mut attributes = CUmemcpyAttributes::zeroed();
-        attributes.srcAccessOrder = self.random.of(&[CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_MEMCPY_SRC_ACCESS_ORDER_ANY]);
+        attributes.srcAccessOrder =
+            self.random.of(&[CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_MEMCPY_SRC_ACCESS_ORDER_ANY]);
         let (attributes, starts) = (self.script.put(&attributes), self.script.put(&0_u64));
         let mut arguments = vec![to, from, sizes, count, attributes, starts, 1];
         arguments.extend((!row.ends_with("_v2")).then_some(0));

@@ -99,7 +99,8 @@ impl Elaborator<'_> {
                     .into(),
             );
             s.facts.push("cudaMemcpySrcAccessOrderStream would let it read the source in stream order.".into());
-            s.missing = format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
+            s.missing =
+                format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
             let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
             let then = WaitEnd { comment: format!("before this access{}", place(&access.stack)), ..WaitEnd::default() };
             s.mend = self.lines(Join::Host, (previous, access), &first, &then);
@@ -215,11 +216,8 @@ impl Elaborator<'_> {
         let stack = self.stacks.resolve(failed.stack);
         let call = called(&stack, self.names.call(failed.call));
         let at = site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
-        let name = if call.starts_with("cuda") {
-            cudaError(failed.result).name()
-        } else {
-            CUresult(failed.result).name()
-        };
+        let name =
+            if call.starts_with("cuda") { cudaError(failed.result).name() } else { CUresult(failed.result).name() };
         let name = name.map_or_else(|| format!("error {}", failed.result), str::to_string);
         format!("{call}{at} failed with {name}, so it {did}.")
     }

@@ -36,7 +36,10 @@ pub(crate) unsafe fn cuArray3DCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels));
+    cx.define_array(
+        handle,
+        ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels),
+    );
 }
 
 pub(crate) unsafe fn cuArray3DCreate_v2(
@@ -46,7 +49,10 @@ pub(crate) unsafe fn cuArray3DCreate_v2(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels));
+    cx.define_array(
+        handle,
+        ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels),
+    );
 }
 
 pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {

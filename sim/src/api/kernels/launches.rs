@@ -6,8 +6,8 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::config;
-use crate::objects::context::Context;
 use crate::handles::handle_of;
+use crate::objects::context::Context;
 use crate::objects::event::{EVENTS, Event, EventRecord};
 use crate::objects::graph::programmatic;
 use crate::objects::kernel_exec;
