@@ -91,10 +91,9 @@
 //!   timeline of its own ([`Options::host_threads`]). With one, synchronisation that is no edge of
 //!   the trace (flags in memory, futexes) is not seen, which errs the other way: that is why it is
 //!   an option.
-//! - A free that drains the device is logged before the real call and counts from then. What the
-//!   same thread does next does come after the drain. What *another* thread enqueues while the
-//!   drain lasts looks ordered after work that the drain still waits for. To log the end as well
-//!   would cure that at the price of an op more for each free.
+//! - A free that drains the device is logged when the real call has succeeded, for a call that
+//!   fails waits for nothing. What *another* thread enqueues while the drain lasts counts as drained
+//!   too. To log the beginning as well would cure that at the price of an op more for each free.
 //! - A successful query of the legacy stream also covers what blocking streams got during the
 //!   query. A query overtaken by more than a few changes of the stream covers a few ops too many.
 //! - Event nodes in a graph record and wait for the whole launch.

@@ -157,6 +157,8 @@ fn a_source_out_of_stream_order_may_be_read_before_earlier_work() {
 /// then 1 MiB and more are read after it has returned.
 #[test]
 fn what_the_driver_does_during_the_call() {
+    const TO: u64 = 1 << 32;
+    const FROM: u64 = 2 << 32;
     use MemoryKind::{Device, Managed, PinnedHost, RegisteredHost};
     for policy in [order::Policy::Observed, order::Policy::Documented] {
         for kind in [Some(PinnedHost), Some(RegisteredHost), Some(Managed), Some(Device), None] {
@@ -165,12 +167,12 @@ fn what_the_driver_does_during_the_call() {
                 options.policy = policy;
                 let mut w = World::with(options);
                 let [a] = w.streams();
-                w.alloc(HERE, len, Device);
+                w.alloc(TO, len, Device);
                 if let Some(kind) = kind {
-                    w.alloc(THERE, len, kind);
+                    w.alloc(FROM, len, kind);
                 }
                 let k = w.launch(a);
-                let (dst, src) = (Region::linear(HERE, len), Region::linear(THERE, len));
+                let (dst, src) = (Region::linear(TO, len), Region::linear(FROM, len));
                 let (dst_space, src_space, source) = (Space::Unified, Space::Unified, SourceOrder::DuringCall);
                 w.op(Op::AttributedCopy { stream: a, dst, src, dst_space, src_space, batch: 0, source });
                 let observed = policy == order::Policy::Observed;

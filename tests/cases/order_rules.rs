@@ -13,7 +13,7 @@ use tests::{build, product, run};
 use crate::trial;
 
 /// What the simulator can not do: it says so, or leaves out what the rule is about.
-const NOT_SIMULATED: [&str; 3] = ["programmatic_edge", "memory_operation_node", "green_context"];
+const NOT_SIMULATED: [&str; 2] = ["memory_operation_node", "green_context"];
 
 fn sim(program: &Path, case: &str, options: &[&str]) -> run::Ended {
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66"]);

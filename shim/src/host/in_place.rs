@@ -110,6 +110,11 @@ impl InPlace {
         self.around(address).is_some()
     }
 
+    /// Whether such memory begins at this address.
+    pub fn begins_at(&self, address: u64) -> bool {
+        self.around(address).is_some_and(|memory| memory.start == address)
+    }
+
     fn around(&self, address: u64) -> Option<Memory> {
         let at = self.memory.partition_point(|m| m.start <= address).checked_sub(1)?;
         self.memory.get(at).copied().filter(|m| address < m.end)

@@ -195,6 +195,7 @@ impl Cx<'_> {
     pub fn host_memory_freed(&mut self, ptr: u64) {
         if in_place::exists()
             && let Some(mut shared) = self.core().and_then(Core::lock)
+            && shared.watches.in_place.begins_at(ptr)
         {
             shared.watches.in_place.leave(ptr, ptr + 1);
         }

@@ -84,6 +84,31 @@ fn kernels_overlap_from_compute_capability_9_on() {
     }
 }
 
+/// An edge of a graph with a port orders nothing for a kernel that never waits, in whichever way it
+/// was made; below 9.0 it is an edge like any other.
+#[test]
+fn edges_keep_their_ports() {
+    let (Some(old), Some(new)) = (built("edges", "sm_80"), built("edges", "sm_90")) else { return };
+    for (how, port) in [
+        ("capture", 1),
+        ("event", 1),
+        ("completion", 2),
+        ("dependencies", 1),
+        ("launch_order", 2),
+        ("node", 1),
+        ("clone", 1),
+        ("plain", 0),
+    ] {
+        for (program, waits, races) in [(&old, false, false), (&new, false, port != 0), (&new, true, false)] {
+            let ended = sim(program, "", if waits { &[how, "waits"][..] } else { &[how][..] });
+            let name = program.display();
+            assert_eq!(ended.code(), Some(if races { 66 } else { 0 }), "{name} {how} {waits}: {}", ended.err);
+            assert_eq!(ended.out, format!("1 edge from port {port}, 32766\n"), "{name} {how} {waits}");
+            assert_eq!(ended.err.contains("read-after-write (certain)"), races, "{name} {how} {waits}: {}", ended.err);
+        }
+    }
+}
+
 /// Machine code for 9.0 has instructions of its own, and its driver lays out a launch's constants
 /// in its own way: results are those of the PTX of the same kernels, which another front end
 /// executes.

@@ -46,16 +46,25 @@ fn set_params(p: *const cudaMemsetParams) -> Result<CUDA_MEMSET_NODE_PARAMS, cud
     })
 }
 
-fn change_edges(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize, add: bool) -> Res {
-    let none = std::ptr::null();
+fn change_edges(
+    graph: CUgraph,
+    from: *const CUgraphNode,
+    to: *const CUgraphNode,
+    (data, count): (*const CUgraphEdgeData, usize),
+    add: bool,
+) -> Res {
     match add {
-        true => cu!(cuGraphAddDependencies_v2(graph, from, to, none, count)),
-        false => cu!(cuGraphRemoveDependencies_v2(graph, from, to, none, count)),
+        true => cu!(cuGraphAddDependencies_v2(graph, from, to, data, count)),
+        false => cu!(cuGraphRemoveDependencies_v2(graph, from, to, data, count)),
     }
 }
 
-fn count_of(data_or_count: usize, count: usize) -> usize {
-    if crate::version::major() >= 13 { count } else { data_or_count }
+/// The data of edges and how many they are, as this version's functions are called.
+fn data_and_count(data_or_count: usize, count: usize) -> (*const CUgraphEdgeData, usize) {
+    match crate::version::major() >= 13 {
+        true => (data_or_count as *const _, count),
+        false => (std::ptr::null(), data_or_count),
+    }
 }
 
 type Nodes = *const CUgraphNode;
@@ -228,17 +237,17 @@ rt! {
     ctx fn [cudaGraphAddDependencies plain](
         _pt, graph: CUgraph, from: Nodes, to: Nodes, data_or_count: usize, count: usize
     ) {
-        change_edges(graph, from, to, count_of(data_or_count, count), true)
+        change_edges(graph, from, to, data_and_count(data_or_count, count), true)
     }
     ctx fn [cudaGraphAddDependencies_v2 plain](
-        _pt, graph: CUgraph, from: Nodes, to: Nodes, data: *const c_void, count: usize
+        _pt, graph: CUgraph, from: Nodes, to: Nodes, data: *const CUgraphEdgeData, count: usize
     ) {
-        change_edges(graph, from, to, count, true)
+        change_edges(graph, from, to, (data, count), true)
     }
     ctx fn [cudaGraphRemoveDependencies plain](
         _pt, graph: CUgraph, from: Nodes, to: Nodes, data_or_count: usize, count: usize
     ) {
-        change_edges(graph, from, to, count_of(data_or_count, count), false)
+        change_edges(graph, from, to, data_and_count(data_or_count, count), false)
     }
     ctx fn [cudaGraphGetNodes plain](_pt, graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         cu!(cuGraphGetNodes(graph, nodes, count))
