@@ -239,11 +239,7 @@ impl Elaborator<'_> {
     fn failed_call(&mut self, failed: &FailedCall, did: &str) -> String {
         let stack = self.stacks.resolve(failed.stack);
         let call = called(&stack, self.names.call(failed.call));
-<<<<<<< HEAD
         let at = call_site::site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
-=======
-        let at = site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
->>>>>>> de32985fd4dbe310a6b5d8e124deee77cdc0c1ab
         let name =
             if call.starts_with("cuda") { cudaError(failed.result).name() } else { CUresult(failed.result).name() };
         let name = name.map_or_else(|| format!("error {}", failed.result), str::to_string);
