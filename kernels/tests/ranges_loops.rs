@@ -74,11 +74,11 @@ struct Kernel {
 
 fn kernels() -> Vec<Kernel> {
     let mut all = Vec::new();
-    for form in FORMS {
-        for way in WAYS {
-            for ty in TYPES {
-                // Each type in each form and each way, in half of the pairs.
-                if (form as usize + all.len()) % 2 == 0 || form == Form::For {
+    for (number, form) in FORMS.into_iter().enumerate() {
+        for (k, way) in WAYS.into_iter().enumerate() {
+            for (t, ty) in TYPES.into_iter().enumerate() {
+                // All types in the first form; in the others half of them, in turns.
+                if number == 0 || (number + k + t).is_multiple_of(2) {
                     all.push(Kernel { form, way, ty });
                 }
             }
@@ -216,7 +216,7 @@ fn run(arch: &str, options: &[&str]) -> (usize, usize) {
 fn holds(arch: &str, options: &[&str], exact: usize) {
     let (inexact, all) = run(arch, options);
     let enough = (all - inexact) * 100 >= all * exact;
-    assert!(all > 400 && enough, "{arch} {options:?}: {inexact} of {all} launches are not exact");
+    assert!(all > 1000 && enough, "{arch} {options:?}: {inexact} of {all} launches are not exact");
 }
 
 #[test]
