@@ -5,7 +5,7 @@
 //! `cuda::binary_semaphore`, a ticket. An access is *locked* when
 //!
 //! - branches on the result of an update lead to it, whatever way the thread takes (the first turn of
-//!   a loop may be a copy of its own), or the result is its own predicate;
+//!   a loop may be a separate copy), or the result is its own predicate;
 //! - from there the thread comes to an atomic write through the same pointer, without taking the
 //!   lock again: that gives it back;
 //! - no such write lies between the two.
