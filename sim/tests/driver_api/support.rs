@@ -30,6 +30,7 @@ pub mod cuda {
             a: CUgraphMem_attribute,
             v: *mut std::ffi::c_void,
         ) -> CUresult;
+        pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CUresult;
         pub fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> CUresult;
         pub fn cuKernelGetParamInfo(k: CUkernel, index: usize, offset: *mut usize, size: *mut usize) -> CUresult;
         pub fn cuFuncGetParamInfo(f: CUfunction, index: usize, offset: *mut usize, size: *mut usize) -> CUresult;
