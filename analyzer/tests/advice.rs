@@ -131,8 +131,7 @@ fn waits(p: &mut Program, how: Wait, stream: StreamId) {
                 }
             };
             p.line(41).does(name, begin);
-            // As the shim records it: the end of a wait has no stack.
-            p.line(0).does(name, Op::SyncEnd { sync });
+            p.line(41).does(name, Op::SyncEnd { sync });
         }
         Wait::Query => p.line(41).does("cudaEventQuery", Op::EventReached { event, record: 1 }),
         Wait::StreamQuery => p.line(41).does("cudaStreamQuery", Op::StreamIdle { stream, upto: 1 }),
