@@ -69,7 +69,7 @@ impl Collector {
     /// With another bound than [`MAX_RUNS`].
     fn bounded(limit: usize) -> Self {
         let (order, pages, runs, extents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { order, pages, runs, certain: [0; 3], extents, limit }
+        Self { order, pages, runs, certain: [0; 5], extents, limit }
     }
 
     fn put(&mut self, address: u64, kind: u32, place: u64) {
