@@ -54,6 +54,10 @@ fn lists_of_every_length_arrive() {
     let mut with_lists = BTreeSet::new();
     for items in [1, 2, 7, 8, 9, 16, 17, 18, 19, 20, 21, 32, 100, 128, 150, 155, 156, 160, 161, 180, 200, 512] {
         with_lists = through_the_ring(items, |op, bytes| {
+            // A length between two bytes of the number is one of 256 times as many items.
+            if Origin::encoded_len(op) > 1 << 15 {
+                return;
+            }
             let mut expected = vec![0; Origin::encoded_len(op)];
             assert_eq!(Origin::default().encode(op, &mut expected), Some(expected.len()), "{}", op.name());
             assert!(bytes == expected, "{} with {items} items", op.name());
@@ -67,13 +71,14 @@ fn lists_of_every_length_arrive() {
 #[test]
 fn an_op_that_can_never_fit_is_named_as_lost() {
     let lost = through_the_ring(40_000, |op, bytes| {
-        let record = Record::decode(bytes).expect("a record");
-        if Origin::encoded_len(op) <= 1 << 15 {
-            assert_eq!(record.op.tag(), op.tag(), "what fits arrives");
+        let (record, len) = (Record::decode(bytes).expect("a record"), Origin::encoded_len(op));
+        // One that is larger than half the ring arrives while the ring is empty.
+        if len <= 1 << 15 || (record.op.tag() == op.tag() && len < 1 << 16) {
+            assert_eq!((record.op.tag(), bytes.len()), (op.tag(), len), "what fits arrives");
             return;
         }
         let Op::Note { kind: NoteKind::Lost, text, count: 1 } = record.op else {
-            panic!("{} was lost without a word: {:?}", op.name(), record.op)
+            panic!("{} was lost without a word: {} came", op.name(), record.op.name())
         };
         assert_eq!(text.lossy(), format!("{} larger than half the ring (raise ring-mib)", op.name()));
     });
