@@ -1,8 +1,8 @@
 //! The text of source lines.
 //!
-//! Owns the reading of source files, once each. A missing file is remembered as missing. Of a trace,
-//! only files are read that [`RecordedFiles`] lets us read, and those that debug information of a
-//! file here has named.
+//! Owns the reading of source files, once each. A missing file is remembered as missing. Of a
+//! trace, only files are read that [`RecordedFiles`] lets us read, and those that debug information
+//! of a file here has named.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;

@@ -100,7 +100,8 @@ fn edges_keep_their_ports() {
         ("plain", 0),
     ] {
         for (program, waits, races) in [(&old, false, false), (&new, false, port != 0), (&new, true, false)] {
-            let ended = sim(program, "", if waits { &[how, "waits"][..] } else { &[how][..] });
+            let words = [how, "waits"];
+            let ended = sim(program, "", &words[..if waits { 2 } else { 1 }]);
             let name = program.display();
             assert_eq!(ended.code(), Some(if races { 66 } else { 0 }), "{name} {how} {waits}: {}", ended.err);
             assert_eq!(ended.out, format!("1 edge from port {port}, 32766\n"), "{name} {how} {waits}");

@@ -1,7 +1,7 @@
 //! Every op of the table, with lists of every length, comes out of the ring or is named as lost.
 //!
-//! The ops are found by decoding: for each tag, a number is put at each place of a record, and where
-//! that makes the record longer, there is the length of a list.
+//! The ops are found by decoding: for each tag, a number is put at each place of a record, and
+//! where that makes the record longer, there is the length of a list.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
