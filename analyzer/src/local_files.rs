@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use object::Object;
 
@@ -21,6 +21,19 @@ static FOREIGN: AtomicBool = AtomicBool::new(false);
 /// From now on files are named by traces. Call it before any is read.
 pub fn named_by_traces() {
     FOREIGN.store(true, Ordering::Relaxed);
+}
+
+/// The folders of `--symbol-path`: they are searched before the one of the system.
+static SEARCH_PATH: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Sets the folders to search for debug information. Call it once, before anything is resolved.
+pub fn set_search_path(folders: Vec<PathBuf>) {
+    let _ = SEARCH_PATH.set(folders);
+}
+
+/// The folders passed to [`set_search_path`].
+pub fn search_path() -> &'static [PathBuf] {
+    SEARCH_PATH.get().map_or(&[], Vec::as_slice)
 }
 
 /// Opens a regular file for reading. Anything else is an error, and nothing is waited for.
@@ -72,7 +85,7 @@ impl RecordedFiles {
         let Ok(real) = path.canonicalize() else { return false };
         let inside = |folder: &Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
         let mut known = self.lock();
-        if crate::symbols::search_path().iter().any(|folder| inside(folder)) || known.is_same(path) {
+        if search_path().iter().any(|folder| inside(folder)) || known.is_same(path) {
             return true;
         }
         let program = known.program.clone();

@@ -62,8 +62,8 @@ pub struct LaunchObserver {
     /// failed. A kernel in the loop of a graph starts several times.
     pub starts: unsafe extern "C" fn(u64) -> c_int,
     /// A launch has ended: its number, its pages in any order (each kind of a page once), how many,
-    /// its [`launch_end`], and the nanoseconds that it ran while its bytes were noted. Told once for each number, at any time after `begins`, perhaps
-    /// before the call has returned.
+    /// its [`launch_end`], and the nanoseconds that it ran while its bytes were noted. Told once
+    /// for each number, at any time after `begins`, perhaps before the call has returned.
     pub ended: unsafe extern "C" fn(u64, *const TouchedPage, usize, c_int, u64),
 }
 

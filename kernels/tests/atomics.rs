@@ -1,5 +1,5 @@
-//! Which accesses are atomic towards other kernels: loads, stores and updates of every order, scope,
-//! size and space, in PTX and in the machine code that is made of it.
+//! Which accesses are atomic towards other kernels: loads, stores and updates of every order,
+//! scope, size and space, in PTX and in the machine code that is made of it.
 
 use crate::support::nvdisasm;
 use kernels::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};

@@ -1,6 +1,6 @@
 //! Indices that are no sums: bits counted and turned, dot products, floating point, values of other
-//! lanes. Each kernel stores to `p[f(i)]`; what its threads touch is calculated here. Launches small
-//! enough to be followed must be exact to the byte, in PTX and in machine code.
+//! lanes. Each kernel stores to `p[f(i)]`; what its threads touch is calculated here. Launches
+//! small enough to be followed must be exact to the byte, in PTX and in machine code.
 
 use crate::support::nvdisasm;
 use kernels::arch::Arch;

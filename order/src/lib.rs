@@ -92,8 +92,9 @@
 //!   the trace (flags in memory, futexes) is not seen, which errs the other way: that is why it is
 //!   an option.
 //! - A free that drains the device is logged when the real call has succeeded, for a call that
-//!   fails waits for nothing. What *another* thread enqueues while the drain lasts counts as drained
-//!   too. To log the beginning as well would cure that at the price of an op more for each free.
+//!   fails waits for nothing. What *another* thread enqueues while the drain lasts counts as
+//!   drained too. To log the beginning as well would cure that at the price of an op more for each
+//!   free.
 //! - A successful query of the legacy stream also covers what blocking streams got during the
 //!   query. A query overtaken by more than a few changes of the stream covers a few ops too many.
 //! - Event nodes in a graph record and wait for the whole launch.

@@ -13,10 +13,10 @@
 //! section.
 //!
 //! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write`,
-//! `atomic`, `atomic-read` or `atomic-write`. `bytes` is what one lane touches, `count` how many lanes did so. Ranges are merged and
-//! sorted, and end before their second address. `complete` is false when the kernel failed.
-//! Kernels that a kernel launched have lines of their own. Textures, shared memory and local memory
-//! are not listed. Copies and sets are not launches.
+//! `atomic`, `atomic-read` or `atomic-write`. `bytes` is what one lane touches, `count` how many
+//! lanes did so. Ranges are merged and sorted, and end before their second address. `complete` is
+//! false when the kernel failed. Kernels that a kernel launched have lines of their own. Textures,
+//! shared memory and local memory are not listed. Copies and sets are not launches.
 //!
 //! Owns the file, the collection and the merging.
 

@@ -94,7 +94,7 @@ pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[S
 
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, String> {
     crate::set_cache(options.cache.as_deref());
-    crate::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
+    crate::local_files::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
     crate::symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.

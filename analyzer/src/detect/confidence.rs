@@ -70,8 +70,8 @@
 //!   predicted bytes with measured ones, which are `Exact` ([`crate::exact::measured`]), also where
 //!   they are a list of many pieces ([`crate::memory::Pieces`]). Too many to keep apart become a
 //!   scattered `Bound`, and so do reads of asynchronous copies, because the API reports their whole
-//!   size. Accesses that are not reported keep their prediction. Ranges learned in an earlier run count as measured
-//!   ([`crate::exact::learned`]).
+//!   size. Accesses that are not reported keep their prediction. Ranges learned in an earlier run
+//!   count as measured ([`crate::exact::learned`]).
 //! - *The host.* An access of the host is certain, also where only changed bytes were seen: some of
 //!   them were written (`analysis/host_access.rs`).
 //! - *Other processes.* Pairs of two processes are graded alike, but are possible if one of them
@@ -91,8 +91,8 @@
 //!    `detect/accesses/kernels.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
 //! 5. If both sides are `exact`, [`Extent::meet`] has given up on irregular patterns.
 //! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
-//!    finding certain or withdraws it. The simulated GPU has measured them, unless the coverage says
-//!    that launches were left unmeasured.
+//!    finding certain or withdraws it. The simulated GPU has measured them, unless the coverage
+//!    says that launches were left unmeasured.
 
 use serde::{Deserialize, Serialize};
 
@@ -156,8 +156,8 @@ impl Confidence {
         }
     }
 
-    /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when the
-    /// two share no byte.
+    /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when
+    /// the two share no byte.
     pub fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
         let confidence = Self::of(&previous.extent, &access.extent)?;
         let weakness = weakness(previous, access);

@@ -95,10 +95,10 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
             }
         }
     }
-    let constants = known.effects.iter().filter(|e| e.constant);
-    let unreported = constants.fold(ByteSet::default(), |all, effect| match reach(effect, image, memory) {
+    let unseen = known.effects.iter().filter(|e| is_unseen(e, false));
+    let unreported = unseen.fold(ByteSet::default(), |all, effect| match reach(effect, image, memory) {
         PredictedBytes::ByteSet(set, _) | PredictedBytes::Somewhere(Some(set)) => all.union(&set),
-        PredictedBytes::Nothing | PredictedBytes::Somewhere(None) => all,
+        PredictedBytes::Nothing | PredictedBytes::Somewhere(None) => all.union(&objects(effect, memory)),
     });
     let mut missing = Vec::new();
     for (k, touched) in KINDS.into_iter().zip(&touched) {
@@ -147,6 +147,18 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
         PredictionVerdict::Loose
     };
     Comparison { verdict, missing, claimed, touched: all.len(), predicted: union.len() }
+}
+
+/// The linear memory behind the texture or surface that an effect goes through, or those that it
+/// may go through.
+fn objects(effect: &Effect, memory: &Allocations) -> ByteSet {
+    let handles: Vec<u64> = match &effect.base {
+        EffectBase::Handle(_, handle) => vec![*handle],
+        EffectBase::SomeHandle(words) => words.iter().map(|word| word.1).collect(),
+        _ => Vec::new(),
+    };
+    let regions = handles.iter().filter_map(|handle| Some(memory.object_of(*handle)?.region));
+    ByteSet::of(regions.filter(|region| region.array.is_none()).map(|region| (region.start, region.end())).collect())
 }
 
 /// Whether an address out of memory is one that another effect of the same instruction stands for:

@@ -1,8 +1,8 @@
 //! Which measured accesses were made under a lock.
 //!
 //! Owns the correction. A measurement does not say which instruction touched a byte. Where all
-//! accesses that the code may make to these bytes in this direction are made under a lock (`kernels`,
-//! `ranges/locks.rs`), so was the one that was measured.
+//! accesses that the code may make to these bytes in this direction are made under a lock
+//! (`kernels`, `ranges/locks.rs`), so was the one that was measured.
 
 use super::compare::{PredictedBytes, reach};
 use crate::exact::byte_set::{self, ByteSet};

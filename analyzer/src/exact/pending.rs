@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
-/// Maximum size of the waiting records and of the ranges that wait with them, in bytes. More means that a launch does not end or that its
-/// ranges were lost: it counts as predicted.
+/// Maximum size of the waiting records and of the ranges that wait with them, in bytes. More means
+/// that a launch does not end or that its ranges were lost: it counts as predicted.
 const MAX_BYTES: usize = 256 << 20;
 
 struct Waiting {

@@ -236,8 +236,8 @@ impl Extent {
             && self.pieces == other.pieces
     }
 
-    /// Whether these are pieces that are all touched, and the other's bytes between the first and the
-    /// last of them are all among them: where this access is, it stands for the other.
+    /// Whether these are pieces that are all touched, and the other's bytes between the first and
+    /// the last of them are all among them: where this access is, it stands for the other.
     pub fn includes(&self, other: &Self) -> bool {
         let Some(mine) = self.pieces.as_ref().filter(|_| self.precision == Precision::Exact) else { return false };
         let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
@@ -535,7 +535,8 @@ mod tests {
             } else if ea.meet(&eb) == Meet::No {
                 prop_assert!(a.is_disjoint(&b));
             }
-            // The same bytes as a list of pieces, moved and clipped, against both forms of the others.
+            // The same bytes as a list of pieces, moved and clipped, against both forms of the
+            // others.
             let list = |set: &BTreeSet<u64>, origin: u64| {
                 let spans = set.iter().map(|b| (*b + 1000, *b + 1001)).collect();
                 Extent::irregular(origin + 1000, Pieces::of(spans, origin + 1000), Precision::Exact)

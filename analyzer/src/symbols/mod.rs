@@ -45,7 +45,6 @@ use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use callers::Callers;
 use object::{ObjectFile, SourceLocation};
-pub use object::{search_path, set_search_path};
 use python::CodeObject;
 use source::Sources;
 
@@ -281,7 +280,7 @@ impl Symbolizer {
     /// folders to search.
     fn places(&mut self, index: usize, svma: u64) -> Vec<SourceLocation> {
         let recorded = self.recorded.get(&(index, svma));
-        if let Some(places) = recorded.filter(|_| search_path().is_empty()) {
+        if let Some(places) = recorded.filter(|_| crate::local_files::search_path().is_empty()) {
             return places.clone();
         }
         let module = &self.modules[index];

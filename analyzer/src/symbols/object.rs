@@ -5,7 +5,6 @@
 //! are the file's own (`st_value`).
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use addr2line::Loader;
 use memmap2::Mmap;
@@ -16,19 +15,6 @@ use crate::local_files;
 
 /// Where separate debug information is installed.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
-
-/// The user's folders, which are searched before that one.
-static SEARCH_PATH: OnceLock<Vec<PathBuf>> = OnceLock::new();
-
-/// Sets the folders to search for debug information. Call it once, before anything is resolved.
-pub fn set_search_path(folders: Vec<PathBuf>) {
-    let _ = SEARCH_PATH.set(folders);
-}
-
-/// The folders passed to [`set_search_path`].
-pub fn search_path() -> &'static [PathBuf] {
-    SEARCH_PATH.get().map_or(&[], Vec::as_slice)
-}
 
 /// A function at an address, or one inlined there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -68,7 +54,7 @@ impl ObjectFile {
             return Some(file);
         }
         let by_id = build_id_files(build_id);
-        let by_name = search_path().iter().flat_map(|root| {
+        let by_name = local_files::search_path().iter().flat_map(|root| {
             let inside = root.join(path.strip_prefix("/").unwrap_or(path));
             [Some(inside), path.file_name().map(|name| root.join(name))]
         });
@@ -206,7 +192,7 @@ fn load(path: &Path, file: &object::File<'_>) -> Option<Loader> {
 fn separate_files(path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {
     let mut candidates = file.build_id().ok().flatten().map(build_id_files).unwrap_or_default();
     if let Some(name) = path.file_name() {
-        candidates.extend(search_path().iter().map(|root| root.join(name)));
+        candidates.extend(local_files::search_path().iter().map(|root| root.join(name)));
     }
     if let Ok(Some((name, _))) = file.gnu_debuglink() {
         let name = String::from_utf8_lossy(name).into_owned();
@@ -225,6 +211,6 @@ fn separate_files(path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {
 fn build_id_files(id: &[u8]) -> Vec<PathBuf> {
     let Some((first, rest)) = id.split_first() else { return Vec::new() };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let roots = search_path().iter().map(PathBuf::as_path).chain([Path::new(DEBUG_ROOT)]);
+    let roots = local_files::search_path().iter().map(PathBuf::as_path).chain([Path::new(DEBUG_ROOT)]);
     roots.map(|root| root.join(".build-id").join(format!("{first:02x}")).join(format!("{rest}.debug"))).collect()
 }

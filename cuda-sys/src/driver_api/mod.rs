@@ -13,13 +13,14 @@
 //! ```
 //!
 //! - The first word says when the op is recorded, relative to the real call. `before`: what is
-//!   forgotten about a handle that goes away, with no effect on order or memory.
-//!   `after`: what needs the result or the success of the call: allocations, creations, launches,
-//!   records, waits, loads. `both`: what may block the host, hand completion to the host, or call
-//!   back into the host: it covers what was enqueued before the call began, and takes effect when
-//!   the call returns. Also frees and destroys: what they end is looked up before the call (when it
-//!   returns, another thread may own the address or the handle), and ends if the call succeeds. `skip`: no effect on order or memory; such rows have no signature, they are
-//!   forwarded by a jump. (The type of such a function is in [`pfn`](crate::pfn), from
+//!   forgotten about a handle that goes away, with no effect on order or memory. `after`: what
+//!   needs the result or the success of the call: allocations, creations, launches, records, waits,
+//!   loads. `both`: what may block the host, hand completion to the host, or call back into the
+//!   host: it covers what was enqueued before the call began, and takes effect when the call
+//!   returns. Also frees and destroys: what they end is looked up before the call (when it returns,
+//!   another thread may own the address or the handle), and ends if the call succeeds. `skip`: no
+//!   effect on order or memory; such rows have no signature, they are forwarded by a jump. (The
+//!   type of such a function is in [`pfn`](crate::pfn), from
 //!   [`driver_signatures!`](crate::driver_signatures!).)
 //! - The name of the row is that of the newest function with this signature and meaning. Versions
 //!   that differ in either are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is

@@ -6,7 +6,8 @@
 //!
 //! The order is `size` (what starts here, and how long is it), `host_binary` (fatbins in ELF
 //! files), `fatbin` (entries), `select` (which entry runs on a device), `cubin` with `nv_info`
-//! (kernels of a cubin), `ptx_variables` (those of a text). `cubin` and `nv_info` know each other: the records fill in the kernel.
+//! (kernels of a cubin), `ptx_variables` (those of a text). `cubin` and `nv_info` know each other:
+//! the records fill in the kernel.
 //!
 //! Layouts were read off files made by the toolkit (all architectures, all compression modes) and
 //! are tested on such files. Damaged input gives an [`ImageError`]. Nothing panics, and nothing

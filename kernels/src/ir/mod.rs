@@ -1,8 +1,8 @@
 //! The intermediate representation to which both front ends (SASS and PTX) lower: one function per
 //! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
-//! Owns the data types (`op`, `operand`, `pure`, `reason`), the control-flow facts ([`cfg`]), and one
-//! transformation, `jump_threading`. Does not know encodings, nor the value of anything.
+//! Owns the data types (`op`, `operand`, `pure`, `reason`), the control-flow facts ([`cfg`]), and
+//! one transformation, `jump_threading`. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
 //!

@@ -29,8 +29,8 @@ pub enum Pure {
     Reverse { wide: bool },
     /// Zeros above the highest bit that is set in a.
     LeadingZeros { wide: bool },
-    /// The place of the highest bit of a that is set (signed: that is no sign), all ones where there
-    /// is none; `distance`: counted from the highest place.
+    /// The place of the highest bit of a that is set (signed: that is no sign), all ones where
+    /// there is none; `distance`: counted from the highest place.
     HighestBit { wide: bool, signed: bool, distance: bool },
     /// Bits that are set in a.
     Ones { wide: bool },
@@ -168,8 +168,8 @@ impl Pure {
             Pure::FloatAdd { wide, flush, fusible } => {
                 let (x, y) = (float(a, wide, flush), float(b, wide, flush));
                 let sum = x + y;
-                // Without an error (Knuth, "two-sum"), fused or not it is the same. Singles are added
-                // in double precision first, which is exact or not alike.
+                // Without an error (Knuth, "two-sum"), fused or not it is the same. Singles are
+                // added in double precision first, which is exact or not alike.
                 let back = sum - x;
                 let is_exact = (x - (sum - back)) + (y - back) == 0.0;
                 let result = if wide { sum } else { f64::from(x as f32 + y as f32) };

@@ -234,8 +234,8 @@ impl Lower<'_> {
     }
 
     /// A call of the compiler's own function for divisions of 64 bits. Code of `nvcc -G` calls them
-    /// as it calls any function: the operands are in R4 to R7, the result in R4 and R5 (seen in code
-    /// of nvcc 13.0 for sm_75 to sm_120). What else a function leaves behind is not read.
+    /// as it calls any function: the operands are in R4 to R7, the result in R4 and R5 (seen in
+    /// code of nvcc 13.0 for sm_75 to sm_120). What else a function leaves behind is not read.
     pub(super) fn division(&mut self, i: &MachineInst) -> bool {
         let op = match self.code.links.calls.get(&i.pc).map(String::as_str) {
             Some("__cuda_sm20_div_s64") => Op::Div { signed: true },

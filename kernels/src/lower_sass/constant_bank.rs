@@ -3,9 +3,9 @@
 //!
 //! Owns the bank's layout and the reads by operands. All count from the start of the bank, because
 //! a register may hold the place of a variable and an index in one number (`LDC R5, c[0x3][R0]`
-//! with `R0 = 4 * i + 0x40`). `ranges/extent/constant_bank.rs` finds the variables behind the bytes.
-//! What is read is unknown, apart from pointers, whose place is kept. The other banks hold what a
-//! program can not write: parameters (0), literals (2), addresses (4).
+//! with `R0 = 4 * i + 0x40`). `ranges/extent/constant_bank.rs` finds the variables behind the
+//! bytes. What is read is unknown, apart from pointers, whose place is kept. The other banks hold
+//! what a program can not write: parameters (0), literals (2), addresses (4).
 
 use super::Lower;
 use crate::arch::Generation;

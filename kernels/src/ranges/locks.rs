@@ -1,11 +1,11 @@
 //! Critical sections: which accesses are made between taking a lock and giving it back.
 //!
 //! Owns the recognition. A lock is a word that is updated atomically, and whose old value decides
-//! whether a thread goes on: `while (atomicCAS(&lock, 0, 1) != 0);`, `if (atomicExch(&lock, 1) == 0)`,
-//! `cuda::binary_semaphore`, a ticket. An access is *locked* when
+//! whether a thread goes on: `while (atomicCAS(&lock, 0, 1) != 0);`, `if (atomicExch(&lock, 1) ==
+//! 0)`, `cuda::binary_semaphore`, a ticket. An access is *locked* when
 //!
-//! - branches on the result of an update lead to it, whatever way the thread takes (the first turn of
-//!   a loop may be a separate copy), or the result is its own predicate;
+//! - branches on the result of an update lead to it, whatever way the thread takes (the first turn
+//!   of a loop may be a separate copy), or the result is its own predicate;
 //! - from there the thread comes to an atomic write through the same pointer, without taking the
 //!   lock again: that gives it back;
 //! - no such write lies between the two.

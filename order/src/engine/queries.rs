@@ -142,9 +142,9 @@ impl Engine {
         self.last_source
     }
 
-    /// The clock at which a copy's source may be read first, if that is before the rest of the copy:
-    /// what the host knew when it was called. `epoch`: that of the copy, which was the op applied
-    /// last.
+    /// The clock at which a copy's source may be read first, if that is before the rest of the
+    /// copy: what the host knew when it was called. `epoch`: that of the copy, which was the op
+    /// applied last.
     pub fn early_source(&self, epoch: Epoch) -> Option<ClockRef<'_>> {
         let (_, known) = self.early_source.as_ref().filter(|(of, _)| *of == epoch)?;
         Some(known.as_ref(Some(&self.streams)))

@@ -8,9 +8,10 @@
 //! before a table is locked, never under it.
 //!
 //! [`contexts`] comes first: streams and events belong to one. [`streams`] and [`events`] look up
-//! by way of [`recall`] and end by way of [`destroyed`]; [`streams`] asks [`captures`] whether work enters the stream now.
-//! [`kernels`] asks [`variables`] to list the variables of an image at the first launch from it,
-//! which reads image headers with [`image_bytes`]. [`arrays_pools`] stands alone.
+//! by way of [`recall`] and end by way of [`destroyed`]; [`streams`] asks [`captures`] whether work
+//! enters the stream now. [`kernels`] asks [`variables`] to list the variables of an image at the
+//! first launch from it, which reads image headers with [`image_bytes`]. [`arrays_pools`] stands
+//! alone.
 
 pub mod arrays_pools;
 pub mod captures;

@@ -65,7 +65,7 @@ fn bad_arguments_are_errors() {
         cu!(cuLaunchKernel(put, 1, 1, 1, 2048, 1, 1, 0, CUstream::NULL, none, none)),
         CUresult::ERROR_INVALID_VALUE
     );
-    assert_eq!(cu!(cuGreenCtxDestroy(CUgreenCtx::NULL)), CUresult::ERROR_NOT_SUPPORTED);
+    assert_eq!(cu!(cuGreenCtxDestroy(CUgreenCtx::NULL)), CUresult::ERROR_INVALID_HANDLE);
 }
 
 #[test]

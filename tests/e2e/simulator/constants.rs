@@ -1,6 +1,6 @@
-//! Reads of `__constant__` variables, in each way that compilers make them, and pointers that lie in
-//! variables: as PTX and as machine code, optimised and not. Each kernel of one program races with a
-//! copy to what it reads, and its twin does not.
+//! Reads of `__constant__` variables, in each way that compilers make them, and pointers that lie
+//! in variables: as PTX and as machine code, optimised and not. Each kernel of one program races
+//! with a copy to what it reads, and its twin does not.
 
 use std::collections::BTreeMap;
 

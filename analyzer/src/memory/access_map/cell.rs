@@ -84,8 +84,8 @@ impl<'a> New<'a> {
     }
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
-    /// rule 3 of what may be forgotten. A guess says less than what is known, and what is made under a
-    /// lock less than what is not.
+    /// rule 3 of what may be forgotten. A guess says less than what is known, and what is made
+    /// under a lock less than what is not.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
         if self.touch.site.guessed && !e.site.guessed || self.touch.site.locked && !e.site.locked {

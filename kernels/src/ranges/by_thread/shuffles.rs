@@ -7,9 +7,9 @@
 //! A shuffle gives the value of a lane that executes the same instruction (PTX ISA, "shfl.sync":
 //! what a lane gives that does not take part is undefined, and programs that run do not use it). A
 //! lane that executes it has its value by then, and threads go through the blocks of code in their
-//! order, so all that come to the instruction from outside of loops are there. Of values that change
-//! in a loop the threads may be in different iterations: they count only where the whole warp is at
-//! the block. A value that all threads of a warp have alike is what any of them gets.
+//! order, so all that come to the instruction from outside of loops are there. Of values that
+//! change in a loop the threads may be in different iterations: they count only where the whole
+//! warp is at the block. A value that all threads of a warp have alike is what any of them gets.
 
 use super::lane_classes::{LANES, Mask};
 use super::lane_value::{LaneValue, NUMBER, Tags, UNKNOWN};

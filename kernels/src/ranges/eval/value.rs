@@ -75,8 +75,8 @@ impl Eval<'_> {
 
     pub(crate) fn point(&mut self, key: AtomKey, kind: AtomKind) -> AffineForm {
         AffineForm::atom(self.keyed(key, |e| {
-            // Somewhere in the address space, in no relation to anything. (Addresses have at most 57
-            // bits on x86-64 and AArch64, so what is added to one does not wrap around.)
+            // Somewhere in the address space, in no relation to anything. (Addresses have at most
+            // 57 bits on x86-64 and AArch64, so what is added to one does not wrap around.)
             let a = e.new_atom(0, Int::pow2(57), None, BlockId(0));
             e.atoms[a.0 as usize].kind = kind;
             a

@@ -3,10 +3,10 @@
 //! Owns everything behind [`Eval`](super::eval::Eval): splitting an address into base and offset
 //! (`address`), the progressions that cover the offset and whether they are exact (`exactness`),
 //! addresses of two special shapes (`delinearization`, `pointer_table`), joining the sets of
-//! several accesses (`coalesce`), and the variables behind the constant bank (`constant_bank`). `reached` holds the types of the results. `address`,
-//! `delinearization` and `pointer_table` know each other: the first tries the other two, and they
-//! ask it for the extent of a part of the address. All of them add methods to `Eval`; no file of
-//! `eval` calls these.
+//! several accesses (`coalesce`), and the variables behind the constant bank (`constant_bank`).
+//! `reached` holds the types of the results. `address`, `delinearization` and `pointer_table` know
+//! each other: the first tries the other two, and they ask it for the extent of a part of the
+//! address. All of them add methods to `Eval`; no file of `eval` calls these.
 
 mod address;
 pub(super) mod coalesce;

@@ -60,8 +60,8 @@ pub(crate) enum SymbolicBase {
     Handle(u16, bool),
     /// None: the extent holds addresses.
     Absolute,
-    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind its root, `stride`
-    /// bytes apart.
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind its root,
+    /// `stride` bytes apart.
     Table {
         root: TableRoot,
         lo: i64,

@@ -4,8 +4,8 @@
 //! that have no instruction. The load only gives the first value to compare. When another kernel
 //! has changed that value since, the swap fails and returns the new one. Two such atomics do not
 //! race with each other, so the load is not a plain read, and counts as an atomic here. A load
-//! counts when its value, or bits of it, is what a swap of the same address compares. Towards all other accesses
-//! the two behave as the swap alone does.
+//! counts when its value, or bits of it, is what a swap of the same address compares. Towards all
+//! other accesses the two behave as the swap alone does.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Target};

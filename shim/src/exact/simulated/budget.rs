@@ -159,7 +159,8 @@ mod tests {
             assert!(granted(worth, 5, 5) && granted(worth, 37, 100) && !granted(worth, 39, 100));
         }
         assert!(granted(Worth::Other, 2, 5) && granted(Worth::Other, 18, 100) && !granted(Worth::Other, 20, 100));
-        // What a run settles at, when each granted launch takes a second and each other one a tenth.
+        // What a run settles at, when each granted launch takes a second and each other one a
+        // tenth.
         let (mut spent, mut run) = (0.0, 0.0);
         while run < 1000.0 {
             let is_measured = is_granted(Worth::Asked, (spent * 1e9) as u64, Duration::from_secs_f64(run), 33);

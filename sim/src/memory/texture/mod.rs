@@ -1,7 +1,7 @@
 //! Texture and surface objects: what kernels read and write through them, and where. How a texture
 //! is sampled (filters, address modes, faces) is in `sampling`, what instructions ask for in
-//! `access`, what is sampled for all lanes of a warp at once in `warp`, and what a tool is told of the
-//! texels in `noted`.
+//! `access`, what is sampled for all lanes of a warp at once in `warp`, and what a tool is told of
+//! the texels in `noted`.
 //!
 //! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
 

@@ -15,7 +15,8 @@ use crate::columns::Table;
 ///
 /// Counts which get the right verdict and output, with their launches predicted and measured, and
 /// which touch no byte that was ruled out and every byte that was claimed. What is known not to run
-/// is listed in `tests/corpus/machine_code.txt`. Builds, unless `STREAMSAN_BIN` names a folder of binaries.
+/// is listed in `tests/corpus/machine_code.txt`. Builds, unless `STREAMSAN_BIN` names a folder of
+/// binaries.
 #[derive(clap::Args)]
 pub struct MachineCodeArgs {
     /// Forms of code: ptx or sass, compute capability times ten, and O2, ptxas-O0 or G.

@@ -102,8 +102,8 @@ impl Eval<'_> {
                 if self.supported_by(&e, s) {
                     Step::Other(None)
                 } else {
-                    // (What holds on the way back is not asked without need: the test of a loop compares
-                    // its counter, which is what is looked for here.)
+                    // (What holds on the way back is not asked without need: the test of a loop
+                    // compares its counter, which is what is looked for here.)
                     let z = match e.as_const() {
                         Some(c) => (c, c),
                         None => {
