@@ -11,10 +11,10 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::report::doubt::IRREGULAR;
 use crate::report::fingerprint::text_of;
-use crate::report::model::{Finding, Report, Side};
+use crate::report::model::{Finding, GateStatus, Report, Side};
 use crate::report::program::SecondRun;
 
 /// Findings to settle.
@@ -36,16 +36,26 @@ pub struct SecondReport {
     pub why: String,
 }
 
-/// The findings of a judged report that a measurement may settle.
+/// The findings of a judged report that a measurement may settle. Pairs that are set aside because
+/// both sides are selected by loaded indices count: only a run shows whether they meet.
 pub fn in_doubt(judged: &Report) -> InDoubt {
     let mut all = InDoubt::default();
-    for finding in judged.shown().filter(|finding| is_open(finding)) {
+    let by_data = judged.findings.iter().filter(|finding| is_set_aside(judged, finding));
+    for finding in judged.shown().chain(by_data).filter(|finding| is_open(finding)) {
         all.findings += 1;
         all.places.insert(finding.identity.places);
         let sides = [&finding.access, &finding.previous].into_iter();
         all.kernels.extend(sides.map(|side| side.symbol.clone()).filter(|symbol| !symbol.is_empty()));
     }
     all
+}
+
+/// Whether a finding is not shown because data selects the bytes of both sides.
+fn is_set_aside(judged: &Report, finding: &Finding) -> bool {
+    !judged.pedantic
+        && finding.standing == GateStatus::New
+        && finding.confidence == Confidence::Possible
+        && finding.weakness == Weakness::Indices.name()
 }
 
 /// Whether the bytes of a finding are not certain because those of a kernel are not.
@@ -106,6 +116,9 @@ pub fn settle(first: &mut Report, doubt: &InDoubt, shown: SecondReport) -> Secon
         } else if proven.contains(&at) {
             told.confirmed += 1;
             settled.push(finding);
+        } else if is_set_aside(first, &finding) {
+            // Nobody has seen it: there is nothing to withdraw.
+            kept.push(finding);
         } else if refuted.contains(&at) && !places.contains(&at) && why.is_empty() {
             told.withdrawn += 1;
             first.withdrawn.push(finding);

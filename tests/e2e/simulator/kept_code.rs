@@ -239,7 +239,8 @@ fn it_can_be_switched_off() {
     assert!(files(&home).is_empty());
     // By the command's option, as for summaries.
     let streamsan = |word: &str| {
-        let mut command = run::streamsan(["run", "--sim", "--cache", word, "--"]);
+        // What is measured is interpreted.
+        let mut command = run::streamsan(["run", "--sim", "--sim-predict", "--cache", word, "--"]);
         command.arg(&program).env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM").env("XDG_CACHE_HOME", &home);
         let ended = run::end(command.env("STREAMSAN_SIM_PERF", "1"));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(0), out.as_str()), "{}", ended.err);

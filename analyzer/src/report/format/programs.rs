@@ -49,8 +49,9 @@ pub fn table(programs: &[Program]) -> String {
     let _ = writeln!(out, "{HEAD:<width$}  outcome      launches  findings  seconds");
     for p in programs {
         let seconds = p.took.as_secs_f64();
-        let second = p.second.as_ref().filter(|second| second.made);
-        let second = second.map_or_else(String::new, |second| format!("  second run: {}", second.settled()));
+        let second = p.second.as_ref().filter(|second| second.made).map(|second| second.settled());
+        let second = second.filter(|settled| !settled.is_empty());
+        let second = second.map_or_else(String::new, |settled| format!("  second run: {settled}"));
         let _ = writeln!(
             out,
             "{:<width$}  {:<11}  {:>8}  {:>8}  {seconds:>7.1}{second}",
