@@ -209,7 +209,7 @@ fn uninteresting_frames_are_folded() {
     let names = ["libcuda.so.1", "libcudart.so.12", "libstreamsan.so", "ld-linux-x86-64.so.2", "libmine.so"];
     for (i, name) in names.iter().enumerate() {
         let start = 0x10000 * (i as u64 + 1);
-        symbolizer.module(start, start + 0x10000, start, &format!("/nowhere/{name}"), &[]);
+        symbolizer.module(start, start + 0x10000, start, format!("/nowhere/{name}"), &[]);
     }
     let stack = [0x10001, 0x10002, 0x20001, 0x50011, 0x30001, 0x30002, 0x30003, 0x50021, 0x40001];
     symbolizer.stack(StackId(1), stack, []);

@@ -49,7 +49,7 @@ const CASES: &[Case] = &[
         let bytes = (u64::from(i * 3) << 32 | u64::from(i)).to_le_bytes();
         u32::from_le_bytes([bytes[(i & 1) as usize], bytes[4], bytes[4], bytes[4]]) & 1023
     }),
-    ("bfe(i * 129, i & 3, 3 + (i & 3))", |i, _, _| i * 129 >> (i & 3) & ((1 << (3 + (i & 3))) - 1)),
+    ("bfe(i * 129, i & 3, 3 + (i & 3))", |i, _, _| ((i * 129) >> (i & 3)) & ((1 << (3 + (i & 3))) - 1)),
     ("bfi(i, 1024 + 7, i & 3, 4) & 2047", |i, _, _| {
         let mask = 15 << (i & 3);
         ((1024 + 7) & !mask | i << (i & 3) & mask) & 2047

@@ -99,7 +99,7 @@ pub trait Field<'a>: Sized {
     /// Appends the field.
     fn put(&self, to: &mut Encoder<'_>);
     /// Number of bytes that [`Field::put`] appends.
-    fn len(&self) -> usize;
+    fn encoded_len(&self) -> usize;
     /// Reads the field back.
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError>;
 }
@@ -111,7 +111,7 @@ macro_rules! int_fields {
             fn put(&self, to: &mut Encoder<'_>) {
                 to.raw(&self.to_le_bytes());
             }
-            fn len(&self) -> usize {
+            fn encoded_len(&self) -> usize {
                 size_of::<$int>()
             }
             #[inline(always)]
@@ -133,8 +133,8 @@ macro_rules! id_fields {
             fn put(&self, to: &mut Encoder<'_>) {
                 self.0.put(to);
             }
-            fn len(&self) -> usize {
-                Field::len(&self.0)
+            fn encoded_len(&self) -> usize {
+                Field::encoded_len(&self.0)
             }
             #[inline(always)]
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -167,7 +167,7 @@ impl<'a> Field<'a> for bool {
     fn put(&self, to: &mut Encoder<'_>) {
         u8::from(*self).put(to);
     }
-    fn len(&self) -> usize {
+    fn encoded_len(&self) -> usize {
         1
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -180,7 +180,7 @@ impl<'a> Field<'a> for &'a [u8] {
         (<[u8]>::len(self) as u32).put(to);
         to.raw(self);
     }
-    fn len(&self) -> usize {
+    fn encoded_len(&self) -> usize {
         4 + <[u8]>::len(self)
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
@@ -194,7 +194,7 @@ impl<'a> Field<'a> for [u32; 3] {
     fn put(&self, to: &mut Encoder<'_>) {
         self.iter().for_each(|v| v.put(to));
     }
-    fn len(&self) -> usize {
+    fn encoded_len(&self) -> usize {
         12
     }
     #[inline(always)]
@@ -213,8 +213,8 @@ impl<'a> Field<'a> for Region {
         self.slice_pitch.put(to);
         self.array.put(to);
     }
-    fn len(&self) -> usize {
-        4 * 8 + 2 * 4 + Field::len(&self.array)
+    fn encoded_len(&self) -> usize {
+        4 * 8 + 2 * 4 + Field::encoded_len(&self.array)
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
@@ -272,8 +272,8 @@ impl<'a> Field<'a> for Text<'a> {
     fn put(&self, to: &mut Encoder<'_>) {
         self.0.put(to);
     }
-    fn len(&self) -> usize {
-        Field::len(&self.0)
+    fn encoded_len(&self) -> usize {
+        Field::encoded_len(&self.0)
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(Self(Field::get(from)?))
@@ -352,7 +352,7 @@ impl<'a, T: Item + 'a> Field<'a> for List<'a, T> {
         (List::len(self) as u32).put(to);
         self.iter().for_each(|item| item.store(to));
     }
-    fn len(&self) -> usize {
+    fn encoded_len(&self) -> usize {
         4 + List::len(self) * T::SIZE
     }
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {

@@ -201,12 +201,12 @@ pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
     }
 }
 
+/// An existing graph that a capture goes into, the nodes that it begins behind, and the data of the
+/// edges to them.
+pub type Behind = (Arc<Graph>, Vec<Arc<Node>>, HashMap<usize, CUgraphEdgeData>);
+
 /// Begins a capture on a stream, into a new graph or behind nodes of an existing one.
-pub fn begin(
-    stream: &Arc<Stream>,
-    mode: CUstreamCaptureMode,
-    into: Option<(Arc<Graph>, Vec<Arc<Node>>, HashMap<usize, CUgraphEdgeData>)>,
-) -> Result<(), CUresult> {
+pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode, into: Option<Behind>) -> Result<(), CUresult> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if stream.kind == StreamKind::Legacy {
         return Err(CUresult::ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -86,11 +86,7 @@ fn a_recorded_run_of_pytorch_and_its_mended_twin() {
 
 #[test]
 fn two_fills_of_the_same_bytes() {
-    assert_report(
-        "racy_fills",
-        &build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]),
-        &[],
-    );
+    assert_report("racy_fills", &build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]), &[]);
 }
 
 #[test]

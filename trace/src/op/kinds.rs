@@ -18,7 +18,7 @@ macro_rules! flag_enum {
             fn put(&self, to: &mut Encoder<'_>) {
                 (*self as $int).put(to);
             }
-            fn len(&self) -> usize {
+            fn encoded_len(&self) -> usize {
                 size_of::<$int>()
             }
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {

@@ -98,7 +98,7 @@ macro_rules! op_enum {
 
             /// Number of bytes that [`Op::encode`] appends.
             pub fn encoded_len(&self) -> usize {
-                match self { $(Self::$name { $($field,)* } => 0 $(+ Field::len($field))*,)* }
+                match self { $(Self::$name { $($field,)* } => 0 $(+ Field::encoded_len($field))*,)* }
             }
 
             /// Reads the fields of the op with this tag.

@@ -37,7 +37,7 @@ impl UniqueId {
         // SAFETY: a valid C string; the descriptor is ours. By number, as in the crate `sim`.
         let file =
             unsafe { libc::syscall(libc::SYS_memfd_create, c"streamsan-sim nccl".as_ptr(), libc::MFD_CLOEXEC) } as i32;
-        if file < 0 || !signal_free::resize(file, SIZE as u64) {
+        if file < 0 || !signal_free::resize(file, SIZE) {
             return None;
         }
         let number = u64::from(std::process::id()) << 32 | NEXT.fetch_add(1, Ordering::Relaxed);
