@@ -18,6 +18,7 @@ use crate::report::mend::api::Api;
 use crate::report::mend::lines;
 use crate::report::model::{MendingLines, StreamName};
 use crate::report::words::Word;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One end of a wait.
 struct End {
@@ -99,14 +100,18 @@ pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) ->
         causes.push(of_overrun(&mut elaborator, *at, overrun, &of(found.waits.len() + index)));
     }
     // One text twice in one function: numbered, as findings are.
-    for at in 1..causes.len() {
-        let mut nth = 0;
-        while causes[..at].iter().any(|other| other.fingerprint == causes[at].fingerprint) {
-            nth += 1;
-            let cause = &causes[at];
-            causes[at].fingerprint =
-                of_cause(&format!("{} {nth}", cause.kind), &cause.after.stack, &cause.before.stack);
+    let (mut taken, mut numbers) = (FxHashSet::default(), FxHashMap::<String, u32>::default());
+    for cause in &mut causes {
+        let mut fingerprint = cause.fingerprint.clone();
+        if taken.contains(&fingerprint) {
+            let nth = numbers.entry(fingerprint.clone()).or_default();
+            while taken.contains(&fingerprint) {
+                *nth += 1;
+                fingerprint = of_cause(&format!("{} {nth}", cause.kind), &cause.after.stack, &cause.before.stack);
+            }
+            cause.fingerprint.clone_from(&fingerprint);
         }
+        taken.insert(fingerprint);
     }
     causes
 }
