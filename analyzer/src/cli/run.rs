@@ -276,7 +276,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
-        unchecked.extend(closing::incomplete(coverage));
+        unchecked.extend(coverage.not_simulated.iter().cloned().chain(closing::unrecorded(coverage)));
         let ended = process::ending(status);
         let code = ended.map_or(exit_code::CLEAN, judged);
         let handed = Handed { outcomes, ended, timed_out, code, unchecked };

@@ -365,27 +365,24 @@ pub fn without_work(report: &Report) -> String {
 
 /// Why a run is not clean even if nothing was found: parts of it were not checked. A line each.
 pub fn incomplete(c: &Coverage) -> Vec<String> {
-    let unread = c.unread.iter().map(|why| format!("not read to its end: {why}"));
-    let unjudged = c.unjudged.iter().map(|what| format!("not judged: {what}"));
-    let mistaken = c.mispredicted.iter();
-    let mistaken = mistaken.map(|what| format!("a prediction is wrong: {what}; other launches may be judged by it"));
-    let disabled = c.disabled.iter();
-    let disabled = disabled.map(|why| format!("recording was switched off: {why}; what came later was not checked"));
-    let lost = (!c.lost.is_empty()).then(|| format!("lost, and not checked: {}", most_frequent(&c.lost)));
     let refused = c.not_simulated.iter().take(MOST_REFUSALS);
     let refused = refused.map(|why| format!("not run on the simulated GPU, and not checked: {why}"));
     let more = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0);
     let more = more.map(|more| format!("and {more} more that the simulated GPU refused"));
+    unrecorded(c).into_iter().chain(refused).chain(more).collect()
+}
+
+/// The same without what the simulated GPU refused.
+pub fn unrecorded(c: &Coverage) -> Vec<String> {
+    let unread = c.unread.iter().map(|why| format!("not read to its end: {why}"));
+    let unjudged = c.unjudged.iter().map(|what| format!("not judged: {what}"));
+    let mistaken = c.mispredicted.iter();
+    let mistaken = mistaken.map(|what| format!("a prediction is wrong: {what}; other launches may be judged by it"));
     let unchecked = c.unchecked.iter().map(|why| format!("not checked: {why}"));
-    unread
-        .chain(unjudged)
-        .chain(mistaken)
-        .chain(unchecked)
-        .chain(disabled)
-        .chain(lost)
-        .chain(refused)
-        .chain(more)
-        .collect()
+    let disabled = c.disabled.iter();
+    let disabled = disabled.map(|why| format!("recording was switched off: {why}; what came later was not checked"));
+    let lost = (!c.lost.is_empty()).then(|| format!("lost, and not checked: {}", most_frequent(&c.lost)));
+    unread.chain(unjudged).chain(mistaken).chain(unchecked).chain(disabled).chain(lost).collect()
 }
 
 /// What could not be checked at all: these lines stand in every report, the quiet one too.
