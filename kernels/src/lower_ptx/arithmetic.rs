@@ -444,6 +444,19 @@ impl Lower<'_> {
         } else {
             (self.src(o.get(1), class(ty)), self.src(o.get(2), class(ty)))
         };
+        self.set_predicates(op, i, (a, b), |combine| Op::Cmp { cmp, signed, wide, combine });
+    }
+
+    /// The result of a comparison, joined with a third predicate where there is one, in one
+    /// predicate or in two (PTX ISA, "setp").
+    pub(super) fn set_predicates(
+        &mut self,
+        op: &OpcodeInfo,
+        i: &Instruction,
+        (a, b): (SrcOperand, SrcOperand),
+        compare: impl FnOnce(Combine) -> Op,
+    ) {
+        let o = &i.operands;
         let combine = match op.parts.get(2).map_or("", String::as_str) {
             "or" => Combine::Or,
             "xor" => Combine::Xor,
@@ -456,7 +469,7 @@ impl Lower<'_> {
         };
         let both = [p, q];
         let dsts = if q == Var::NONE { &both[..1] } else { &both[..] };
-        self.emit(Op::Cmp { cmp, signed, wide, combine }, &[a, b, third], dsts);
+        self.emit(compare(combine), &[a, b, third], dsts);
     }
 }
 

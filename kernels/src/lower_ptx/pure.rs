@@ -5,8 +5,8 @@
 
 use super::arithmetic::{has, is_signed};
 use super::{Lower, class};
-use crate::ir::{Class, Combine, Op, Pure, Reason, Rounding, SrcOperand, Var};
-use crate::ptx::{self, Instruction, OpcodeInfo, Type};
+use crate::ir::{Class, Op, Pure, Reason, Rounding, SrcOperand, Var};
+use crate::ptx::{Instruction, OpcodeInfo, Type};
 use smallvec::SmallVec;
 
 /// How a conversion rounds: to a number (`.rn`), or to a whole one (`.rni`). Conversions that are
@@ -161,19 +161,7 @@ impl Lower<'_> {
         };
         let o = &i.operands;
         let (a, b) = (self.src(o.get(1), class(ty)), self.src(o.get(2), class(ty)));
-        let combine = match op.parts.get(2).map_or("", String::as_str) {
-            "or" => Combine::Or,
-            "xor" => Combine::Xor,
-            _ => Combine::And,
-        };
-        let third = if o.len() > 3 { self.src(o.get(3), Class::Pred) } else { SrcOperand::imm(1) };
-        let (p, q) = match o.first() {
-            Some(ptx::Operand::Pair(pair)) => (self.dst(Some(&pair.0)), self.dst(Some(&pair.1))),
-            other => (self.dst(other), Var::NONE),
-        };
-        let both = [p, q];
-        let dsts = if q == Var::NONE { &both[..1] } else { &both[..] };
-        let op = Op::FloatCmp { cmp, wide: ty == Type::F64, flush: has(op, "ftz"), combine };
-        self.emit(op, &[a, b, third], dsts);
+        let (wide, flush) = (ty == Type::F64, has(op, "ftz"));
+        self.set_predicates(op, i, (a, b), |combine| Op::FloatCmp { cmp, wide, flush, combine });
     }
 }
