@@ -5,6 +5,8 @@
 //!
 //! The second run is `streamsan run --confirm --exact=KERNELS`: the kernels of these findings are
 //! measured from their first launch on. A finding that it proves takes the place of the first one.
+//! Pairs that the first run sets aside, because loaded indices select both sides, are measured too:
+//! one that is proven is a finding, and of the others nothing is told.
 //! A finding that it refutes is withdrawn, but only if the program has ended as in the first run:
 //! otherwise what was not seen may still meet. Everything else stays, and is told.
 

@@ -73,8 +73,7 @@ pub(crate) fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals
     doubts
 }
 
-/// Both sides are exact, and no byte can be named.
-/// Of a pair that is exact on both sides.
+/// The reason of a pair that is exact on both sides.
 pub(crate) const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
 
 /// What a run measures besides what it must: which option settles a doubt that is left depends on

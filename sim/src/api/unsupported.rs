@@ -75,7 +75,6 @@ refused! { missing:
     cuLogicalEndpointIdReserve cuLogicalEndpointImport cuLogicalEndpointQuery cuLogicalEndpointUnbind
     cuMemAlloc cuMemAllocHost
     cuMemAllocPitch cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz
-
     cuMemExportToShareableHandle cuMemFree cuMemGetAddressRange cuMemGetDefaultMemPool cuMemGetLocationInfo
     cuMemGetMemPool cuMemHostGetDevicePointer cuMemImportFromShareableHandle cuMemMapArrayAsync
     cuMemMapArrayAsync_ptsz cuMemPoolExportPointer cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle
