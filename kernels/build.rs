@@ -1,5 +1,5 @@
-//! Hands the crate a hash of its own sources (`KERNELS_SOURCES`): summaries kept on disk are good
-//! for the code that made them only.
+//! Hands the crate a hash of its own sources and of those of `device-code` (`KERNELS_SOURCES`):
+//! summaries kept on disk are good for the code that made them only.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,10 @@ fn files(folder: &Path, out: &mut BTreeSet<PathBuf>) {
 
 fn main() {
     let mut paths = BTreeSet::new();
-    files(Path::new("src"), &mut paths);
+    for folder in ["src", "../device-code/src"] {
+        files(Path::new(folder), &mut paths);
+        println!("cargo::rerun-if-changed={folder}");
+    }
     // The versions of what it is built with, too.
     paths.extend(["Cargo.toml".into(), "../Cargo.lock".into()]);
     let mut hash = DefaultHasher::new();
@@ -27,6 +30,5 @@ fn main() {
         std::fs::read(path).unwrap_or_default().hash(&mut hash);
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    println!("cargo::rerun-if-changed=src");
     println!("cargo::rustc-env=KERNELS_SOURCES={:016x}", hash.finish());
 }

@@ -15,8 +15,8 @@ use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Image};
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Image};
 use kernels::{Base, CodeImage, Extent, LaunchArgs};
 use object::{Object, ObjectSection};
 use trace::{ImageId, ImageSource, KernelId, Op, Record};

@@ -1,6 +1,7 @@
 //! Host accesses: what counts as a race, and everything that explains a change otherwise.
 
 use crate::support::*;
+use analyzer::AnalysisOptions;
 use trace::*;
 
 const N: u64 = 4096;
@@ -312,4 +313,130 @@ fn wild_touches_do_no_harm() {
     touch(&mut p, wild, true, true, true);
     touch(&mut p, Region::linear(0, u64::MAX), false, false, false);
     p.does("", Op::HostFuncRun { func: HostFuncId(7), done: true });
+}
+
+/// How the host is seen to touch the bytes of a copy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Seen {
+    Touch,
+    InTheAct,
+    Changed,
+}
+
+/// Where a host function stands, of which the host need not have seen the end.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Function {
+    BeforeOnItsStream,
+    BeforeOnAnother,
+    Behind,
+    Unordered,
+    InAGraph,
+}
+
+fn behind_a_function(function: Function, seen: Seen, returned: bool) -> Vec<String> {
+    let func = HostFuncId(1);
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    let enqueue = |p: &mut Program, stream| {
+        p.does("cudaLaunchHostFunc", Op::HostFunc { stream, func, address: 1 });
+        // One that is behind the work cannot run yet.
+        if function != Function::Behind {
+            p.does("", Op::HostFuncRun { func, done: false });
+        }
+    };
+    match function {
+        Function::BeforeOnItsStream => enqueue(&mut p, A),
+        Function::BeforeOnAnother => {
+            enqueue(&mut p, B);
+            p.order(B, A);
+        }
+        Function::Unordered => enqueue(&mut p, B),
+        Function::InAGraph => {
+            let exec = GraphExecId(1);
+            p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 1, flags: 0, handle: 0 });
+            let (mut body, op) = ([0; 64], Op::HostFunc { stream: StreamId::NONE, func: HostFuncId::NONE, address: 1 });
+            let mut to = Encoder::new(&mut body);
+            op.encode(&mut to);
+            let len = to.finish().expect("fits");
+            let (dependencies, call) = (trace::codec::List::new(&[]), p.call("cuGraphAddHostNode"));
+            let (body, tag, stack) = (&body[..len], op.tag(), StackId(9));
+            p.raw(Op::GraphNode { exec, index: 0, stack, call, enabled: true, dependencies, tag, body });
+            p.does("cudaGraphLaunch", Op::GraphLaunch { exec, stream: A });
+        }
+        Function::Behind => {}
+    }
+    p.copy(A, X, PINNED, N, H2D);
+    watch(&mut p, 1, A, false);
+    if function == Function::Behind {
+        enqueue(&mut p, A);
+    }
+    if returned && seen != Seen::Changed && function != Function::Behind {
+        p.does("", Op::HostFuncRun { func, done: true });
+    }
+    match seen {
+        Seen::Touch => touch(&mut p, Region::linear(PINNED + 8, 4), true, false, false),
+        Seen::InTheAct => caught(&mut p, 1, true),
+        Seen::Changed => {
+            // Between the copy's call and this look.
+            if function != Function::Behind {
+                p.does("", Op::HostFuncRun { func, done: true });
+            }
+            changed(&mut p, 1);
+        }
+    }
+    p.verdict()
+}
+
+/// A stream that wakes a producer by a host function, and copies what the producer has written when
+/// the function returns.
+#[test]
+fn work_behind_a_host_function_has_not_begun() {
+    use Function::*;
+    for seen in [Seen::Touch, Seen::InTheAct, Seen::Changed] {
+        for returned in [false, true] {
+            for function in [BeforeOnItsStream, BeforeOnAnother, Behind, Unordered, InAGraph] {
+                let pending = match function {
+                    BeforeOnItsStream | BeforeOnAnother => !returned || seen == Seen::Changed,
+                    InAGraph => true,
+                    Behind | Unordered => false,
+                };
+                let expected = if pending { "write-after-read possible" } else { "write-after-read certain" };
+                let found = behind_a_function(function, seen, returned);
+                assert_eq!(found, [expected], "{function:?}, {seen:?}, returned: {returned}");
+            }
+        }
+    }
+}
+
+/// The same with threads that have timelines of their own: the function's thread has waited for the
+/// one that touches the bytes, or it has not.
+#[test]
+fn the_thread_of_a_host_function_knows_of_a_touch_or_not() {
+    let (func, object) = (HostFuncId(1), 7);
+    for seen in [Seen::Touch, Seen::InTheAct] {
+        for waits in [true, false] {
+            let mut p = Program::with(AnalysisOptions { host_threads: true, ..AnalysisOptions::default() });
+            p.raw(Op::HostThreads {});
+            p.malloc(X, N);
+            p.alloc(PINNED, N, MemoryKind::PinnedHost);
+            p.does("cudaLaunchHostFunc", Op::HostFunc { stream: A, func, address: 1 });
+            p.copy(A, X, PINNED, N, H2D);
+            watch(&mut p, 1, A, false);
+            p.thread(2).does("", Op::HostFuncRun { func, done: false });
+            p.thread(3);
+            match seen {
+                Seen::InTheAct => caught(&mut p, 1, true),
+                _ => touch(&mut p, Region::linear(PINNED + 8, 4), true, false, false),
+            }
+            p.does("", Op::HostEdge { object, acquire: false, start: false });
+            p.thread(2);
+            if waits {
+                p.does("", Op::HostEdge { object, acquire: true, start: false });
+            }
+            p.does("", Op::HostFuncRun { func, done: true });
+            let expected: &[&str] = if waits { &[] } else { &["write-after-read certain"] };
+            assert_eq!(p.verdict(), expected, "{seen:?}, waits: {waits}");
+        }
+    }
 }

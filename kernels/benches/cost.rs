@@ -8,12 +8,8 @@
 //! the number of elements; in that and the grid; in a scalar that decides no address. Medians of
 //! one busy core, in microseconds. Needs the toolkit (`scripts/toolkit`).
 
-#[allow(dead_code, reason = "only the compiler is needed")]
-#[path = "../tests/support/nvdisasm.rs"]
-mod nvdisasm;
-
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Image};
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Image};
 use kernels::{CodeImage, KernelAccess, LaunchArgs, Summary};
 use std::collections::HashMap;
 use std::path::Path;
@@ -91,7 +87,7 @@ fn main() {
         "us", "prepare", "first", "pointers", "n", "n, grid", "scalar"
     );
     for (what, options) in [("sm_90", ["-cubin", "-arch=sm_90"]), ("PTX", ["-ptx", "-arch=sm_80"])] {
-        let code = std::fs::read(nvdisasm::compile(&source, &options)).expect("compiled");
+        let code = std::fs::read(tests::build::nvcc(&source, &options)).expect("compiled");
         for case in CASES.iter().filter(|c| c.name.contains(&only)) {
             let row = small(&code, case);
             println!(

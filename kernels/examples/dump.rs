@@ -13,9 +13,9 @@
 //! * `-k`: kernels whose name contains this
 //! * `-n N`: of a library, every N-th image
 
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Image};
-use kernels::tensor_map::Tensor;
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Image};
+use device_code::tensor_map::Tensor;
 use kernels::{Base, Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -80,7 +80,7 @@ impl Totals {
             self.image(&image, arch);
             return Ok(());
         }
-        let hosted = kernels::image::find_in_host(&bytes).map_err(|e| e.to_string())?;
+        let hosted = device_code::image::find_in_host(&bytes).map_err(|e| e.to_string())?;
         for h in hosted.iter().step_by(step) {
             if let Ok(image) = &h.image {
                 self.image(image, arch);
@@ -166,7 +166,8 @@ impl Totals {
         let first = t.elapsed();
         for a in &mut out {
             if let Base::TensorMap { offset } = a.base
-                && let Some(e) = l.params.get(usize::from(offset)..).and_then(Tensor::decode).and_then(|t| t.extent())
+                && let Some(e) =
+                    l.params.get(usize::from(offset)..).and_then(Tensor::decode).as_ref().and_then(Extent::of_tensor)
             {
                 a.extent = e;
             }
@@ -221,9 +222,9 @@ fn print_code(path: &Path, name: &str, device: Option<Arch>) {
     let bytes = std::fs::read(path).unwrap_or_default();
     let Ok(image) = Image::parse(&bytes) else { return };
     let Some((CodeRef::Cubin(cubin), _)) = chosen(&image, device) else { return };
-    let Ok(cubin) = kernels::image::Cubin::parse(&cubin) else { return };
+    let Ok(cubin) = device_code::image::Cubin::parse(&cubin) else { return };
     if let (Some(kernel), Some(generation)) = (cubin.kernel(name), cubin.arch.generation()) {
-        for i in kernels::sass::decode_all(generation, kernel.code, 0) {
+        for i in device_code::sass::decode_all(generation, kernel.code, 0) {
             println!("        {:#x}  {}", i.pc, i);
         }
     }

@@ -7,9 +7,9 @@
 //! STUDY...` prints the bytes of each recorded launch for a comparison of two versions of the
 //! analysis line by line: `oracle -c OLD NEW` does it.
 
-use kernels::arch::Arch;
-use kernels::image::Image;
-use kernels::tensor_map::Tensor;
+use device_code::arch::Arch;
+use device_code::image::Image;
+use device_code::tensor_map::Tensor;
 use kernels::{Base, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ fn evaluate(s: &Summary, n: &[u32], params: &[u8]) -> Vec<KernelAccess> {
     for a in &mut out {
         if let Base::TensorMap { offset } = a.base
             && let Some(t) = params.get(usize::from(offset)..).and_then(Tensor::decode)
-            && let Some(e) = t.extent()
+            && let Some(e) = Extent::of_tensor(&t)
         {
             a.extent = e;
             a.base = Base::Absolute { value: t.address };

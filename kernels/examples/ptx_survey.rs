@@ -13,9 +13,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use device_code::ptx::{Module, parse_bytes};
 use kernels::explain;
 use kernels::ir::{Addr, Op, Reason};
-use kernels::ptx::{Module, parse_bytes};
 use kernels::{Summary, WordExtent, lower_ptx};
 
 /// What became of the instructions of a folder.

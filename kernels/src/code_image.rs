@@ -3,19 +3,19 @@
 //! Owns the way from a container (`image`) by a front end (`sass`, `ptx`) and a lowering to a
 //! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
-use crate::arch::Arch;
-use crate::image::cubin::{KernelCode, Symbol, SymbolKind};
-use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::cfg::Cfg;
 use crate::ir::{KernelIr, Reason};
 use crate::launch_invariant;
-use crate::line_table::{LineTable, SourceLine};
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
-use crate::sass;
 use crate::summary::Summary;
 use crate::summary_cache;
 use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
+use device_code::arch::Arch;
+use device_code::image::cubin::{KernelCode, Symbol, SymbolKind};
+use device_code::image::{CodeRef, Cubin, Image, ImageError};
+use device_code::line_table::{LineTable, SourceLine};
+use device_code::sass;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -30,10 +30,10 @@ pub enum LoadError {
     NoCode(Arch),
     /// PTX text that does not parse.
     #[error("PTX: {0}")]
-    Ptx(#[from] crate::ptx::ParseError),
+    Ptx(#[from] device_code::ptx::ParseError),
     /// PTX texts that do not link.
     #[error("linking: {0}")]
-    Link(#[from] crate::ptx::LinkError),
+    Link(#[from] device_code::ptx::LinkError),
 }
 
 /// A kernel could not be summarised.
@@ -64,7 +64,7 @@ type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
     Cubin(Vec<u8>),
-    Ptx(Box<crate::ptx::Module>),
+    Ptx(Box<device_code::ptx::Module>),
 }
 
 /// Kernels of one image.
@@ -115,7 +115,7 @@ impl CodeImage {
         if texts.is_empty() {
             return Err(LoadError::NoCode(arch));
         }
-        Ok(crate::ptx::link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?)
+        Ok(device_code::ptx::link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?)
     }
 
     /// Takes one unpacked piece of code.
@@ -137,7 +137,7 @@ impl CodeImage {
                 (Unpacked::Cubin(bytes.into_owned()), names, arch)
             }
             CodeRef::Ptx(text) => {
-                let module = crate::ptx::parse(&text)?;
+                let module = device_code::ptx::parse(&text)?;
                 let names = lower_ptx::kernel_sizes(&module).map(|(n, size)| (n.to_owned(), size)).collect();
                 // Now, for the text is not kept.
                 let _ = hash.set(hash_of(text.as_bytes()));

@@ -19,13 +19,13 @@
 //!   offsets of the words from which its address derives.
 //! * Kernels that could not be summarised are in `"failed":[{"name","arch","error"}]`.
 
-use crate::arch::Arch;
 use crate::code_image::CodeImage;
 use crate::effects::{AccessKind, WordExtent};
-use crate::image::{EntryKind, Image, ImageError, find_in_host};
-use crate::line_table::{SourceLine, user_line};
 use crate::summary::Summary;
 use crate::summary_cache::Cache;
+use device_code::arch::Arch;
+use device_code::image::{EntryKind, Image, ImageError, find_in_host};
+use device_code::line_table::{SourceLine, user_line};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

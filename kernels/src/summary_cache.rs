@@ -10,8 +10,8 @@
 //! its own and renamed, so that other processes see all of it or nothing. What can not be read,
 //! written or understood counts as missing, without a message: the kernel is analysed.
 
-use crate::arch::Arch;
 use crate::summary::Summary;
+use device_code::arch::Arch;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,11 +35,6 @@ struct Content(&'static str, &'static [u8; 8]);
 
 const SUMMARY: Content = Content("kernel", b"SSKERNL1");
 const RESULTS: Content = Content("results", b"SSRESLT1");
-
-/// The end of the names of entries that the simulated GPU keeps in the same folder: native code
-/// (`interp/native/kept` of the crate `sim`). They count for the size, and are removed as others
-/// are; what they hold is not known here.
-const OTHERS: &str = "native";
 
 /// Entries that were used since are not marked as used again.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
@@ -164,8 +159,8 @@ impl Cache {
     }
 
     /// So many bytes of entries were written: now and then entries that were not used for longest
-    /// are removed. For who keeps other entries in the folder: see [`OTHERS`].
-    pub fn grown(&self, bytes: u64) {
+    /// are removed.
+    fn grown(&self, bytes: u64) {
         let took = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         if took.is_err() {
             self.trim();
@@ -240,7 +235,7 @@ fn kind(path: &Path) -> Option<Kind> {
     let ours = key.len() == 32 && key.bytes().all(|b| b.is_ascii_hexdigit());
     match rest {
         _ if !ours => None,
-        _ if [SUMMARY.0, RESULTS.0, OTHERS].contains(&rest) => Some(Kind::Entry),
+        _ if [SUMMARY.0, RESULTS.0].contains(&rest) => Some(Kind::Entry),
         rest => rest.ends_with(".tmp").then_some(Kind::Temporary),
     }
 }

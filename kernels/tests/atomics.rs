@@ -1,9 +1,8 @@
 //! Which accesses are atomic towards other kernels: loads, stores and updates of every order,
 //! scope, size and space, in PTX and in the machine code that is made of it.
 
-use crate::support::nvdisasm;
+use device_code::arch::Arch;
 use kernels::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
-use kernels::arch::Arch;
 use kernels::{Base, CodeImage, KernelAccess, LaunchArgs};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -102,7 +101,7 @@ fn orders_and_scopes_decide_what_is_atomic() {
         if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
             std::fs::write(&file, &text).expect("a file");
         }
-        let code = std::fs::read(nvdisasm::compile(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
+        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
         let sass = CodeImage::load(&code, arch).expect("machine code");
         for (name, wanted) in &expected {
             let mut wanted = wanted.clone();

@@ -1,7 +1,7 @@
 //! Which kernels touch the same bytes whatever lies in memory.
 
+use device_code::arch::Arch;
 use kernels::CodeImage;
-use kernels::arch::Arch;
 
 /// A kernel of PTX with pointers `%rd1` (table) and `%rd2` (output), the thread's number `%r1`, and
 /// the byte offset of its element `%rd3`.

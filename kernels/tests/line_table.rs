@@ -1,9 +1,9 @@
 //! Source lines of memory instructions, from the line tables that nvcc leaves in cubins and from
 //! the `.loc` of PTX.
 
-use crate::support::nvdisasm;
-use kernels::arch::Arch;
-use kernels::{AccessKind, CodeImage, LineTable, explain, explain_json, user_line};
+use device_code::arch::Arch;
+use device_code::line_table::{LineTable, user_line};
+use kernels::{AccessKind, CodeImage, explain, explain_json};
 use std::path::{Path, PathBuf};
 
 fn source() -> PathBuf {
@@ -11,7 +11,7 @@ fn source() -> PathBuf {
 }
 
 fn made(options: &[&str]) -> Vec<u8> {
-    std::fs::read(nvdisasm::compile(&source(), options)).expect("compiled")
+    std::fs::read(tests::build::nvcc(&source(), options)).expect("compiled")
 }
 
 /// The number of the line with this comment.
@@ -84,7 +84,7 @@ fn calls_that_were_inlined_are_followed_outwards() {
 #[test]
 fn damaged_tables_end_in_an_answer() {
     let bytes = made(&["-cubin", "-lineinfo", "-arch=sm_90"]);
-    let cubin = kernels::image::Cubin::parse(&bytes).expect("a cubin");
+    let cubin = device_code::image::Cubin::parse(&bytes).expect("a cubin");
     let section = cubin.sections().iter().find(|s| s.name == ".debug_line").expect("a table").data;
     let start = section.as_ptr() as usize - bytes.as_ptr() as usize;
     let (mut seed, mut answers) = (0x9e37_79b9_7f4a_7c15u64, 0);
@@ -96,7 +96,7 @@ fn damaged_tables_end_in_an_answer() {
             seed ^= seed << 17;
             damaged[start + (seed >> 8) as usize % section.len()] = seed as u8;
         }
-        let cubin = kernels::image::Cubin::parse(&damaged).expect("only the table is damaged");
+        let cubin = device_code::image::Cubin::parse(&damaged).expect("only the table is damaged");
         let table = LineTable::of(&cubin);
         for k in cubin.kernels() {
             for at in (0..k.code.len() as u32).step_by(16) {

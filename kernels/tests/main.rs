@@ -9,18 +9,13 @@
 
 mod support {
     pub mod cuda;
-    pub mod nvdisasm;
 }
 mod truth;
 
 mod atomics;
-mod image_containers;
-mod image_damage;
 mod launch_invariant;
 mod line_table;
 mod ptx_bit_fields;
-mod ptx_corpus;
-mod ptx_damage;
 mod ptx_forms;
 mod ptx_modules;
 mod ranges_bulk_copies;
@@ -49,6 +44,4 @@ mod ranges_truth;
 mod ranges_unfollowed_calls;
 mod ranges_wide_compares;
 mod sass_jumps;
-mod sass_nvdisasm;
-mod sass_registers;
 mod summary_cache;

@@ -1,8 +1,8 @@
 //! Bit fields of PTX: what `bfi` and `bfe` make of an index is followed to the byte. Where that is
 //! not possible, it is reported as unknown.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
 /// The bytes (lowest, one past the highest) that a block of 64 threads writes at the parameter plus

@@ -1,8 +1,8 @@
 //! Forms of PTX that Triton, NVRTC and Numba emit beside the plain ones. Each must touch what it
 //! touches, and nothing else.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, WordExtent};
 
 /// Parameters of the kernels here: a pointer, another, a number, a tensor map.

@@ -10,8 +10,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use device_code::ptx::parse;
 use kernels::ir::{Addr, Op, Reason};
-use kernels::ptx::parse;
 use kernels::{Summary, WordExtent, lower_ptx};
 
 fn words(summary: &Summary) -> String {

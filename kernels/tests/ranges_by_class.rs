@@ -2,8 +2,8 @@
 //! again, and what is made alike is one value. Launches that this makes affordable must be told to
 //! the byte; where the threads of a class differ after all, each has its own bytes.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 use std::collections::BTreeSet;
 

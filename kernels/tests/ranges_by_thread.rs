@@ -2,8 +2,8 @@
 //! be exact then, whatever its pattern; what depends on data must stay a bound; what holds for one
 //! pointer must not be kept for another.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, Summary};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Values that a loop carries round without a progression: they stay within a range when every turn
 //! leaves them there, and only then.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, Reason};
 
 /// Parameters: two pointers and two numbers. `%r1` is the thread's number in the grid, `%r6` its

@@ -1,8 +1,8 @@
 //! Loops that end when data say so, values that data choose, and conditions that are put together
 //! on two ways: which reason is given, and which bounds hold.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, Reason};
 
 /// Parameters: two pointers and two numbers. `%r1` is the thread's number in the grid, `%r4` the

@@ -6,8 +6,7 @@
 
 mod program;
 
-use crate::support::nvdisasm;
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs, Summary};
 use program::{Env, Rng, Stmt, Truth, block, run, text};
 use rustc_hash::FxHashSet;
@@ -193,7 +192,7 @@ fn seed(seed: u64) {
     };
     let truths: Vec<Vec<Touched>> = programs.iter().map(touched).collect();
     for (arch, kind) in [("sm_90", "-cubin"), ("sm_80", "-cubin"), ("sm_120", "-cubin"), ("sm_80", "-ptx")] {
-        let code = std::fs::read(nvdisasm::compile(&file, &[kind, &format!("-arch={arch}"), "-w"])).unwrap();
+        let code = std::fs::read(tests::build::nvcc(&file, &[kind, &format!("-arch={arch}"), "-w"])).unwrap();
         let image = CodeImage::load(&code, arch.parse::<Arch>().unwrap()).unwrap();
         for (k, truths) in truths.iter().enumerate() {
             let summary = image.summary(&format!("f{k}")).unwrap();

@@ -2,8 +2,8 @@
 //! was there before that write counts, and the predicate is the one of that place. (A divide and
 //! conquer of cuSOLVER picks the row of an element so; all threads were taken for the last one.)
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, CodeImage, Extent, LaunchArgs};
 
 /// Rows of 17 doubles: threads below 16 read the 15th, thread 16 the 16th, if `LATER` changes

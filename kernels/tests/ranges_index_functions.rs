@@ -2,8 +2,7 @@
 //! lanes. Each kernel stores to `p[f(i)]`; what its threads touch is calculated here. Launches
 //! small enough to be followed must be exact to the byte, in PTX and in machine code.
 
-use crate::support::nvdisasm;
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -123,7 +122,7 @@ fn functions_of_the_index_are_exact_to_the_byte() {
     let mut wrong = Vec::new();
     for arch in ["sm_75", "sm_80", "sm_90"] {
         for form in ["-ptx", "-cubin"] {
-            let code = std::fs::read(nvdisasm::compile(&file, &[form, &format!("-arch={arch}")])).expect("compiled");
+            let code = std::fs::read(tests::build::nvcc(&file, &[form, &format!("-arch={arch}")])).expect("compiled");
             let image = CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image");
             for (at, (index, here)) in CASES.iter().enumerate() {
                 let n = 1 + at as u32 % 3 * 32;

@@ -3,8 +3,8 @@
 //! of those that are made; where one of these is data, the reason is data. A counter has no bound
 //! there, and what a choice made earlier is not what it makes now.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, CodeImage, Extent, LaunchArgs, Reason};
 
 /// Stores to a tile before it is made anew (`MADE`), and behind that, where the second way in

@@ -4,8 +4,8 @@
 //! as a bound that is too tight: such stores were taken for ones that never happen. And a quotient
 //! of what another one leaves counts for the other one too.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, CodeImage, Extent, LaunchArgs};
 
 /// Divides by the pixels of an image, what is left by those of a row, and that by those of a part.

@@ -3,8 +3,8 @@
 //! named as written, and the access keeps a base that is not known. A sum of a parameter and a
 //! loaded number may have either as its pointer, so there the parameter is named.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs};
 
 const PTX: &str = r"

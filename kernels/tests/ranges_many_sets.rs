@@ -1,8 +1,7 @@
 //! Launches that are exact in many byte sets: rows of triangles and bands, each of another length,
 //! and pointers of a table among the parameters, by block and by thread, of each table size.
 
-use crate::support::nvdisasm;
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,7 +24,7 @@ fn images() -> Vec<(String, CodeImage)> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("many_sets.cu");
     std::fs::write(&file, SOURCE).expect("a file");
     let image = |arch: &str, form: &str| {
-        let code = std::fs::read(nvdisasm::compile(&file, &[form, &format!("-arch={arch}")])).expect("compiled");
+        let code = std::fs::read(tests::build::nvcc(&file, &[form, &format!("-arch={arch}")])).expect("compiled");
         (format!("{arch} {form}"), CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image"))
     };
     vec![image("sm_80", "-ptx"), image("sm_80", "-cubin"), image("sm_90", "-cubin")]

@@ -4,8 +4,7 @@
 //!
 //! `REPLAYS=N` runs that many launches of each kernel.
 
-use crate::support::nvdisasm;
-use kernels::image::{CodeRef, Image};
+use device_code::image::{CodeRef, Image};
 use kernels::{CodeImage, KernelAccess, LaunchArgs, Summary};
 use std::path::Path;
 
@@ -99,9 +98,11 @@ fn kernels_of_triton_and_numba() {
 #[test]
 fn our_own_kernels() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for source in ["tests/cuda/ranges.cu", "tests/cuda/tables.cu", "tests/sass/flow.cu", "benches/small.cu"] {
+    for source in
+        ["tests/cuda/ranges.cu", "tests/cuda/tables.cu", "../device-code/tests/sass/flow.cu", "benches/small.cu"]
+    {
         for options in [["-cubin", "-arch=sm_90"], ["-cubin", "-arch=sm_75"], ["-ptx", "-arch=sm_80"]] {
-            let code = std::fs::read(nvdisasm::compile(&folder.join(source), &options)).expect("compiled");
+            let code = std::fs::read(tests::build::nvcc(&folder.join(source), &options)).expect("compiled");
             let image = Image::parse(&code).expect("an image");
             let entry = image.entries().first().expect("an entry");
             let image = CodeImage::from_code(entry.unpack().expect("unpacked"), entry.arch).expect("code");

@@ -3,8 +3,8 @@
 //! are followed. (`ranges_calls.rs` has functions that are known by name.)
 
 use crate::support::cuda;
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs, Reason, WordExtent};
 
 /// A function, there or not.

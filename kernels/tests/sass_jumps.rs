@@ -1,11 +1,10 @@
 //! Calls from which nothing returns: `ptxas` writes some jumps out of loops as such calls. A kernel
 //! whose jumps are written like this does what it did before.
 
-use crate::support::nvdisasm;
+use device_code::arch::{Arch, Generation};
+use device_code::image::{CodeRef, Cubin};
+use device_code::sass::{Opcode, decode_all};
 use kernels::CodeImage;
-use kernels::arch::{Arch, Generation};
-use kernels::image::{CodeRef, Cubin};
-use kernels::sass::{Opcode, decode_all};
 
 const SOURCE: &str = "extern \"C\" __global__ void steps(float *o, const float *a, const int *counts, int n) {\n\
     #pragma unroll 1\n\
@@ -33,7 +32,7 @@ fn calls_that_nothing_returns_from_are_jumps() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join("jumps.cu");
     std::fs::write(&source, SOURCE).expect("written");
-    let plain = std::fs::read(nvdisasm::compile(&source, &["-cubin", "-arch=sm_80", "-w"])).expect("compiled");
+    let plain = std::fs::read(tests::build::nvcc(&source, &["-cubin", "-arch=sm_80", "-w"])).expect("compiled");
     let cubin = Cubin::parse(&plain).expect("a cubin");
     let code = cubin.kernel("steps").expect("the kernel").code.to_vec();
     let start = plain.windows(code.len()).position(|w| w == code).expect("the code is in the file");

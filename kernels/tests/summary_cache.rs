@@ -2,8 +2,8 @@
 //! was made. Whatever is wrong with an entry or its folder, the kernel is analysed as if there were
 //! none.
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{Cache, CodeImage, LaunchArgs, Summary};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

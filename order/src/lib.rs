@@ -158,5 +158,5 @@ pub(crate) mod state;
 
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use crate::state::devices::has_programmatic_launches;
-pub use engine::{Engine, Options};
+pub use engine::{Awaits, Engine, Options};
 pub use policy::Policy;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use kernels::image::{CodeRef, Image, find_in_host};
+use device_code::image::{CodeRef, Image, find_in_host};
 use streamsan_sim::interp::{MachineModule, Program};
 
 #[derive(Default)]

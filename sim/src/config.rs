@@ -55,7 +55,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::interp::Compile;
@@ -252,16 +251,6 @@ pub fn variable(name: &str) -> Option<OsString> {
         value.map(|value| OsStr::from_bytes(value).to_os_string())
     };
     std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())
-}
-
-/// Where compiled code is kept from one run to the next: the folder of kernels' summaries, which
-/// `STREAMSAN_CACHE` names, or `off`. None: nowhere.
-pub fn cache_folder() -> Option<PathBuf> {
-    match variable("STREAMSAN_CACHE") {
-        Some(off) if off == "off" => None,
-        Some(folder) => Some(folder.into()),
-        None => kernels::Cache::default_folder(),
-    }
 }
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed

@@ -1,11 +1,11 @@
 //! Tensor maps, as the simulated driver makes them and copies of tiles read them.
 //!
-//! The first half has the layout of compute capability 9.x, as far as [`kernels::tensor_map`] knows
+//! The first half has the layout of compute capability 9.x, as far as [`device_code::tensor_map`] knows
 //! it: address, sizes and strides. So analyses read it as they read a real driver's. Where a real
 //! one keeps the box and the swizzle is not known: here they stand in the second half, in a form of
 //! the simulator's own.
 
-use kernels::tensor_map::Tensor;
+use device_code::tensor_map::Tensor;
 
 /// Bytes of a map.
 pub const SIZE: usize = 128;

@@ -283,7 +283,7 @@ fn clusters_are_of_one_block_unless_asked_for() {
 #[test]
 fn a_kernel_that_cannot_be_compiled_leaves_the_others_usable() {
     let gpu = streamsan_sim::interp::Program::compile(
-        &kernels::ptx::parse(
+        &device_code::ptx::parse(
             ".version 8.0 .target sm_90 .address_size 64
             .visible .entry bad() { tcgen05.wait.ld.sync.aligned; ret; }
             .visible .func helper() { .reg .b32 %r1; frobnicate.b32 %r1, %r1; ret; }
@@ -302,7 +302,7 @@ fn a_kernel_that_cannot_be_compiled_leaves_the_others_usable() {
 struct Nobody;
 
 impl streamsan_sim::interp::Linker for Nobody {
-    fn symbol(&self, _: &str, _: kernels::ptx::Space) -> Option<u64> {
+    fn symbol(&self, _: &str, _: device_code::ptx::Space) -> Option<u64> {
         None
     }
 }

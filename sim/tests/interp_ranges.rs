@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use crate::interp_support::{Gpu, Seen, compile, ptx};
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use streamsan_sim::interp;
 

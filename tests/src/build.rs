@@ -209,6 +209,28 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
     found.as_deref().map_err(String::as_str)
 }
 
+/// The toolkit that `scripts/toolkit` installs, whatever CUDA the machine has: for tests that rest on
+/// one version of the compiler's or the disassembler's output.
+pub fn installed_toolkit() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let ran = Command::new(product::root().join("scripts/toolkit")).output().expect("scripts/toolkit runs");
+        assert!(ran.status.success(), "scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr));
+        PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim())
+    })
+}
+
+/// Compiles a source with the installed toolkit's nvcc (`-cubin`, `-ptx` and the like), once for
+/// each content and options. Panics with what nvcc says.
+pub fn nvcc(source: &Path, options: &[&str]) -> PathBuf {
+    let stem = source.file_stem().expect("a file name").to_string_lossy();
+    let mut args: Vec<String> = ["-O2", "-Wno-deprecated-gpu-targets"].map(String::from).into();
+    args.extend(options.iter().map(|option| (*option).to_owned()));
+    args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
+    let compiled = cached(&format!("{stem}.bin"), &installed_toolkit().join("bin/nvcc"), &args, &[source]);
+    compiled.unwrap_or_else(|said| panic!("{said}"))
+}
+
 /// Compiles a CUDA program of several sources separately, and links their device code: in one go,
 /// or (`library`) with all sources but the first in a static library. The runtime is the static
 /// one. `gencode` says for which devices.

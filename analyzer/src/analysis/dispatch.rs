@@ -120,7 +120,10 @@ impl Analysis {
             // Its clock may be behind a wait that is forgotten by the time it runs.
             Op::HostFunc { .. } if self.gaps.are_doubtful() => {}
             Op::HostFunc { func, .. } => self.touches.function_enqueued(func, self.ordering.times()),
-            Op::HostFuncRun { func, done: true } => self.touches.function_ended(func),
+            Op::HostFuncRun { func, done: true } => {
+                let unknown = self.touches.function_ended(func, &self.ordering);
+                self.races.extend(unknown);
+            }
             Op::HostThreads {} => self.has_host_edges = true,
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
             Op::GraphNode { .. } => {

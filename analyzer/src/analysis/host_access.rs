@@ -5,12 +5,14 @@
 //! were seen themselves, and are compared with all work, are in [`super::host_touch`].
 
 use super::Analysis;
+use super::host_touch::possible_behind_function;
 use crate::detect::confidence::Confidence;
 use crate::detect::host_watch;
 use crate::detect::host_watch::HostWatch;
 use crate::detect::race::Race;
 use crate::memory::{Access, AccessKind, Cause, Extent, Site};
-use trace::{Epoch, Op, Origin, StackId, StreamId};
+use order::Awaits;
+use trace::{Epoch, HostFuncId, Op, Origin, StackId, StreamId};
 
 impl Analysis {
     /// The shim begins to watch bytes that work of this thread reads or writes.
@@ -28,9 +30,11 @@ impl Analysis {
             allocation: place.allocation,
             site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
         };
-        let begun = HostWatch { work, home: place.home, known: self.ordering.known(), void: false };
+        let begun = HostWatch { work, home: place.home, known: self.ordering.known(), void: false, awaits: false };
         let void = begun.is_overwritten(&self.memory);
-        self.watches.begin(watch, HostWatch { void, ..begun });
+        let awaits = self.ordering.awaits_host_function(epoch, HostFuncId::NONE) != Awaits::No
+            || self.watches.awaits_graph(epoch, &self.ordering);
+        self.watches.begin(watch, HostWatch { void, awaits, ..begun });
     }
 
     /// The host touched watched bytes.
@@ -54,7 +58,15 @@ impl Analysis {
             site: self.submissions.context(origin, epoch).site(cause, StreamId::NONE),
         };
         // Certain even where it is not known which bytes were written: some of them were.
-        let race = Race::judge(&watch.work, &access, false).map(|r| Race { confidence: Confidence::Certain, ..r });
-        self.races.extend(race);
+        let Some(race) = Race::judge(&watch.work, &access, false) else { return };
+        let race = Race { confidence: Confidence::Certain, ..race };
+        let awaits = watch.awaits && (!in_the_act || self.watches.awaits_graph(watch.work.epoch, &self.ordering));
+        let judged = if in_the_act && !awaits {
+            self.touches.behind_function(&self.ordering, self.options.host_threads, race, HostFuncId::NONE)
+        } else {
+            // Of a change it is not known when it was: as early as the watch began, maybe.
+            Some(if awaits { possible_behind_function(race) } else { race })
+        };
+        self.races.extend(judged);
     }
 }

@@ -20,15 +20,24 @@
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
 //! touches are compared with work that was enqueued before it, and with work that is enqueued after
 //! they were seen. A race with what comes in between is missed.
+//!
+//! # Work behind a host function
+//!
+//! Work that is behind a host function which has not returned has not begun. The function may wait
+//! for the very thread that touches the bytes of that work (a producer that the stream wakes), so
+//! the pair is `possible`. Where threads have timelines of their own it is judged when the function
+//! returns: its thread knows of the touch, or it does not.
 
+use order::Awaits;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
 
 use super::Analysis;
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::host_watch;
 use crate::detect::race::Race;
 use crate::memory::{Access, AccessKind, Cause};
+use crate::state::happens_before::Ordering;
 
 /// Maximum number of ops remembered as reported. Beyond that, one may be reported twice: by its
 /// bytes and by the access itself.
@@ -44,6 +53,14 @@ pub(super) struct HostTouches {
     /// Host functions that are pending or running: how far each timeline was when they were
     /// enqueued.
     functions: FxHashMap<HostFuncId, Vec<u64>>,
+    /// Races with work behind a host function, until that has returned.
+    deferred: Vec<Race>,
+}
+
+/// A race of the host with work behind a host function, as far as it is known: see the head of this
+/// file.
+pub(super) fn possible_behind_function(race: Race) -> Race {
+    Race { confidence: Confidence::Possible, weakness: Some(Weakness::HostFunction), ..race }
 }
 
 impl HostTouches {
@@ -63,9 +80,34 @@ impl HostTouches {
         }
     }
 
-    /// It is over.
-    pub fn function_ended(&mut self, func: HostFuncId) {
+    /// It is over. Returns the races that its thread knows nothing about.
+    pub fn function_ended(&mut self, func: HostFuncId, ordering: &Ordering) -> Vec<Race> {
         self.functions.remove(&func);
+        let mut races = std::mem::take(&mut self.deferred);
+        races.retain(|race| !ordering.host_knows(race.access.epoch));
+        let awaits = |race: &mut Race| ordering.awaits_host_function(race.previous.epoch, func) != Awaits::No;
+        self.deferred = races.extract_if(.., awaits).collect();
+        races
+    }
+
+    /// Judges a race of the host with work that a host function may keep from beginning. `func`: the
+    /// function that touched the bytes. `None`: it is judged later.
+    pub fn behind_function(
+        &mut self,
+        ordering: &Ordering,
+        host_threads: bool,
+        race: Race,
+        func: HostFuncId,
+    ) -> Option<Race> {
+        let awaits = ordering.awaits_host_function(race.previous.epoch, func);
+        match awaits {
+            Awaits::No => Some(race),
+            Awaits::Yes if host_threads && func.is_none() && self.deferred.len() < MOST => {
+                self.deferred.push(race);
+                None
+            }
+            Awaits::Yes | Awaits::Maybe => Some(possible_behind_function(race)),
+        }
     }
 
     /// Whether an op was enqueued before a host function. What was enqueued later may come after
@@ -123,10 +165,20 @@ impl Analysis {
         if self.races.is_empty() {
             return;
         }
+        if self.ordering.host_functions_pending() {
+            let races = std::mem::take(&mut self.races);
+            let (touches, threads) = (&mut self.touches, self.options.host_threads);
+            let judged = races.into_iter().filter_map(|r| touches.behind_function(&self.ordering, threads, r, func));
+            self.races.extend(judged);
+        }
         let signals = self.signals();
         let listens = polled || (atomic && !writes);
         for race in &mut self.races {
             let work = &race.previous;
+            if race.weakness == Some(Weakness::HostFunction) || self.watches.awaits_graph(work.epoch, &self.ordering) {
+                *race = possible_behind_function(race.clone());
+                continue;
+            }
             let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
             let told = signals.iter().any(|e| may_follow(*e)) || self.watches.graph_follows(work.epoch, &self.ordering);
             if listens && may_tell(race) {

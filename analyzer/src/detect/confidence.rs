@@ -115,6 +115,9 @@ pub enum Confidence {
 /// Why a pair is possible only, by rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Weakness {
+    /// The work comes after a host function that had not returned when the host touched the bytes,
+    /// and that may wait for the thread which did.
+    HostFunction,
     /// Both kernels touch the bytes while they hold a lock.
     Locks,
     /// Loaded indices select the bytes on both sides.
@@ -131,11 +134,13 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Locks, Self::Indices, Self::Rim, Self::Pieces, Self::Guess, Self::Siblings];
+    pub const ALL: [Self; 7] =
+        [Self::HostFunction, Self::Locks, Self::Indices, Self::Rim, Self::Pieces, Self::Guess, Self::Siblings];
 
     /// The name that JSON uses.
     pub fn name(self) -> &'static str {
         match self {
+            Self::HostFunction => "host-function",
             Self::Locks => "locks",
             Self::Indices => "indices",
             Self::Rim => "rim",

@@ -39,6 +39,8 @@ pub struct HostWatch {
     pub known: ClockSnapshot,
     /// Whether other work may have been writing to the bytes then.
     pub void: bool,
+    /// Whether the work was then behind a host function that had not returned.
+    pub awaits: bool,
 }
 
 /// All watches of a process.
@@ -69,6 +71,14 @@ impl HostWatches {
         self.graph_launches.iter().any(|(timeline, time)| {
             let graph = Epoch { timeline: *timeline, time: *time };
             (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
+        })
+    }
+
+    /// Whether this work is behind a graph with host functions that the host has not seen finish.
+    pub fn awaits_graph(&self, work: Epoch, ordering: &Ordering) -> bool {
+        self.graph_launches.get(&work.timeline).is_some_and(|&time| {
+            let graph = Epoch { timeline: work.timeline, time };
+            time < work.time && !ordering.host_saw(graph)
         })
     }
 

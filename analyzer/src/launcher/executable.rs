@@ -65,7 +65,8 @@ pub fn closed(file: &Path) -> Option<Closed> {
 
 /// Whether the file holds code for a GPU.
 pub fn has_device_code(file: &Path) -> bool {
-    let found = std::fs::read(file).ok().and_then(|bytes| Some(!kernels::image::find_in_host(&bytes).ok()?.is_empty()));
+    let found =
+        std::fs::read(file).ok().and_then(|bytes| Some(!device_code::image::find_in_host(&bytes).ok()?.is_empty()));
     found.unwrap_or(false)
 }
 

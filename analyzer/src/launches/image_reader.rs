@@ -9,9 +9,9 @@ use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::local_files::{self, RecordedFiles};
 use crate::memory::AccessKind;
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Image};
-use kernels::tensor_map::{self, Tensor};
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Image};
+use device_code::tensor_map::{self, Tensor};
 use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, LoadError, Summary};
 use rustc_hash::FxHashMap;
 use std::os::unix::fs::FileExt;
@@ -95,7 +95,7 @@ impl CodeReader for ImageReader {
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
         let code = self.code(image, arch).ok()?;
         let lines = catch_unwind(AssertUnwindSafe(|| code.lines(kernel, at))).ok()?;
-        kernels::user_line(&lines).map(|l| (l.file.clone(), l.line))
+        device_code::line_table::user_line(&lines).map(|l| (l.file.clone(), l.line))
     }
 }
 
@@ -162,7 +162,7 @@ fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc
 /// compilation leaves the PTX of each source in the program's file.
 fn compiled_separately(path: &Path, arch: Arch) -> Option<String> {
     let bytes = read_file(path, 0, 0).ok()?;
-    let parts = kernels::image::find_in_host(&bytes).ok()?;
+    let parts = device_code::image::find_in_host(&bytes).ok()?;
     let parts: Vec<_> = parts.into_iter().filter(|part| part.relocatable).filter_map(|part| part.image.ok()).collect();
     CodeImage::link(&parts, arch).ok()
 }
@@ -333,7 +333,7 @@ impl Known {
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
                 // The layout of a tensor map is known for this GPU generation only.
                 let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
-                if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
+                if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, kernels::Extent::of_tensor(&t)?))) {
                     let base = EffectBase::Tensor(u32::from(offset), tensor.address);
                     let bytes = bytes_of(&extent, tensor.address);
                     effects.push(Effect { at: a.at, ..Effect::new(base, kind, bytes) });

@@ -5,8 +5,8 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{ClockRef, Engine, FastClock, Options};
-use trace::{Epoch, Op, StreamId, ThreadId};
+use order::{Awaits, ClockRef, Engine, FastClock, Options};
+use trace::{Epoch, HostFuncId, Op, StreamId, ThreadId};
 
 /// The engine of one process.
 pub struct Ordering {
@@ -132,6 +132,21 @@ impl Ordering {
     /// Whether the host has seen this op finish.
     pub fn host_saw(&self, epoch: Epoch) -> bool {
         self.engine.host_covers(epoch)
+    }
+
+    /// Whether an op is behind a host function that has not returned, other than `except`.
+    pub fn awaits_host_function(&self, epoch: Epoch, except: HostFuncId) -> Awaits {
+        self.engine.awaits_host_function(epoch, except)
+    }
+
+    /// Whether host functions have been put into streams that have not ended yet.
+    pub fn host_functions_pending(&self) -> bool {
+        self.engine.host_functions_pending()
+    }
+
+    /// Whether the thread of the op applied last knows of an access of the host.
+    pub fn host_knows(&self, touch: Epoch) -> bool {
+        self.engine.host_clock().covers(touch)
     }
 
     /// Whether the copy applied last had read its source when its call returned, because it was

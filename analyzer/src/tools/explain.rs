@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};

@@ -6,8 +6,8 @@
 
 #![no_main]
 
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Cubin, Image, ImageSize, find_in_host, image_size};
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Cubin, Image, ImageSize, find_in_host, image_size};
 use libfuzzer_sys::fuzz_target;
 
 fn cubin(bytes: &[u8]) {
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(image) = Image::parse(bytes) else { return };
     for sm in [75, 86, 90, 103, 120] {
         if let Some(e) = image.choose(Arch::new(sm)) {
-            assert!(kernels::image::runs_on(e.kind, e.arch, Arch::new(sm)));
+            assert!(device_code::image::runs_on(e.kind, e.arch, Arch::new(sm)));
         }
     }
     for e in image.entries().iter().take(8) {

@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use kernels::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing, Volta};
+use device_code::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing, Volta};
 use kernels::lower_sass::{Code, Links, lower};
 use kernels::{LaunchArgs, Summary, sass};
 use libfuzzer_sys::fuzz_target;

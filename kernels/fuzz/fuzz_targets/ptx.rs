@@ -5,13 +5,13 @@
 
 #![no_main]
 
-use kernels::arch::Arch;
-use kernels::image::CodeRef;
+use device_code::arch::Arch;
+use device_code::image::CodeRef;
 use kernels::{CodeImage, LaunchArgs};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if kernels::ptx::parse_bytes(bytes).is_err() {
+    if device_code::ptx::parse_bytes(bytes).is_err() {
         return;
     }
     let Ok(image) = CodeImage::from_code(CodeRef::Ptx(String::from_utf8_lossy(bytes)), Arch::new(90)) else { return };

@@ -5,8 +5,8 @@
 
 #![no_main]
 
-use kernels::arch::Generation::{self, *};
-use kernels::sass::{File, Flow, Opcode, decode};
+use device_code::arch::Generation::{self, *};
+use device_code::sass::{File, Flow, Opcode, decode};
 use libfuzzer_sys::fuzz_target;
 
 const ALL: [Generation; 6] = [Volta, Turing, Ampere, Hopper, Blackwell, BlackwellConsumer];

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::ir::{Class, Cmp, Combine, Op, Reason, Src, SrcOperand, Var};
-use crate::ptx::{self, Instruction, OpcodeInfo, Type};
+use device_code::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::{Lower, class};
 

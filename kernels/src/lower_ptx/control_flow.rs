@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
-use crate::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
+use device_code::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
 use super::arithmetic::has;
 use super::{Lower, MAX_CALLS, MAX_INSTS, PtxLowerError, class, memory_access};

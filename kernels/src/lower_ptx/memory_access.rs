@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
-use crate::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
+use device_code::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
 
 use super::{Lower, class};
 use crate::lower_ptx::arithmetic::{has, last_type};

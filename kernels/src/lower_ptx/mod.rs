@@ -21,7 +21,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use crate::ir::{self, Class, KernelIr, Op, Reason, SrcOperand, Var};
-use crate::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
+use device_code::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
 
 /// A kernel could not be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Operands: registers, constants, special registers, addresses of parameters and symbols.
 
 use crate::ir::{Class, Op, Reason, Special, Src, SrcOperand, Var, Window};
-use crate::ptx::{self, Instruction, Local, Name, OpcodeInfo, Space, Type};
+use device_code::ptx::{self, Instruction, Local, Name, OpcodeInfo, Space, Type};
 
 use super::Lower;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::ir::{Class, Op, Reason, SrcOperand, Var};
-use crate::ptx::{self, Body, Instruction, Local, OpcodeInfo, Register, Space, Type};
+use device_code::ptx::{self, Body, Instruction, Local, OpcodeInfo, Register, Space, Type};
 
 use super::{Lower, class};
 use crate::lower_ptx::arithmetic::has;

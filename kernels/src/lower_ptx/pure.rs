@@ -6,7 +6,7 @@
 use super::arithmetic::{has, is_signed};
 use super::{Lower, class};
 use crate::ir::{Class, Op, Pure, Reason, Rounding, SrcOperand, Var};
-use crate::ptx::{Instruction, OpcodeInfo, Type};
+use device_code::ptx::{Instruction, OpcodeInfo, Type};
 use smallvec::SmallVec;
 
 /// How a conversion rounds: to a number (`.rn`), or to a whole one (`.rni`). Conversions that are

@@ -3,7 +3,7 @@
 //! memory.
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
-use crate::ptx::{self, Instruction, OpcodeInfo, Type};
+use device_code::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::Lower;
 use crate::lower_ptx::arithmetic::{has, last_type};

@@ -4,9 +4,9 @@
 //! `memory_access`, jumps are in `control_flow`.
 
 use super::Lower;
-use crate::arch::Generation;
 use crate::ir::{Class, Cmp, Combine, Op, Prefix, Pure, Reason, Special, Src, SrcOperand, Var};
-use crate::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
+use device_code::arch::Generation;
+use device_code::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
 
 /// Truth table of `a & b` over predicates.
 pub(super) const AND: u8 = 0xc0;

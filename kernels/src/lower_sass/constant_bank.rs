@@ -8,9 +8,9 @@
 //! what a program can not write: parameters (0), literals (2), addresses (4).
 
 use super::Lower;
-use crate::arch::Generation;
 use crate::ir::{AccessKind, Addr, ConstantBank, Mem, MemSpace, Op, Src, SrcOperand, Var};
-use crate::sass::{self, Bank, Index, MachineInst, Value};
+use device_code::arch::Generation;
+use device_code::sass::{self, Bank, Index, MachineInst, Value};
 use smallvec::SmallVec;
 
 /// Stands for the start of the bank among the symbols, by the name of its section.

@@ -6,7 +6,7 @@
 
 use super::{Lower, MAX_INSTS, SassLowerError};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term};
-use crate::sass::{self, BraMode, Flow, MachineInst};
+use device_code::sass::{self, BraMode, Flow, MachineInst};
 use std::collections::{BTreeSet, HashMap};
 
 /// Nested calls that are followed.

@@ -6,9 +6,9 @@
 //! not only addressed through R1.)
 
 use super::{Code, Lower, P};
-use crate::arch::Generation;
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
-use crate::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
+use device_code::arch::Generation;
+use device_code::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
 use smallvec::SmallVec;
 
 /// Registers that hold arguments of a call, and its results.

@@ -17,9 +17,9 @@ mod memory_access;
 mod predicate_words;
 mod pure;
 
-use crate::arch::Generation;
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
-use crate::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
+use device_code::arch::Generation;
+use device_code::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@
 use super::Lower;
 use super::arithmetic::AND;
 use crate::ir::{Class, Op, Reason, SrcOperand, Var};
-use crate::sass::{self, MachineInst};
+use device_code::sass::{self, MachineInst};
 use smallvec::SmallVec;
 
 /// Truth table of `a | b | c`.

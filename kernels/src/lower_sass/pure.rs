@@ -5,7 +5,7 @@
 
 use super::Lower;
 use crate::ir::{Op, Pure, Rounding, SrcOperand};
-use crate::sass::{self, Arithmetic, FloatMode, MachineInst, PredSrc, SassRound};
+use device_code::sass::{self, Arithmetic, FloatMode, MachineInst, PredSrc, SassRound};
 use smallvec::SmallVec;
 
 type Sources = SmallVec<[SrcOperand; 3]>;

@@ -13,7 +13,7 @@
 //! Say that the range of the load is wrong. These are the stages in which that can happen, in
 //! order. Each one names the files to open.
 //!
-//! 1. **Decode** (`crate::sass`, once per kernel). Bits become a `MachineInst` with an `Opcode`.
+//! 1. **Decode** (`device_code::sass`, once per kernel). Bits become a `MachineInst` with an `Opcode`.
 //!    `sass/decode/mod.rs` dispatches by operation number: `integer.rs` and `logic.rs` for
 //!    arithmetic, `load_store.rs` and `bulk.rs` for memory, `control_flow.rs` for branches. A
 //!    register or a width that is wrong in the output of `examples/sass_survey --list` is mended

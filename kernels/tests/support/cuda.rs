@@ -1,10 +1,8 @@
 //! Sources in `tests/cuda`, compiled and loaded, and helpers to compare what the analysis says of
 //! them.
 
-use super::nvdisasm;
-
+use device_code::arch::Arch;
 use kernels::CodeImage;
-use kernels::arch::Arch;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,14 +15,14 @@ pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
 pub fn image_with(source: &Path, arch: &str, options: &[&str]) -> CodeImage {
     let arch_option = format!("-arch={arch}");
     let options = [options, &[&arch_option]].concat();
-    let code = std::fs::read(nvdisasm::compile(source, &options)).expect("compiled");
+    let code = std::fs::read(tests::build::nvcc(source, &options)).expect("compiled");
     CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image")
 }
 
 /// The machine code of a source file that is compiled separately, and linked.
 pub fn linked(source: &str, arch: &str) -> CodeImage {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda").join(source);
-    let compiled = nvdisasm::compile(&source, &["-rdc=true", "-lineinfo", "-cubin", &format!("-arch={arch}")]);
+    let compiled = tests::build::nvcc(&source, &["-rdc=true", "-lineinfo", "-cubin", &format!("-arch={arch}")]);
     // Several tests of a process may link at a time.
     static LINKED: AtomicU32 = AtomicU32::new(0);
     let name = format!("linked-{}-{}", std::process::id(), LINKED.fetch_add(1, Ordering::Relaxed));
@@ -33,7 +31,7 @@ pub fn linked(source: &str, arch: &str) -> CodeImage {
     // The linker goes by names.
     let (input, output) = (folder.join("in.cubin"), folder.join("out.cubin"));
     std::fs::copy(compiled, &input).expect("a copy");
-    let linker = nvdisasm::toolkit().join("bin/nvlink");
+    let linker = tests::build::installed_toolkit().join("bin/nvlink");
     let mut link = std::process::Command::new(linker);
     let ran = link.arg(format!("-arch={arch}")).arg(&input).arg("-o").arg(&output).output().expect("nvlink runs");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));

@@ -6,6 +6,8 @@
 
 mod queries;
 
+pub use queries::Awaits;
+
 use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};

@@ -8,6 +8,17 @@ use crate::engine::Engine;
 use crate::policy::Policy;
 use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
 
+/// An answer of [`Engine::awaits_host_function`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaits {
+    /// No function that is pending or running comes before it.
+    No,
+    /// Its stream waits for one by now; whether it did when the op was enqueued is not known.
+    Maybe,
+    /// One comes before it.
+    Yes,
+}
+
 impl Engine {
     /// Time of a stream now: the value to pass back in [`trace::Op::StreamIdle`]'s `upto`. 0 for a
     /// stream never seen.
@@ -159,6 +170,23 @@ impl Engine {
     /// Whether host functions have been put into streams that have not ended yet.
     pub fn host_functions_pending(&self) -> bool {
         !self.host_funcs.is_empty()
+    }
+
+    /// Whether an op is behind a host function that has not returned, other than `except`. Such an op
+    /// has not begun.
+    pub fn awaits_host_function(&self, epoch: Epoch, except: HostFuncId) -> Awaits {
+        let mut found = Awaits::No;
+        for (&id, (func, _)) in &self.host_funcs {
+            if id == except.0 {
+            } else if func.timeline == epoch.timeline {
+                if func.time < epoch.time {
+                    return Awaits::Yes;
+                }
+            } else if self.stream_on(epoch.timeline).is_some_and(|stream| self.stream_clock(stream).covers(*func)) {
+                found = Awaits::Maybe;
+            }
+        }
+        found
     }
 
     /// Whether the host has seen all work of all streams finish: what it touches now races with

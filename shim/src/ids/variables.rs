@@ -15,7 +15,7 @@ use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::*;
-use kernels::image::{CodeRef, Cubin, EntryKind, Image, ptx_variables};
+use device_code::image::{CodeRef, Cubin, EntryKind, Image, ptx_variables};
 use trace::codec::Text;
 use trace::{ImageId, Op};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernels::arch::Arch;
+use device_code::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 use streamsan_sim_libraries::model::block::{Block, Dim, ONE, Part};
 use streamsan_sim_libraries::model::text;

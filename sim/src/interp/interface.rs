@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use kernels::ptx::Space;
+use device_code::ptx::Space;
 use thiserror::Error;
 
 /// The addresses of symbols that a module does not lay out itself.

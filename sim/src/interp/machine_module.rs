@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use kernels::LineTable;
-use kernels::arch::Arch;
-use kernels::image::cubin::{KernelCode, Reloc, Symbol, SymbolKind};
-use kernels::image::{Cubin, ImageError};
+use device_code::arch::Arch;
+use device_code::image::cubin::{KernelCode, Reloc, Symbol, SymbolKind};
+use device_code::image::{Cubin, ImageError};
+use device_code::line_table::LineTable;
 
 use crate::interp::interface::ParamInfo;
 use crate::interp::program::Builtin;

@@ -6,7 +6,7 @@
 //!
 //! How the driver uses it:
 //!
-//! 1. parse the PTX with `kernels::ptx::parse`, allocate device memory for [`globals`], fill it
+//! 1. parse the PTX with `device_code::ptx::parse`, allocate device memory for [`globals`], fill it
 //!    with [`initial_bytes`];
 //! 2. [`Program::compile`] with a [`Linker`] that knows those addresses;
 //! 3. [`Program::kernel`] for the parameter layout, then [`run()`] for every launch.
@@ -60,6 +60,5 @@ pub(crate) use crate::interp::compile::layout::static_shared;
 pub use crate::interp::interface::*;
 pub use crate::interp::machine_module::{MachineBlock, MachineKernel, MachineModule, MachineVariable};
 pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
-pub(crate) use crate::interp::native::keep_in as keep_native_code_in;
 pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;

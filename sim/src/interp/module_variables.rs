@@ -1,7 +1,7 @@
 //! The variables of a module: what memory the driver must provide for them, and their initial
 //! content.
 
-use kernels::ptx::{Initial, Linkage, Module, Space, Variable};
+use device_code::ptx::{Initial, Linkage, Module, Space, Variable};
 
 use crate::interp::interface::Linker;
 use crate::interp::program::function_address;

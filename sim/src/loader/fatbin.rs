@@ -1,15 +1,13 @@
-//! Finds PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
-//! Machine code is skipped: the simulator runs PTX only.
+//! Chooses PTX in what programs load: PTX text, fat binaries (wrapped or not). `machine_code` chooses
+//! machine code, and `device_code::image` reads the containers.
 //!
 //! Separable compilation (`nvcc -rdc=true`) leaves linked machine code in the fat binary, and the
 //! PTX of each source in one of its own. The wrapper names them all, and their texts are linked
 //! here.
 
-use std::io::Read;
-
 use cuda_sys::CUresult;
-use kernels::arch::Arch;
-use kernels::image::{Entry, EntryKind, Image, runs_on};
+use device_code::arch::Arch;
+use device_code::image::{self, CodeRef, Entry, EntryKind, Image, runs_on};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -18,11 +16,8 @@ const SEPARATE: u32 = 2;
 /// No program has more sources; guards against a list without end.
 const MAX_IMAGES: usize = 1 << 16;
 const ELF: &[u8; 4] = b"\x7fELF";
-const KIND_PTX: u16 = 1;
-const FLAG_LZ4: u64 = 0x2000;
-const FLAG_ZSTD: u64 = 0x8000;
-/// No PTX text is longer; guards against nonsense in size fields.
-const MAX_TEXT: usize = 1 << 30;
+/// No fat binary is longer; guards against nonsense in size fields.
+const MAX_SIZE: usize = 4 << 30;
 
 /// How a text begins that was linked without those images that hold machine code only.
 pub const INCOMPLETE: &str = "// some of it is machine code only\n";
@@ -52,10 +47,10 @@ pub enum ImageError {
     OtherTarget(Arch, u32),
     /// Ends in the middle, or its compressed parts are damaged.
     #[error("damaged: {0}")]
-    Damaged(&'static str),
+    Damaged(String),
     /// PTX of several images does not fit together.
     #[error("linking: {0}")]
-    Link(#[from] kernels::ptx::LinkError),
+    Link(#[from] device_code::ptx::LinkError),
 }
 
 impl ImageError {
@@ -64,7 +59,7 @@ impl ImageError {
     pub fn report(&self, what: &str) {
         let text = format!("{what}: {self}");
         match self {
-            ImageError::Unknown | ImageError::Link(kernels::ptx::LinkError::Twice(_)) => crate::status::say(&text),
+            ImageError::Unknown | ImageError::Link(device_code::ptx::LinkError::Twice(_)) => crate::status::say(&text),
             _ => crate::status::complain(&text),
         }
     }
@@ -108,7 +103,7 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
             WRAPPER => {
                 let data = image.add(8).cast::<*const u8>().read_unaligned();
                 if data.is_null() {
-                    return Err(ImageError::Damaged("wrapper without data"));
+                    return Err(ImageError::Damaged("wrapper without data".to_owned()));
                 }
                 match find_ptx(data, arch) {
                     Err(ImageError::NoPtx) if image.add(4).cast::<u32>().read_unaligned() == SEPARATE => {
@@ -120,11 +115,10 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
             FATBIN => {
                 let header = u16::from_le_bytes([*image.add(6), *image.add(7)]) as usize;
                 let size = image.add(8).cast::<u64>().read_unaligned() as usize;
-                if size > MAX_TEXT * 4 {
-                    return Err(ImageError::Damaged("impossible size"));
+                if size > MAX_SIZE {
+                    return Err(ImageError::Damaged("impossible size".to_owned()));
                 }
-                fits(std::slice::from_raw_parts(image, header + size), arch)?;
-                from_fatbin(std::slice::from_raw_parts(image.add(header), size), arch)
+                from_fatbin(std::slice::from_raw_parts(image, header + size), arch)
             }
             _ if &head == ELF => Err(ImageError::NoPtx),
             _ => {
@@ -160,7 +154,7 @@ unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> 
         [] => Err(ImageError::NoPtx),
         [one] if !incomplete => Ok(one.clone()),
         several => {
-            let linked = kernels::ptx::link(&several.iter().map(String::as_str).collect::<Vec<_>>())?;
+            let linked = device_code::ptx::link(&several.iter().map(String::as_str).collect::<Vec<_>>())?;
             Ok(if incomplete { format!("{INCOMPLETE}{linked}") } else { linked })
         }
     }
@@ -170,13 +164,7 @@ unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> 
 pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
     let head: [u8; 4] = image.get(..4).and_then(|head| head.try_into().ok()).ok_or(ImageError::Unknown)?;
     match u32::from_le_bytes(head) {
-        FATBIN => {
-            let header = (read_u32(image, 4)? >> 16) as usize;
-            let size = read_u64(image, 8)? as usize;
-            fits(image, arch)?;
-            let body = image.get(header..).ok_or(ImageError::Damaged("truncated"))?;
-            from_fatbin(body.get(..size).ok_or(ImageError::Damaged("truncated"))?, arch)
-        }
+        FATBIN => from_fatbin(image, arch),
         _ if &head == ELF => Err(ImageError::NoPtx),
         _ => {
             let text = image.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -221,67 +209,30 @@ fn from_text(text: &[u8]) -> Result<String, ImageError> {
     Ok(text.to_owned())
 }
 
-fn read_u64(data: &[u8], at: usize) -> Result<u64, ImageError> {
-    let bytes = data.get(at..at + 8).ok_or(ImageError::Damaged("truncated"))?;
-    Ok(u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
-}
-
-fn read_u32(data: &[u8], at: usize) -> Result<u32, ImageError> {
-    let bytes = data.get(at..at + 4).ok_or(ImageError::Damaged("truncated"))?;
-    Ok(u32::from_le_bytes(bytes.try_into().unwrap_or_default()))
-}
-
-/// The entries of a fat binary: the PTX for the newest architecture that is not newer than `arch`,
-/// or the oldest one (a device would run the machine code beside it; an interpreter cannot).
-fn from_fatbin(mut rest: &[u8], arch: u32) -> Result<String, ImageError> {
-    let mut best: Option<((bool, u32), &[u8])> = None;
-    while rest.len() >= 64 {
-        let kind = u16::from_le_bytes([rest[0], rest[1]]);
-        let (header, payload) = (read_u32(rest, 4)? as usize, read_u64(rest, 8)? as usize);
-        let entry =
-            header.checked_add(payload).and_then(|end| rest.get(..end)).ok_or(ImageError::Damaged("truncated"))?;
-        if header < 64 {
-            return Err(ImageError::Damaged("short entry header"));
-        }
-        let sm = read_u32(entry, 28)?;
-        let key = (sm <= arch, if sm <= arch { sm } else { u32::MAX - sm });
-        if kind == KIND_PTX && best.is_none_or(|(other, _)| key > other) {
-            best = Some((key, entry));
-        }
-        rest = &rest[entry.len()..];
-    }
-    let (_, entry) = best.ok_or(ImageError::NoPtx)?;
-    unpack(entry)
-}
-
-fn unpack(entry: &[u8]) -> Result<String, ImageError> {
-    let header = read_u32(entry, 4)? as usize;
-    let payload = &entry[header..];
-    let (flags, compressed) = (read_u64(entry, 40)?, read_u32(entry, 16)? as usize);
-    let full = read_u64(entry, 56)? as usize;
-    if full > MAX_TEXT {
-        return Err(ImageError::Damaged("impossible size"));
-    }
-    let packed =
-        if compressed != 0 { payload.get(..compressed).ok_or(ImageError::Damaged("truncated"))? } else { payload };
-    let bytes = if flags & FLAG_ZSTD != 0 {
-        let mut decoder =
-            ruzstd::decoding::StreamingDecoder::new(packed).map_err(|_| ImageError::Damaged("zstd frame"))?;
-        let mut out = Vec::new();
-        decoder.by_ref().take(MAX_TEXT as u64).read_to_end(&mut out).map_err(|_| ImageError::Damaged("zstd data"))?;
-        out
-    } else if flags & FLAG_LZ4 != 0 {
-        lz4_flex::block::decompress(packed, full).map_err(|_| ImageError::Damaged("LZ4 data"))?
-    } else {
-        packed.to_vec()
+/// The PTX of a fat binary for the newest architecture that is not newer than `arch`, or the oldest
+/// one (a device would run the machine code beside it; an interpreter cannot).
+fn from_fatbin(bytes: &[u8], arch: u32) -> Result<String, ImageError> {
+    fits(bytes, arch)?;
+    let damaged = |error: image::ImageError| ImageError::Damaged(error.to_string());
+    let image = Image::parse(bytes).map_err(damaged)?;
+    let key = |entry: &&Entry<'_>| {
+        let sm = u32::from(entry.arch.sm);
+        (sm <= arch, if sm <= arch { sm } else { u32::MAX - sm })
     };
-    from_text(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
+    // Of several for one architecture the first.
+    let texts = image.entries().iter().filter(|entry| entry.kind == EntryKind::Ptx).rev();
+    match texts.max_by_key(key).ok_or(ImageError::NoPtx)?.unpack().map_err(damaged)? {
+        CodeRef::Ptx(text) => from_text(text.as_bytes()),
+        CodeRef::Cubin(_) => Err(ImageError::NoPtx),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KIND_PTX: u16 = 1;
+    const FLAG_LZ4: u64 = 0x2000;
     const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
     fn entry(kind: u16, sm: u32, flags: u64, payload: &[u8], compressed: usize) -> Vec<u8> {

@@ -2,8 +2,8 @@
 //!
 //! Owns that choice, and which machine code can be executed at all. `fatbin` finds PTX.
 
-use kernels::arch::{Arch, Generation};
-use kernels::image::{CodeRef, Image, ImageSize, image_size};
+use device_code::arch::{Arch, Generation};
+use device_code::image::{CodeRef, Image, ImageSize, image_size};
 
 /// The bytes of the image at `image`, of whatever length it says of itself. `None` when they make
 /// no sense.

@@ -16,9 +16,9 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-use kernels::arch::Arch;
-use kernels::image::cubin::{Symbol, SymbolKind};
-use kernels::image::{CodeRef, Cubin, EntryKind, Image, each_in_host, runs_on};
+use device_code::arch::Arch;
+use device_code::image::cubin::{Symbol, SymbolKind};
+use device_code::image::{CodeRef, Cubin, EntryKind, Image, each_in_host, runs_on};
 use libc::{c_int, c_void};
 
 /// Compute capabilities (times ten) that a simulated device may have.

@@ -8,8 +8,8 @@
 
 use std::fmt::Write as _;
 
-use kernels::image::Cubin;
-use kernels::image::cubin::{KernelCode, SymbolKind};
+use device_code::image::Cubin;
+use device_code::image::cubin::{KernelCode, SymbolKind};
 
 use crate::loader::machine_code;
 

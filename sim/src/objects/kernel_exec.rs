@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use cuda_sys::{CUlimit, CUresult};
-use kernels::ptx::{self, Space};
+use device_code::ptx::{self, Space};
 
 use crate::access_log::Collector;
 use crate::config;

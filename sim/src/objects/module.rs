@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use cuda_sys::CUresult;
-use kernels::ptx::{self, Linkage, Parameter, Space};
+use device_code::ptx::{self, Linkage, Parameter, Space};
 
 use crate::handles::{Handles, handle_of};
 use crate::interp::{self, Linker, MachineKernel, MachineModule, MachineVariable};

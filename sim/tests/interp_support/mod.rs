@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
-use kernels::ptx::{Module, Space, parse};
+use device_code::ptx::{Module, Space, parse};
 use streamsan_sim::interp::{
     AccessKind, Accesses, Compile, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program,
     TextureRequest, globals, initial_bytes, run,

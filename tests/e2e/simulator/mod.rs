@@ -7,7 +7,6 @@ mod constants;
 mod device_launches;
 mod grid_barriers;
 mod host_functions;
-mod kept_code;
 mod libraries;
 mod locks;
 mod measured;

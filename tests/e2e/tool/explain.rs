@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernels::image::{CodeRef, EntryKind, find_in_host};
+use device_code::image::{CodeRef, EntryKind, find_in_host};
 use serde_json::{Map, Value};
 use tests::{build, fake, made, product, run};
 

@@ -100,7 +100,7 @@ fn seeds(folder: &Path) -> Result<()> {
         nvcc.args(["-O2", "-std=c++17", "-w"]).args(args).arg("-o").arg(to).arg(source).stderr(Stdio::null());
         nvcc.status().is_ok_and(|status| status.success())
     };
-    for source in ["kernels/tests/cuda", "kernels/tests/sass", "kernels/tests/image"] {
+    for source in ["kernels/tests/cuda", "device-code/tests/sass", "device-code/tests/image"] {
         for source in workspace::files_in(source, "cu")? {
             let stem = workspace::stem(&source);
             for (sm, generation) in GENERATIONS {

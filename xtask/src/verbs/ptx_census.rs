@@ -97,7 +97,7 @@ impl Compilers {
             Source::Nvrtc => {
                 let mut command = command::python(&self.python, [script(name).as_str()]);
                 command.arg(include(&self.cuda.join("include"))).arg(include(&cccl)).arg(&folder).arg("80,100");
-                for sources in ["tests/corpus/cuda", "kernels/tests/cuda", "kernels/tests/sass"] {
+                for sources in ["tests/corpus/cuda", "kernels/tests/cuda", "device-code/tests/sass"] {
                     command.args(workspace::files_in(sources, "cu")?);
                 }
                 command.env("PYTHONPATH", &beside);

@@ -282,6 +282,11 @@ fn weak(report: &Report) -> String {
             "of critical sections, which a lock may order",
             "of critical sections, which a lock may order",
         ),
+        (
+            of(Weakness::HostFunction),
+            "behind a host function that may wait for the host (--host-order threads decides)",
+            "behind a host function that may wait for the host (--host-order threads decides)",
+        ),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
     let all = kinds.iter().map(|k| k.0).sum::<u64>();

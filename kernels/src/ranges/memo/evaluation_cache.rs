@@ -184,9 +184,9 @@ impl EvaluationCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::Arch;
-    use crate::image::CodeRef;
     use crate::{CodeImage, Extent, KernelAccess};
+    use device_code::arch::Arch;
+    use device_code::image::CodeRef;
 
     /// A copy with a guard and an offset; with a loop over the grid; one with rows of a pitch; all
     /// elements but the last; a branch on the size.

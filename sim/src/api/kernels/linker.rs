@@ -89,7 +89,7 @@ abi! {
         let texts: Vec<_> = inputs.iter().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len() - 1])).collect();
         let joined = match texts.as_slice() {
             [one] => one.clone().into_owned(),
-            several => ::kernels::ptx::link(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
+            several => ::device_code::ptx::link(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
                 let error = fatbin::ImageError::from(why);
                 error.report(&format!("{} images", several.len()));
                 error.status()

@@ -3,7 +3,7 @@
 //!
 //! Maps of images (`Im2col`), interleaved channels, fills with NaN and packed types are refused.
 
-use ::kernels::tensor_map::Tensor;
+use ::device_code::tensor_map::Tensor;
 use cuda_sys::*;
 
 use crate::api::*;

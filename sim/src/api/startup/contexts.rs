@@ -66,7 +66,6 @@ abi! {
         }
         thread::watch_forks();
         crate::memory::result_digests::start();
-        crate::interp::keep_native_code_in(config::cache_folder());
         INITIALISED.store(true, Ordering::Release);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Bit operations of integers that take more than a line, and arithmetic with carries.
 
-use kernels::ptx::Type;
+use device_code::ptx::Type;
 
 use super::Op;
 use crate::interp::exec::per_lane;

@@ -1,7 +1,7 @@
 //! Instruction families of control flow, moves and predicates, and of what the lanes of a warp do
 //! together.
 
-use kernels::ptx::{Operand, Parameter, Type};
+use device_code::ptx::{Operand, Parameter, Type};
 
 use super::{Op, bits, blank};
 use crate::interp::block;

@@ -1,6 +1,6 @@
 //! The instruction family of `cvt`.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};

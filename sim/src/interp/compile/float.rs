@@ -1,6 +1,6 @@
 //! Instruction families of single and double precision.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::Op;
 use crate::interp::compile::function::{Result, Scope};

@@ -1,7 +1,7 @@
 //! Compiles one function: the homes of its registers and variables, operands, and the order of its
 //! instructions.
 
-use kernels::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
+use device_code::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
 use super::{Compiler, MAX_CODE, Op, bits, blank, lane, places};
@@ -371,7 +371,7 @@ impl<'c, 'm> Scope<'c, 'm> {
     }
 
     /// The address of a symbol of the module in its state space.
-    fn symbol(&mut self, name: kernels::ptx::Name, offset: i64) -> Result<Slot> {
+    fn symbol(&mut self, name: device_code::ptx::Name, offset: i64) -> Result<Slot> {
         let module = self.c.module;
         let variable = module.globals.iter().rev().find(|variable| variable.name == name);
         if let Some(variable) = variable

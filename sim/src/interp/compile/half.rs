@@ -3,7 +3,7 @@
 //! Halves are computed in doubles, whose results are exact or rounded to odd before they are cut:
 //! one rounding.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::float::{flags, float_comparisons};
 use super::{Op, lane};

@@ -1,6 +1,6 @@
 //! Instruction families of integers and bits.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, halves, lop3, prmt, szext, wide, with_carry};
 use super::{Op, bits, blank, lane};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kernels::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
+use device_code::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
 use crate::interp::interface::ParamInfo;
 use crate::interp::program::Kernel;
@@ -306,7 +306,7 @@ mod tests {
             }
             .visible .entry none() { ret; }
         ";
-        let module = kernels::ptx::parse(text).expect("a module");
+        let module = device_code::ptx::parse(text).expect("a module");
         let of = |name: &str| {
             let kernel = module.functions.iter().find(|f| module.name(f.name) == name).expect(name);
             static_shared(&module, kernel)

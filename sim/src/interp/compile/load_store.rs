@@ -1,7 +1,7 @@
 //! Instruction families of memory: loads, stores, atomics, address conversions, asynchronous
 //! copies.
 
-use kernels::ptx::{AddressBase, Operand, Type};
+use device_code::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, bits, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope, VariableHome};

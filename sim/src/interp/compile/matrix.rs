@@ -1,6 +1,6 @@
 //! Instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its copies.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::{Op, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope};

@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
-use kernels::ptx::{Module, Parameter, Type};
+use device_code::ptx::{Module, Parameter, Type};
 
 use crate::interp::compile::function::Scope;
 use crate::interp::exec::per_lane::LaneFn;

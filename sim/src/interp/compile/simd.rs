@@ -2,7 +2,7 @@
 //! default selection of lanes. Masks and selectors on operands, which no compiler writes, are not
 //! executed.
 
-use kernels::ptx::{Operand, Type};
+use device_code::ptx::{Operand, Type};
 
 use super::Op;
 use crate::interp::compile::function::{Result, Scope};

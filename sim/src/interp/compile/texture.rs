@@ -3,7 +3,7 @@
 //! A direction into a cube is scaled first, by the approximate reciprocal of its largest part, as
 //! the compiler does it in machine code: both forms see the same bits.
 
-use kernels::ptx::{AddressBase, Operand, Type};
+use device_code::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, blank, lane};
 use crate::interp::compile::function::{Result, Scope};

@@ -1,7 +1,7 @@
 //! Family of control flow: branches, calls, the ends of threads, convergence barriers, block
 //! barriers, and what orders memory.
 
-use kernels::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
+use device_code::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
 
 use super::{Result, Translation};
 use crate::interp::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
@@ -119,7 +119,7 @@ impl Translation<'_> {
     }
 
     fn branch(&mut self, i: &MachineInst) -> Result<()> {
-        use kernels::sass::BraMode;
+        use device_code::sass::BraMode;
         let Opcode::Bra { mode } = i.op else { return Ok(()) };
         self.under(&i.psrc[..2]);
         let place = self.target_of(i)?;
@@ -271,7 +271,7 @@ impl Translation<'_> {
         };
         let d = if y == BARRIER_POPC { RESULT } else { Slot(RESULT_PRED.0) };
         let pred = PredSrc {
-            pred: kernels::sass::Pred { num: self.bits(87, 90) as u8, uniform: false },
+            pred: device_code::sass::Pred { num: self.bits(87, 90) as u8, uniform: false },
             not: self.bits(90, 91) != 0,
         };
         let c = Slot(self.psrc(pred).0);

@@ -1,6 +1,6 @@
 //! Family of conversions: between floating point types, to and from integers, to packed types.
 
-use kernels::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound};
+use device_code::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound};
 
 use super::float::rounding;
 use super::{Result, Translation};

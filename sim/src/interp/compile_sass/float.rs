@@ -1,7 +1,7 @@
 //! Family of single and double precision: sums, products, minima, comparisons, the special function
 //! unit.
 
-use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound, Value};
+use device_code::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound, Value};
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};

@@ -1,6 +1,6 @@
 //! Family of packed halves: binary16 and bfloat16.
 
-use kernels::sass::{Arithmetic, HalfMode, Halves, InstOperand, MachineInst, Opcode};
+use device_code::sass::{Arithmetic, HalfMode, Halves, InstOperand, MachineInst, Opcode};
 
 use super::float::combining;
 use super::{Result, Translation};

@@ -1,6 +1,6 @@
 //! Family of integer arithmetic: moves, sums, products, minima, counts of bits.
 
-use kernels::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
+use device_code::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};

@@ -1,7 +1,7 @@
 //! Family of what lanes do together: votes, shuffles, matches, reductions, tiles of matrices from
 //! shared memory, asynchronous copies.
 
-use kernels::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
+use device_code::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 
 use super::operands::{EXCLUSIVE, SCRATCH};
 use super::{Result, Translation};

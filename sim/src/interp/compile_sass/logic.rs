@@ -1,6 +1,6 @@
 //! Families of logic, shifts and bit fields, and of predicates.
 
-use kernels::sass::{Arithmetic, BoolOp, Comparison, MachineInst, Opcode};
+use device_code::sass::{Arithmetic, BoolOp, Comparison, MachineInst, Opcode};
 
 use super::{Result, Translation};
 use crate::interp::compile::bits::{lop3, prmt};

@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
-use kernels::arch::Generation;
-use kernels::sass::MachineInst;
+use device_code::arch::Generation;
+use device_code::sass::MachineInst;
 
 pub(crate) use crate::interp::compile::function::Result;
 use crate::interp::interface::CompileError;

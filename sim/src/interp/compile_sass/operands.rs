@@ -5,8 +5,8 @@
 //! filled when a launch begins; those of banks that never change are constants of the program;
 //! `__constant__` variables lie in device memory and are loaded.
 
-use kernels::arch::Generation;
-use kernels::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
+use device_code::arch::Generation;
+use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};

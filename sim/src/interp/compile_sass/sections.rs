@@ -1,7 +1,7 @@
 //! The code sections of a kernel: their order, relocations in instructions, targets of jumps.
 
-use kernels::image::cubin::SymbolKind;
-use kernels::sass::{INST_BYTES, MachineInst, Value, decode};
+use device_code::image::cubin::SymbolKind;
+use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 
 use super::operands::PREDS;
 use super::{Result, Translation};

@@ -1,6 +1,6 @@
 //! Family of special registers, and of moves between the register files.
 
-use kernels::sass::{MachineInst, Opcode, SpecialReg};
+use device_code::sass::{MachineInst, Opcode, SpecialReg};
 
 use super::{Result, Translation};
 use crate::interp::compile::blank;

@@ -1,6 +1,6 @@
 //! Family of the tensor cores and of the dot products of small integers.
 
-use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, SassRound};
+use device_code::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, SassRound};
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};

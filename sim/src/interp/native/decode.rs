@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use kernels::ptx::Type;
+use device_code::ptx::Type;
 
 use crate::interp::compile::bits::with_carry;
 use crate::interp::compile::convert;

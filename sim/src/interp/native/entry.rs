@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use super::compiler::Installed;
 use super::effects::Register;
 use super::flow::{Flow, ValueForm};
-use super::kept::PacksState;
 use super::pack::Supposed;
 use super::pack::class::{self, Class, Exit};
 use super::pack::width::Width;
@@ -82,6 +81,16 @@ pub(super) struct Region {
 /// How often code may be made anew because lanes part.
 const PARTINGS: usize = 12;
 
+/// What running the packs of a region has shown.
+pub(super) struct KnownOfPacks {
+    /// How often code was made again because values were not as assumed.
+    pub renewed: u32,
+    /// Registers of which nothing is assumed, in order.
+    pub varying: Vec<usize>,
+    /// Branches for which there is code, in order.
+    pub parting: Vec<u32>,
+}
+
 impl Region {
     /// How wide its packs are.
     #[inline]
@@ -105,21 +114,11 @@ impl Region {
         self.waited.load(Ordering::Relaxed) >= often || self.waited.fetch_add(1, Ordering::Relaxed) >= often
     }
 
-    /// What was found out about its packs.
-    pub(super) fn packs_state(&self) -> PacksState {
+    /// What running its packs has shown.
+    pub(super) fn known_of_packs(&self) -> KnownOfPacks {
         let varying = self.varying.lock().map(|varying| varying.iter().copied().collect()).unwrap_or_default();
         let parting = self.parting.lock().map(|parting| parting.iter().copied().collect()).unwrap_or_default();
-        PacksState { renewed: self.renewed.load(Ordering::Relaxed), varying, parting }
-    }
-
-    /// Takes over what an earlier process has found out.
-    pub(super) fn restore(&self, state: &PacksState) {
-        // One surprise more must not make all registers vary at once.
-        self.renewed.store(state.renewed.min(1), Ordering::Relaxed);
-        if let (Ok(mut varying), Ok(mut parting)) = (self.varying.lock(), self.parting.lock()) {
-            varying.extend(&state.varying);
-            parting.extend(&state.parting);
-        }
+        KnownOfPacks { renewed: self.renewed.load(Ordering::Relaxed), varying, parting }
     }
 
     /// Whether a warp that has left another region there has what this one's code supposes.

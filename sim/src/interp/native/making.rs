@@ -1,13 +1,12 @@
-//! What is made for a region when a warp needs it: code that is on disk, or new code; and when code
-//! for packs is made anew, because they find other values than was supposed, or their lanes part.
+//! Which code is made for a region, and when: on first need, and again for packs that find other
+//! values than the code assumes, or whose lanes part.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use super::Native;
-use super::compiler::{RegionCompiler, Wanted};
+use super::compiler::{Piece, RegionCompiler, Wanted};
 use super::entry::{Region, Tier, narrow, observed, widest};
-use super::kept::{Entry, KeptForm, PacksState, Place};
 use super::pack;
 use super::pack::class::Class;
 use super::pack::width::Width;
@@ -21,9 +20,9 @@ const MISSES: u32 = 12;
 const PARTED: u32 = 500;
 
 /// What a profiler calls code.
-fn name(program: &Program, what: &str, pc: u32, kept: bool) -> String {
+fn name(program: &Program, what: &str, pc: u32) -> String {
     let line = program.code.get(pc as usize).map_or(0, |inst| inst.line);
-    format!("{what} from {pc} line {line}{}", if kept { " kept" } else { "" })
+    format!("{what} from {pc} line {line}")
 }
 
 impl Native {
@@ -41,7 +40,7 @@ impl Native {
     fn made_ready(&self, region: &Region, warp: &mut Warp<'_>) -> bool {
         let packs = region.width().full_packs(warp.active);
         if packs != 0 && !region.packs.tried() {
-            if !self.may_make(region, Place::packs(region.entry, warp.env)) {
+            if !region.is_due(self.often) {
                 return false;
             }
             self.make_packs(region, warp);
@@ -50,7 +49,7 @@ impl Native {
             return true;
         }
         if !region.lanes.tried() {
-            if !self.may_make(region, Place::of(region.entry, KeptForm::Lanes)) {
+            if !region.is_due(self.often) {
                 return false;
             }
             self.make_lanes(region, warp.env.program);
@@ -58,54 +57,26 @@ impl Native {
         region.lanes.code().is_some()
     }
 
-    /// Whether it is time to make code: it takes no time, or warps have come often enough.
-    #[cold]
-    fn may_make(&self, region: &Region, place: Place) -> bool {
-        self.has(place) || region.is_due(self.often)
-    }
-
     fn compiler(&self) -> Option<MutexGuard<'_, RegionCompiler>> {
         if self.often == 0 { self.compiler.lock().ok() } else { self.compiler.try_lock().ok() }
     }
 
-    /// What is on disk for a place. None where there is nothing, and when it was taken before: what
-    /// is made anew since is better.
-    fn kept(&self, place: Place) -> Option<Entry> {
-        self.kept.as_ref()?.take(place)
-    }
-
     #[cold]
     pub(super) fn make_lanes(&self, region: &Region, program: &Program) -> Option<()> {
-        self.make(region.entry, &region.lanes, KeptForm::Lanes, Wanted::Lanes, program)
+        self.make(region.entry, &region.lanes, ("lanes", Wanted::Lanes), program)
     }
 
     #[cold]
     pub(super) fn make_joining(&self, region: &Region, program: &Program) -> Option<()> {
-        self.make(region.entry, &region.joining, KeptForm::UpToJoin, Wanted::UpToJoin, program)
+        self.make(region.entry, &region.joining, ("lanes up to join", Wanted::UpToJoin), program)
     }
 
-    /// Makes code for lanes one by one. None while somebody else makes code.
-    fn make(&self, pc: u32, tier: &Tier, form: KeptForm, wanted: Wanted<'_>, program: &Program) -> Option<()> {
+    /// Makes code for lanes one by one. None while another thread makes code.
+    fn make(&self, pc: u32, tier: &Tier, (what, wanted): (&str, Wanted<'_>), program: &Program) -> Option<()> {
         let mut compiler = self.compiler()?;
-        if tier.tried() {
-            return Some(());
-        }
-        let place = Place::of(pc, form);
-        let known = self.kept(place);
-        let (is_kept, entry) = match known {
-            Some(entry) => (true, entry),
-            None => {
-                let piece = compiler.compile(program, pc, wanted);
-                (false, Entry { piece, width: Width::NARROWEST, packs: PacksState::default() })
-            }
-        };
-        let what = if form == KeptForm::Lanes { "lanes" } else { "lanes up to join" };
-        let installed =
-            entry.piece.as_ref().and_then(|piece| compiler.install(piece, || name(program, what, pc, is_kept)));
-        tier.set(installed);
-        drop(compiler);
-        if let Some(kept) = self.kept.as_ref().filter(|_| !is_kept) {
-            kept.note(place, &entry);
+        if !tier.tried() {
+            let piece = compiler.compile(program, pc, wanted);
+            tier.set(piece.and_then(|piece| compiler.install(&piece, || name(program, what, pc))));
         }
         Some(())
     }
@@ -116,26 +87,13 @@ impl Native {
         if region.packs.tried() {
             return Some(());
         }
-        let (program, place) = (warp.env.program, Place::packs(region.entry, warp.env));
-        let known = self.kept(place);
-        let is_kept = known.is_some();
-        let entry = match known {
-            Some(entry) => {
-                region.restore(&entry.packs);
-                entry
-            }
-            None => new_packs(&mut compiler, region, warp)?,
-        };
-        let installed = entry.piece.as_ref().and_then(|piece| {
-            let what = format!("packs of {}", entry.width.lanes());
-            compiler.install(piece, || name(program, &what, region.entry, is_kept))
+        let program = warp.env.program;
+        let (width, piece) = new_packs(&mut compiler, region, warp)?;
+        let installed = piece.as_ref().and_then(|piece| {
+            let what = format!("packs of {}", width.lanes());
+            compiler.install(piece, || name(program, &what, region.entry))
         });
-        let supposed = entry.piece.as_ref().map_or(&[][..], |piece| &piece.supposed);
-        region.set_packs(entry.width, installed, supposed);
-        drop(compiler);
-        if let Some(kept) = self.kept.as_ref().filter(|_| !is_kept) {
-            kept.note(place, &entry);
-        }
+        region.set_packs(width, installed, piece.as_ref().map_or(&[][..], |piece| &piece.supposed));
         Some(())
     }
 
@@ -183,14 +141,14 @@ impl Native {
     }
 }
 
-/// Compiles code for the packs of a warp.
-fn new_packs(compiler: &mut RegionCompiler, region: &Region, warp: &mut Warp<'_>) -> Option<Entry> {
+/// Compiles code for the packs of a warp, and says how wide they are.
+fn new_packs(compiler: &mut RegionCompiler, region: &Region, warp: &mut Warp<'_>) -> Option<(Width, Option<Piece>)> {
     let program = warp.env.program;
     let flow = compiler.flow(program, region.entry)?;
-    let packs = region.packs_state();
-    let mut supposed = if packs.renewed >= 2 { narrow(warp, flow) } else { widest(warp, flow) };
-    supposed.registers.retain(|index, _| packs.varying.binary_search(index).is_err());
-    supposed.parting.extend(&packs.parting);
+    let known = region.known_of_packs();
+    let mut supposed = if known.renewed >= 2 { narrow(warp, flow) } else { widest(warp, flow) };
+    supposed.registers.retain(|index, _| known.varying.binary_search(index).is_err());
+    supposed.parting.extend(&known.parting);
     let mut piece = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
     while piece.is_none()
         && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())
@@ -198,5 +156,5 @@ fn new_packs(compiler: &mut RegionCompiler, region: &Region, warp: &mut Warp<'_>
         supposed.width = narrower;
         piece = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
     }
-    Some(Entry { piece, width: supposed.width, packs })
+    Some((supposed.width, piece))
 }

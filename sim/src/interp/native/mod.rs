@@ -12,7 +12,7 @@
 //! registers, `plan` which blocks a region has. `region` makes the code for single lanes with
 //! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
 //! is what code finds when it runs, `entry` what is compiled for a place. `compiler` makes code,
-//! `making` decides which, `kept` has it on disk. This file decides when it is time, and runs it.
+//! `making` decides which. This file decides when it is time, and runs it.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
@@ -26,7 +26,6 @@ mod entry;
 mod floats;
 mod flow;
 mod instruction;
-mod kept;
 mod making;
 mod memory;
 mod pack;
@@ -41,11 +40,8 @@ use compiler::{Installed, RegionCompiler, Tools, outside};
 use context::{RegionContext, Site};
 use decode::Kind;
 use entry::Region;
-use kept::{Kept, KeptForm, Place};
 use pack::ONE_BY_ONE;
 use pack::class::Exit;
-
-pub(crate) use kept::keep_in;
 
 use crate::interp::env::Env;
 use crate::interp::program::{Entered, Inst, LANES, NativeCode, NativeEntries, Next, Pred, Program};
@@ -80,8 +76,6 @@ struct Native {
     compiler: Mutex<RegionCompiler>,
     #[allow(clippy::vec_box, reason = "entries point to them")]
     regions: Mutex<Vec<Box<Region>>>,
-    /// What is on disk of it.
-    kept: Option<Arc<Kept>>,
 }
 
 /// How lanes have left a region.
@@ -227,7 +221,6 @@ impl Native {
             return None;
         }
         let tools = Tools::get(cfg!(debug_assertions) && always)?;
-        let kept = Kept::of(program, tools);
         let code = &program.code;
         let entries: Arc<[AtomicPtr<()>]> = (0..=code.len()).map(|_| AtomicPtr::default()).collect();
         let mark = |pc: u32| {
@@ -256,17 +249,11 @@ impl Native {
             }
         }
         entries[code.len()].store(std::ptr::null_mut(), Ordering::Relaxed);
-        // What is on disk need not become hot again.
-        for pc in kept.iter().flat_map(|kept| kept.starts()) {
-            if code.get(pc as usize).is_some_and(may_begin) {
-                mark(pc);
-            }
-        }
         let counts = (0..=code.len()).map(|_| AtomicU32::new(0)).collect();
         let often = if always { 0 } else { OFTEN };
         let passes = code.iter().map(decode::passes).collect();
         let (compiler, regions) = (Mutex::new(RegionCompiler::new(tools)), Mutex::default());
-        Some(Native { entries, counts, passes, often, compiler, regions, kept })
+        Some(Native { entries, counts, passes, often, compiler, regions })
     }
 
     /// Runs a region for the lanes of a mask: complete packs as such, the others one by one.
@@ -461,17 +448,10 @@ impl Native {
     #[cold]
     fn region_if_due(&self, env: &Env<'_>, pc: u32) -> Option<&Region> {
         let count = self.counts[pc as usize].fetch_add(1, Ordering::Relaxed);
-        let is_due =
-            || count >= self.often || self.has(Place::packs(pc, env)) || self.has(Place::of(pc, KeptForm::Lanes));
-        if env.program.code.get(pc as usize).is_none() || !is_due() {
+        if env.program.code.get(pc as usize).is_none() || count < self.often {
             return None;
         }
         self.new_region(pc, count)
-    }
-
-    /// Whether there is code on disk.
-    fn has(&self, place: Place) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.has(place))
     }
 
     /// The region that begins at an instruction; nothing of it is compiled yet.

@@ -4,8 +4,8 @@
 //! and above them the phase. (Read off what ptxas makes of `mbarrier.init`, `.arrive_drop`,
 //! `.test_wait` and `.pending_count`.)
 
-use kernels::ptx::Type;
-use kernels::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
+use device_code::ptx::Type;
+use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
 use crate::interp::compile::load_store::atomic_by_name;
 use crate::interp::compile::{blank, lane};

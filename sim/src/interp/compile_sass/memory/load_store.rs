@@ -1,6 +1,6 @@
 //! Families of loads and stores: constant banks, global, generic, shared and local memory.
 
-use kernels::sass::{
+use device_code::sass::{
     AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, Strength, UReg, Value,
 };
 

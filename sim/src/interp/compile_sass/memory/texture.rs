@@ -7,7 +7,7 @@
 //! registers, what follows them in the other; or scattered (`.SCR`), half of all in each run. What
 //! is not of the plain forms (offsets, depth, half precision, residency) is not executed.
 
-use kernels::sass::{MachineInst, Opcode, Reg};
+use device_code::sass::{MachineInst, Opcode, Reg};
 
 use crate::interp::compile::blank;
 use crate::interp::compile_sass::operands::SCRATCH;

@@ -13,7 +13,7 @@ use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, InstructionData, Signature, UserFuncName, types,
+    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, Signature, UserFuncName, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -26,7 +26,7 @@ use super::pack::{self, Supposed};
 use super::region::{self, Built};
 use crate::interp::program::Program;
 use code_memory::CodeMemory;
-use outside::{Keeper, Outside, function_at, own_library};
+use outside::{Keeper, Outside, function_at};
 
 /// Sites that a program may have.
 const MOST_SITES: u32 = 1 << 16;
@@ -86,7 +86,6 @@ pub(super) struct Tools {
     /// The same, for long functions: registers are chosen in one pass.
     quick: OwnedTargetIsa,
     long: usize,
-    description: OnceLock<String>,
     /// Addresses of the functions that keep all registers.
     keepers: [u64; Keeper::ALL.len()],
     _memory: Vec<CodeMemory>,
@@ -128,7 +127,6 @@ impl Tools {
             isa: isa("backtracking", verify)?,
             quick: isa("single_pass", verify)?,
             long: if verify { LONG_IN_TESTS } else { LONG },
-            description: OnceLock::new(),
             keepers: [0; Keeper::ALL.len()],
             _memory: Vec::new(),
         };
@@ -143,21 +141,6 @@ impl Tools {
             tools._memory.push(memory);
         }
         Some(tools)
-    }
-
-    /// All that code depends on beside what it is made of: the processor's features and the ways of
-    /// making it.
-    pub(super) fn description(&self) -> &str {
-        self.description.get_or_init(|| self.describe())
-    }
-
-    fn describe(&self) -> String {
-        use std::fmt::Write;
-        let mut text = format!("{} {} {}", self.isa.triple(), self.long, self.isa.flags());
-        for flag in self.isa.isa_flags() {
-            let _ = write!(text, "{flag} ");
-        }
-        text
     }
 
     /// A function that calls one of the host with five numbers and keeps all registers.
@@ -209,26 +192,8 @@ impl Tools {
         }
         let name = |(at, name): (u32, ExternalName)| Some((at, Outside::of_name(&compilation.func, &name)?));
         let places = names.into_iter().map(name).collect::<Option<_>>()?;
-        debug_assert!(!names_this_process(&compilation.func), "an address in code");
         Some(Piece { code: bytes, places, sites: 0, local: false, exits: Vec::new(), supposed: Vec::new() })
     }
-}
-
-/// Whether a function has an address of this library among its numbers: it would mean something
-/// else in another process. The bytes of its code do not tell: offsets and opcodes look like one by
-/// chance (a few of a thousand random kernels, by where the library is).
-fn names_this_process(function: &Function) -> bool {
-    let own = &own_library().whole;
-    let instructions = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
-    let mut numbers = instructions.filter_map(|inst| match function.dfg.insts[inst] {
-        InstructionData::UnaryImm { imm, .. } => Some(imm.bits() as usize),
-        _ => None,
-    });
-    let vector = |bytes: &[u8]| {
-        let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok());
-        words.any(|word| own.contains(&usize::from_le_bytes(word)))
-    };
-    numbers.any(|number| own.contains(&number)) || function.dfg.constants.iter().any(|(_, c)| vector(c.as_slice()))
 }
 
 impl Piece {
@@ -308,33 +273,5 @@ impl RegionCompiler {
         let at: *const Installed = &raw const *installed;
         self.installed.push(installed);
         Some(at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        Function, FunctionBuilder, FunctionBuilderContext, InstBuilder, Tools, names_this_process, own_library,
-    };
-    use cranelift_codegen::ir::types;
-
-    fn with_number(number: usize) -> Function {
-        let (mut function, mut frontend) = (Function::new(), FunctionBuilderContext::new());
-        let mut b = FunctionBuilder::new(&mut function, &mut frontend);
-        let block = b.create_block();
-        b.switch_to_block(block);
-        b.ins().iconst(types::I64, number as i64);
-        b.ins().return_(&[]);
-        b.seal_all_blocks();
-        b.finalize(Tools::get(true).unwrap().isa.frontend_config());
-        function
-    }
-
-    #[test]
-    fn an_address_of_this_library_is_seen() {
-        let own = &own_library().whole;
-        assert!(names_this_process(&with_number(with_number as *const () as usize)));
-        assert!(!names_this_process(&with_number(own.start - 1)));
-        assert!(!names_this_process(&with_number(own.end)));
     }
 }

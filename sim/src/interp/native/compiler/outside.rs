@@ -1,8 +1,7 @@
-//! What compiled code names outside of itself, and how these names become addresses. Code holds
-//! none of the process's addresses: they are put in when code is put into memory, so that code can
-//! be kept on disk.
+//! What compiled code names outside of itself, and how these names become addresses: relocations.
+//! They are resolved when code is put into memory.
 //!
-//! Does not know where code lies (`code_memory`), or what is kept of it (`kept`).
+//! Does not know where code lies (`code_memory`).
 
 use std::sync::OnceLock;
 
@@ -107,10 +106,6 @@ pub(in crate::interp::native) fn own_code() -> std::ops::Range<usize> {
 pub(in crate::interp::native) struct OwnLibrary {
     /// The part with this code that is executable.
     pub code: std::ops::Range<usize>,
-    /// All of it.
-    pub whole: std::ops::Range<usize>,
-    /// What the linker made of all its bytes. Empty where it has left that out.
-    pub build_id: Vec<u8>,
 }
 
 /// This library. Nothing is known of it where the system does not tell.
@@ -137,33 +132,7 @@ unsafe extern "C" fn look_at(info: *mut libc::dl_phdr_info, _: usize, own: *mut 
     let with_code = |part: &&libc::Elf64_Phdr| part.p_flags & libc::PF_X != 0 && place(part).contains(&anchor());
     let Some(code) = loaded().find(with_code) else { return 0 };
     own.code = place(code);
-    let ends = loaded().map(place);
-    own.whole = ends.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or_default();
-    for part in parts.iter().filter(|part| part.p_type == libc::PT_NOTE) {
-        let place = place(part);
-        // SAFETY: notes are in a part of the library that is loaded, and readable.
-        let notes = unsafe { std::slice::from_raw_parts(place.start as *const u8, place.len()) };
-        if let Some(id) = build_id(notes, if part.p_align == 8 { 8 } else { 4 }) {
-            own.build_id = id.to_vec();
-        }
-    }
     1
-}
-
-/// The build id among ELF notes.
-fn build_id(mut notes: &[u8], align: usize) -> Option<&[u8]> {
-    const GNU_BUILD_ID: u32 = 3;
-    loop {
-        let (head, rest) = notes.split_first_chunk::<12>()?;
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (name, bytes) = (word(0) as usize, word(4) as usize);
-        let start = name.next_multiple_of(align.min(4));
-        let content = rest.get(start..start.checked_add(bytes)?)?;
-        if word(8) == GNU_BUILD_ID && rest.get(..name)? == b"GNU\0" {
-            return Some(content);
-        }
-        notes = rest.get((start + bytes).next_multiple_of(align)..)?;
-    }
 }
 
 #[cfg(test)]
@@ -174,32 +143,11 @@ mod tests {
     fn finds_its_own_library() {
         let own = own_library();
         assert!(own.code.contains(&(finds_its_own_library as *const () as usize)));
-        assert!(own.whole.start <= own.code.start && own.code.end <= own.whole.end);
-        assert_eq!(own.build_id.len(), 20, "the linker leaves the build id out: nothing would be kept");
-    }
-
-    #[test]
-    fn reads_notes() {
-        let note = |kind: u32, name: &[u8], bytes: &[u8]| {
-            let mut note = Vec::new();
-            note.extend((name.len() as u32).to_le_bytes());
-            note.extend((bytes.len() as u32).to_le_bytes());
-            note.extend(kind.to_le_bytes());
-            note.extend(name);
-            note.resize(note.len().next_multiple_of(4), 0);
-            note.extend(bytes);
-            note.resize(note.len().next_multiple_of(4), 0);
-            note
-        };
-        let notes = [note(1, b"GNU\0", &[9; 16]), note(3, b"Go\0\0", &[8; 4]), note(3, b"GNU\0", &[1, 2, 3])].concat();
-        assert_eq!(build_id(&notes, 4), Some(&[1, 2, 3][..]));
-        assert_eq!(build_id(&notes[..20], 4), None);
-        assert_eq!(build_id(&[0xff; 40], 4), None);
     }
 
     #[test]
     fn functions_are_found_again() {
-        let address = reads_notes as *const () as usize;
+        let address = finds_its_own_library as *const () as usize;
         let Outside::Function(distance) = Outside::function(address) else { unreachable!() };
         assert_eq!(function_at(distance), Some(address as u64));
         assert_eq!(address_at(distance_of(address)), address);

@@ -2,13 +2,13 @@
 //! `nvdisasm` prints for our kernels. This is what the text does not show: pairs, quads, 64-bit
 //! address terms, and what is written by instructions that are decoded for their effects only.
 
-use crate::support::nvdisasm::{compile, toolkit};
-use kernels::arch::Arch;
-use kernels::image::Cubin;
-use kernels::sass::{File, MachineInst, Opcode, decode};
+use device_code::arch::Arch;
+use device_code::image::Cubin;
+use device_code::sass::{File, MachineInst, Opcode, decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
+use tests::build::{installed_toolkit, nvcc};
 
 /// What one instruction does to registers: (file, number) sets. Files: GPR, PRED, UGPR, UPRED.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ struct Marks {
 
 /// The life ranges of a cubin: section name, then offset, then marks.
 fn life_ranges(cubin: &Path) -> HashMap<String, HashMap<u32, Marks>> {
-    let out = Command::new(toolkit().join("bin/nvdisasm"))
+    let out = Command::new(installed_toolkit().join("bin/nvdisasm"))
         .args(["-c", "-plr", "-lrm", "narrow"])
         .arg(cubin)
         .output()
@@ -147,7 +147,7 @@ fn check(name: &str) {
     let mut sources: Vec<_> = std::fs::read_dir(dir).expect("tests/sass").map(|e| e.expect("entry").path()).collect();
     sources.sort();
     for source in sources {
-        let path = compile(&source, &["-cubin", &format!("-arch={name}")]);
+        let path = nvcc(&source, &["-cubin", &format!("-arch={name}")]);
         let bytes = std::fs::read(&path).expect("cubin");
         let cubin = Cubin::parse(&bytes).expect("parses");
         let ranges = life_ranges(&path);

@@ -1,6 +1,6 @@
 //! Tests of the PTX parser that need no compiler: corners of the grammar, and damaged text.
 
-use kernels::ptx::{AddressBase, Initial, Operand, ParseErrorKind, Space, Type, parse, parse_bytes};
+use device_code::ptx::{AddressBase, Initial, Operand, ParseErrorKind, Space, Type, parse, parse_bytes};
 
 const KERNEL: &str = r#"
 .version 8.3

@@ -1,13 +1,13 @@
 //! Containers made by the toolkit: every kind of entry, every compression, every architecture; what
 //! a cubin says about its kernels; how long images are; fatbins in host programs.
 
-use crate::support::nvdisasm::{compile, toolkit};
-use kernels::arch::{Arch, Variant};
-use kernels::image::{
+use device_code::arch::{Arch, Variant};
+use device_code::image::{
     CodeRef, Compression, Cubin, EntryKind, Image, ImageError, ImageSize, find_in_host, image_size, runs_on,
 };
-use kernels::sass::{Opcode, decode_all};
+use device_code::sass::{Opcode, decode_all};
 use std::path::{Path, PathBuf};
+use tests::build::{installed_toolkit, nvcc};
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/image/containers.cu")
@@ -24,11 +24,11 @@ const TARGETS: &[&str] = &[
 fn fatbin(mode: &str) -> Vec<u8> {
     let mut options = vec!["-fatbin", "--compress-mode", mode];
     options.extend(TARGETS);
-    std::fs::read(compile(&source(), &options)).expect("a fatbin")
+    std::fs::read(nvcc(&source(), &options)).expect("a fatbin")
 }
 
 fn cubin(arch: &str) -> Vec<u8> {
-    std::fs::read(compile(&source(), &["-cubin", &format!("-arch={arch}")])).expect("a cubin")
+    std::fs::read(nvcc(&source(), &["-cubin", &format!("-arch={arch}")])).expect("a cubin")
 }
 
 fn unpacked(image: &Image<'_>) -> Vec<Vec<u8>> {
@@ -228,8 +228,8 @@ fn constants_name_their_symbols() {
 /// Registers per thread as `cuobjdump` reports them.
 #[test]
 fn registers_agree_with_cuobjdump() {
-    let path = compile(&source(), &["-cubin", "-arch=sm_90"]);
-    let out = std::process::Command::new(toolkit().join("bin/cuobjdump"))
+    let path = nvcc(&source(), &["-cubin", "-arch=sm_90"]);
+    let out = std::process::Command::new(installed_toolkit().join("bin/cuobjdump"))
         .arg("-res-usage")
         .arg(&path)
         .output()
@@ -300,8 +300,8 @@ fn ptx_text_is_an_image() {
 
 #[test]
 fn fatbins_are_found_in_programs() {
-    let lib = format!("-L{}", toolkit().join("lib").display());
-    let exe = compile(&source(), &["-arch=sm_90", &lib]);
+    let lib = format!("-L{}", installed_toolkit().join("lib").display());
+    let exe = nvcc(&source(), &["-arch=sm_90", &lib]);
     let bytes = std::fs::read(exe).expect("program");
     let found = find_in_host(&bytes).expect("ELF");
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs the compiler and disassembler of the toolkit, and brings their text and ours to one form.
+//! Runs the disassembler of the toolkit, and brings their text and ours to one form.
 //! Two instructions then compare equal exactly if opcode, memory space, widths, registers,
 //! predicates, immediates and constants are equal.
 //!
@@ -8,28 +8,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-/// CUDA root of the toolkit that `scripts/toolkit` installs.
-pub fn toolkit() -> &'static Path {
-    static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    ROOT.get_or_init(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/toolkit");
-        let out = Command::new(script).output().expect("scripts/toolkit runs");
-        assert!(out.status.success(), "scripts/toolkit: {}", String::from_utf8_lossy(&out.stderr));
-        PathBuf::from(String::from_utf8(out.stdout).expect("a path").trim())
-    })
-}
-
-/// Compiles a source with nvcc, once for each content and options.
-pub fn compile(source: &Path, options: &[&str]) -> PathBuf {
-    let stem = source.file_stem().expect("a file name").to_string_lossy();
-    let mut args: Vec<String> = ["-O2", "-Wno-deprecated-gpu-targets"].map(String::from).into();
-    args.extend(options.iter().map(|option| (*option).to_owned()));
-    args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
-    let compiled = tests::build::cached(&format!("{stem}.bin"), &toolkit().join("bin/nvcc"), &args, &[source]);
-    compiled.unwrap_or_else(|said| panic!("{said}"))
-}
+use tests::build::installed_toolkit;
 
 /// Disassembles raw code; text by byte offset. `None` when the tool rejects the code.
 pub fn disassemble(sm: u16, code: &[u8]) -> Option<HashMap<u32, String>> {
@@ -40,7 +20,8 @@ pub fn disassemble(sm: u16, code: &[u8]) -> Option<HashMap<u32, String>> {
     std::fs::write(&file, code).expect("temporary file");
     let arch = format!("SM{sm}{}", if sm >= 90 { "a" } else { "" });
     // A newer disassembler knows newer architectures.
-    let tool = std::env::var_os("SASS_NVDISASM").map_or_else(|| toolkit().join("bin/nvdisasm"), PathBuf::from);
+    let tool =
+        std::env::var_os("SASS_NVDISASM").map_or_else(|| installed_toolkit().join("bin/nvdisasm"), PathBuf::from);
     let out = Command::new(tool).args(["-b", &arch, "-ndf"]).arg(&file).output().expect("nvdisasm runs");
     let _ = std::fs::remove_file(&file);
     if !out.status.success() {

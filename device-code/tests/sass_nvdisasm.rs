@@ -2,12 +2,13 @@
 //! (`tests/sass/*.cu`) compiled for every supported architecture. With `SASS_FILES=file:file` the
 //! ignored test does the same on any cubin, fatbin or library.
 
-use crate::support::nvdisasm::{Number, Parts, compile, disassemble, number_to_bits, parts};
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Cubin, Image, find_in_host};
-use kernels::sass::{Arithmetic, Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
+use crate::support::nvdisasm::{Number, Parts, disassemble, number_to_bits, parts};
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Cubin, Image, find_in_host};
+use device_code::sass::{Arithmetic, Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use tests::build::nvcc;
 
 #[derive(Default)]
 struct Score {
@@ -267,7 +268,7 @@ fn check_arch(name: &str) {
     let arch: Arch = name.parse().expect("architecture");
     let mut score = Score::default();
     for source in sources() {
-        let cubin = compile(&source, &["-cubin", &format!("-arch={name}")]);
+        let cubin = nvcc(&source, &["-cubin", &format!("-arch={name}")]);
         let bytes = std::fs::read(cubin).expect("cubin");
         let cubin = Cubin::parse(&bytes).expect("a cubin");
         assert_eq!(cubin.arch.sm, arch.sm);

@@ -1,15 +1,14 @@
 //! Damaged containers: cut anywhere, bytes and words changed anywhere. The outcome must be an
 //! answer or a named error, in bounded time and memory.
 
-use crate::support::nvdisasm;
-use kernels::arch::Arch;
-use kernels::image::{CodeRef, Cubin, Image, find_in_host, image_size};
-use kernels::sass::decode_all;
+use device_code::arch::Arch;
+use device_code::image::{CodeRef, Cubin, Image, find_in_host, image_size};
+use device_code::sass::decode_all;
 use std::path::Path;
 
 fn made(options: &[&str]) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/image/containers.cu");
-    std::fs::read(nvdisasm::compile(&source, options)).expect("compiled")
+    std::fs::read(tests::build::nvcc(&source, options)).expect("compiled")
 }
 
 /// Everything that can be asked of an image.

@@ -9,10 +9,7 @@
 //!
 //! Copies by tensor map never leave the tensor. The part of a box that lies outside is filled with
 //! zeros when loaded, and dropped when stored. So address, sizes and strides bound what a kernel
-//! can touch, whatever it asks for.
-
-use crate::effects::{Dim, Extent};
-use smallvec::SmallVec;
+//! can touch, whatever it asks for. The crate `kernels` makes extents of them.
 
 /// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its
 /// maps out without the second half.)
@@ -61,34 +58,6 @@ impl Tensor {
             }
         }
         (address != 0 && address.is_multiple_of(16)).then_some(Tensor { address, element, sizes, strides })
-    }
-
-    /// The bytes of the tensor, relative to its address: an upper bound of what is reached through
-    /// the map. `None` when it is larger than any memory.
-    #[must_use]
-    pub fn extent(&self) -> Option<Extent> {
-        let width = self.sizes[0].checked_mul(self.element)?;
-        let mut dims: SmallVec<[Dim; 3]> = SmallVec::new();
-        let mut hi = width;
-        for (stride, count) in self.strides.into_iter().zip(self.sizes.into_iter().skip(1)) {
-            if stride > 0 && count > 1 {
-                hi = hi.checked_add(stride.checked_mul(count - 1)?)?;
-                dims.push(Dim { stride, count });
-            }
-        }
-        if hi >= 1 << 47 {
-            return None;
-        }
-        dims.sort_unstable_by_key(|d| d.stride);
-        let hi = i64::try_from(hi).ok()?;
-        // A wide row, or more dimensions than an extent keeps apart: the whole.
-        match u32::try_from(width) {
-            Ok(width) if dims.len() <= 3 => Some(Extent::Bounded { lo: 0, hi, dims, width, exact: false }),
-            _ => {
-                let dims = SmallVec::from_slice(&[Dim { stride: 1, count: u64::try_from(hi).ok()? }]);
-                Some(Extent::Bounded { lo: 0, hi, dims, width: 1, exact: false })
-            }
-        }
     }
 }
 
@@ -150,8 +119,6 @@ mod tests {
             (t.address, t.element, t.sizes, t.strides),
             (0x7f3d_3920_0000, 2, [64, 64, 1, 1, 1], [128, 0, 0, 0])
         );
-        let dims = SmallVec::from_slice(&[Dim { stride: 128, count: 64 }]);
-        assert_eq!(t.extent(), Some(Extent::Bounded { lo: 0, hi: 8192, dims, width: 128, exact: false }));
     }
 
     #[test]
@@ -167,8 +134,5 @@ mod tests {
             words[at] = word;
             assert_eq!(Tensor::decode(&map(&words)), None, "word {at} {word:#x}");
         }
-        // Larger than memory.
-        let huge = map(&[16, 0, 0x310, u32::MAX, 0, 0, 0, 0xf, u32::MAX, u32::MAX]);
-        assert_eq!(Tensor::decode(&huge).expect("a map").extent(), None);
     }
 }

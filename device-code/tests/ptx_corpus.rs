@@ -2,23 +2,18 @@
 //! everything parses, and what is parsed is complete (every kernel of the text, a body for each,
 //! every branch with its target).
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use kernels::ptx::{Module, Operand, parse};
+use tests::build::installed_toolkit;
 
-fn toolkit() -> PathBuf {
-    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/toolkit")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
+use device_code::ptx::{Module, Operand, parse};
 
 fn compile(source: &Path, arch: &str, extra: &[String]) -> String {
     let mut args: Vec<String> = ["-ptx", "-lineinfo", "--extended-lambda"].map(String::from).into();
     args.push(format!("-arch={arch}"));
     args.extend(extra.iter().cloned());
     args.extend(["-o".to_owned(), "{out}".to_owned(), source.display().to_string()]);
-    let compiled = tests::build::cached("code.ptx", &toolkit().join("bin/nvcc"), &args, &[source]);
+    let compiled = tests::build::cached("code.ptx", &installed_toolkit().join("bin/nvcc"), &args, &[source]);
     std::fs::read_to_string(compiled.unwrap_or_else(|said| panic!("{said}"))).unwrap()
 }
 
@@ -45,7 +40,7 @@ fn check(what: &str, text: &str) -> Module {
 
 #[test]
 fn programs_of_the_corpus_parse() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/tests/cuda");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -69,7 +64,7 @@ fn device_wide_algorithms_parse() {
         }";
     // (A path that stays the same, so that what is compiled from it is found again.)
     let path = tests::build::generated("cub.cu", source);
-    let include = format!("-I{}", toolkit().join("include/cccl").display());
+    let include = format!("-I{}", installed_toolkit().join("include/cccl").display());
     for arch in ["compute_75", "compute_90"] {
         let module = check(arch, &compile(&path, arch, std::slice::from_ref(&include)));
         assert!(module.functions.iter().filter(|f| f.kernel).count() > 8);

@@ -5,9 +5,9 @@
 //! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every
 //! instruction; with `--extract DIR`, writes the cubins.
 
-use kernels::arch::Generation;
-use kernels::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};
-use kernels::sass::{Opcode, decode_all};
+use device_code::arch::Generation;
+use device_code::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};
+use device_code::sass::{Opcode, decode_all};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
