@@ -23,6 +23,7 @@ mod excess_graphs;
 mod excess_graphs_property;
 mod excess_property;
 mod forbid;
+mod found_values;
 mod hints;
 mod host;
 mod hunt;

@@ -166,6 +166,7 @@ impl Analysis {
                 if flags & PARAMS_UNKNOWN != 0 {
                     self.coverage.launches += 1;
                     self.coverage.launch_unknown("the parameters are not known");
+                    self.memory.strays.anywhere();
                     return;
                 }
                 let launch = Launch { grid, block, cluster, shared, params };

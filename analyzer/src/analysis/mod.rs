@@ -34,6 +34,7 @@ pub(crate) mod alloc_free;
 pub(crate) mod assuming;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
+mod found_values;
 mod gap;
 pub(crate) mod host_access;
 mod host_touch;
@@ -45,6 +46,7 @@ mod rules;
 mod submissions;
 mod trial;
 
+use crate::analysis::found_values::LeftMoments;
 use crate::analysis::gap::Gaps;
 use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
@@ -154,6 +156,7 @@ impl AnalysisOptions {
         // Without the trace's word for it, host threads share a timeline all the same.
         options.host_threads = self.host_threads;
         options.pageable_copies_wait = !self.pageable_copies;
+        options.left_values = true;
         options
     }
 }
@@ -210,6 +213,8 @@ pub struct Analysis {
     pub(crate) reported: Vec<(RawFinding, Identity)>,
     /// What is missing of the trace.
     gaps: Gaps,
+    /// When the latest fills and copies of known bytes were made.
+    left: LeftMoments,
 }
 
 impl Analysis {
@@ -254,6 +259,7 @@ impl Analysis {
             rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             reported: Vec::new(),
             gaps: Gaps::default(),
+            left: LeftMoments::default(),
         }
     }
 
@@ -320,6 +326,7 @@ impl Analysis {
             epoch = (!overlaps).then(|| self.ordering.launch(stream, record.origin.thread));
         }
         let op = ordered.as_ref().unwrap_or(&record.op);
+        self.settle_values(op, record.origin.thread);
         let epoch = epoch.unwrap_or_else(|| self.ordering.apply(op, record.origin.thread));
         if self.options.hints {
             let view = self.ordering.view(epoch, None);

@@ -23,7 +23,7 @@ use crate::launch_memory::evaluator::Tally;
 use crate::launches::effects::{EffectBase, Evaluated};
 use crate::memory::access_map::PlainAccess;
 
-use crate::memory::{Access, AllocationId, Allocations, At, Generation, Site, Touch};
+use crate::memory::{Access, AllocationId, Allocations, At, Generation, Precision, Site, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
@@ -50,6 +50,9 @@ impl RecordedAccess {
         let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
         if kind.writes() && !memory.contents.is_empty() {
             memory.overwritten(&touch.extent());
+        }
+        if kind.writes() && odd.as_ref().is_some_and(|odd| odd.precision == Precision::Unknown) {
+            memory.strays.inside(allocation);
         }
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &touch.access(), latent));
         let near = memory.map_at(self.slot).add_near(&touch, At::unpack(self.near), view, &mut race);
@@ -123,6 +126,7 @@ impl ReplayLog {
         }
         if self.forgets {
             memory.contents.forget_all();
+            memory.strays.anywhere();
         }
     }
 }

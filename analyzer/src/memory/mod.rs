@@ -9,6 +9,7 @@
 //! the tables; `access_map/` remembers the accesses of one allocation; `allocation` describes one
 //! allocation and `roots` holds those that are live, each with its access map; `generations` says
 //! whether an address still lies where it lay; `contents` holds the words of pointer tables;
+//! `strays` counts the writes to places that are not known;
 //! `allocations/` puts all of these together for the rest of the crate. `prefetch` is the processor
 //! hint for callers that know what they need next.
 //!
@@ -26,6 +27,7 @@ pub(crate) mod interval_map;
 mod pieces;
 pub(crate) mod prefetch;
 mod roots;
+mod strays;
 
 pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
@@ -36,3 +38,4 @@ pub use allocations::Allocations;
 pub use extent::{Dim, Extent, Meet, Precision};
 pub use pieces::Pieces;
 pub use roots::Slot;
+pub use strays::Strays;

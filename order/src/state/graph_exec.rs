@@ -30,4 +30,12 @@ impl GraphExec {
     pub fn writes(&self, to: u64) -> bool {
         self.links.iter().any(|(_, link)| matches!(link, ExternalNode::Write { address, .. } if *address == to))
     }
+
+    /// The waits for values that something outside the graph writes.
+    pub fn waits(&self) -> impl Iterator<Item = (u64, Condition)> {
+        self.links.iter().filter_map(|(_, link)| match *link {
+            ExternalNode::WaitFor { address, condition } if !self.writes(address) => Some((address, condition)),
+            _ => None,
+        })
+    }
 }
