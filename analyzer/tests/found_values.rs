@@ -93,12 +93,14 @@ fn awaited(left: u64, ends: bool) -> Vec<Awaited> {
         (false, 0) => &[(WaitCompare::GreaterEqual, 1, 1), (WaitCompare::Equal, 1, 1), (WaitCompare::And, 2, 2)],
         (false, _) => &[(WaitCompare::Equal, 7, 7), (WaitCompare::Nor, ones & !left, 0)],
     };
-    let of = |width| list.iter().map(move |(compare, value, writes)| Awaited {
-        compare: *compare,
-        value: *value,
-        width,
-        writes: *writes,
-    });
+    let of = |width| {
+        list.iter().map(move |(compare, value, writes)| Awaited {
+            compare: *compare,
+            value: *value,
+            width,
+            writes: *writes,
+        })
+    };
     of(4).chain(of(8)).collect()
 }
 
@@ -209,21 +211,16 @@ fn a_wait_that_memory_satisfies_already_is_no_order() {
 
 #[test]
 fn what_may_have_been_overwritten_is_not_taken_for_certain() {
+    let kinds = [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed];
     let mut silent = 0;
     for (way, value) in WAYS[..7].iter().flat_map(|way| [(*way, 0), (*way, 1)]) {
         for of in awaited(bytes(way, value), true) {
-            for since in TOUCHED {
-                let found = program(MemoryKind::Device, way, value, since, of).verdict();
-                assert!(found.is_empty(), "{way:?} {value} {since:?} {of:?}: {found:?}");
-                silent += 1;
-            }
-            if of.width == 8 {
-                program(MemoryKind::Device, way, value, Since::WrittenBeside, of).silent();
-                silent += 1;
-            }
-            // The host may have stored to these.
-            for kind in [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed] {
-                program(kind, way, value, Since::Nothing, of).silent();
+            let beside = [Since::WrittenBeside].into_iter().filter(|_| of.width == 8);
+            let on_device = TOUCHED.into_iter().chain(beside).map(|since| (MemoryKind::Device, since));
+            // The host may have stored to the others.
+            for (kind, since) in on_device.chain(kinds.map(|kind| (kind, Since::Nothing))) {
+                let found = program(kind, way, value, since, of).verdict();
+                assert!(found.is_empty(), "{way:?} {value} {kind:?} {since:?} {of:?}: {found:?}");
                 silent += 1;
             }
         }

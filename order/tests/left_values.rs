@@ -10,8 +10,7 @@ use trace::codec::List;
 use trace::*;
 
 const FLAG: u64 = 0x1000;
-const COMPARES: [WaitCompare; 4] =
-    [WaitCompare::GreaterEqual, WaitCompare::Equal, WaitCompare::And, WaitCompare::Nor];
+const COMPARES: [WaitCompare; 4] = [WaitCompare::GreaterEqual, WaitCompare::Equal, WaitCompare::And, WaitCompare::Nor];
 
 fn world() -> World {
     let mut options = Options::default();

@@ -130,10 +130,10 @@ impl Engine {
             }
             Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
             Op::HostTouch { func, .. } if !func.is_none() => self.host_func_touch(func),
-            Op::WriteValue { stream, address, value, barrier, .. } => {
+            Op::WriteValue { stream, address, value, width, barrier } => {
                 let epoch = self.stream_op(stream);
                 let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
-                if self.sync_vars.write(address, Some(value), barrier, now, self.host.floor_ref()) {
+                if self.sync_vars.write_value((address, width), value, barrier, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch

@@ -46,9 +46,7 @@ impl Engine {
             }
             Op::GraphLaunch { exec, .. } => {
                 let Some(known) = self.execs.get(&exec.0) else { return Vec::new() };
-                let found = known.waits().filter_map(|(address, condition)| {
-                    self.sync_vars.found(address, condition)
-                });
+                let found = known.waits().filter_map(|(address, condition)| self.sync_vars.found(address, condition));
                 found.collect()
             }
             _ => Vec::new(),

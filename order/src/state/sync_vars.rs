@@ -191,6 +191,28 @@ impl SyncVars {
         released
     }
 
+    /// A write of a value of 4 or 8 bytes. Answers whether it released a wait. A word that shares
+    /// bytes with it has changed, too.
+    pub fn write_value(
+        &mut self,
+        (address, width): (u64, u8),
+        value: u64,
+        releases: bool,
+        by: TimelineSnapshot,
+        floor: FloorRef<'_>,
+    ) -> bool {
+        let beside = match width {
+            8 => Some(address.wrapping_add(4)),
+            _ => address.checked_sub(4).filter(|beside| beside.is_multiple_of(8)),
+        };
+        if let Some(beside) = beside
+            && (self.vars.contains_key(&beside) || self.left.at(beside).next().is_some())
+        {
+            self.write(beside, None, false, by.clone(), floor);
+        }
+        self.write(address, Some(value), releases, by, floor)
+    }
+
     /// The bytes that a fill or a copy left, which [`SyncVars::overwrite`] was told of.
     pub fn leave(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
         for (&address, var) in &mut self.vars {
