@@ -17,6 +17,7 @@ mod coverage;
 mod csan;
 mod damage;
 mod escape;
+mod escaped_work;
 mod exact;
 mod excess;
 mod excess_graphs;

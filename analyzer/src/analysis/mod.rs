@@ -34,7 +34,6 @@ pub(crate) mod alloc_free;
 pub(crate) mod assuming;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
-mod found_values;
 mod gap;
 pub(crate) mod host_access;
 mod host_touch;
@@ -46,7 +45,6 @@ mod rules;
 mod submissions;
 mod trial;
 
-use crate::analysis::found_values::LeftMoments;
 use crate::analysis::gap::Gaps;
 use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
@@ -78,6 +76,7 @@ use crate::rules::elaborate::breach;
 use crate::rules::forbidden::Forbidden;
 use crate::rules::watch::RuleWatch;
 use crate::state::captures::Captures;
+use crate::state::found_values::LeftMoments;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -326,7 +325,7 @@ impl Analysis {
             epoch = (!overlaps).then(|| self.ordering.launch(stream, record.origin.thread));
         }
         let op = ordered.as_ref().unwrap_or(&record.op);
-        self.settle_values(op, record.origin.thread);
+        self.left.settle(op, record.origin.thread, &mut self.ordering, &mut self.memory);
         let epoch = epoch.unwrap_or_else(|| self.ordering.apply(op, record.origin.thread));
         if self.options.hints {
             let view = self.ordering.view(epoch, None);
@@ -398,6 +397,7 @@ impl Analysis {
             self.kernels.entry(tally.kernel).or_default().count(times, known, tally.several, known.indirect);
         }
         self.code.keep();
+        let missed = self.memory.escapes.take_missed();
         let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
@@ -437,6 +437,7 @@ impl Analysis {
         }
         coverage.assumed = self.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
         coverage.forgotten = self.memory.forgotten();
+        coverage.escaped = elaborator.missed(&missed);
         coverage.findings_dropped += self.findings.dropped();
         if self.pending.given_up() > 0 {
             let text = "exact ranges of launches that were not seen to end".to_string();

@@ -244,6 +244,9 @@ impl<'a, 'v> Work<'a, 'v> {
         if kind.writes() && access.extent.precision == Precision::Unknown {
             self.memory.strays.inside(allocation);
         }
+        if matches!(home, Home::Root(_)) {
+            self.memory.escaped(|| access.clone());
+        }
         self.memory.touched(home, &access);
         self.memory.used(home, &access);
         let races = &mut *self.races;

@@ -34,7 +34,7 @@ use super::access_map::AccessMap;
 use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
-use super::{Allocation, AllocationId, Object, Strays};
+use super::{Allocation, AllocationId, Escapes, Object, Strays};
 use crate::memory::generations::{Number, Spot, Stamps};
 use crate::memory::interval_map::{At, Span, Spans};
 use rustc_hash::FxHashMap;
@@ -83,6 +83,8 @@ pub struct Allocations {
     pub contents: Contents,
     /// Writes to places that are not known.
     pub strays: Strays,
+    /// Work that escaped captures.
+    pub escapes: Escapes,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     /// The program's names for its allocations: each name once, counted from 1.
@@ -289,6 +291,7 @@ impl Allocations {
         self.pageable = AccessMap::default();
         self.contents.forget_all();
         self.strays.anywhere();
+        self.escapes = Escapes::default();
     }
 
     /// Accesses that were dropped although they could still have raced.

@@ -5,7 +5,8 @@
 //! they left and what that means for a wait. The accesses say whether anything else may have
 //! written there since. If it may, the order is told to doubt it.
 
-use super::Analysis;
+use crate::memory::Allocations;
+use crate::state::happens_before::Ordering;
 use std::collections::VecDeque;
 use trace::{Epoch, Op, ThreadId};
 
@@ -14,7 +15,7 @@ const KEPT: usize = 1024;
 
 /// When the latest fills and copies of known bytes were made.
 #[derive(Default)]
-pub(super) struct LeftMoments(VecDeque<(Epoch, u64)>);
+pub(crate) struct LeftMoments(VecDeque<(Epoch, u64)>);
 
 impl LeftMoments {
     fn put(&mut self, epoch: Epoch, moment: u64) {
@@ -27,31 +28,29 @@ impl LeftMoments {
     fn of(&self, epoch: Epoch) -> Option<u64> {
         self.0.iter().rev().find(|(of, _)| *of == epoch).map(|(_, moment)| *moment)
     }
-}
 
-impl Analysis {
     /// Before the order applies an op: what it may take for certain of values in memory.
     #[inline]
-    pub(super) fn settle_values(&mut self, op: &Op<'_>, thread: ThreadId) {
+    pub fn settle(&mut self, op: &Op<'_>, thread: ThreadId, ordering: &mut Ordering, memory: &mut Allocations) {
         match op {
             Op::Filled { .. } | Op::Contents { .. } => {
-                if let Some(epoch) = self.ordering.left_by(thread) {
-                    self.left.put(epoch, self.memory.strays.now());
+                if let Some(epoch) = ordering.left_by(thread) {
+                    self.put(epoch, memory.strays.now());
                 }
             }
-            Op::WaitValue { .. } | Op::GraphLaunch { .. } => self.doubt_values(op),
+            Op::WaitValue { .. } | Op::GraphLaunch { .. } => self.doubt(op, ordering, memory),
             // What they write is not known.
-            Op::Opaque { .. } | Op::Checking { .. } => self.memory.strays.anywhere(),
+            Op::Opaque { .. } | Op::Checking { .. } => memory.strays.anywhere(),
             _ => {}
         }
     }
 
-    fn doubt_values(&mut self, op: &Op<'_>) {
-        for found in self.ordering.values_found(op) {
+    fn doubt(&self, op: &Op<'_>, ordering: &mut Ordering, memory: &Allocations) {
+        for found in ordering.values_found(op) {
             for &epoch in &found.left {
-                let moment = self.left.of(epoch);
-                if !moment.is_some_and(|moment| self.memory.holds_left(&found, epoch, moment)) {
-                    self.ordering.doubt_left_value(found.address, epoch);
+                let moment = self.of(epoch);
+                if !moment.is_some_and(|moment| memory.holds_left(&found, epoch, moment)) {
+                    ordering.doubt_left_value(found.address, epoch);
                 }
             }
         }
