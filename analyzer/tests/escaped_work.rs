@@ -207,7 +207,7 @@ fn a_graph_that_misses_escaped_work_is_noted() {
 fn the_note_stands_in_the_report() {
     let report = program(Maker::Kernel, Twist::None).report();
     let said = text::report(&report, text::Style::default(), 9);
-    assert!(said.contains("streamsan: NOTE: kernel produce ("), "{said}");
+    assert!(said.contains("streamsan: NOTE: kernel produce(float*, int) ("), "{said}");
     assert!(said.contains("SUMMARY: 0 findings"), "{said}");
 }
 
