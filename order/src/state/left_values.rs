@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(of(7, 0).at(&line, 100), None, "a damaged record");
         let rows = Region::pitched(100, 8, 2, 32);
         assert_eq!((of(7, 4).at(&rows, 108), of(7, 4).at(&rows, 132)), (None, value(0x7_0000_0007, 8)));
-        assert_eq!((of(7, 4).at(&rows, 136), of(7, 4).at(&rows, 164)), (None, None));
+        assert_eq!((of(7, 4).at(&rows, 136), of(7, 4).at(&rows, 164)), (value(7, 4), None));
         let listed = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 104), value(0x3_0000_0002, 8));
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 108), value(3, 4));
