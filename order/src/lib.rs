@@ -158,5 +158,6 @@ pub(crate) mod state;
 
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use crate::state::devices::has_programmatic_launches;
+pub use crate::state::sync_vars::FoundValues;
 pub use engine::{Awaits, Engine, Options};
 pub use policy::Policy;

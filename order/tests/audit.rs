@@ -61,6 +61,7 @@ fn every_test_of_the_engine_is_on_the_page() {
         "gap",
         "graphs",
         "host",
+        "left_values",
         "legacy",
         "memory",
         "property",

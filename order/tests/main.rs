@@ -17,6 +17,7 @@ mod events;
 mod gap;
 mod graphs;
 mod host;
+mod left_values;
 mod legacy;
 mod memory;
 mod property;

@@ -50,7 +50,9 @@ impl Analysis {
             | Op::WriteValue { .. }
             | Op::Prefetch { .. }
             | Op::HostTransfer { .. } => {
+                self.memory.escapes.begin(origin.thread, &self.memory.strays);
                 self.work(op, self.submissions.context(origin, epoch), None);
+                self.memory.escapes.end();
                 self.memory.contents.forget_fleeting();
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
@@ -144,7 +146,10 @@ impl Analysis {
             | Op::CaptureWait { .. }
             | Op::CaptureNode { .. }
             | Op::CaptureChanged { .. }
-            | Op::CaptureDone { .. } => self.captures.apply(op, origin),
+            | Op::CaptureDone { .. } => {
+                self.memory.escapes.capture(op, origin.thread);
+                self.captures.apply(op, origin);
+            }
             Op::NodeCaptured { exec, index, stream } => self.graphs.node_captured(exec, index, stream),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
@@ -169,6 +174,7 @@ impl Analysis {
                 if flags & PARAMS_UNKNOWN != 0 {
                     self.coverage.launches += 1;
                     self.coverage.launch_unknown("the parameters are not known");
+                    self.memory.strays.anywhere();
                     return;
                 }
                 let launch = Launch { grid, block, cluster, shared, params };
@@ -253,7 +259,18 @@ impl Analysis {
             if self.options.hints {
                 self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
             }
+            let watched = !self.memory.escapes.is_idle();
+            if watched {
+                self.memory.escapes.node(node.parts().iter().map(|(_, number)| *number));
+            }
             self.work(&op, context, Some((&graph, index)));
+            if watched {
+                self.memory.escapes.node(std::iter::empty());
+            }
+        }
+        if !self.memory.escapes.is_idle() {
+            let has = |number: &u32| graph.numbers().any(|of| of == *number);
+            self.memory.escapes.launched(|nodes| nodes.iter().any(has));
         }
         self.graphs.put(exec, graph);
     }

@@ -29,6 +29,7 @@ impl Analysis {
             && self.pending.is_idle()
             && !self.options.hints
             && !self.paused
+            && self.memory.escapes.is_idle()
             && !self.gaps.are_doubtful()
             && self.replan.is_none()
     }

@@ -76,6 +76,7 @@ use crate::rules::elaborate::breach;
 use crate::rules::forbidden::Forbidden;
 use crate::rules::watch::RuleWatch;
 use crate::state::captures::Captures;
+use crate::state::found_values::LeftMoments;
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -154,6 +155,7 @@ impl AnalysisOptions {
         // Without the trace's word for it, host threads share a timeline all the same.
         options.host_threads = self.host_threads;
         options.pageable_copies_wait = !self.pageable_copies;
+        options.left_values = true;
         options
     }
 }
@@ -210,6 +212,8 @@ pub struct Analysis {
     pub(crate) reported: Vec<(RawFinding, Identity)>,
     /// What is missing of the trace.
     gaps: Gaps,
+    /// When the latest fills and copies of known bytes were made.
+    left: LeftMoments,
 }
 
 impl Analysis {
@@ -254,6 +258,7 @@ impl Analysis {
             rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             reported: Vec::new(),
             gaps: Gaps::default(),
+            left: LeftMoments::default(),
         }
     }
 
@@ -320,6 +325,7 @@ impl Analysis {
             epoch = (!overlaps).then(|| self.ordering.launch(stream, record.origin.thread));
         }
         let op = ordered.as_ref().unwrap_or(&record.op);
+        self.left.settle(op, record.origin.thread, &mut self.ordering, &mut self.memory);
         let epoch = epoch.unwrap_or_else(|| self.ordering.apply(op, record.origin.thread));
         if self.options.hints {
             let view = self.ordering.view(epoch, None);
@@ -391,6 +397,7 @@ impl Analysis {
             self.kernels.entry(tally.kernel).or_default().count(times, known, tally.several, known.indirect);
         }
         self.code.keep();
+        let missed = self.memory.escapes.take_missed();
         let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
@@ -430,6 +437,7 @@ impl Analysis {
         }
         coverage.assumed = self.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
         coverage.forgotten = self.memory.forgotten();
+        coverage.escaped = elaborator.missed(&missed);
         coverage.findings_dropped += self.findings.dropped();
         if self.pending.given_up() > 0 {
             let text = "exact ranges of launches that were not seen to end".to_string();

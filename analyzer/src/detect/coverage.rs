@@ -96,6 +96,9 @@ pub struct Coverage {
     /// Predictions that a measurement has shown to be wrong, as lines.
     #[serde(default)]
     pub mispredicted: Vec<String>,
+    /// Work that escaped a capture and that the graph misses, as lines.
+    #[serde(default)]
+    pub escaped: Vec<String>,
     /// What was assumed of the program instead of what it did, as lines.
     #[serde(default)]
     pub assumed: Vec<String>,
@@ -241,6 +244,7 @@ impl Coverage {
         self.unchecked.extend(other.unchecked.iter().cloned());
         self.disabled.extend(other.disabled.iter().cloned());
         self.mispredicted.extend(other.mispredicted.iter().cloned());
+        self.escaped.extend(other.escaped.iter().cloned());
         self.assumed.extend(other.assumed.iter().cloned());
         self.unjudged.extend(other.unjudged.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());

@@ -23,7 +23,7 @@ use crate::launch_memory::evaluator::Tally;
 use crate::launches::effects::{EffectBase, Evaluated};
 use crate::memory::access_map::PlainAccess;
 
-use crate::memory::{Access, AllocationId, Allocations, At, Generation, Site, Touch};
+use crate::memory::{Access, AllocationId, Allocations, At, Generation, Precision, Site, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
@@ -51,6 +51,10 @@ impl RecordedAccess {
         if kind.writes() && !memory.contents.is_empty() {
             memory.overwritten(&touch.extent());
         }
+        if kind.writes() && odd.as_ref().is_some_and(|odd| odd.precision == Precision::Unknown) {
+            memory.strays.inside(allocation);
+        }
+        memory.escaped(|| touch.access());
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &touch.access(), latent));
         let near = memory.map_at(self.slot).add_near(&touch, At::unpack(self.near), view, &mut race);
         self.near = near.pack();
@@ -107,7 +111,7 @@ impl ReplayLog {
     pub fn replay(&mut self, memory: &mut Allocations, op: Ordered<'_>, site: &Site, races: &mut Vec<Race>) {
         let (order, epoch, node) = op;
         let (generations, reach) = (&self.generations[..], order.reach(epoch, node.is_some()));
-        let contents = !memory.contents.is_empty();
+        let watched = !memory.contents.is_empty() || !memory.escapes.is_idle();
         for step in &mut self.steps {
             let allocation = memory.allocation_of(generations[usize::from(step.generation)]);
             let &mut RecordedAccess { start, end, kind, param, at, slot, near, .. } = step;
@@ -115,7 +119,7 @@ impl ReplayLog {
             if step.odd.is_some()
                 || step.guessed
                 || step.locked
-                || contents
+                || watched
                 || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)
             {
                 step.add(memory, op, allocation, site, races);
@@ -123,6 +127,7 @@ impl ReplayLog {
         }
         if self.forgets {
             memory.contents.forget_all();
+            memory.strays.anywhere();
         }
     }
 }

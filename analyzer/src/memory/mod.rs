@@ -9,6 +9,8 @@
 //! the tables; `access_map/` remembers the accesses of one allocation; `allocation` describes one
 //! allocation and `roots` holds those that are live, each with its access map; `generations` says
 //! whether an address still lies where it lay; `contents` holds the words of pointer tables;
+//! `strays` counts the writes to places that are not known; `escapes` follows work that a capture
+//! missed;
 //! `allocations/` puts all of these together for the rest of the crate. `prefetch` is the processor
 //! hint for callers that know what they need next.
 //!
@@ -20,12 +22,14 @@ pub mod access_map;
 mod allocation;
 pub mod allocations;
 mod contents;
+mod escapes;
 pub mod extent;
 pub(crate) mod generations;
 pub(crate) mod interval_map;
 mod pieces;
 pub(crate) mod prefetch;
 mod roots;
+mod strays;
 
 pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
@@ -33,6 +37,8 @@ pub use access::{Access, AccessKind, Cause, Site, Touch};
 pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
+pub use escapes::{Escapes, Missed};
 pub use extent::{Dim, Extent, Meet, Precision};
 pub use pieces::Pieces;
 pub use roots::Slot;
+pub use strays::Strays;

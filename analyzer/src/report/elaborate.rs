@@ -7,7 +7,7 @@ use crate::detect::confidence::Weakness;
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Beside;
 use crate::launch_memory::evaluator::LaunchEvaluator;
-use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
+use crate::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
 use crate::report::call_site::place;
 use crate::report::doubt::{Measuring, parameter};
 use crate::report::fingerprint::identity;
@@ -249,6 +249,37 @@ impl Elaborator<'_> {
     /// A kernel's name as its author wrote it; empty when it is unknown.
     pub fn kernel_name(&self, kernel: trace::KernelId) -> String {
         self.names.kernel(kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name))
+    }
+
+    /// The lines about work that escaped captures and that graphs miss, each once.
+    pub fn missed(&mut self, missed: &[Missed]) -> Vec<String> {
+        let mut lines: Vec<String> = missed.iter().map(|missed| self.missed_line(missed)).collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+
+    fn missed_line(&mut self, missed: &Missed) -> String {
+        let stream = self.stream_name(missed.captured);
+        let [escaped, node, changed] = [&missed.escaped, &missed.node, &missed.changed].map(|site| self.work_at(site));
+        format!(
+            "{escaped} ran once, while its thread captured {stream}, and is no node of the graph: {node} reads what it left, \
+             and {changed} has changed what that was made of"
+        )
+    }
+
+    fn work_at(&mut self, site: &Site) -> String {
+        let what = match site.cause {
+            Cause::Kernel => format!("kernel {}", self.kernel_name(site.kernel)),
+            Cause::Copy => "a copy".to_owned(),
+            Cause::Set => "a fill".to_owned(),
+            Cause::Value => "a written value".to_owned(),
+            Cause::Message => "a message".to_owned(),
+            Cause::Host | Cause::HostBetween => "the host".to_owned(),
+            Cause::Alloc | Cause::Free | Cause::Discard => "another use of its memory".to_owned(),
+        };
+        let stack = self.stacks.resolve(site.stack);
+        place(&stack, self.stacks).map_or(what.clone(), |place| format!("{what} ({place})"))
     }
 
     /// The name of a stream in a sentence.

@@ -116,6 +116,11 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// The numbers of its nodes that were captured.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().flat_map(|node| node.parts.iter().map(|(_, number)| *number))
+    }
+
     /// A node.
     pub fn node(&self, index: u32) -> Option<&Node> {
         self.nodes.get(index as usize)

@@ -5,7 +5,7 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{Awaits, ClockRef, Engine, FastClock, Options};
+use order::{Awaits, ClockRef, Engine, FastClock, FoundValues, Options};
 use trace::{Epoch, HostFuncId, Op, StreamId, ThreadId};
 
 /// The engine of one process.
@@ -59,6 +59,21 @@ impl Ordering {
     /// or its kernel waits.
     pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         self.engine.apply_waiting_launch(stream, thread)
+    }
+
+    /// See [`Engine::left_by`].
+    pub fn left_by(&self, thread: ThreadId) -> Option<Epoch> {
+        self.engine.left_by(thread)
+    }
+
+    /// See [`Engine::values_found`].
+    pub fn values_found(&mut self, op: &Op<'_>) -> Vec<FoundValues> {
+        self.engine.values_found(op)
+    }
+
+    /// See [`Engine::doubt_left_value`].
+    pub fn doubt_left_value(&mut self, address: u64, epoch: Epoch) {
+        self.engine.doubt_left_value(address, epoch);
     }
 
     /// The order as seen from the op applied last.

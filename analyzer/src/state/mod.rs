@@ -8,10 +8,11 @@
 //! `graph_waits` which edges of a graph are there because of which captured wait, and
 //! `happens_before` the epoch of each op and the questions about order. `happens_before` knows
 //! `graphs`, because two nodes of one launch are ordered by their graph; `graph_waits` knows both
-//! `graphs` and `captures`. The other files know no sibling. `handovers` is work that threads of
-//! Python hand to others.
+//! `graphs` and `captures`, and `found_values` asks `happens_before` about values in memory. The
+//! other files know no sibling. `handovers` is work that threads of Python hand to others.
 
 pub mod captures;
+pub(crate) mod found_values;
 pub mod graph_waits;
 pub mod graphs;
 pub(crate) mod handovers;

@@ -429,6 +429,7 @@ fn matters(op: &Op<'_>) -> bool {
     let is_aside = matches!(
         op,
         Op::Contents { .. }
+            | Op::Filled { .. }
             | Op::RangePush { .. }
             | Op::RangePop {}
             | Op::RangeStart { .. }

@@ -8,7 +8,7 @@ mod queries;
 
 pub use queries::Awaits;
 
-use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId};
+use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, Region, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
@@ -43,6 +43,9 @@ pub struct Options {
     /// Take a synchronous copy from pageable memory to be over when it returns. The documents
     /// promise only that its source has been read.
     pub pageable_copies_wait: bool,
+    /// Keep what fills and copies leave in memory: a wait for a value may find it there. Before a
+    /// wait, ask [`Engine::values_found`]: kernels and others write, too.
+    pub left_values: bool,
 }
 
 /// The happens-before engine. What every op touches lies together, from the end of `host` to the
@@ -67,6 +70,9 @@ pub struct Engine {
     pub(crate) execs: IdMap<u32, GraphExec>,
     pub(crate) host_funcs: IdMap<u32, (Epoch, ClockSnapshot)>,
     pub(crate) sync_vars: SyncVars,
+    /// The latest fill, or copy whose source has been read: the thread that made it, its epoch, and
+    /// where to.
+    pub(crate) last_left: Option<(ThreadId, Epoch, Region)>,
     pub(crate) start_snapshot: Option<ClockSnapshot>,
     pub(crate) scratch: Vec<Entry>,
     pub(crate) devices: Devices,
@@ -91,6 +97,7 @@ impl Engine {
             execs: IdMap::default(),
             host_funcs: IdMap::default(),
             sync_vars: SyncVars::default(),
+            last_left: None,
             last: OpStart::default(),
             last_source: None,
             early_source: None,

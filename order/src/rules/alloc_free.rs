@@ -33,9 +33,7 @@ impl Engine {
 
     pub(crate) fn free(&mut self, thread: ThreadId, ptr: u64, kind: FreeKind, stream: StreamId) -> Epoch {
         let range = self.allocations.remove(ptr, kind);
-        if let Some(range) = range
-            && !self.sync_vars.is_empty()
-        {
+        if let Some(range) = range {
             self.sync_vars.forget(ptr, range.end);
         }
         if kind == FreeKind::Async {

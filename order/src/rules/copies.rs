@@ -7,6 +7,7 @@ use trace::{Epoch, Region, SourceOrder, Space, StreamId, ThreadId};
 use crate::engine::Engine;
 use crate::policy::{self, HostWait, MemoryClass, Rule, SourceRead};
 use crate::state::host::{Covered, Guarantee};
+use crate::state::left_values::LeftBytes;
 use crate::state::stream::Stream;
 
 impl Engine {
@@ -55,6 +56,12 @@ impl Engine {
         self.overwritten(&dst, slot);
         if let Some(devices) = between {
             self.hold_back_devices(slot, devices);
+        }
+        if self.options.left_values {
+            // The source is what it was when the call returned.
+            let read = rule.source(self.options.policy) == SourceRead::DuringCall
+                || self.guarantee(rule, HostWait::Op).by_policy;
+            self.last_left = (read && dst.array.is_none()).then_some((thread, epoch, dst));
         }
         epoch
     }
@@ -146,7 +153,21 @@ impl Engine {
         let epoch = self.advance(slot, upto);
         self.host_waits(thread, slot, rule);
         self.overwritten(&dst, slot);
+        if self.options.left_values {
+            self.last_left = dst.array.is_none().then_some((thread, epoch, dst));
+        }
         epoch
+    }
+
+    /// The bytes of the fill or the copy before this op become known.
+    pub(crate) fn bytes_known(&mut self, thread: ThreadId, at: u64, bytes: LeftBytes<'_>) {
+        let Some((by, epoch, dst)) = self.last_left.take() else { return };
+        let slot = epoch.timeline.0;
+        let s = &self.streams.slots[slot as usize];
+        // An op of another thread that came between has changed the stream's clock.
+        if by == thread && dst.start == at && s.time == epoch.time {
+            self.sync_vars.leave(dst, bytes, s.snapshot(slot), self.host.floor_ref());
+        }
     }
 
     /// The host waits for the op just applied on `slot`, or for what came before it.

@@ -31,7 +31,9 @@ impl Engine {
         let link = match Op::decode(tag, body) {
             Ok(Op::EventRecord { event, .. }) => ExternalNode::Record(event),
             Ok(Op::StreamWait { event, .. }) => ExternalNode::Wait(event),
-            Ok(Op::WriteValue { address, value, barrier, .. }) => ExternalNode::Write { address, value, barrier },
+            Ok(Op::WriteValue { address, value, width, barrier, .. }) => {
+                ExternalNode::Write { word: (address, width), value, barrier }
+            }
             Ok(Op::WaitValue { address, value, width, compare, .. }) => {
                 ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
             }
@@ -65,8 +67,9 @@ impl Engine {
         for (_, link) in &known.links {
             match *link {
                 ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
-                ExternalNode::Write { address, value, barrier } => {
-                    released |= self.sync_vars.write(address, Some(value), barrier, now.clone(), self.host.floor_ref());
+                ExternalNode::Write { word, value, barrier } => {
+                    let floor = self.host.floor_ref();
+                    released |= self.sync_vars.write_value(word, value, barrier, now.clone(), floor);
                 }
                 _ => {}
             }

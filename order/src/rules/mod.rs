@@ -22,6 +22,7 @@ use trace::{ContextId, Epoch, Op, StreamKind, ThreadId, WaitCompare};
 use crate::engine::Engine;
 use crate::rules::stream_memops::semaphore_address;
 use crate::state::host::{Covered, Guarantee};
+use crate::state::left_values::LeftBytes;
 use crate::state::sync_vars::Condition;
 
 impl Engine {
@@ -112,6 +113,14 @@ impl Engine {
                 self.attributed_copy(thread, stream, (dst, dst_space), (src, src_space), batch, source)
             }
             Op::Set { stream, dst, asynchronous } => self.set(thread, stream, dst, asynchronous),
+            Op::Filled { dst, value, element } => {
+                self.bytes_known(thread, dst.start, LeftBytes::Pattern { value, element });
+                self.host_op()
+            }
+            Op::Contents { ptr, bytes } => {
+                self.bytes_known(thread, ptr, LeftBytes::Listed(bytes));
+                self.host_op()
+            }
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),
             Op::HostFunc { stream, func, .. } => {
                 let epoch = self.stream_op(stream);
@@ -121,10 +130,10 @@ impl Engine {
             }
             Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
             Op::HostTouch { func, .. } if !func.is_none() => self.host_func_touch(func),
-            Op::WriteValue { stream, address, value, barrier, .. } => {
+            Op::WriteValue { stream, address, value, width, barrier } => {
                 let epoch = self.stream_op(stream);
                 let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
-                if self.sync_vars.write(address, Some(value), barrier, now, self.host.floor_ref()) {
+                if self.sync_vars.write_value((address, width), value, barrier, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch

@@ -2,10 +2,10 @@
 //!
 //! Which write a wait sees is decided in [`crate::state::sync_vars`].
 
-use trace::{Epoch, StreamId};
+use trace::{Epoch, Op, StreamId, ThreadId};
 
 use crate::engine::Engine;
-use crate::state::sync_vars::{Condition, WaitOutcome};
+use crate::state::sync_vars::{Condition, FoundValues, WaitOutcome};
 
 /// Where the value of an external semaphore is kept: beyond all memory.
 pub(crate) fn semaphore_address(semaphore: u32) -> u64 {
@@ -33,6 +33,34 @@ impl Engine {
                 self.advance(slot, upto)
             }
         }
+    }
+
+    /// What the waits of an op may find in memory that nobody wrote there as a value. Asked before
+    /// the op is applied: of what something else may have overwritten,
+    /// [`Engine::doubt_left_value`] has to be told, because only the caller knows what kernels and
+    /// others write.
+    pub fn values_found(&mut self, op: &Op<'_>) -> Vec<FoundValues> {
+        match *op {
+            Op::WaitValue { address, value, width, compare, .. } => {
+                self.sync_vars.found(address, Condition { compare, value, width }).into_iter().collect()
+            }
+            Op::GraphLaunch { exec, .. } => {
+                let Some(known) = self.execs.get(&exec.0) else { return Vec::new() };
+                let found = known.waits().filter_map(|(address, condition)| self.sync_vars.found(address, condition));
+                found.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The fill or copy whose bytes become known if this thread's next op says them.
+    pub fn left_by(&self, thread: ThreadId) -> Option<Epoch> {
+        self.last_left.filter(|(by, ..)| *by == thread).map(|(_, epoch, _)| epoch)
+    }
+
+    /// What this fill or copy left at an address may not be there any more.
+    pub fn doubt_left_value(&mut self, address: u64, epoch: Epoch) {
+        self.sync_vars.doubt(address, epoch);
     }
 
     /// Some open wait was released: streams behind it learn by what.

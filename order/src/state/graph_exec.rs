@@ -22,12 +22,28 @@ pub(crate) struct GraphExec {
 pub(crate) enum ExternalNode {
     Record(EventId),
     Wait(EventId),
-    Write { address: u64, value: u64, barrier: bool },
-    WaitFor { address: u64, condition: Condition },
+    /// The word is an address and a width.
+    Write {
+        word: (u64, u8),
+        value: u64,
+        barrier: bool,
+    },
+    WaitFor {
+        address: u64,
+        condition: Condition,
+    },
 }
 
 impl GraphExec {
     pub fn writes(&self, to: u64) -> bool {
-        self.links.iter().any(|(_, link)| matches!(link, ExternalNode::Write { address, .. } if *address == to))
+        self.links.iter().any(|(_, link)| matches!(link, ExternalNode::Write { word, .. } if word.0 == to))
+    }
+
+    /// The waits for values that something outside the graph writes.
+    pub fn waits(&self) -> impl Iterator<Item = (u64, Condition)> {
+        self.links.iter().filter_map(|(_, link)| match *link {
+            ExternalNode::WaitFor { address, condition } if !self.writes(address) => Some((address, condition)),
+            _ => None,
+        })
     }
 }

@@ -2,8 +2,8 @@
 //! values in memory, executable graphs, devices.
 //!
 //! Each file owns one kind of object and the operations on it alone. No file decides what an op
-//! means: that is in [`crate::rules`]. `graph_exec` uses the conditions of `sync_vars`; the other
-//! files do not know each other.
+//! means: that is in [`crate::rules`]. `graph_exec` uses the conditions of `sync_vars`, which
+//! looks up what `left_values` keeps; the other files do not know each other.
 
 pub(crate) mod allocations;
 pub(crate) mod devices;
@@ -11,5 +11,6 @@ pub(crate) mod event;
 pub(crate) mod graph_exec;
 pub(crate) mod host;
 pub(crate) mod host_threads;
+pub(crate) mod left_values;
 pub(crate) mod stream;
 pub(crate) mod sync_vars;

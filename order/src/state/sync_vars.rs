@@ -7,6 +7,9 @@
 //! - Candidates are writes whose value satisfies the comparison and that were not overwritten by a
 //!   write that is ordered before the wait. Whichever released it, the wait is after what *all*
 //!   candidates have in common.
+//! - A fill, or a copy of known bytes, is a candidate too: the value may be there before anybody
+//!   writes it. If something unseen may have overwritten it, it is taken out of the candidates
+//!   ([`SyncVars::doubt`]), as if its value were not known.
 //! - Without a candidate, the wait is released by something enqueued later (legal: the stream
 //!   blocks until then) or by something unseen (a kernel, a store of the host). Until a write comes
 //!   that satisfies it, or the host sees the stream get past it, what is behind it is in the future
@@ -16,10 +19,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use trace::WaitCompare;
+use trace::{Epoch, Region, TimelineId, WaitCompare};
 
 use crate::clock::{Clock, Entry, FloorRef, NO_LINEAGE, OpenWait, TimelineSnapshot};
 use crate::id_map::IdMap;
+use crate::state::left_values::{LeftAt, LeftBytes, LeftValue, LeftValues};
 
 /// Writes remembered at each address.
 const WRITES: usize = 64;
@@ -61,10 +65,13 @@ impl Condition {
 struct Write {
     /// `None`: bytes came by a copy or a set, and what they are is not known.
     value: Option<u64>,
+    /// For bytes that a fill or a copy left: how many of the value's are known. 0: it was written
+    /// as a value.
+    left: u8,
     by: TimelineSnapshot,
     /// Whether it makes earlier memory visible.
     releases: bool,
-    /// Writes known to come after it.
+    /// Writes known to come after it, one of each timeline.
     overwritten: SmallVec<[Entry; 2]>,
 }
 
@@ -72,6 +79,68 @@ struct Write {
 struct SyncVar {
     writes: VecDeque<Write>,
     open: Vec<(Condition, Arc<OpenWait>)>,
+}
+
+impl Write {
+    /// Whether a wait with this condition may have found its value.
+    fn satisfies(&self, condition: Condition) -> bool {
+        (self.left == 0 || condition.width <= self.left) && self.value.is_some_and(|v| condition.holds(v))
+    }
+
+    /// Another one comes after it. The first one of each timeline comes before the others of it.
+    fn overwritten_by(&mut self, by: Entry) {
+        if !self.overwritten.iter().any(|known| known.slot == by.slot) {
+            self.overwritten.push(by);
+        }
+    }
+
+    fn epoch(&self) -> Epoch {
+        Epoch { timeline: TimelineId(self.by.own.slot), time: self.by.own.time }
+    }
+}
+
+impl SyncVar {
+    /// A variable that is used for the first time: what was left there before is known.
+    fn of(address: u64, left: &LeftValues) -> Self {
+        let (mut var, mut numbers) = (Self::default(), Vec::new());
+        for LeftAt { value: LeftValue { value, known }, by, number, after } in left.at(address) {
+            for (earlier, _) in var.writes.iter_mut().zip(&numbers).filter(|(_, number)| after.contains(number)) {
+                earlier.overwritten_by(by.own);
+            }
+            let (value, by, overwritten) = (Some(value), by.clone(), SmallVec::new());
+            var.writes.push_back(Write { value, left: known, by, releases: true, overwritten });
+            numbers.push(number);
+        }
+        var
+    }
+
+    /// Adds a write, which may overwrite others.
+    fn put(&mut self, write: Write, floor: FloorRef<'_>) {
+        for earlier in &mut self.writes {
+            if covers(&write.by, earlier.by.own, floor) {
+                earlier.overwritten_by(write.by.own);
+            }
+        }
+        let past = |e: &Entry| floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
+        self.writes.retain(|w| !w.overwritten.iter().any(past));
+        if self.writes.len() >= WRITES {
+            self.writes.pop_front();
+        }
+        self.writes.push_back(write);
+    }
+}
+
+/// What a stream may find at an address that it waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundValues {
+    /// The address.
+    pub address: u64,
+    /// Bytes that are compared: 4 or 8.
+    pub width: u8,
+    /// The fills and copies whose value would end the wait.
+    pub left: Vec<Epoch>,
+    /// All that is known to have written there, these included.
+    pub known: Vec<Epoch>,
 }
 
 /// What a wait learns.
@@ -86,6 +155,7 @@ pub(crate) enum WaitOutcome {
 #[derive(Debug, Default)]
 pub(crate) struct SyncVars {
     vars: IdMap<u64, SyncVar>,
+    left: LeftValues,
 }
 
 impl SyncVars {
@@ -104,14 +174,7 @@ impl SyncVars {
         by: TimelineSnapshot,
         floor: FloorRef<'_>,
     ) -> bool {
-        let var = self.vars.entry(address).or_default();
-        for earlier in &mut var.writes {
-            if covers(&by, earlier.by.own, floor) && earlier.overwritten.len() < 2 {
-                earlier.overwritten.push(by.own);
-            }
-        }
-        let past = |e: &Entry| floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
-        var.writes.retain(|w| !w.overwritten.iter().any(past));
+        let var = self.vars.entry(address).or_insert_with(|| SyncVar::of(address, &self.left));
         let mut released = false;
         if let Some(value) = value {
             var.open.retain(|(condition, wait)| {
@@ -124,11 +187,60 @@ impl SyncVars {
                 !holds && !wait.is_released()
             });
         }
-        if var.writes.len() >= WRITES {
-            var.writes.pop_front();
-        }
-        var.writes.push_back(Write { value, by, releases, overwritten: SmallVec::new() });
+        var.put(Write { value, left: 0, by, releases, overwritten: SmallVec::new() }, floor);
         released
+    }
+
+    /// A write of a value of 4 or 8 bytes. Answers whether it released a wait. A word that shares
+    /// bytes with it has changed, too.
+    pub fn write_value(
+        &mut self,
+        (address, width): (u64, u8),
+        value: u64,
+        releases: bool,
+        by: TimelineSnapshot,
+        floor: FloorRef<'_>,
+    ) -> bool {
+        let beside = match width {
+            8 => Some(address.wrapping_add(4)),
+            _ => address.checked_sub(4).filter(|beside| beside.is_multiple_of(8)),
+        };
+        if let Some(beside) = beside
+            && (self.vars.contains_key(&beside) || self.left.at(beside).next().is_some())
+        {
+            self.write(beside, None, false, by.clone(), floor);
+        }
+        self.write(address, Some(value), releases, by, floor)
+    }
+
+    /// The bytes that a fill or a copy left, which [`SyncVars::overwrite`] was told of.
+    pub fn leave(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
+        for (&address, var) in &mut self.vars {
+            let by_it = |w: &&mut Write| w.value.is_none() && w.by.own == by.own;
+            if let Some(LeftValue { value, known }) = bytes.at(&region, address)
+                && let Some(write) = var.writes.iter_mut().rev().find(by_it)
+            {
+                (write.value, write.left, write.releases) = (Some(value), known, true);
+            }
+        }
+        self.left.put(region, bytes, by, floor);
+    }
+
+    /// What a wait may find that nobody wrote as a value. `None`: nothing of the kind.
+    pub fn found(&mut self, address: u64, condition: Condition) -> Option<FoundValues> {
+        let var = self.vars.entry(address).or_insert_with(|| SyncVar::of(address, &self.left));
+        let ends = |w: &&Write| w.left != 0 && w.satisfies(condition);
+        let left: Vec<Epoch> = var.writes.iter().filter(ends).map(Write::epoch).collect();
+        let known = || var.writes.iter().filter(|w| w.value.is_some()).map(Write::epoch).collect();
+        (!left.is_empty()).then(|| FoundValues { address, width: condition.width, left, known: known() })
+    }
+
+    /// Something unseen may have overwritten what a fill or a copy left.
+    pub fn doubt(&mut self, address: u64, epoch: Epoch) {
+        let Some(var) = self.vars.get_mut(&address) else { return };
+        for write in var.writes.iter_mut().filter(|w| w.left != 0 && w.epoch() == epoch) {
+            write.value = None;
+        }
     }
 
     /// A wait by a stream (timeline `own`, whose clock is given).
@@ -141,12 +253,12 @@ impl SyncVars {
         own: u32,
         floor: FloorRef<'_>,
     ) -> WaitOutcome {
-        let var = self.vars.entry(address).or_default();
+        let var = self.vars.entry(address).or_insert_with(|| SyncVar::of(address, &self.left));
         let before = TimelineSnapshot { own: Entry { slot: own, time }, clock: clock.clone(), exact: true };
         let mut candidates = var
             .writes
             .iter()
-            .filter(|w| w.value.is_some_and(|v| condition.holds(v)))
+            .filter(|w| w.satisfies(condition))
             .filter(|w| !w.overwritten.iter().any(|&by| covers(&before, by, floor)));
         let Some(first) = candidates.next() else {
             let wait = Arc::new(OpenWait::default());
@@ -181,11 +293,12 @@ impl SyncVars {
     /// The memory is gone.
     pub fn forget(&mut self, start: u64, end: u64) {
         self.vars.retain(|a, _| !(start..end).contains(a));
+        self.left.forget(start, end);
     }
 }
 
 /// Whether a state of a timeline is after an epoch.
-fn covers(state: &TimelineSnapshot, e: Entry, floor: FloorRef<'_>) -> bool {
+pub(crate) fn covers(state: &TimelineSnapshot, e: Entry, floor: FloorRef<'_>) -> bool {
     floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
         || if e.slot == state.own.slot { e.time <= state.own.time } else { state.clock.get(e.slot) >= e.time }
 }

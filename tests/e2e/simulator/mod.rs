@@ -5,6 +5,7 @@ mod architecture;
 mod atomics;
 mod constants;
 mod device_launches;
+mod found_values;
 mod grid_barriers;
 mod host_functions;
 mod libraries;

@@ -24,14 +24,24 @@ macro_rules! work_ops {
         /// batch.
         batch: u32,
     }
-    /// What the copy before it (of the same thread) has put into device memory: only copies of a
-    /// few bytes from host memory that may hold addresses have one, for the tables of pointers that
-    /// kernels read.
+    /// What the copy before it (of the same thread) has put into device memory. Only some copies
+    /// from host memory have one: small ones that may hold addresses, for the tables of pointers
+    /// that kernels read, and those of a few bytes, for the values that streams wait for.
     110 Contents {
         /// Where to.
         ptr: u64,
-        /// The bytes, a multiple of 8.
+        /// The bytes, a multiple of 4.
         bytes: &'a [u8],
+    }
+    /// What the fill before it (of the same thread) leaves in memory, for the values that streams
+    /// wait for. Traces of before 2026-11-28 have none.
+    122 Filled {
+        /// Which bytes.
+        dst: Region,
+        /// What each element is set to.
+        value: u32,
+        /// Bytes of an element: 1, 2 or 4.
+        element: u8,
     }
     /// A fill.
     97 Set {

@@ -54,8 +54,9 @@ impl Work<'_, '_> {
             _ => e.is_through_table() && !tables.iter().any(|t| std::ptr::eq(t.0, e)),
         };
         let writes_anywhere = |e: &Effect| e.kind.writes() && lost(e);
-        if !self.predicting && !self.memory.contents.is_empty() && evaluated.effects.iter().any(writes_anywhere) {
+        if !self.predicting && evaluated.effects.iter().any(writes_anywhere) {
             self.memory.contents.forget_all();
+            self.memory.strays.anywhere();
         }
     }
 
@@ -323,6 +324,7 @@ impl Work<'_, '_> {
         self.site.cause = Cause::Kernel;
         if !self.predicting {
             self.memory.contents.forget_all();
+            self.memory.strays.anywhere();
         }
         for (offset, value) in params {
             self.site.param = Some(offset);

@@ -241,6 +241,12 @@ impl<'a, 'v> Work<'a, 'v> {
         if kind.writes() && !self.memory.contents.is_empty() && matches!(home, Home::Root(_)) {
             self.memory.overwritten(&access.extent);
         }
+        if kind.writes() && access.extent.precision == Precision::Unknown {
+            self.memory.strays.inside(allocation);
+        }
+        if matches!(home, Home::Root(_)) {
+            self.memory.escaped(|| access.clone());
+        }
         self.memory.touched(home, &access);
         self.memory.used(home, &access);
         let races = &mut *self.races;

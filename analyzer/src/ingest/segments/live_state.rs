@@ -98,6 +98,7 @@ impl LiveState {
             | tag::Copy
             | tag::AttributedCopy
             | tag::Set
+            | tag::Filled
             | tag::EventRecord
             | tag::StreamWait
             | tag::SyncBegin

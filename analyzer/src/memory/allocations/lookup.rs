@@ -176,6 +176,14 @@ impl Allocations {
         self.contents.forget(start, end);
     }
 
+    /// Notes an access to a root for what escaped captures.
+    #[inline]
+    pub fn escaped(&mut self, access: impl FnOnce() -> Access) {
+        if !self.escapes.is_idle() {
+            self.escapes.touch(&access(), &self.strays);
+        }
+    }
+
     /// The allocation of a generation that holds.
     #[inline]
     pub fn allocation_of(&self, generation: Generation) -> AllocationId {

@@ -5,8 +5,9 @@
 //! allocations that have ended. Does not decide what races.
 //!
 //! `lookup` is the look-up by address. `variables` handles `__device__` variables, `sharing` memory
-//! that other processes have too, and `host_side` memory that the host uses unseen. All four add
-//! methods to [`Allocations`] and know this file only.
+//! that other processes have too, `host_side` memory that the host uses unseen, and `leftovers`
+//! values that may still be there. All of them add methods to [`Allocations`] and know this file
+//! only.
 //!
 //! # Lifetimes
 //!
@@ -22,6 +23,7 @@
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
 pub mod host_side;
+mod leftovers;
 mod lookup;
 mod sharing;
 mod variables;
@@ -32,7 +34,7 @@ use super::access_map::AccessMap;
 use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
-use super::{Allocation, AllocationId, Object};
+use super::{Allocation, AllocationId, Escapes, Object, Strays};
 use crate::memory::generations::{Number, Spot, Stamps};
 use crate::memory::interval_map::{At, Span, Spans};
 use rustc_hash::FxHashMap;
@@ -79,6 +81,10 @@ pub struct Allocations {
     pageable: AccessMap,
     /// The contents of pointer tables, by address after aliases were followed.
     pub contents: Contents,
+    /// Writes to places that are not known.
+    pub strays: Strays,
+    /// Work that escaped captures.
+    pub escapes: Escapes,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     /// The program's names for its allocations: each name once, counted from 1.
@@ -284,6 +290,8 @@ impl Allocations {
         self.ghosts.clear();
         self.pageable = AccessMap::default();
         self.contents.forget_all();
+        self.strays.anywhere();
+        self.escapes = Escapes::default();
     }
 
     /// Accesses that were dropped although they could still have raced.

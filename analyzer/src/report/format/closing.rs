@@ -259,6 +259,7 @@ pub fn coverage(report: &Report) -> String {
         let _ = writeln!(out, "streamsan: NOTE: {what} withdrawn: exact ranges do not meet");
     }
     out.push_str(&paused(report));
+    out.push_str(&escaped(report));
     out.push_str(&unmet_rules(report));
     out.push_str(&with(report));
     out.push_str(&judgement(report));
@@ -310,7 +311,7 @@ pub fn doubts(report: &Report) -> String {
         let what = counted(calls, "call not modelled", "calls not modelled");
         let _ = writeln!(out, "streamsan: NOTE: {what}: {}", most_frequent(&c.not_modelled));
     }
-    for doubt in [unknown_launches, unobserved, forgotten, paused, unmet_rules, idle_suppressions] {
+    for doubt in [unknown_launches, unobserved, forgotten, paused, escaped, unmet_rules, idle_suppressions] {
         out.push_str(&doubt(report));
     }
     out
@@ -348,6 +349,10 @@ fn paused(report: &Report) -> String {
     let paused = report.coverage.paused;
     let what = || counted(paused, "operation was", "operations were");
     note((paused > 0).then(|| format!("{} not checked, because the program had stopped checking", what())))
+}
+
+fn escaped(report: &Report) -> String {
+    report.coverage.escaped.iter().map(|line| note(Some(line.clone()))).collect()
 }
 
 fn unmet_rules(report: &Report) -> String {

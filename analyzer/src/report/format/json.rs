@@ -182,6 +182,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "unchecked": c.unchecked,
             "disabled": c.disabled,
             "mispredicted": c.mispredicted,
+            "escaped": c.escaped,
             "assumed": c.assumed,
             "unjudged": c.unjudged,
             "rules_unmet": c.rules_unmet.keys().collect::<Vec<_>>(),

@@ -14,6 +14,10 @@ use crate::stack::native::is_readable_range;
 /// Larger copies hold no tables of pointers that are worth the time.
 pub(crate) const MAX_CONTENTS: u64 = 4096;
 
+/// The bytes of copies up to this length are recorded whatever they are: they may be values that
+/// streams wait for.
+const MAX_VALUES: u64 = 64;
+
 /// One side of a copy.
 pub(crate) struct CopySide {
     /// Which bytes.
@@ -78,15 +82,35 @@ impl Cx<'_> {
         }
     }
 
-    /// Logs the bytes of a small copy that may hold addresses. The copy has been accepted by then:
-    /// from pageable memory it has read its source, and a program that overwrites pinned memory
-    /// this early has a race.
+    /// Logs the bytes of a small copy that may hold addresses or values that streams wait for. The
+    /// copy has been accepted by then: from pageable memory it has read its source, and a program
+    /// that overwrites pinned memory this early has a race.
     fn contents(&mut self, dst: &Region, src: &Region) {
         let len = dst.width;
-        if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {
+        if dst.height != 1 || len == 0 {
             return;
         }
-        self.log_words(dst.start, src.start, len);
+        if len <= MAX_VALUES && (len | dst.start | src.start) & 3 == 0 {
+            self.log_values(dst.start, src.start, len);
+        } else if (8..=MAX_CONTENTS).contains(&len) && (len | dst.start | src.start) & 7 == 0 {
+            self.log_words(dst.start, src.start, len);
+        }
+    }
+
+    /// Logs at most [`MAX_VALUES`] bytes of the host, a multiple of 4, as what lies at `ptr`.
+    fn log_values(&mut self, ptr: u64, from: u64, len: u64) {
+        if !is_readable_range(from, from + len) {
+            return;
+        }
+        let mut bytes = [0_u8; MAX_VALUES as usize];
+        let bytes = &mut bytes[..len as usize];
+        for (i, word) in bytes.chunks_exact_mut(4).enumerate() {
+            // SAFETY: aligned, and on a page that was found readable just now and that the program
+            // has given to the driver for reading.
+            let value = unsafe { ((from + 4 * i as u64) as *const u32).read_volatile() };
+            word.copy_from_slice(&value.to_ne_bytes());
+        }
+        self.log(&Op::Contents { ptr, bytes });
     }
 
     /// Logs words of the host that may be addresses, as what lies at `ptr`: at most

@@ -1,6 +1,6 @@
 //! Fills (`cuMemset*`), linear and pitched.
 //!
-//! Owns the region that each of them writes. Fills of graphs are in
+//! Owns the region that each of them writes, and what it leaves there. Fills of graphs are in
 //! [`crate::ops::graphs::node_ops`].
 
 use cuda_sys::*;
@@ -9,13 +9,14 @@ use trace::{Op, Region};
 use crate::observe::Cx;
 
 impl Cx<'_> {
-    fn set(&mut self, dst: Region, stream: CUstream, asynchronous: bool) {
+    fn set(&mut self, dst: Region, (value, element): (u32, u8), stream: CUstream, asynchronous: bool) {
         if self.is_before() {
             return;
         }
         self.find_variable(dst.start);
         if let Some(stream) = self.working_stream(stream) {
             let epoch = self.log(&Op::Set { stream, dst, asynchronous });
+            self.log(&Op::Filled { dst, value, element });
             self.uses_region(epoch, &dst, true);
         }
     }
@@ -24,10 +25,11 @@ impl Cx<'_> {
 macro_rules! linear {
     ($($name:ident($ptr:ty, $value:ty, $count:ty, $size:literal $(, $stream:ident)?);)*) => {$(
         pub(crate) unsafe fn $name(
-            cx: &mut Cx<'_>, dst_device: $ptr, _value: $value, n: $count $(, $stream: CUstream)?
+            cx: &mut Cx<'_>, dst_device: $ptr, value: $value, n: $count $(, $stream: CUstream)?
         ) {
             let (stream, asynchronous) = linear!(@stream $($stream)?);
-            cx.set(Region::linear(dst_device.into(), (n as u64).saturating_mul($size)), stream, asynchronous);
+            let dst = Region::linear(dst_device.into(), (n as u64).saturating_mul($size));
+            cx.set(dst, (value.into(), $size), stream, asynchronous);
         }
     )*};
     (@stream) => { (CUstream::NULL, false) };
@@ -49,13 +51,13 @@ linear! {
 macro_rules! pitched {
     ($($name:ident($ptr:ty, $value:ty, $count:ty, $size:literal $(, $stream:ident)?);)*) => {$(
         pub(crate) unsafe fn $name(
-            cx: &mut Cx<'_>, dst_device: $ptr, dst_pitch: $count, _value: $value, width: $count, height: $count
+            cx: &mut Cx<'_>, dst_device: $ptr, dst_pitch: $count, value: $value, width: $count, height: $count
             $(, $stream: CUstream)?
         ) {
             let (stream, asynchronous) = linear!(@stream $($stream)?);
             let width = (width as u64).saturating_mul($size);
             let region = Region::pitched(dst_device.into(), width, height as u32, dst_pitch as u64);
-            cx.set(region, stream, asynchronous);
+            cx.set(region, (value.into(), $size), stream, asynchronous);
         }
     )*};
 }

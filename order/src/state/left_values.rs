@@ -1,0 +1,177 @@
+//! Values that fills and copies leave in memory: a stream may find them before anybody writes the
+//! value that it waits for.
+//!
+//! Owns what the latest fills and copies of known bytes left where. Only one that began before an
+//! address was first waited for is looked up here; from then on [`super::sync_vars`] keeps the
+//! writes of that address. What else may have written there (a kernel, a copy of unknown bytes) is
+//! not known to this crate: see [`crate::Engine::values_found`].
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+use trace::Region;
+
+use crate::clock::{FloorRef, TimelineSnapshot};
+use crate::state::sync_vars::covers;
+
+/// Fills and copies that are remembered.
+const KEPT: usize = 256;
+
+/// Bytes that are left in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LeftBytes<'a> {
+    /// The same element again and again.
+    Pattern { value: u32, element: u8 },
+    /// These.
+    Listed(&'a [u8]),
+}
+
+#[derive(Debug)]
+enum Kept {
+    Pattern { value: u32, element: u8 },
+    Listed(Box<[u8]>),
+}
+
+/// A value at one address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LeftValue {
+    /// As an unsigned number; bytes that are not known are 0.
+    pub value: u64,
+    /// How many of its bytes are known: 4 or 8.
+    pub known: u8,
+}
+
+impl LeftBytes<'_> {
+    /// What lies at an address, if `region` holds at least four bytes there.
+    pub fn at(&self, region: &Region, address: u64) -> Option<LeftValue> {
+        let (offset, rest) = within(region, address)?;
+        let known = if rest >= 8 { 8 } else { 4 };
+        let mut bytes = [0; 8];
+        for (n, byte) in bytes.iter_mut().take(known).enumerate() {
+            let at = offset + n as u64;
+            *byte = match *self {
+                Self::Pattern { value, element } => {
+                    let part = at.checked_rem(u64::from(element)).filter(|part| *part < 4)?;
+                    value.to_le_bytes()[part as usize]
+                }
+                Self::Listed(listed) => *listed.get(usize::try_from(at).ok()?)?,
+            };
+        }
+        (rest >= 4).then(|| LeftValue { value: u64::from_le_bytes(bytes), known: known as u8 })
+    }
+}
+
+/// How far into its row an address lies, and how many bytes of the row begin there.
+fn within(region: &Region, address: u64) -> Option<(u64, u64)> {
+    let mut offset = address.checked_sub(region.start).filter(|_| region.array.is_none())?;
+    for (count, stride) in [(region.depth, region.slice_pitch), (region.height, region.pitch)] {
+        if count > 1 {
+            let row = offset.checked_div(stride)?;
+            if row >= u64::from(count) {
+                return None;
+            }
+            offset -= row * stride;
+        } else if count == 0 {
+            return None;
+        }
+    }
+    Some((offset, region.width.checked_sub(offset).filter(|rest| *rest > 0)?))
+}
+
+#[derive(Debug)]
+struct Left {
+    region: Region,
+    bytes: Kept,
+    by: TimelineSnapshot,
+    number: u64,
+    /// Numbers of those in the same place that were over when it began. That is settled when it
+    /// comes: later, the host may have seen both finish.
+    after: SmallVec<[u64; 2]>,
+}
+
+/// What one fill or copy left at an address.
+pub(crate) struct LeftAt<'a> {
+    pub value: LeftValue,
+    pub by: &'a TimelineSnapshot,
+    /// Which one it is.
+    pub number: u64,
+    /// Which ones in the same place were over when it began.
+    pub after: &'a [u64],
+}
+
+/// The latest fills and copies of known bytes, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct LeftValues {
+    all: VecDeque<Left>,
+    last: u64,
+}
+
+impl LeftValues {
+    /// One more. What the latest one of the same bytes has overwritten is forgotten when the host
+    /// has seen that one finish: no wait finds it any more.
+    pub fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
+        let latest = self.all.iter().rev().find(|left| left.region == region);
+        let seen = latest.filter(|latest| covers(&TimelineSnapshot::default(), latest.by.own, floor));
+        if let Some(after) = seen.map(|latest| latest.after.clone()) {
+            self.all.retain(|left| left.region != region || !after.contains(&left.number));
+        }
+        if self.all.len() >= KEPT {
+            self.all.pop_front();
+        }
+        let bytes = match bytes {
+            LeftBytes::Pattern { value, element } => Kept::Pattern { value, element },
+            LeftBytes::Listed(listed) => Kept::Listed(listed.into()),
+        };
+        let meets = |left: &&Left| left.region.start < region.end() && region.start < left.region.end();
+        let over = self.all.iter().filter(meets).filter(|left| covers(&by, left.by.own, floor));
+        let after = over.map(|left| left.number).collect();
+        self.last += 1;
+        self.all.push_back(Left { region, bytes, by, number: self.last, after });
+    }
+
+    /// What was left at an address, oldest first.
+    pub fn at(&self, address: u64) -> impl Iterator<Item = LeftAt<'_>> {
+        self.all.iter().filter_map(move |left| {
+            let bytes = match &left.bytes {
+                Kept::Pattern { value, element } => LeftBytes::Pattern { value: *value, element: *element },
+                Kept::Listed(listed) => LeftBytes::Listed(listed),
+            };
+            let value = bytes.at(&left.region, address)?;
+            Some(LeftAt { value, by: &left.by, number: left.number, after: &left.after })
+        })
+    }
+
+    /// The memory is gone.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        self.all.retain(|left| left.region.end() <= start || left.region.start >= end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(value: u64, known: u8) -> Option<LeftValue> {
+        Some(LeftValue { value, known })
+    }
+
+    #[test]
+    fn values_are_read_as_the_device_does() {
+        let line = Region::linear(100, 12);
+        let of = |value, element| LeftBytes::Pattern { value, element };
+        assert_eq!(of(0xa1, 1).at(&line, 100), value(0xa1a1_a1a1_a1a1_a1a1, 8));
+        assert_eq!(of(0xb1a1, 2).at(&line, 104), value(0xb1a1_b1a1_b1a1_b1a1, 8));
+        assert_eq!(of(0xb1a1, 2).at(&line, 101), value(0xa1b1_a1b1_a1b1_a1b1, 8), "between two elements");
+        assert_eq!(of(7, 4).at(&line, 104), value(0x7_0000_0007, 8));
+        assert_eq!(of(7, 4).at(&line, 108), value(7, 4), "its last four bytes");
+        assert_eq!((of(7, 4).at(&line, 110), of(7, 4).at(&line, 112), of(7, 4).at(&line, 99)), (None, None, None));
+        assert_eq!(of(7, 0).at(&line, 100), None, "a damaged record");
+        let rows = Region::pitched(100, 8, 2, 32);
+        assert_eq!((of(7, 4).at(&rows, 108), of(7, 4).at(&rows, 132)), (None, value(0x7_0000_0007, 8)));
+        assert_eq!((of(7, 4).at(&rows, 136), of(7, 4).at(&rows, 164)), (value(7, 4), None));
+        let listed = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
+        assert_eq!(LeftBytes::Listed(&listed).at(&line, 104), value(0x3_0000_0002, 8));
+        assert_eq!(LeftBytes::Listed(&listed).at(&line, 108), value(3, 4));
+        assert_eq!(LeftBytes::Listed(&listed[..8]).at(&line, 104), None, "a list that is too short");
+    }
+}
