@@ -2,8 +2,9 @@
 //! orders everything, tried on the run itself.
 //!
 //! Owns the way from findings to waits: which kind of wait a finding asks for ([`asked`]), which
-//! few waits order many findings ([`cover`]), the trials that prove or refute a set ([`search`]),
-//! kernels that run past their memory, which no wait can mend ([`overrun`]), and the words
+//! few waits order many findings ([`cover`], by [`places`]), the trials that prove or refute a set
+//! ([`search`], shortened by [`proof`]), events of the program that serve as well ([`reuse`]), which
+//! wait stands for which finding ([`attribution`]), kernels that run past their memory, which no wait can mend ([`overrun`]), and the words
 //! ([`advice`]). Does not change the order itself: that is [`crate::replan`]. Does not print.
 //!
 //! # What a cause is
@@ -13,7 +14,8 @@
 //! wait comes before its later op, so many findings can share one. From the places of all findings
 //! the few waits are chosen that order most, until all are ordered; that set is put into the
 //! recorded order, and the run is analysed again. What still races is covered by further waits.
-//! Then each wait is left out once: if nothing races without it, it goes. So the set is smallest in
+//! Then each wait is left out: if nothing races without it, it goes. Where a race lies around one
+//! wait alone, the race proves that wait needed without a trial. So the set is smallest in
 //! this sense: none of its waits can be left out. A smaller set of other waits may exist.
 //!
 //! A cause is one of these waits with the findings that it orders.
@@ -27,8 +29,12 @@
 
 mod advice;
 mod asked;
+mod attribution;
 mod cover;
 mod overrun;
+mod places;
+mod proof;
+mod reuse;
 mod search;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,6 +42,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Analysis;
 use crate::detect::confidence::Confidence;
 use crate::detect::findings::RawFinding;
+use crate::detect::race::Race;
 use crate::replan::records::Records;
 use crate::report::cause::{GivenWait, RootCause, SetCheck};
 use crate::report::fingerprint::Identity;
@@ -115,6 +122,8 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
         fresh: found.fresh,
         blocked: found.blocked,
         smallest: found.smallest,
+        trials: found.work.0,
+        weighed: found.work.1,
         skipped: String::new(),
     });
     outcome
@@ -122,5 +131,10 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
 
 /// Whether a finding is worth a wait.
 fn is_worthy(raw: &RawFinding, pedantic: bool) -> bool {
-    pedantic || raw.race.confidence >= Confidence::Likely
+    is_worthy_race(&raw.race, pedantic)
+}
+
+/// The same of a race.
+fn is_worthy_race(race: &Race, pedantic: bool) -> bool {
+    pedantic || race.confidence >= Confidence::Likely
 }
