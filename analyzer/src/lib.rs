@@ -65,6 +65,7 @@ pub mod cli;
 pub mod detect;
 pub mod exact;
 pub mod exit_code;
+pub mod file_name;
 pub mod gate;
 pub mod hunt;
 pub mod ingest;

@@ -44,6 +44,7 @@ use crate::detect::confidence::Confidence;
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Race;
 use crate::replan::records::Records;
+use crate::replan::waits::AddedWait;
 use crate::report::cause::{GivenWait, RootCause, SetCheck};
 use crate::report::fingerprint::Identity;
 use crate::report::model::Outcome;
@@ -62,8 +63,42 @@ impl Effort {
 /// Bytes of records that a live run keeps of a process, to check it again.
 pub const KEPT_LIVE: usize = 64 << 20;
 
+/// Ops of one trial, or what takes as long, that take so long that the process may be ended
+/// meanwhile: some hundredths of a second.
+const LONG: u64 = 20_000;
+
+/// The findings whose causes are sought.
+pub struct Sought {
+    worthy: Vec<(RawFinding, Identity)>,
+    /// Waits that the user has added.
+    given: Vec<AddedWait>,
+    /// What one trial costs.
+    cost: u64,
+}
+
+impl Sought {
+    /// Whether the findings should be written down before.
+    pub fn takes_long(&self) -> bool {
+        !self.worthy.is_empty() && self.cost >= LONG
+    }
+}
+
 /// Ends an analysis: its outcome with the causes of its findings.
 pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort: Effort) -> Outcome {
+    let (outcome, sought) = findings(analysis);
+    seek(analysis, outcome, sought, records, effort)
+}
+
+/// The outcome as it is to be reported if the causes never come.
+pub fn unsought(outcome: &Outcome) -> Outcome {
+    let mut outcome = outcome.clone();
+    let skipped = "the analysis ended before".to_string();
+    outcome.mended = Some(SetCheck { skipped, ..SetCheck::default() });
+    outcome
+}
+
+/// Ends an analysis: its outcome without the causes of its findings, and what they are sought for.
+pub fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
     let mut outcome = analysis.finish();
     // What the user has added stays in every trial.
     let given = analysis.take_replan().map_or_else(Vec::new, |plan| {
@@ -79,9 +114,22 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
         .into_iter()
         .filter(|(raw, identity)| !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity))
         .collect();
+    let cost = analysis.coverage.ops + search::RACE * worthy.len() as u64;
+    (outcome, Sought { worthy, given, cost })
+}
+
+/// Seeks the causes of an outcome's findings.
+pub fn seek(
+    analysis: &mut Analysis,
+    mut outcome: Outcome,
+    Sought { worthy, given, .. }: Sought,
+    records: Option<&mut dyn Records>,
+    effort: Effort,
+) -> Outcome {
     if worthy.is_empty() {
         return outcome;
     }
+    let pedantic = analysis.is_pedantic();
     let raws: Vec<RawFinding> = worthy.iter().map(|(raw, _)| raw.clone()).collect();
     let found = match records {
         Some(records) => search::search(analysis, records, &raws, given, (pedantic, effort)),

@@ -23,7 +23,7 @@ use crate::replan::waits::{AddedWait, Join, Replan};
 use crate::report::call_site::site;
 
 /// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
-const RACE: u64 = 200;
+pub(super) const RACE: u64 = 200;
 
 /// Times that waits are added for what still races.
 const ROUNDS: usize = 8;
