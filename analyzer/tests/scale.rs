@@ -49,3 +49,26 @@ fn the_work_grows_as_the_causes_do() {
     assert_eq!(few.0, many.0, "as many trials");
     assert!(many.1 <= 9 * few.1, "{few:?} to {many:?}");
 }
+
+#[test]
+fn a_stack_is_resolved_as_often_as_it_is_there_not_as_findings_name_it() {
+    // So many writes at lines of their own, and as many reads of all that was written.
+    let resolved_for = |lines: u32| {
+        let mut p = Program::new();
+        let all = BYTES * u64::from(lines);
+        p.malloc(X, all);
+        let write = p.kernel("write", &[writes(0, Shape::Exact(0, BYTES))]);
+        let read = p.kernel("read", &[reads(0, Shape::Exact(0, all))]);
+        for n in 0..lines {
+            p.line(1 + n).launch(A, write, &[X + u64::from(n) * BYTES]);
+        }
+        for n in 0..lines {
+            p.line(1 + lines + n).launch(B, read, &[X]);
+        }
+        let before = resolved();
+        assert_eq!(p.analysis.finish().findings.len() as u32, lines * lines);
+        resolved() - before
+    };
+    let (few, many) = (resolved_for(8), resolved_for(32));
+    assert!(many <= 5 * few, "{few} for 64 findings, {many} for 1,024");
+}

@@ -33,7 +33,7 @@ struct End {
 impl End {
     /// `sites`: the first stands for all.
     fn of(elaborator: &mut Elaborator<'_>, sites: &[OpSite], accesses: &[Access]) -> Self {
-        let stack = sites.first().map_or_else(Vec::new, |at| elaborator.stacks.resolve(at.stack));
+        let stack = sites.first().map_or_else(Vec::new, |at| elaborator.frames(at.stack).to_vec());
         let mut ids: Vec<_> = accesses.iter().map(|access| access.site.stream).collect();
         ids.sort_unstable();
         ids.dedup();
