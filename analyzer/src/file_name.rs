@@ -2,7 +2,7 @@
 //!
 //! Owns how such a name is shown where only text can stand: in messages and reports, JSON among
 //! them, a byte that belongs to no UTF-8 character is `\xff`, and what would mislead a terminal is
-//! spelt out as everywhere ([`crate::report::escape`]). What is opened is the bytes.
+//! spelt out as everywhere ([`crate::printable`]). What is opened is the bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::report::escape::harmless;
+use crate::printable::harmless;
 
 /// The name of a file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

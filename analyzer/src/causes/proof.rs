@@ -1,9 +1,10 @@
 //! Proof, without a trial, that a wait is needed: a race that only this wait could order.
 //!
-//! Owns the argument. An added wait never waits for a later record, and the program's own waits take
-//! what was submitted before them. So whatever orders two ops was submitted between them: of waits
-//! that are left out together, one whose record or whose wait lies elsewhere has no part in it. A
-//! race that lies around one of them only is there as well when nothing but that one is left out.
+//! Owns the argument. An added wait never waits for a later record, and the program's own waits
+//! take what was submitted before them. So whatever orders two ops was submitted between them: of
+//! waits that are left out together, one whose record or whose wait lies elsewhere has no part in
+//! it. A race that lies around one of them only is there as well when nothing but that one is left
+//! out.
 //!
 //! A wait for a value may be met by a later write, so a run with such waits is left to trials
 //! ([`super::search`]).
@@ -13,15 +14,15 @@ use rustc_hash::FxHashMap;
 /// Most steps that are taken. Beyond, nothing more is proved.
 const MOST: usize = 4 << 20;
 
-/// Where a wait that was left out would have acted.
+/// Where waits that were left out would have acted.
 #[derive(Default)]
-pub struct Spans {
+pub struct ActingPlaces {
     /// Where it waits, the latest place that it waits for, and its number. Ascending.
     list: Vec<(u64, u64, usize)>,
     given_up: bool,
 }
 
-impl Spans {
+impl ActingPlaces {
     /// Adds a wait at `before` for what was submitted at `after`, both ascending.
     pub fn add(&mut self, wait: usize, after: &[u64], before: &[u64]) {
         let mut last = None;
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     fn needed(races: &[(usize, u64, u64)]) -> Vec<(usize, usize)> {
-        let mut spans = Spans::default();
+        let mut spans = ActingPlaces::default();
         spans.add(0, &[1, 11, 21], &[3, 13, 23]);
         spans.add(1, &[5], &[7]);
         spans.add_places(2, &[30]);

@@ -11,7 +11,7 @@ use trace::StreamId;
 use super::asked::{self, AskedWait, Pair};
 use super::overrun::{self, Overrun};
 use super::places::{Group, Occurrence, Positions};
-use super::proof::Spans;
+use super::proof::ActingPlaces;
 use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
 use crate::Analysis;
 use crate::detect::findings::RawFinding;
@@ -287,7 +287,7 @@ impl Search<'_> {
             let group = sites.first().and_then(|site| self.groups.get(site));
             group.and_then(|group| places.get(group)).map_or(&[][..], Vec::as_slice)
         };
-        let mut spans = Spans::default();
+        let mut spans = ActingPlaces::default();
         for (index, wait) in left_out.iter().enumerate() {
             match wait.join {
                 Join::KeepAlive => spans.add_places(index, of(&wait.before)),

@@ -32,7 +32,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         Ok(files) => files,
         Err(error) => return wrong(&error),
     };
-    if let Some(Err(code)) = files.iter().map(|file| readable(file)).find(Result::is_err) {
+    if let Some(Err(code)) = files.iter().map(readable).find(Result::is_err) {
         return code;
     }
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &files) {
