@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::printable::harmless;
 
 /// The name of a file.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileName(PathBuf);
 
 impl FileName {
@@ -51,6 +51,12 @@ pub fn shown(name: impl AsRef<OsStr>) -> String {
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(&self.0))
+    }
+}
+
+impl fmt::Debug for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
