@@ -148,8 +148,14 @@ fn read(path: &str, round: u64) -> usize {
         host_threads: round & 8 != 0 && round & 2 == 0,
         ..AnalysisOptions::default()
     };
-    let (outcomes, _) =
-        recorded::check(path, options, Some(&analyzer::ipc::Across::new(false)), &[], (0, &mut Progress::new(1)));
+    let (outcomes, _) = recorded::check(
+        path,
+        options,
+        Some(&analyzer::ipc::Across::new(false)),
+        &[],
+        (0, &mut Progress::new(1)),
+        &mut drop,
+    );
     let report = Report::merge(outcomes, options.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();
@@ -164,8 +170,8 @@ fn read(path: &str, round: u64) -> usize {
     assert!(bytes > 0);
     if round.is_multiple_of(4) {
         let _ = recorded::dump(path, std::io::sink());
-        let _ = tools::timeline::draw(path, std::io::sink());
-        let mut memory = tools::memory::read(path);
+        let _ = tools::timeline::draw(std::path::Path::new(path), std::io::sink());
+        let mut memory = tools::memory::read(std::path::Path::new(path));
         drop((memory.text(), memory.json()));
         drop(tools::snapshot::snapshot(&mut memory));
     }

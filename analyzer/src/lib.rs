@@ -7,7 +7,8 @@
 //! # The folders, in the order of the data
 //!
 //! - [`cli`] and [`options`] are the command line and its meaning; [`output`] and [`exit_code`] how
-//!   a command speaks and ends; [`private_file`] opens the files that only the user may read.
+//!   a command speaks and ends; [`file_name`] is a name as it was given; [`private_file`] opens the
+//!   files that only the user may read.
 //! - [`launcher`] starts the program with the shim preloaded and accepts its processes.
 //! - [`ingest`] reads records, live or from a trace file, and feeds one [`Analysis`] a process.
 //! - [`analysis`] is one process under analysis. It takes each record through the folders below.
@@ -31,7 +32,8 @@
 //! # Which folder may use which
 //!
 //! A folder uses the folders of its line, and no others. Folders that speak to the user may use
-//! `output` and `exit_code` as well, and those that read files of the program `local_files`.
+//! `output` and `exit_code` as well, those that read files of the program `local_files`, and all
+//! `file_name` and `printable`, which are about names and text alone.
 //!
 //! - `symbols`: none.
 //! - `state` and `memory`: each other. An access carries a region, and the order implements
@@ -65,6 +67,7 @@ pub mod cli;
 pub mod detect;
 pub mod exact;
 pub mod exit_code;
+pub mod file_name;
 pub mod gate;
 pub mod hunt;
 pub mod ingest;
@@ -77,6 +80,7 @@ pub mod local_files;
 pub mod memory;
 pub mod options;
 pub mod output;
+mod printable;
 pub mod private_file;
 pub mod replan;
 pub mod report;

@@ -344,13 +344,13 @@ fn the_gate_judges_them() {
     assert_eq!(judged(analyzer::options::Options { fail_on, ..options() }), (1, 66));
     let report = broken();
     let all = file("all.supp", suppressions::generate(&[], &report.breaches));
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![all], ..options() }), (0, 0));
+    assert_eq!(judged(analyzer::options::Options { suppressions: vec![all.into()], ..options() }), (0, 0));
     let by_name = file("name.supp", "forbidden:run\n".into());
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![by_name], ..options() }), (0, 0));
+    assert_eq!(judged(analyzer::options::Options { suppressions: vec![by_name.into()], ..options() }), (0, 0));
     let of_races = file("race.supp", "race:*\n".into());
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![of_races], ..options() }), (2, 66));
+    assert_eq!(judged(analyzer::options::Options { suppressions: vec![of_races.into()], ..options() }), (2, 66));
     let known = file("known.json", baseline::write(&[], &report.breaches[..1]));
-    assert_eq!(judged(analyzer::options::Options { baseline: Some(known), ..options() }), (1, 66));
+    assert_eq!(judged(analyzer::options::Options { baseline: Some(known.into()), ..options() }), (1, 66));
     let before = file("report.json", json::report(&report).to_string());
-    assert_eq!(judged(analyzer::options::Options { baseline: Some(before), ..options() }), (0, 0));
+    assert_eq!(judged(analyzer::options::Options { baseline: Some(before.into()), ..options() }), (0, 0));
 }

@@ -51,8 +51,7 @@ fn segments(records: &[Vec<u8>], folder: &Path, limits: SegmentLimits) {
 
 fn checked(path: &Path) -> (Vec<Outcome>, Option<String>) {
     let options = AnalysisOptions { pedantic: true, ..AnalysisOptions::default() };
-    let path = path.to_string_lossy();
-    let (outcomes, error) = recorded::check(&path, options, None, &[], (0, &mut Progress::new(1)));
+    let (outcomes, error) = recorded::check(path, options, None, &[], (0, &mut Progress::new(1)), &mut drop);
     (outcomes, error.map(|error| error.to_string()))
 }
 
@@ -69,7 +68,7 @@ fn findings(outcomes: &[Outcome]) -> BTreeSet<(String, [String; 3])> {
 
 /// Numbers of the finished segments.
 fn numbers(folder: &Path) -> Vec<u64> {
-    let parts = parts::parts(&folder.to_string_lossy()).expect("segments");
+    let parts = parts::parts(folder).expect("segments");
     parts.files.iter().filter_map(|part| part.number).collect()
 }
 
@@ -235,7 +234,7 @@ fn a_recording_that_goes_on_is_read_up_to_its_last_segment_and_one_that_died_to_
     p.records.iter().for_each(|record| writer.record(0, record).expect("written"));
     let (outcomes, error) = checked(&folder);
     assert_eq!((outcomes.len(), error), (1, None));
-    let notes = parts::parts(&folder.to_string_lossy()).expect("segments").notes;
+    let notes = parts::parts(&folder).expect("segments").notes;
     assert!(notes.iter().any(|note| note.contains("goes on")), "{notes:?}");
     let some = outcomes[0].coverage.ops;
     // Its writer dies: the lock goes with it, and what it had not written.
@@ -318,7 +317,7 @@ fn code_lies_beside_the_segments_once() {
 /// Source lines that lie beside the segments.
 fn lines_beside(folder: &Path) -> BTreeSet<u32> {
     let mut lines = BTreeSet::new();
-    for file in parts::parts(&folder.to_string_lossy()).expect("segments").symbols() {
+    for file in parts::parts(folder).expect("segments").symbols() {
         // The writer's thread may have deleted it since the folder was listed.
         let opened = match std::fs::File::open(file) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,

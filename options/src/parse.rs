@@ -120,6 +120,11 @@ impl Row {
         }
     }
 
+    /// Whether values are names of files or folders, which may be any bytes.
+    pub const fn is_path(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Files | Kind::Folders | Kind::PathOrOff(_))
+    }
+
     /// Whether `no-` may stand before the name.
     pub const fn is_switch(&self) -> bool {
         matches!(self.kind, Kind::Flag | Kind::Word(_))

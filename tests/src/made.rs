@@ -222,3 +222,25 @@ pub fn long(ops: u32) -> Tape {
     }
     tape
 }
+
+/// So many pairs of fills that nothing orders, each fill of a line of its own.
+pub fn lines(pairs: u32) -> Tape {
+    use trace::codec::List;
+    use trace::{LineTable, PyCodeId, PyFrame};
+    let mut tape = Tape::begin(2);
+    tape.memory(0, u64::from(pairs) * 64);
+    for n in 0..pairs {
+        for stream in [1, 2] {
+            let line = 2 * n + stream;
+            let (id, encoding) = (PyCodeId(line), LineTable::Lnotab);
+            let (file, name) = ("/app/step.py".into(), "step".into());
+            tape.push(Op::PyCode { id, file, name, first_line: line, encoding, lines: &[] });
+            let frames = [PyFrame { code: id, offset: 0 }];
+            tape.push(Op::Stack { id: StackId(line), native: List::new(&[]), python: List::new(&frames) });
+            tape.1 = StackId(line);
+            tape.fill(stream, u64::from(n) * 64, 64);
+            tape.1 = StackId::NONE;
+        }
+    }
+    tape
+}

@@ -33,7 +33,7 @@ struct End {
 impl End {
     /// `sites`: the first stands for all.
     fn of(elaborator: &mut Elaborator<'_>, sites: &[OpSite], accesses: &[Access]) -> Self {
-        let stack = sites.first().map_or_else(Vec::new, |at| elaborator.stacks.resolve(at.stack));
+        let stack = sites.first().map_or_else(Vec::new, |at| elaborator.frames(at.stack).to_vec());
         let mut ids: Vec<_> = accesses.iter().map(|access| access.site.stream).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -88,16 +88,16 @@ impl End {
 /// The causes of a process: one for each wait, then one for each kernel that runs past its memory.
 pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
     let mut elaborator = elaborator!(analysis);
-    let of = |cause: usize| {
-        let has = move |at: &usize| found.cause_of(*at) == Some(cause);
-        (0..raws.len()).filter(has).map(|at| &raws[at]).collect::<Vec<_>>()
-    };
-    let mut causes: Vec<RootCause> = Vec::new();
-    for (index, wait) in found.waits.iter().enumerate() {
-        causes.push(of_wait(&mut elaborator, wait, &of(index)));
+    let mut of: Vec<Vec<&RawFinding>> = vec![Vec::new(); found.waits.len() + found.overruns.len()];
+    for (at, raw) in raws.iter().enumerate() {
+        of.get_mut(found.cause_of(at).unwrap_or(usize::MAX)).into_iter().for_each(|list| list.push(raw));
     }
-    for (index, (at, overrun)) in found.overruns.iter().enumerate() {
-        causes.push(of_overrun(&mut elaborator, *at, overrun, &of(found.waits.len() + index)));
+    let mut causes: Vec<RootCause> = Vec::new();
+    for (wait, of) in found.waits.iter().zip(&of) {
+        causes.push(of_wait(&mut elaborator, wait, of));
+    }
+    for ((at, overrun), of) in found.overruns.iter().zip(&of[found.waits.len()..]) {
+        causes.push(of_overrun(&mut elaborator, *at, overrun, of));
     }
     // One text twice in one function: numbered, as findings are.
     let (mut taken, mut numbers) = (FxHashSet::default(), FxHashMap::<String, u32>::default());

@@ -1,102 +1,162 @@
 //! The few waits that order many races, by where the ops stand in the order of submission.
 //!
-//! Owns the choice. It knows positions and streams only: what else orders two ops is found out by
-//! trying ([`super::search`]).
+//! Owns the choice, and the bound on what is compared for it. Where ops stand is
+//! [`super::places`].
 
-use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::StreamId;
 
-/// Most pairs of groups that are compared with all races.
-const MOST: usize = 4096;
+use super::places::{Group, Lines, Occurrence, Positions};
 
-/// Most comparisons of a pair of groups with a race. Beyond, each race gets the wait of its own
-/// places: all are ordered, by more waits than might do.
-const MOST_COMPARED: usize = 8 << 20;
-
-/// A number for sites that are one line of the program.
-pub type Group = usize;
-
-/// One occurrence of a race.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Occurrence {
-    /// Which pair of sites.
-    pub pair: usize,
-    /// The earlier op: its group, its place in the order of submission, its stream.
-    pub first: (Group, u64, StreamId),
-    /// The later op.
-    pub then: (Group, u64, StreamId),
-}
-
-/// Where the ops of each group stand: ascending numbers, by stream.
-pub type Positions = FxHashMap<(Group, StreamId), Vec<u64>>;
-
-/// Whether what is submitted at `wait.1`, waiting for what was submitted at `wait.0`, comes between
-/// the two ops of a race.
-pub fn orders(wait: (Group, Group), race: &Occurrence, positions: &Positions) -> bool {
-    if wait == (race.first.0, race.then.0) {
-        return true;
-    }
-    let of = |group, stream| positions.get(&(group, stream)).map_or(&[][..], Vec::as_slice);
-    let records = of(wait.0, race.first.2);
-    let Some(record) = records.get(records.partition_point(|at| *at < race.first.1)) else { return false };
-    let waits = of(wait.1, race.then.2);
-    waits.get(waits.partition_point(|at| at <= record)).is_some_and(|at| *at <= race.then.1)
-}
+/// Most waits that are weighed, counted for each race. Beyond, [`stab`] chooses, which sorts once.
+const MOST_WEIGHED: u64 = 4 << 20;
 
 /// Waits that order all of these races: each time the one that orders most pairs of sites that were
-/// not ordered before.
-pub fn cover(races: &[Occurrence], positions: &Positions) -> Vec<(Group, Group)> {
-    let mut own: Vec<(Group, Group)> = races.iter().map(|r| (r.first.0, r.then.0)).collect();
-    own.sort_unstable();
-    own.dedup();
-    let mut candidates = own.clone();
-    let each = |side: fn(&(Group, Group)) -> Group| {
-        let mut list: Vec<Group> = own.iter().map(side).collect();
-        list.sort_unstable();
-        list.dedup();
-        list
+/// not ordered before. `weighed` grows by the work done.
+pub fn cover(races: &[Occurrence], positions: &Positions, weighed: &mut u64) -> Vec<(Group, Group)> {
+    let own: FxHashSet<(Group, Group)> = races.iter().map(|r| (r.first.0, r.then.0)).collect();
+    let Some((candidates, by)) = candidates(races, positions, weighed) else {
+        return stab(races, positions, weighed);
     };
-    let (firsts, thens) = (each(|w| w.0), each(|w| w.1));
-    if firsts.len() * thens.len() <= MOST && firsts.len() * thens.len() * races.len() <= MOST_COMPARED {
-        candidates = firsts.iter().flat_map(|first| thens.iter().map(|then| (*first, *then))).collect();
+    let mut sizes: FxHashMap<Group, usize> = FxHashMap::default();
+    positions.iter().for_each(|((group, _), at)| *sizes.entry(*group).or_default() += at.len());
+    let size = |(_, then): &(Group, Group)| sizes.get(then).copied().unwrap_or_default();
+    let fixed: Vec<_> = candidates.iter().map(|wait| (own.contains(wait), Reverse(size(wait)))).collect();
+    let mut orders: Vec<Vec<u32>> = vec![Vec::new(); candidates.len()];
+    for (race, by) in (0_u32..).zip(&by) {
+        by.iter().for_each(|at| orders[*at as usize].push(race));
     }
-    let Some(by) = ordering(&candidates, races, positions) else { return own };
-    let ops = |wait: &(Group, Group)| {
-        let of = positions.iter().filter(|((group, _), _)| group == &wait.1);
-        of.map(|(_, at)| at.len()).sum::<usize>()
-    };
-    let sizes: Vec<usize> = candidates.iter().map(ops).collect();
-    let is_own: Vec<bool> = candidates.iter().map(|wait| own.binary_search(wait).is_ok()).collect();
     let mut counts = Counts::of(candidates.len(), races, &by);
+    let worth = |counts: &Counts, at: usize| (counts.whole[at], counts.few[at], fixed[at]);
+    // Holds the present worth of each candidate, and older ones of some.
+    let mut best: BinaryHeap<_> = (0..candidates.len()).map(|at| (worth(&counts, at), at)).collect();
     let mut open: Vec<bool> = vec![true; races.len()];
     let mut chosen = Vec::new();
     while counts.left > 0 {
-        let worth = |at: usize| (counts.whole[at], counts.few[at], is_own[at], std::cmp::Reverse(sizes[at]));
-        let Some(best) = (0..candidates.len()).max_by_key(|at| worth(*at)) else { break };
-        if counts.few[best] == 0 {
+        let Some((was, at)) = best.pop() else { break };
+        if was != worth(&counts, at) {
+            continue;
+        }
+        if counts.few[at] == 0 {
             break;
         }
-        chosen.push(candidates[best]);
-        for race in 0..races.len() {
-            if open[race] && by[race].binary_search(&(best as u32)).is_ok() {
-                open[race] = false;
-                counts.close(races[race].pair, &by[race]);
+        chosen.push(candidates[at]);
+        let mut changed: Vec<u32> = Vec::new();
+        for race in &orders[at] {
+            let race = *race as usize;
+            if std::mem::take(&mut open[race]) {
+                counts.close(races[race].pair, &by[race], &mut changed);
             }
         }
+        *weighed += changed.len() as u64;
+        changed.sort_unstable();
+        changed.dedup();
+        best.extend(changed.into_iter().map(|at| (worth(&counts, at as usize), at as usize)));
     }
     chosen
 }
 
-/// For each race, the candidates that order it, ascending. `None`: that is too much to look at.
-fn ordering(candidates: &[(Group, Group)], races: &[Occurrence], positions: &Positions) -> Option<Vec<Vec<u32>>> {
-    if candidates.len().saturating_mul(races.len()) > MOST_COMPARED {
-        return None;
-    }
-    let of = |race: &Occurrence| {
-        let numbered = (0_u32..).zip(candidates);
-        numbered.filter(|(_, wait)| orders(**wait, race, positions)).map(|(at, _)| at).collect()
+/// The waits between groups of the races that order any of them, ascending, and for each race those
+/// that order it. `None`: these are too many.
+#[expect(clippy::type_complexity, reason = "both are local to this file")]
+fn candidates(
+    races: &[Occurrence],
+    positions: &Positions,
+    weighed: &mut u64,
+) -> Option<(Vec<(Group, Group)>, Vec<Vec<u32>>)> {
+    let firsts: FxHashSet<Group> = races.iter().map(|race| race.first.0).collect();
+    let thens: FxHashSet<Group> = races.iter().map(|race| race.then.0).collect();
+    let mut records = Lines::of(positions, |group| firsts.contains(&group));
+    let mut ends = Lines::of(positions, |group| thens.contains(&group));
+    let (mut from, mut to) = (Vec::new(), Vec::new());
+    let mut numbers: FxHashMap<(Group, Group), u32> = FxHashMap::default();
+    let mut list: Vec<(Group, Group)> = Vec::new();
+    let mut by: Vec<Vec<u32>> = Vec::with_capacity(races.len());
+    let mut number = |wait: (Group, Group)| {
+        *numbers.entry(wait).or_insert_with(|| {
+            list.push(wait);
+            list.len() as u32 - 1
+        })
     };
-    Some(races.iter().map(of).collect())
+    let before = *weighed;
+    for race in races {
+        let ((first, start, on), (then, end, waiting)) = (race.first, race.then);
+        records.firsts(on, start, end, &mut from);
+        ends.lasts(waiting, start, end, &mut to);
+        *weighed = before + records.work + ends.work;
+        let mut these = vec![number((first, then))];
+        for (record, group) in &from {
+            let behind = to.iter().filter(|(at, _)| at > record);
+            these.extend(behind.map(|(_, other)| number((*group, *other))));
+        }
+        these.sort_unstable();
+        these.dedup();
+        // What is looked at beside.
+        records.work += (from.len() * to.len()) as u64;
+        if *weighed + records.work > before + MOST_WEIGHED {
+            return None;
+        }
+        by.push(these);
+    }
+    // The numbers in the order of the waits.
+    let mut order: Vec<u32> = (0..list.len() as u32).collect();
+    order.sort_unstable_by_key(|at| list[*at as usize]);
+    let mut renumbered = vec![0_u32; list.len()];
+    (0_u32..).zip(&order).for_each(|(new, old)| renumbered[*old as usize] = new);
+    for these in &mut by {
+        these.iter_mut().for_each(|at| *at = renumbered[*at as usize]);
+        these.sort_unstable();
+    }
+    list.sort_unstable();
+    Some((list, by))
+}
+
+/// Waits that order all of these races, chosen as points that stab intervals: of the races that are
+/// not ordered yet the one that ends first gets the latest wait before its end. That is the least
+/// where each group has one op on each stream; otherwise more waits may be chosen than might do.
+fn stab(races: &[Occurrence], positions: &Positions, weighed: &mut u64) -> Vec<(Group, Group)> {
+    let firsts: FxHashSet<Group> = races.iter().map(|race| race.first.0).collect();
+    let records = Lines::of(positions, |group| firsts.contains(&group));
+    let of = |group, stream| positions.get(&(group, stream)).map_or(&[][..], Vec::as_slice);
+    let mut between: BTreeMap<(StreamId, StreamId), Vec<&Occurrence>> = BTreeMap::new();
+    for race in races {
+        between.entry((race.first.2, race.then.2)).or_default().push(race);
+    }
+    let (mut chosen, mut known) = (Vec::new(), FxHashSet::default());
+    for ((on, waiting), mut races) in between {
+        races.sort_unstable_by_key(|race| (race.then.1, race.first.1, race.pair));
+        *weighed += races.len() as u64;
+        // Waits that come up later, and the latest record that an earlier one waits for.
+        let (mut later, mut latest) = (BinaryHeap::new(), None);
+        let mut here = FxHashSet::default();
+        for race in races {
+            let (start, end) = (race.first.1, race.then.1);
+            while let Some(Reverse((_, record))) = later.peek().filter(|Reverse((at, _))| *at <= end) {
+                latest = latest.max(Some(*record));
+                later.pop();
+            }
+            let own = (race.first.0, race.then.0);
+            if latest.is_some_and(|record| record >= start) || here.contains(&own) {
+                continue;
+            }
+            let record = records.last_before(on, end).filter(|(at, _)| *at >= start);
+            let wait = (record.map_or(own.0, |(_, group)| group), own.1);
+            here.insert(wait);
+            if known.insert(wait) {
+                chosen.push(wait);
+            }
+            let taken = of(wait.0, on);
+            *weighed += of(wait.1, waiting).len() as u64;
+            for at in of(wait.1, waiting) {
+                let before = taken[..taken.partition_point(|record| record < at)].last();
+                later.extend(before.map(|record| Reverse((*at, *record))));
+            }
+        }
+    }
+    chosen
 }
 
 /// How much each candidate orders of what is still open.
@@ -137,12 +197,14 @@ impl Counts {
         counts
     }
 
-    /// A race of this pair is ordered now; `by`: the candidates that order it.
-    fn close(&mut self, pair: usize, by: &[u32]) {
+    /// A race of this pair is ordered now; `by`: the candidates that order it. Those whose counts
+    /// change are added to `changed`.
+    fn close(&mut self, pair: usize, by: &[u32], changed: &mut Vec<u32>) {
         self.left -= 1;
         let (Some(all), Some(of_pair)) = (self.pairs.get_mut(&pair), self.of_pair.get_mut(&pair)) else { return };
         for (at, n) in of_pair.iter() {
             self.whole[*at as usize] -= usize::from(*n == *all);
+            changed.push(*at);
         }
         *all -= 1;
         for at in by {
@@ -158,19 +220,52 @@ impl Counts {
     }
 }
 
+/// Races and places for tests.
 #[cfg(test)]
-mod tests {
+pub mod made {
     use super::*;
 
-    const A: StreamId = StreamId(1);
-    const B: StreamId = StreamId(2);
+    pub const A: StreamId = StreamId(1);
+    pub const B: StreamId = StreamId(2);
+
+    pub fn race(pair: usize, first: (Group, u64), then: (Group, u64)) -> Occurrence {
+        Occurrence { pair, first: (first.0, first.1, A), then: (then.0, then.1, B) }
+    }
+
+    /// Some races, and where their groups stand.
+    pub fn races(seed: u64) -> (Vec<Occurrence>, Positions) {
+        let mut seed = seed + 1;
+        let mut below = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        let groups = 1 + below(5);
+        let mut races = Vec::new();
+        let mut places: Positions = FxHashMap::default();
+        for _ in 0..1 + below(14) {
+            let (first, then) = (below(groups) as usize, (groups + below(groups)) as usize);
+            let from = below(30);
+            let to = from + 1 + below(10);
+            places.entry((first, A)).or_default().push(from);
+            places.entry((then, B)).or_default().push(to);
+            races.push(race(first * 16 + then, (first, from), (then, to)));
+        }
+        places.values_mut().for_each(|list| {
+            list.sort_unstable();
+            list.dedup();
+        });
+        (races, places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made::{A, B, race};
+    use super::*;
+    use crate::causes::places::orders;
 
     fn at(list: &[(Group, StreamId, &[u64])]) -> Positions {
         list.iter().map(|(group, stream, at)| ((*group, *stream), at.to_vec())).collect()
-    }
-
-    fn race(pair: usize, first: (Group, u64), then: (Group, u64)) -> Occurrence {
-        Occurrence { pair, first: (first.0, first.1, A), then: (then.0, then.1, B) }
     }
 
     #[test]
@@ -178,24 +273,15 @@ mod tests {
         // Two writes on A, then two reads on B.
         let places = at(&[(0, A, &[1]), (1, A, &[2]), (2, B, &[3]), (3, B, &[4])]);
         let races = [race(0, (0, 1), (2, 3)), race(1, (1, 2), (3, 4)), race(2, (0, 1), (3, 4))];
-        assert_eq!(cover(&races, &places), [(1, 2)]);
+        assert_eq!(cover(&races, &places, &mut 0), [(1, 2)]);
         // The second write comes after the first read.
         let places = at(&[(0, A, &[1]), (1, A, &[3]), (2, B, &[2]), (3, B, &[4])]);
         let races = [race(0, (0, 1), (2, 2)), race(1, (1, 3), (3, 4))];
-        let chosen = cover(&races, &places);
+        let chosen = cover(&races, &places, &mut 0);
         assert_eq!(chosen.len(), 2, "{chosen:?}");
     }
 
-    #[test]
-    fn a_wait_orders_only_what_lies_around_it() {
-        let places = at(&[(0, A, &[1, 5]), (1, B, &[3, 7])]);
-        assert!(orders((0, 1), &race(0, (2, 1), (3, 3)), &places));
-        assert!(!orders((0, 1), &race(0, (2, 2), (3, 3)), &places), "the record comes too late");
-        assert!(!orders((0, 1), &race(0, (2, 5), (3, 6)), &places), "the wait comes too late");
-        assert!(orders((2, 3), &race(0, (2, 5), (3, 6)), &places), "its own places");
-    }
-
-    /// The same choice, counted anew for each wait.
+    /// The same choice, counted from the start for each wait.
     fn naive(races: &[Occurrence], positions: &Positions) -> Vec<(Group, Group)> {
         let mut own: Vec<(Group, Group)> = races.iter().map(|r| (r.first.0, r.then.0)).collect();
         own.sort_unstable();
@@ -229,36 +315,51 @@ mod tests {
     }
 
     #[test]
-    fn counting_on_chooses_what_counting_anew_chooses() {
-        let mut seed = 1_u64;
-        let mut below = |n: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % n
-        };
-        for _ in 0..300 {
-            let groups = 1 + below(5);
-            let mut races = Vec::new();
-            let mut places: FxHashMap<(Group, StreamId), Vec<u64>> = FxHashMap::default();
-            for _ in 0..1 + below(14) {
-                let (first, then) = (below(groups) as usize, (groups + below(groups)) as usize);
-                let from = below(30);
-                let to = from + 1 + below(10);
-                places.entry((first, A)).or_default().push(from);
-                places.entry((then, B)).or_default().push(to);
-                races.push(race(first * 16 + then, (first, from), (then, to)));
-            }
-            places.values_mut().for_each(|list| list.sort_unstable());
-            assert_eq!(cover(&races, &places), naive(&races, &places), "{races:?}");
+    fn counting_on_chooses_what_counting_each_time_chooses() {
+        for seed in 0..300 {
+            let (races, places) = made::races(seed);
+            assert_eq!(cover(&races, &places, &mut 0), naive(&races, &places), "{races:?}");
         }
     }
 
     #[test]
-    fn too_many_to_compare_get_the_waits_of_their_own_places() {
-        let many = 4000;
-        let races: Vec<Occurrence> =
-            (0..many).map(|n| race(n, (n, 2 * n as u64), (many + n, 2 * n as u64 + 1))).collect();
+    fn stabbing_orders_all_with_few() {
+        for seed in 0..300 {
+            let (races, places) = made::races(seed);
+            let chosen = stab(&races, &places, &mut 0);
+            let is_ordered = |race: &Occurrence| chosen.iter().any(|wait| orders(*wait, race, &places));
+            assert!(races.iter().all(is_ordered), "{chosen:?} of {races:?}");
+            let own: FxHashSet<(Group, Group)> = races.iter().map(|race| (race.first.0, race.then.0)).collect();
+            assert!(chosen.len() <= own.len().max(naive(&races, &places).len() * 3), "{chosen:?} of {races:?}");
+        }
+    }
+
+    /// So many causes with so many races each, of lines of their own.
+    fn regular(causes: u64, each: u64) -> (Vec<Occurrence>, Positions) {
+        let all = causes * each;
+        let numbers = |n: u64| (2 * each * (n / each) + n % each, 2 * each * (n / each) + each + n % each);
+        let of = |n: u64| {
+            let (first, then) = numbers(n);
+            race(n as usize, (n as usize, first), ((all + n) as usize, then))
+        };
+        let races: Vec<Occurrence> = (0..all).map(of).collect();
         let places = races.iter().flat_map(|r| [((r.first.0, A), vec![r.first.1]), ((r.then.0, B), vec![r.then.1])]);
-        let chosen = cover(&races, &places.collect());
-        assert_eq!(chosen.len(), many);
+        let places = places.collect();
+        (races, places)
+    }
+
+    #[test]
+    fn the_work_grows_as_the_races_do_and_is_bounded_where_all_overlap() {
+        let work = |causes, each| {
+            let (races, places) = regular(causes, each);
+            let mut weighed = 0;
+            assert_eq!(cover(&races, &places, &mut weighed).len() as u64, causes);
+            weighed
+        };
+        let (small, large) = (work(100, 10), work(1600, 10));
+        assert!(large <= 17 * small, "{small} to {large}");
+        // Each of the waits between two thousand writes and as many reads orders some of the races.
+        assert!(work(1, 2000) < MOST_WEIGHED + (1 << 20));
+        assert!(work(3, 1500) < MOST_WEIGHED + (1 << 20));
     }
 }

@@ -2,9 +2,11 @@
 //! orders everything, tried on the run itself.
 //!
 //! Owns the way from findings to waits: which kind of wait a finding asks for ([`asked`]), which
-//! few waits order many findings ([`cover`]), the trials that prove or refute a set ([`search`]),
-//! kernels that run past their memory, which no wait can mend ([`overrun`]), and the words
-//! ([`advice`]). Does not change the order itself: that is [`crate::replan`]. Does not print.
+//! few waits order many findings ([`cover`], by [`places`]), the trials that prove or refute a set
+//! ([`search`], shortened by [`proof`]), events of the program that serve as well ([`reuse`]),
+//! which wait stands for which finding ([`attribution`]), kernels that run past their memory, which
+//! no wait can mend ([`overrun`]), and the words ([`advice`]). Does not change the order itself:
+//! that is [`crate::replan`]. Does not print.
 //!
 //! # What a cause is
 //!
@@ -13,7 +15,8 @@
 //! wait comes before its later op, so many findings can share one. From the places of all findings
 //! the few waits are chosen that order most, until all are ordered; that set is put into the
 //! recorded order, and the run is analysed again. What still races is covered by further waits.
-//! Then each wait is left out once: if nothing races without it, it goes. So the set is smallest in
+//! Then each wait is left out: if nothing races without it, it goes. Where a race lies around one
+//! wait alone, the race proves that wait needed without a trial. So the set is smallest in
 //! this sense: none of its waits can be left out. A smaller set of other waits may exist.
 //!
 //! A cause is one of these waits with the findings that it orders.
@@ -27,8 +30,12 @@
 
 mod advice;
 mod asked;
+mod attribution;
 mod cover;
 mod overrun;
+mod places;
+mod proof;
+mod reuse;
 mod search;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,7 +43,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Analysis;
 use crate::detect::confidence::Confidence;
 use crate::detect::findings::RawFinding;
+use crate::detect::race::Race;
 use crate::replan::records::Records;
+use crate::replan::waits::AddedWait;
 use crate::report::cause::{GivenWait, RootCause, SetCheck};
 use crate::report::fingerprint::Identity;
 use crate::report::model::Outcome;
@@ -55,8 +64,42 @@ impl Effort {
 /// Bytes of records that a live run keeps of a process, to check it again.
 pub const KEPT_LIVE: usize = 64 << 20;
 
+/// Ops of one trial, or what takes as long, that take so long that the process may be ended
+/// meanwhile: some hundredths of a second.
+const LONG: u64 = 20_000;
+
+/// The findings whose causes are sought.
+pub struct Sought {
+    worthy: Vec<(RawFinding, Identity)>,
+    /// Waits that the user has added.
+    given: Vec<AddedWait>,
+    /// What one trial costs.
+    cost: u64,
+}
+
+impl Sought {
+    /// Whether the findings should be written down before.
+    pub fn takes_long(&self) -> bool {
+        !self.worthy.is_empty() && self.cost >= LONG
+    }
+}
+
 /// Ends an analysis: its outcome with the causes of its findings.
 pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort: Effort) -> Outcome {
+    let (outcome, sought) = findings(analysis);
+    seek(analysis, outcome, sought, records, effort)
+}
+
+/// The outcome as it is to be reported if the causes never come.
+pub fn unsought(outcome: &Outcome) -> Outcome {
+    let mut outcome = outcome.clone();
+    let skipped = "the analysis ended before".to_string();
+    outcome.mended = Some(SetCheck { skipped, ..SetCheck::default() });
+    outcome
+}
+
+/// Ends an analysis: its outcome without the causes of its findings, and what they are sought for.
+pub fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
     let mut outcome = analysis.finish();
     // What the user has added stays in every trial.
     let given = analysis.take_replan().map_or_else(Vec::new, |plan| {
@@ -72,9 +115,22 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
         .into_iter()
         .filter(|(raw, identity)| !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity))
         .collect();
+    let cost = analysis.coverage.ops + search::RACE * worthy.len() as u64;
+    (outcome, Sought { worthy, given, cost })
+}
+
+/// Seeks the causes of an outcome's findings.
+pub fn seek(
+    analysis: &mut Analysis,
+    mut outcome: Outcome,
+    Sought { worthy, given, .. }: Sought,
+    records: Option<&mut dyn Records>,
+    effort: Effort,
+) -> Outcome {
     if worthy.is_empty() {
         return outcome;
     }
+    let pedantic = analysis.is_pedantic();
     let raws: Vec<RawFinding> = worthy.iter().map(|(raw, _)| raw.clone()).collect();
     let found = match records {
         Some(records) => search::search(analysis, records, &raws, given, (pedantic, effort)),
@@ -115,6 +171,8 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
         fresh: found.fresh,
         blocked: found.blocked,
         smallest: found.smallest,
+        trials: found.work.0,
+        weighed: found.work.1,
         skipped: String::new(),
     });
     outcome
@@ -122,5 +180,10 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
 
 /// Whether a finding is worth a wait.
 fn is_worthy(raw: &RawFinding, pedantic: bool) -> bool {
-    pedantic || raw.race.confidence >= Confidence::Likely
+    is_worthy_race(&raw.race, pedantic)
+}
+
+/// The same of a race.
+fn is_worthy_race(race: &Race, pedantic: bool) -> bool {
+    pedantic || race.confidence >= Confidence::Likely
 }

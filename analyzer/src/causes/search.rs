@@ -2,15 +2,17 @@
 //! the run is analysed again.
 //!
 //! Owns the loop and its budget. What is tried comes from [`super::cover`]; a trial is
-//! [`crate::replan::rerun`].
+//! [`crate::replan::rerun`]. Most waits of a large set are shown to be needed by the races of one
+//! trial ([`super::proof`]), so that the trials do not grow with the waits.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::StreamId;
 
 use super::asked::{self, AskedWait, Pair};
-use super::cover::{self, Group, Occurrence, Positions};
 use super::overrun::{self, Overrun};
-use super::{Effort, is_worthy};
+use super::places::{Group, Occurrence, Positions};
+use super::proof::ActingPlaces;
+use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
 use crate::Analysis;
 use crate::detect::findings::RawFinding;
 use crate::replan::records::Records;
@@ -21,7 +23,7 @@ use crate::replan::waits::{AddedWait, Join, Replan};
 use crate::report::call_site::site;
 
 /// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
-const RACE: u64 = 200;
+pub(super) const RACE: u64 = 200;
 
 /// Times that waits are added for what still races.
 const ROUNDS: usize = 8;
@@ -43,7 +45,7 @@ pub struct FoundSet {
     /// Kernels that run past their memory.
     pub overruns: Vec<(OpSite, Overrun)>,
     /// For each finding, its cause: a wait, or behind them a kernel.
-    causes: Vec<Option<usize>>,
+    pub(super) causes: Vec<Option<usize>>,
     /// Findings that are still there with the set.
     pub remaining: FxHashSet<usize>,
     /// Findings that are there only with the set.
@@ -52,6 +54,8 @@ pub struct FoundSet {
     pub blocked: u64,
     /// Whether each wait is known to be needed.
     pub smallest: bool,
+    /// Times that the run was analysed again, and waits that were weighed for a race.
+    pub work: (u64, u64),
 }
 
 impl FoundSet {
@@ -62,13 +66,16 @@ impl FoundSet {
 }
 
 /// A pair of sites that races.
-struct Racing {
-    asked: AskedWait,
-    overrun: Option<usize>,
+pub(super) struct Racing {
+    pub asked: AskedWait,
+    pub overrun: Option<usize>,
 }
 
+/// Waits of a set that are needed, each with the pairs of sites that race without it.
+pub(super) type Needed = FxHashMap<AddedWait, FxHashSet<usize>>;
+
 /// The sites and what stands for them.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     analysis: &'a mut Analysis,
     records: &'a mut dyn Records,
     pedantic: bool,
@@ -77,11 +84,15 @@ struct Search<'a> {
     /// Ops that may still be fed.
     left: u64,
     ops: u64,
-    groups: FxHashMap<OpSite, Group>,
+    passes: u64,
+    weighed: u64,
+    pub groups: FxHashMap<OpSite, Group>,
+    /// Further sites of ops that race.
+    beside: FxHashSet<OpSite>,
     members: Vec<Vec<OpSite>>,
     labels: FxHashMap<(String, crate::replan::site::OpClass), Group>,
     pairs: FxHashMap<Pair, usize>,
-    racing: Vec<Racing>,
+    pub racing: Vec<Racing>,
     overruns: Vec<(OpSite, Overrun)>,
 }
 
@@ -112,6 +123,7 @@ impl Search<'_> {
                 if let AskedWait::Wait(_, first, then) = asked {
                     self.group(first);
                     self.group(then);
+                    self.beside.extend([OpSite::of_access(&raw.race.previous), OpSite::of_access(&raw.race.access)]);
                 }
                 self.pairs.insert(pair, self.racing.len());
                 self.racing.push(Racing { asked, overrun: None });
@@ -120,17 +132,18 @@ impl Search<'_> {
         self.racing.len() > before
     }
 
-    fn pair_of(&self, raw: &RawFinding) -> Option<usize> {
+    pub(super) fn pair_of(&self, raw: &RawFinding) -> Option<usize> {
         self.pairs.get(&asked::pair(&raw.race)).copied()
     }
 
     /// One pass. `None`: there is no budget for it, or the records can not be had.
-    fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
+    pub(super) fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
         if crate::interrupt::is_asked() {
             return None;
         }
         self.left = self.left.checked_sub(self.ops.max(1) + RACE * self.racing.len() as u64)?;
-        let sites = self.groups.keys().copied().collect();
+        self.passes += 1;
+        let sites = self.groups.keys().chain(&self.beside).copied().collect();
         let all = self.given.iter().chain(waits).cloned().collect();
         let plan = Replan::new(all).noting(Trial::of(sites)).at_most(self.left);
         rerun(self.analysis, self.records, plan).map(|mut pass| {
@@ -151,16 +164,16 @@ impl Search<'_> {
     }
 
     /// Whether a pass shows nothing that needs a wait.
-    fn is_silent(&self, pass: &Rerun) -> bool {
+    pub(super) fn is_silent(&self, pass: &Rerun) -> bool {
         self.open(pass).is_empty() && pass.findings.iter().all(|raw| self.pair_of(raw).is_some())
     }
 
-    fn wait(&self, join: Join, first: Group, then: Group) -> AddedWait {
+    pub(super) fn wait(&self, join: Join, first: Group, then: Group) -> AddedWait {
         AddedWait { after: self.members[first].clone(), before: self.members[then].clone(), join }
     }
 
     /// Where the ops of each group stand.
-    fn positions(&self, trial: &Trial) -> Positions {
+    pub(super) fn positions(&self, trial: &Trial) -> Positions {
         let mut positions = Positions::default();
         for (at, ops) in &trial.ops {
             let Some(group) = self.groups.get(at) else { continue };
@@ -173,7 +186,7 @@ impl Search<'_> {
     }
 
     /// The occurrences of pairs that an event may order.
-    fn occurrences(&self, trial: &Trial, wanted: &FxHashSet<usize>) -> Vec<Occurrence> {
+    pub(super) fn occurrences(&self, trial: &Trial, wanted: &FxHashSet<usize>) -> Vec<Occurrence> {
         let mut list = Vec::new();
         for race in &trial.races {
             let Some(pair) = self.pairs.get(&asked::pair(race)).copied().filter(|pair| wanted.contains(pair)) else {
@@ -190,7 +203,7 @@ impl Search<'_> {
     }
 
     /// Waits for what a pass has left.
-    fn more(&self, pass: &Rerun) -> Vec<AddedWait> {
+    fn more(&mut self, pass: &Rerun) -> Vec<AddedWait> {
         let open = self.open(pass);
         let Some(trial) = &pass.plan.trial else { return Vec::new() };
         let mut waits: Vec<AddedWait> = Vec::new();
@@ -204,9 +217,8 @@ impl Search<'_> {
         }
         let (races, positions) = (self.occurrences(trial, &open), self.positions(trial));
         let seen: FxHashSet<usize> = races.iter().map(|race| race.pair).collect();
-        waits.extend(
-            cover::cover(&races, &positions).into_iter().map(|(first, then)| self.wait(Join::Event, first, then)),
-        );
+        let chosen = cover::cover(&races, &positions, &mut self.weighed);
+        waits.extend(chosen.into_iter().map(|(first, then)| self.wait(Join::Event, first, then)));
         // Races that were found too often to be kept.
         for pair in open {
             if let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked
@@ -219,6 +231,80 @@ impl Search<'_> {
         waits.sort_unstable();
         waits.dedup();
         waits
+    }
+
+    /// Leaves out waits that are not needed, the last ones first, and notes what races without each
+    /// of the others. `last` becomes the trial of those that are kept. False: some could not be
+    /// tried.
+    fn leave_out(
+        &mut self,
+        first: &Rerun,
+        waits: &mut Vec<AddedWait>,
+        needed: &mut Needed,
+        last: &mut Option<Rerun>,
+    ) -> bool {
+        self.prove(first, waits, needed);
+        let open = waits.iter().rev().filter(|wait| !needed.contains_key(wait)).cloned();
+        let (captures, others): (Vec<_>, Vec<_>) = open.partition(|wait| wait.join == Join::Capture);
+        // Many at once: none of them may be needed, and what races tells which are.
+        let mut groups = vec![captures, others];
+        while let Some(mut group) = groups.pop() {
+            if group.is_empty() {
+                continue;
+            }
+            let out: FxHashSet<&AddedWait> = group.iter().collect();
+            let without: Vec<AddedWait> = waits.iter().filter(|wait| !out.contains(wait)).cloned().collect();
+            let Some(pass) = self.pass(&without) else { return false };
+            if self.is_silent(&pass) {
+                *waits = without;
+                *last = Some(pass);
+                continue;
+            }
+            if let [wait] = &group[..] {
+                needed.insert(wait.clone(), self.open(&pass));
+                continue;
+            }
+            self.prove(&pass, &group, needed);
+            group.retain(|wait| !needed.contains_key(wait));
+            let rest = group.split_off(group.len() / 2);
+            groups.extend([rest, group]);
+        }
+        true
+    }
+
+    /// Notes which of the waits that a pass has left out are needed for certain.
+    fn prove(&self, pass: &Rerun, left_out: &[AddedWait], needed: &mut Needed) {
+        let Some(trial) = pass.plan.trial.as_ref().filter(|trial| !trial.waits_for_values) else { return };
+        if left_out.iter().any(|wait| wait.join == Join::Capture) {
+            return;
+        }
+        let mut places: FxHashMap<Group, Vec<u64>> = FxHashMap::default();
+        for ((group, _), at) in self.positions(trial) {
+            places.entry(group).or_default().extend(at);
+        }
+        places.values_mut().for_each(|at| at.sort_unstable());
+        let of = |sites: &[OpSite]| {
+            let group = sites.first().and_then(|site| self.groups.get(site));
+            group.and_then(|group| places.get(group)).map_or(&[][..], Vec::as_slice)
+        };
+        let mut spans = ActingPlaces::default();
+        for (index, wait) in left_out.iter().enumerate() {
+            match wait.join {
+                Join::KeepAlive => spans.add_places(index, of(&wait.before)),
+                _ => spans.add(index, of(&wait.after), of(&wait.before)),
+            }
+        }
+        let open = self.open(pass);
+        let races = trial.races.iter().filter_map(|race| {
+            let pair = asked::pair(race);
+            let stands = !race.latent && is_worthy_race(race, self.pedantic) && !pass.fallen.contains(&pair);
+            let number = self.pairs.get(&pair).filter(|number| stands && open.contains(number))?;
+            let at = |access: &crate::memory::Access| trial.numbers.get(&access.epoch).copied();
+            Some((*number, at(&race.previous)?, at(&race.access)?))
+        });
+        for (wait, pair) in spans.needed(races) {
+            needed.entry(left_out[wait].clone()).or_default().insert(pair);
+        }
     }
 
     /// Finds the kernels that run past their memory.
@@ -239,37 +325,6 @@ impl Search<'_> {
             }
         }
     }
-
-    /// The same wait for an event that the program records between the two places already.
-    fn existing(&self, wait: &AddedWait, pass: &Rerun, seen: &Seen) -> Option<AddedWait> {
-        let trial = pass.plan.trial.as_ref().filter(|_| wait.join == Join::Event)?;
-        let Seen { positions, races } = seen;
-        let (first, then) = (*self.groups.get(wait.after.first()?)?, *self.groups.get(wait.before.first()?)?);
-        let mut covered = races.iter().filter(|race| cover::orders((first, then), race, positions)).peekable();
-        covered.peek()?;
-        let mut found: Option<Vec<OpSite>> = None;
-        for race in covered {
-            let waits = positions.get(&(then, race.then.2))?;
-            let wait = *waits[..waits.partition_point(|at| *at <= race.then.1)].last()?;
-            let between = trial
-                .records
-                .iter()
-                .filter(|(at, _, stream, _)| *stream == race.first.2 && *at > race.first.1 && *at < wait);
-            let sites: Vec<OpSite> = between.map(|(_, site, ..)| *site).collect();
-            found = Some(match found {
-                None => sites,
-                Some(old) => old.into_iter().filter(|site| sites.contains(site)).collect(),
-            });
-        }
-        let after = vec![*found?.first()?];
-        Some(AddedWait { after, before: wait.before.clone(), join: Join::Existing })
-    }
-}
-
-/// What a pass has noted, in the terms of [`super::cover`].
-struct Seen {
-    positions: Positions,
-    races: Vec<Occurrence>,
 }
 
 /// Searches. The error is half a sentence: why nothing could be tried.
@@ -291,7 +346,10 @@ pub fn search(
         given,
         left: effort.0,
         ops,
+        passes: 0,
+        weighed: 0,
         groups: FxHashMap::default(),
+        beside: FxHashSet::default(),
         members: Vec::new(),
         labels: FxHashMap::default(),
         pairs: FxHashMap::default(),
@@ -299,64 +357,45 @@ pub fn search(
         overruns: Vec::new(),
     };
     search.add(findings);
-    let first = search.pass(&[]).ok_or_else(why)?;
+    let mut first = search.pass(&[]).ok_or_else(why)?;
     search.find_overruns(&first);
     let mut waits = search.more(&first);
-    let mut last = first;
     let mut is_silent = waits.is_empty();
+    let mut last = None;
     for _ in 0..ROUNDS {
         if is_silent {
             break;
         }
         let Some(pass) = search.pass(&waits) else { return Err(why().into()) };
         is_silent = search.is_silent(&pass);
-        last = pass;
+        let pass = last.insert(pass);
         if is_silent {
             break;
         }
         // New findings bring new places, whose ops were not noted.
-        if search.add(&last.findings) {
-            let Some(pass) = search.pass(&waits) else { return Err(why().into()) };
-            last = pass;
+        if search.add(&pass.findings) {
+            let Some(again) = search.pass(&waits) else { return Err(why().into()) };
+            *pass = again;
+            let Some(again) = search.pass(&[]) else { return Err(why().into()) };
+            first = again;
         }
-        let more = search.more(&last);
-        let before = waits.len();
-        waits.extend(more.into_iter().filter(|wait| !waits.contains(wait)).collect::<Vec<_>>());
+        let more = search.more(pass);
+        let (before, known) = (waits.len(), waits.iter().cloned().collect::<FxHashSet<AddedWait>>());
+        waits.extend(more.into_iter().filter(|wait| !known.contains(wait)));
         if waits.len() == before {
             break;
         }
     }
-    let mut smallest = is_silent;
-    let mut needed: Vec<(AddedWait, FxHashSet<usize>)> = Vec::new();
-    if is_silent {
-        // Each is left out once. What is kept is needed by what races without it.
-        let mut kept = waits.clone();
-        for wait in waits.iter().rev() {
-            let without: Vec<AddedWait> = kept.iter().filter(|other| *other != wait).cloned().collect();
-            let Some(pass) = search.pass(&without) else {
-                smallest = false;
-                break;
-            };
-            if search.is_silent(&pass) {
-                kept = without;
-                last = pass;
-            } else {
-                needed.push((wait.clone(), search.open(&pass)));
-            }
-        }
-        waits = kept;
-    }
+    let mut needed = Needed::default();
+    let smallest = is_silent && search.leave_out(&first, &mut waits, &mut needed, &mut last);
     let mut found = FoundSet { smallest, overruns: search.overruns.clone(), ..FoundSet::default() };
-    let needed: FxHashMap<AddedWait, FxHashSet<usize>> = needed.into_iter().collect();
-    let order = |wait: &AddedWait| needed.get(wait);
-    let trial_of = last.plan.trial.take();
-    let plain: Vec<AddedWait> = waits.clone();
-    found.causes = causes(&search, findings, &plain, order, trial_of.as_ref());
-    last.plan.trial = trial_of;
-    found.waits = plain.iter().map(|wait| FoundWait { wait: wait.clone(), plain: None }).collect();
+    found.causes = attribution::causes(&search, findings, &waits, &needed, first.plan.trial.as_ref());
+    found.waits = waits.into_iter().map(|wait| FoundWait { wait, plain: None }).collect();
     if is_silent {
-        reuse_events(&mut search, &mut found, &mut last);
+        reuse::events(&mut search, &mut found, &first, &mut last);
     }
+    found.work = (search.passes, search.weighed);
+    let last = last.unwrap_or(first);
     found.blocked = last.plan.applied.iter().map(|applied| applied.blocked).sum();
     let still: FxHashSet<usize> = last.findings.iter().filter_map(|raw| search.pair_of(raw)).collect();
     let pairs: Vec<Option<usize>> = findings.iter().map(|raw| search.pair_of(raw)).collect();
@@ -365,73 +404,4 @@ pub fn search(
     found.fresh = still.iter().filter(|pair| !known.contains(pair)).count() as u64;
     found.fresh += last.findings.iter().filter(|raw| search.pair_of(raw).is_none()).count() as u64;
     Ok(found)
-}
-
-/// Takes an event that the program records already, where that serves as well.
-fn reuse_events(search: &mut Search<'_>, found: &mut FoundSet, last: &mut Rerun) {
-    let Some(first) = search.pass(&[]) else { return };
-    let Some(trial) = &first.plan.trial else { return };
-    let all: FxHashSet<usize> = (0..search.racing.len()).collect();
-    let seen = Seen { positions: search.positions(trial), races: search.occurrences(trial, &all) };
-    for at in 0..found.waits.len() {
-        let Some(existing) = search.existing(&found.waits[at].wait, &first, &seen) else { continue };
-        let mut waits: Vec<AddedWait> = found.waits.iter().map(|found| found.wait.clone()).collect();
-        waits[at] = existing.clone();
-        let Some(pass) = search.pass(&waits) else { return };
-        if search.is_silent(&pass) {
-            let plain = std::mem::replace(&mut found.waits[at].wait, existing);
-            found.waits[at].plain = Some(plain);
-            *last = pass;
-        }
-    }
-}
-
-/// The cause of each finding: the wait that orders it by its place, else one that it needs.
-fn causes<'a>(
-    search: &Search<'_>,
-    findings: &[RawFinding],
-    waits: &[AddedWait],
-    needed: impl Fn(&AddedWait) -> Option<&'a FxHashSet<usize>>,
-    trial: Option<&Trial>,
-) -> Vec<Option<usize>> {
-    let positions = trial.map(|trial| search.positions(trial)).unwrap_or_default();
-    let number = |access: &crate::memory::Access| trial.and_then(|trial| trial.numbers.get(&access.epoch)).copied();
-    let of = |raw: &RawFinding| {
-        let pair = search.pair_of(raw)?;
-        let racing = &search.racing[pair];
-        if let Some(overrun) = racing.overrun {
-            return Some(waits.len() + overrun);
-        }
-        let AskedWait::Wait(join, first, then) = racing.asked else { return None };
-        let needs = |wait: &AddedWait| needed(wait).is_some_and(|pairs| pairs.contains(&pair));
-        let (g, h) = (*search.groups.get(&first)?, *search.groups.get(&then)?);
-        let own = search.wait(join, g, h);
-        if let Some(at) = waits.iter().position(|wait| *wait == own) {
-            return Some(at);
-        }
-        let race = (join == Join::Event)
-            .then(|| {
-                let (p, a) = (&raw.race.previous, &raw.race.access);
-                let first = (g, number(p)?, p.site.stream);
-                Some(Occurrence { pair, first, then: (h, number(a)?, a.site.stream) })
-            })
-            .flatten();
-        let by_place = |wait: &AddedWait| {
-            let ends = (wait.after.first(), wait.before.first());
-            let (Some(from), Some(to)) = ends else { return false };
-            let groups = (search.groups.get(from), search.groups.get(to));
-            match (groups, &race) {
-                ((Some(from), Some(to)), Some(race)) => cover::orders((*from, *to), race, &positions),
-                _ => false,
-            }
-        };
-        let both = waits.iter().position(|wait| needs(wait) && by_place(wait));
-        // Several waits may order it only together: one that touches its places stands for them.
-        let touches = |wait: &AddedWait| wait.before == own.before || wait.after == own.after;
-        both.or_else(|| waits.iter().position(by_place))
-            .or_else(|| waits.iter().position(needs))
-            .or_else(|| waits.iter().position(touches))
-            .or_else(|| (!waits.is_empty()).then_some(0))
-    };
-    findings.iter().map(of).collect()
 }

@@ -6,7 +6,7 @@
 
 use options::{Id, Reader, Value, Word};
 
-use super::common::{Outside, analysis_options, finish, prepare, recorder, report};
+use super::common::{Outside, analysis_options, early, finish, prepare, recorder, report};
 use crate::exit_code;
 use crate::gate;
 use crate::ingest::attach;
@@ -41,7 +41,8 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let pid = args.pid.unsigned_abs();
     let gate = prepare(&mut options, pid, StandardOutput::Closed, &[]).unwrap_or_default();
     let recorder = recorder(&options).ok().flatten();
-    let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None };
+    let early = Some(early(&options, &gate));
+    let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None, early };
     let code = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
         let code = gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);

@@ -1,13 +1,14 @@
 //! What several commands do: files are prepared, reports written, users answered.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exact::learned::{self, Learned};
+use crate::file_name::FileName;
 use crate::gate::Gate;
 use crate::gate::pattern::Pattern;
-use crate::ingest::live::Recorder;
+use crate::ingest::live::{Early, Recorder};
 use crate::ingest::recorded;
 use crate::ingest::segments::store::TraceStore;
 use crate::ingest::segments::writer::SegmentLimits;
@@ -54,6 +55,18 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// The same of the name of a file, whose bytes need not be UTF-8.
+pub fn quoted_name(name: &FileName) -> String {
+    let Err(_) = std::str::from_utf8(name.bytes()) else { return quoted(&String::from_utf8_lossy(name.bytes())) };
+    let lead = if name.bytes().starts_with(b"-") { "./" } else { "" };
+    let escape = |byte: &u8| match byte {
+        b'\\' | b'\'' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02x}"),
+    };
+    format!("$'{lead}{}'", name.bytes().iter().map(escape).collect::<String>())
+}
+
 /// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
 /// ours.
 pub fn print(text: &str) {
@@ -88,18 +101,18 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
 /// What the options say of files, before anything runs: names are expanded, suppressions and the
 /// baseline are read, what will be written can be written. `inputs`: files that the command reads.
 /// The error has been said.
-pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, i32> {
+pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, i32> {
     ready(options, pid, out, inputs).map_err(|error| wrong(&error))
 }
 
-fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, String> {
-    crate::set_cache(options.cache.as_deref());
-    crate::local_files::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
+fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
+    crate::set_cache(options.cache.as_ref());
+    crate::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
     crate::symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.
     let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
-    let inputs: Vec<String> = inputs.iter().cloned().chain(more).collect();
+    let inputs: Vec<FileName> = inputs.iter().cloned().chain(more).collect();
     output::expand_all(options, pid, out, &inputs)?;
     let gate = Gate::open(options)?;
     output::check_writable(options)?;
@@ -116,6 +129,23 @@ pub struct Outside {
     pub not_simulated: Vec<String>,
     /// Processes that could not be observed, and why.
     pub unchecked: Vec<String>,
+}
+
+/// Writes findings whose causes are not known yet into the files of reports: seeking causes takes a
+/// while, and a process that is killed meanwhile should leave what it knows.
+pub fn write_early(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) {
+    let reporters = Reporters::asked_for(options).in_files();
+    if !reporters.is_empty() {
+        let mut report = Report::merge(outcomes, options.pedantic);
+        gate.judge(&mut report);
+        reporters.write(&report);
+    }
+}
+
+/// The same for the processes of a live run.
+pub fn early(options: &Options, gate: &Gate) -> Arc<Early> {
+    let (options, gate) = (options.clone(), gate.clone());
+    Early::new(move |outcomes| write_early(outcomes, &gate, &options))
 }
 
 /// The report of these outcomes, judged. Second: whether everything could be written.
@@ -150,7 +180,7 @@ pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: O
 /// The trace that is to be written, if one is.
 pub fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
     let Some(path) = &options.output else { return Ok(None) };
-    let path_of = Path::new(path);
+    let path_of: &Path = path;
     let made = if options.segment_mib > 0 || options.keep_last.is_some() {
         TraceStore::segments(path_of, SegmentLimits::of(options.segment_mib, options.keep_last))
     } else {
@@ -173,11 +203,11 @@ pub fn finish(recorder: Option<&Recorder>) -> bool {
 }
 
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
-pub fn readable(file: &str) -> Result<(), i32> {
+pub fn readable(file: &FileName) -> Result<(), i32> {
     let Err(error) = std::fs::File::open(file) else { return Ok(()) };
-    let path = Path::new(file);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let there = recorded::files(&[folder.to_string_lossy().into_owned()]).unwrap_or_default();
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let there = recorded::files(&[folder.into()]).unwrap_or_default();
+    let there: Vec<String> = there.iter().map(FileName::to_string).collect();
     const SHOWN: usize = 5;
     let names: Vec<&str> = there.iter().take(SHOWN).map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let more = there.len().saturating_sub(SHOWN);
@@ -187,7 +217,7 @@ pub fn readable(file: &str) -> Result<(), i32> {
 }
 
 /// Says why a trace could not be read to its end.
-pub fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
+pub fn unreadable(file: &FileName, error: Option<trace::file::FileError>) -> i32 {
     error.map_or(exit_code::CLEAN, |error| failed(&format!("{file}: {error}")))
 }
 

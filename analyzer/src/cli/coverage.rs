@@ -3,6 +3,7 @@
 use super::arguments::Given;
 use super::common::{failed, print, readable};
 use crate::exit_code;
+use crate::file_name::FileName;
 use crate::tools::function_coverage;
 
 /// List what is modelled of CUDA, and what a trace has of it
@@ -10,7 +11,7 @@ use crate::tools::function_coverage;
 pub struct CoverageArgs {
     /// A trace
     #[arg(value_name = "FILE")]
-    file: Option<String>,
+    file: Option<FileName>,
     #[command(flatten)]
     pub(super) options: Given<0>,
 }

@@ -9,6 +9,7 @@ use trace::{Op, Record};
 use super::arguments::Given;
 use super::common::{failed, readable};
 use crate::exit_code;
+use crate::file_name::FileName;
 use crate::ingest::recorded;
 
 /// Print the ops of a trace, one a line
@@ -19,7 +20,7 @@ pub struct DumpArgs {
     json: bool,
     /// A trace
     #[arg(value_name = "FILE", required = true)]
-    file: String,
+    file: FileName,
     #[command(flatten)]
     pub(super) options: Given<0>,
 }
@@ -37,7 +38,7 @@ pub fn main(args: &DumpArgs) -> i32 {
     }
 }
 
-fn lines_of_json(path: &str, mut to: impl Write) -> Result<(), FileError> {
+fn lines_of_json(path: &FileName, mut to: impl Write) -> Result<(), FileError> {
     let mut written = Ok(());
     recorded::each_record(path, |process, bytes| {
         if written.is_ok() {

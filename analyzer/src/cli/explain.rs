@@ -3,6 +3,7 @@
 use super::arguments::Given;
 use super::common::{print, wrong};
 use crate::exit_code;
+use crate::file_name::FileName;
 use crate::options::Options;
 use crate::options::nearest::nearest;
 use crate::tools::explain::{Asked, describe};
@@ -15,7 +16,7 @@ pub struct ExplainArgs {
     json: bool,
     /// A trace, or a file with code: program, library, cubin, fatbin, PTX
     #[arg(value_name = "FILE", required = true)]
-    file: String,
+    file: FileName,
     /// Only kernels whose mangled name contains this
     #[arg(value_name = "KERNEL")]
     kernel: Option<String>,
@@ -25,7 +26,7 @@ pub struct ExplainArgs {
 
 /// Prints it.
 pub fn main(args: &ExplainArgs, options: &Options) -> i32 {
-    crate::set_cache(options.cache.as_deref());
+    crate::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {
             print(&text);
@@ -39,7 +40,7 @@ pub fn main(args: &ExplainArgs, options: &Options) -> i32 {
 /// Kernels that a message names.
 const NAMED: usize = 8;
 
-fn nothing(file: &str, kernel: Option<&str>, names: &[String]) -> String {
+fn nothing(file: &FileName, kernel: Option<&str>, names: &[String]) -> String {
     let Some(kernel) = kernel.filter(|_| !names.is_empty()) else { return format!("{file}: no kernel found") };
     let near = nearest(kernel, names.iter().cloned());
     let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));

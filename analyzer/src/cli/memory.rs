@@ -2,6 +2,7 @@
 
 use super::arguments::Given;
 use super::common::{prepare, print, readable, unreadable};
+use crate::file_name::FileName;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::{exit_code, tools};
@@ -11,7 +12,7 @@ use crate::{exit_code, tools};
 pub struct MemoryArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
-    file: String,
+    file: FileName,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Memory as u16 }>,
 }
@@ -27,7 +28,7 @@ pub fn main(args: &MemoryArgs, mut options: Options) -> i32 {
     }
     let mut report = tools::memory::read(file);
     let mut fine = true;
-    let mut write = |path: &str, bytes: Result<Vec<u8>, String>| {
+    let mut write = |path: &FileName, bytes: Result<Vec<u8>, String>| {
         let written = bytes.and_then(|bytes| output::write(path, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = written {
             eprintln!("streamsan: {path} can not be written: {error}");
@@ -42,7 +43,9 @@ pub fn main(args: &MemoryArgs, mut options: Options) -> i32 {
         let pickle = serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new());
         write(path, pickle.map_err(|error| error.to_string()));
     }
-    let taken = [&options.json, &options.snapshot].iter().any(|name| name.as_deref() == Some(output::STANDARD));
+    let taken = [&options.json, &options.snapshot]
+        .iter()
+        .any(|name| name.as_ref().is_some_and(|name| name.is(output::STANDARD)));
     if !taken {
         print(&report.text());
     }

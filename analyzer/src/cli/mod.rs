@@ -222,7 +222,7 @@ fn resolve(line: &Line, environment: &[u8]) -> Result<Options, String> {
         if let Some(first) = wrong.first() {
             return Err(format!("in STREAMSAN_OPTIONS: {first}"));
         }
-        let named = line.given.config().map(OsString::from).or_else(|| asked.config.map(OsString::from));
+        let named = line.given.config().map(OsString::from).or_else(|| asked.config.as_ref().map(OsString::from));
         config::read(named.as_deref(), of, &mut options)?;
         options.read_env(environment);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::arguments::Given;
-use super::common::{Outside, analysis_options, failed, finish, prepare, quoted, recorder, report, wrong};
+use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
 use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
@@ -120,15 +120,19 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     let across = Across::new(true);
     let compared = (analyse && !options.host_threads).then(|| across.clone());
-    let sink =
-        Sink { analysis: analyse.then(|| analysis_options(options)), recorder: recorder.clone(), across: compared };
+    let sink = Sink {
+        analysis: analyse.then(|| analysis_options(options)),
+        recorder: recorder.clone(),
+        across: compared,
+        early: analyse.then(|| early(options, &gate)),
+    };
     let mut server = match Server::open(sink) {
         Ok(server) => server,
         Err(error) => return failed(&format!("no socket for this run: {error}")),
     };
     let sim = match options
         .sim
-        .then(|| Sim::prepare(server.folder(), &options.sim_options, options.cache.as_deref()))
+        .then(|| Sim::prepare(server.folder(), &options.sim_options, options.cache.as_ref()))
         .transpose()
     {
         Ok(sim) => sim,
@@ -234,7 +238,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     if !analyse {
         if !options.quiet && recorded {
-            let note = quoted(options.output.as_deref().unwrap_or_default());
+            let note = options.output.as_ref().map_or_else(String::new, quoted_name);
             eprintln!("streamsan: recorded; check it with: streamsan check {note}");
         }
         for why in &not_simulated {
@@ -361,7 +365,7 @@ fn named(signal: i32) -> &'static str {
 }
 
 /// What the shim needs for `--exact`.
-fn exact(options: &Options) -> Result<Vec<String>, String> {
+fn exact(options: &Options) -> Result<Vec<Vec<u8>>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
     let beside = shim.parent().unwrap_or(Path::new(""));
     crate::exact::setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())

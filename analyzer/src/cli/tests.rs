@@ -55,7 +55,7 @@ fn commands_with_files_take_options_anywhere() {
     assert!(format!("{command:?}").contains(r#"["a.trace", "b.trace"]"#) && options.pedantic);
     assert!(words("explain t saxpy --json").contains(r#"json: true, file: "t", kernel: Some("saxpy")"#));
     assert!(words("coverage").contains("file: None") && words("coverage t").contains(r#"file: Some("t")"#));
-    assert_eq!(line("memory --json m t").unwrap().1.json.as_deref(), Some("m"));
+    assert_eq!(line("memory --json m t").unwrap().1.json, Some("m".into()));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
+use crate::file_name::FileName;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::report::words::counted;
@@ -14,7 +15,7 @@ use crate::{exit_code, tools};
 pub struct TimelineArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
-    file: String,
+    file: FileName,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Timeline as u16 }>,
 }
@@ -32,9 +33,9 @@ pub fn main(args: &TimelineArgs, mut options: Options) -> i32 {
         return code;
     }
     let path = options.output.unwrap_or_default();
-    let to: std::io::Result<Box<dyn Write>> = match &*path {
-        output::STANDARD => Ok(Box::new(std::io::stdout().lock())),
-        path => std::fs::File::create(path).map(|file| Box::new(file) as Box<dyn Write>),
+    let to: std::io::Result<Box<dyn Write>> = match path.is(output::STANDARD) {
+        true => Ok(Box::new(std::io::stdout().lock())),
+        false => std::fs::File::create(&path).map(|file| Box::new(file) as Box<dyn Write>),
     };
     let made = to.and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
     match made {

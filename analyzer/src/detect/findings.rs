@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use trace::{KernelId, StackId};
 
 /// Maximum number of findings kept for one process. More are only counted.
-pub const MAX_FINDINGS: usize = 4096;
+pub const MAX_FINDINGS: usize = 1 << 14;
 
 /// The key of a finding: call sites, kernels, hazard, allocation site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -17,6 +17,7 @@
 //! buffers is the same launch. Buffers that overlap in another way are not. Every other word counts
 //! as it is. Ranges are kept relative to those pointers.
 
+use crate::file_name::FileName;
 use crate::launches::effects::{Effect, EffectBase, Launch};
 use crate::memory::{AllocationId, Allocations};
 use serde_json::{Value, json};
@@ -212,7 +213,7 @@ impl Learned {
     }
 
     /// Reads a file. A missing file holds nothing. The error is one line for the user.
-    pub fn read(path: &str) -> Result<Self, String> {
+    pub fn read(path: &FileName) -> Result<Self, String> {
         match std::fs::read(path) {
             Ok(bytes) if bytes.is_empty() => Ok(Self::default()),
             Ok(bytes) => Self::parse(&bytes).map_err(|why| format!("--learned {path}: {why}")),
@@ -262,13 +263,13 @@ impl Learned {
 
     /// Adds this to a file. Several runs may do so at once: each holds a lock while it reads the
     /// file and replaces it by a whole new one. Returns the counts of the new file.
-    pub fn add_to(self, path: &str) -> Result<(usize, usize), String> {
+    pub fn add_to(self, path: &FileName) -> Result<(usize, usize), String> {
         let said = |error: std::io::Error| format!("{path} can not be written: {error}");
-        let lock = std::fs::File::create(format!("{path}.lock")).map_err(said)?;
+        let lock = std::fs::File::create(path.followed_by(".lock")).map_err(said)?;
         lock.lock().map_err(said)?;
         let mut all = Self::read(path)?;
         all.merge(self);
-        let partial = format!("{path}.{}.new", std::process::id());
+        let partial = path.followed_by(&format!(".{}.new", std::process::id()));
         let mut file = std::fs::File::create(&partial).map_err(said)?;
         let mut bytes = serde_json::to_vec(&all.json()).unwrap_or_default();
         bytes.push(b'\n');
@@ -317,7 +318,7 @@ mod tests {
     fn files_are_merged_and_damage_is_one_line() {
         let folder = std::env::temp_dir().join(format!("streamsan-learned-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("file").display().to_string();
+        let path = FileName::from(folder.join("file"));
         assert_eq!(Learned::read(&path), Ok(Learned::default()));
         assert_eq!(one(1, -64).add_to(&path), Ok((1, 0)));
         // Many threads at once: nothing is lost.

@@ -117,7 +117,7 @@ impl Oracle {
 
     /// Writes the file and prints the summary line. False when it could not be written; the error
     /// was printed.
-    pub fn write(&self, path: &str) -> bool {
+    pub fn write(&self, path: &crate::file_name::FileName) -> bool {
         let mut bytes = serde_json::to_vec_pretty(&self.json()).unwrap_or_default();
         bytes.push(b'\n');
         let written = crate::output::write(path, &bytes);

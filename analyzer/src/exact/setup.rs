@@ -3,8 +3,10 @@
 //!
 //! Owns the places where NVIDIA's library is looked for. Loads nothing of it.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::file_name::FileName;
 use crate::options::ExactOptions;
 
 /// NVIDIA's library.
@@ -24,9 +26,9 @@ pub fn shim_options(
     beside: &Path,
     simulated: bool,
     unasked: bool,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<Vec<u8>>, String> {
     if unasked {
-        return Ok(vec!["exact=1".into(), format!("exact-share={SHARE}")]);
+        return Ok(vec![b"exact=1".into(), format!("exact-share={SHARE}").into()]);
     }
     let asked = match (&options.kernels, options.confirm) {
         (None, false) => return Ok(Vec::new()),
@@ -36,22 +38,22 @@ pub fn shim_options(
     // A comparison also needs the launches that the code decides.
     let every = if options.compare.is_some() { "all" } else { "1" };
     let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { every } else { k }));
-    let mut words: Vec<String> = kernels.into_iter().collect();
+    let mut words: Vec<Vec<u8>> = kernels.into_iter().map(String::into_bytes).collect();
     if options.confirm {
-        words.push("confirm=1".into());
+        words.push(b"confirm=1".into());
     }
     if !simulated {
         words.extend(of_nvidia(options, asked, beside)?);
     }
-    match words.iter().find(|word| word.contains(':')) {
-        Some(word) => Err(format!("{asked} can not pass on '{word}': it contains a colon")),
+    match words.iter().find(|word| word.contains(&b':')) {
+        Some(word) => Err(format!("{asked} can not pass on '{}': it contains a colon", FileName::of_bytes(word))),
         None => Ok(words),
     }
 }
 
 /// What patching needs: the patch, and NVIDIA's library.
-fn of_nvidia(options: &ExactOptions, asked: &str, beside: &Path) -> Result<[String; 2], String> {
-    let patch = options.patch.as_ref().map_or_else(|| beside.join(PATCH), PathBuf::from);
+fn of_nvidia(options: &ExactOptions, asked: &str, beside: &Path) -> Result<[Vec<u8>; 2], String> {
+    let patch = options.patch.as_ref().map_or_else(|| beside.join(PATCH), |patch| patch.to_path_buf());
     if !patch.is_file() {
         return Err(format!(
             "{asked} needs {}, which scripts/patch makes (or name it with --exact-patch)",
@@ -59,7 +61,7 @@ fn of_nvidia(options: &ExactOptions, asked: &str, beside: &Path) -> Result<[Stri
         ));
     }
     let library = match &options.library {
-        Some(path) if Path::new(path).is_file() => PathBuf::from(path),
+        Some(path) if path.is_file() => path.to_path_buf(),
         Some(path) => return Err(format!("--sanitizer-library: there is no file {path}")),
         None => find().ok_or_else(|| {
             format!(
@@ -69,10 +71,8 @@ fn of_nvidia(options: &ExactOptions, asked: &str, beside: &Path) -> Result<[Stri
         })?,
     };
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    Ok([
-        format!("sanitizer-library={}", absolute(&library).display()),
-        format!("exact-patch={}", absolute(&patch).display()),
-    ])
+    let word = |name: &str, path: &Path| [name.as_bytes(), absolute(path).as_os_str().as_bytes()].concat();
+    Ok([word("sanitizer-library=", &library), word("exact-patch=", &patch)])
 }
 
 /// The library in the toolkit (`CUDA_HOME`, `/usr/local/cuda*`), in `LD_LIBRARY_PATH`, or in the
@@ -118,9 +118,9 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let mut options = ExactOptions::default();
         assert_eq!(shim_options(&options, &folder, false, false), Ok(Vec::new()));
-        assert_eq!(shim_options(&options, &folder, true, true), Ok(vec!["exact=1".into(), "exact-share=33".into()]));
+        assert_eq!(shim_options(&options, &folder, true, true), Ok(vec![b"exact=1".into(), b"exact-share=33".into()]));
         options.kernels = Some(String::new());
-        assert_eq!(shim_options(&options, &folder, true, false), Ok(vec!["exact=1".into()]));
+        assert_eq!(shim_options(&options, &folder, true, false), Ok(vec![b"exact=1".into()]));
         let error = shim_options(&options, &folder, false, false).unwrap_err();
         assert!(error.contains("exact.fatbin, which scripts/patch makes"), "{error}");
         std::fs::write(folder.join(PATCH), b"x").expect("a file");
@@ -129,16 +129,16 @@ mod tests {
         assert_eq!(error, "--sanitizer-library: there is no file /nowhere/lib.so");
         let library = folder.join("lib.so");
         std::fs::write(&library, b"x").expect("a file");
-        options.library = Some(library.display().to_string());
+        options.library = Some(library.into());
         let words = shim_options(&options, &folder, false, false).expect("complete");
-        assert_eq!(words[0], "exact=1");
-        assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
+        assert_eq!(words[0], b"exact=1");
+        assert!(words[1].starts_with(b"sanitizer-library=/") && words[2].starts_with(b"exact-patch=/"), "{words:?}");
         options.kernels = Some("sort".into());
-        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "exact=sort");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], b"exact=sort");
         (options.kernels, options.compare) = (Some(String::new()), Some("file".into()));
-        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "exact=all");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], b"exact=all");
         (options.kernels, options.confirm) = (None, true);
-        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], "confirm=1");
+        assert_eq!(shim_options(&options, &folder, false, false).expect("complete")[0], b"confirm=1");
         options.library = Some("/nowhere/lib.so".into());
         options.patch = Some("/nowhere/patch".into());
         let error = shim_options(&options, &folder, false, false).unwrap_err();

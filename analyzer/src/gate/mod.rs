@@ -14,6 +14,7 @@ pub mod filter;
 pub mod pattern;
 pub mod suppressions;
 
+use crate::file_name::FileName;
 use crate::options::{FailOn, Options};
 use crate::report::fingerprint::former;
 use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
@@ -37,9 +38,9 @@ impl Gate {
         let mut suppressions = Vec::new();
         for file in &options.suppressions {
             let text = std::fs::read_to_string(file).map_err(|e| format!("suppressions {file}: {e}"))?;
-            suppressions.extend(suppressions::read(file, &text)?);
+            suppressions.extend(suppressions::read(&file.to_string(), &text)?);
         }
-        let read = |file: &String| {
+        let read = |file: &FileName| {
             // The first run of one that keeps its own baseline: nothing is known yet.
             let is_own = options.write_baseline.as_ref() == Some(file);
             if is_own && std::fs::metadata(file).map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.len() == 0) {

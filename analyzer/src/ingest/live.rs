@@ -3,6 +3,7 @@
 //! Owns the pace of reading, the heartbeat, and the decoding of single records. Does not decide
 //! what a record means.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,6 +50,33 @@ pub struct Sink {
     pub analysis: Option<AnalysisOptions>,
     /// Write them to a trace file.
     pub recorder: Option<Recorder>,
+    /// Writes findings before their causes are sought.
+    pub early: Option<Arc<Early>>,
+}
+
+/// What is known of the processes that have ended, for a report before the last one.
+pub struct Early {
+    known: Mutex<BTreeMap<u32, Outcome>>,
+    write: Box<dyn Fn(Vec<Outcome>) + Send + Sync>,
+}
+
+impl Early {
+    /// Reports with this function.
+    pub fn new(write: impl Fn(Vec<Outcome>) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { known: Mutex::default(), write: Box::new(write) })
+    }
+
+    /// Notes an outcome, and reports all that are known where the search for causes takes long.
+    fn note(&self, process: u32, outcome: &Outcome, takes_long: bool) {
+        if outcome.findings.is_empty() {
+            return;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(process, causes::unsought(outcome));
+        if takes_long {
+            (self.write)(known.values().cloned().collect());
+        }
+    }
 }
 
 /// Reads the ring of one process until the process has ended, is done, or `stop` is set. Then reads
@@ -166,7 +194,13 @@ pub fn follow(
         eprintln!("streamsan: the trace can not be written: {error}");
     }
     let kept = kept.as_mut().filter(|kept| !kept.is_overflown()).map(|kept| kept as &mut dyn Records);
-    let judged = finished(analysis.as_mut().map(|analysis| causes::finish(analysis, kept, Effort::LIVE)));
+    let judged = finished(analysis.as_mut().map(|analysis| {
+        let (outcome, sought) = causes::findings(analysis);
+        if let Some(early) = &sink.early {
+            early.note(process, &outcome, sought.takes_long());
+        }
+        causes::seek(analysis, outcome, sought, kept, Effort::LIVE)
+    }));
     let header = consumer.ring().header();
     header.findings.store(judged.findings, Ordering::Relaxed);
     header.exit_code.store(judged.exit_code, Ordering::Relaxed);

@@ -16,6 +16,7 @@ use trace::{Op, Record};
 use super::progress::Progress;
 use super::segments::parts::{self, Part, Parts};
 use crate::causes::{self, Effort};
+use crate::file_name::FileName;
 use crate::ipc::Across;
 use crate::launches::image_reader::ImageReader;
 use crate::local_files::RecordedFiles;
@@ -64,26 +65,26 @@ fn replanned(
 
 /// The traces that these words name: files and folders of segments as they are, other folders as
 /// all traces in them (for example one a rank), by name. The error is a line for the user.
-pub fn files(words: &[String]) -> Result<Vec<String>, String> {
+pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
     let mut files = Vec::new();
     for word in words {
         if !std::fs::metadata(word).is_ok_and(|m| m.is_dir()) {
             files.push(word.clone());
             continue;
         }
-        if parts::holds_recording(Path::new(word)) {
+        if parts::holds_recording(word) {
             files.push(word.clone());
             continue;
         }
         let entries = std::fs::read_dir(word).map_err(|error| format!("{word}: {error}"))?;
         let is_one = |path: &PathBuf| if path.is_dir() { parts::holds_recording(path) } else { is_trace(path) };
         let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(is_one);
-        let mut found: Vec<String> = paths.map(|p| p.to_string_lossy().into_owned()).collect();
+        let mut found: Vec<FileName> = paths.map(FileName::from).collect();
         if found.is_empty() {
             return Err(format!("{word}: there is no trace in this folder"));
         }
         // Rank 10 comes after rank 9.
-        found.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        found.sort_by(|a, b| (a.bytes().len(), a).cmp(&(b.bytes().len(), b)));
         files.extend(found);
     }
     Ok(files)
@@ -97,20 +98,26 @@ fn is_trace(path: &Path) -> bool {
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has
 /// seen. `with`: waits to add. Returns an outcome for each process, and why reading stopped early,
 /// if it did. `done` and `progress`: the bytes of other files read before, and the progress line.
+/// `early` gets the outcomes before their causes are sought, where that takes long.
 pub fn check(
-    path: &str,
+    path: &(impl AsRef<Path> + ?Sized),
     options: AnalysisOptions,
     across: Option<&Across>,
     with: &[WrittenWait],
     (done, progress): (u64, &mut Progress),
+    early: &mut dyn FnMut(Vec<Outcome>),
 ) -> (Vec<Outcome>, Option<FileError>) {
     let (mut processes, error) = analysed(path, options, across, with, (done, progress));
-    let ended = processes.iter_mut().map(|(process, analysis)| {
-        let mut records = FileRecords { path: path.to_string(), process: *process };
+    let found: Vec<_> = processes.values_mut().map(causes::findings).collect();
+    if found.iter().any(|(_, sought)| sought.takes_long()) {
+        early(found.iter().map(|(outcome, _)| causes::unsought(outcome)).collect());
+    }
+    let ended = processes.iter_mut().zip(found).map(|((process, analysis), (outcome, sought))| {
+        let mut records = FileRecords { path: path.as_ref().to_path_buf(), process: *process };
         // Waits are tried on what there is; with a gap they would be tried on something else.
         let has_gaps = analysis.has_gaps();
         let records = (!has_gaps).then_some(&mut records as &mut dyn Records);
-        let mut outcome = causes::finish(analysis, records, Effort::RECORDED);
+        let mut outcome = causes::seek(analysis, outcome, sought, records, Effort::RECORDED);
         outcome.coverage.gaps = u64::from(has_gaps);
         outcome
     });
@@ -119,7 +126,7 @@ pub fn check(
 
 /// As [`check`], without its end: the analyses by process.
 pub fn analysed(
-    path: &str,
+    path: &(impl AsRef<Path> + ?Sized),
     options: AnalysisOptions,
     across: Option<&Across>,
     with: &[WrittenWait],
@@ -131,7 +138,7 @@ pub fn analysed(
     each_late(path, |process, op| {
         processes.entry(process).or_insert_with(begun).define_late(op);
     });
-    let error = each_frame(path, |frame| {
+    let error = each_frame(path.as_ref(), |frame| {
         if frame.process & LATE == 0 {
             let analysis = processes.entry(frame.process).or_insert_with(begun);
             crate::ingest::prefetch::feed(analysis, frame)?;
@@ -149,7 +156,7 @@ pub fn analysed(
 /// The records of one process in a trace file.
 pub struct FileRecords {
     /// The file.
-    pub path: String,
+    pub path: PathBuf,
     /// The process.
     pub process: u32,
 }
@@ -171,7 +178,7 @@ const AHEAD: usize = 4;
 
 /// Passes every frame of a trace to `each`, its [`LATE`] mark left in its number. Another thread
 /// reads and unpacks them. Segments that can not be read are passed over and named at the end.
-fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+fn each_frame(path: &Path, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
     let parts = parts::parts(path)?;
     let mut place = Place::of(&parts);
     for part in &parts.files {
@@ -282,7 +289,7 @@ fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), Fil
 
 /// Passes the definitions in the trailer of a trace, or beside its segments, to `each`. They are
 /// needed first.
-pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
+pub fn each_late(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &Op<'_>)) {
     let Ok(parts) = parts::parts(path) else { return };
     for file in parts.symbols().into_iter().chain(parts.files.into_iter().map(|part| part.path)) {
         let Ok(file) = crate::local_files::open(&file) else { continue };
@@ -295,7 +302,7 @@ pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
 }
 
 /// Prints every op of a trace, one a line.
-pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
+pub fn dump(path: &(impl AsRef<Path> + ?Sized), mut to: impl std::io::Write) -> Result<(), FileError> {
     let mut written = Ok(());
     each_record(path, |process, bytes| {
         if written.is_err() {
@@ -333,8 +340,8 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
 
 /// Passes every record of a trace to `each`, with the number of its process. [`LATE`] is set in the
 /// number for records of the trailer.
-pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
-    each_frame(path, |frame| {
+pub fn each_record(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
+    each_frame(path.as_ref(), |frame| {
         for record in frame.records() {
             each(frame.process, record?);
         }

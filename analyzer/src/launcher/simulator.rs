@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::file_name::FileName;
 use crate::launcher::dynamic_section;
 use crate::options::SimOptions;
 
@@ -40,7 +41,7 @@ impl Sim {
     ///
     /// `cache`: what the user has said about the cache folder, in which the simulator keeps
     /// compiled code.
-    pub fn prepare(run: &Path, options: &SimOptions, cache: Option<&str>) -> Result<Self, String> {
+    pub fn prepare(run: &Path, options: &SimOptions, cache: Option<&FileName>) -> Result<Self, String> {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
         let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
@@ -50,7 +51,7 @@ impl Sim {
         }
         if let Some(word) = cache {
             // The program may change its folder.
-            let place = if word == "off" { Ok(word.into()) } else { std::path::absolute(word) };
+            let place = if word.is("off") { Ok(word.into()) } else { std::path::absolute(word) };
             variables.push(("STREAMSAN_CACHE", place.map_err(|error| format!("{word}: {error}"))?.into_os_string()));
         }
         for (name, file) in

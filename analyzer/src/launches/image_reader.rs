@@ -4,6 +4,7 @@
 //! process-wide cache folder, and the translation of that crate's answers into effects. Does not
 //! fail: every error becomes a short reason that the coverage line counts.
 
+use crate::file_name::FileName;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
@@ -25,11 +26,12 @@ static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 /// Sets where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`)
 /// the environment's `STREAMSAN_CACHE`, else [`Cache::default_folder`]. Call it once, before any
 /// code is read. Without this call nothing is kept.
-pub fn set_cache(word: Option<&str>) {
-    let named = word.map(str::to_string).or_else(|| std::env::var("STREAMSAN_CACHE").ok().filter(|w| !w.is_empty()));
-    let folder = match named.as_deref() {
-        Some("off") => None,
-        Some(folder) => Some(folder.into()),
+pub fn set_cache(word: Option<&FileName>) {
+    let named =
+        word.cloned().or_else(|| std::env::var_os("STREAMSAN_CACHE").filter(|w| !w.is_empty()).map(FileName::from));
+    let folder = match named {
+        Some(word) if word.is("off") => None,
+        Some(folder) => Some(folder.to_path_buf()),
         None => Cache::default_folder(),
     };
     let _ = CACHE.set(folder.map(|f| Arc::new(Cache::new(f))));

@@ -12,10 +12,10 @@ pub mod nearest;
 
 pub use filters::Filters;
 
+use crate::file_name::FileName;
 use crate::whatif::assumed::{Assumptions, DefaultStream};
 use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
-use std::path::Path;
 
 /// The weakest finding that fails a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -86,9 +86,9 @@ pub struct Options {
     /// Give host threads timelines of their own.
     pub host_threads: bool,
     /// Where to write the JSON report.
-    pub json: Option<String>,
+    pub json: Option<FileName>,
     /// Where to write the text report instead of stderr.
-    pub log_file: Option<String>,
+    pub log_file: Option<FileName>,
     /// Fail when the program makes no use of CUDA.
     pub require_cuda: bool,
     /// Findings that are printed in full.
@@ -106,7 +106,7 @@ pub struct Options {
     /// Colours.
     pub color: Color,
     /// Where `record` writes the trace.
-    pub output: Option<String>,
+    pub output: Option<FileName>,
     /// MiB of its segments, when it is a folder of them; 0: as fits `keep_last`, or no segments.
     pub segment_mib: u64,
     /// How much of its end is kept.
@@ -114,25 +114,25 @@ pub struct Options {
     /// The weakest finding that fails the run; by default `likely`, with `pedantic` `possible`.
     pub fail_on: Option<FailOn>,
     /// Suppression files.
-    pub suppressions: Vec<String>,
+    pub suppressions: Vec<FileName>,
     /// Files with waits to add to a recorded order.
-    pub with: Vec<String>,
+    pub with: Vec<FileName>,
     /// Where to write suppressions for what fails this run.
-    pub gen_suppressions: Option<String>,
+    pub gen_suppressions: Option<FileName>,
     /// The baseline: what is in it fails no run.
-    pub baseline: Option<String>,
+    pub baseline: Option<FileName>,
     /// Where to write the baseline of this run.
-    pub write_baseline: Option<String>,
+    pub write_baseline: Option<FileName>,
     /// Where to write SARIF.
-    pub sarif: Option<String>,
+    pub sarif: Option<FileName>,
     /// Where to write the page.
-    pub html: Option<String>,
+    pub html: Option<FileName>,
     /// Where to write JUnit XML.
-    pub junit: Option<String>,
+    pub junit: Option<FileName>,
     /// Where to write the findings as Parquet.
-    pub parquet: Option<String>,
+    pub parquet: Option<FileName>,
     /// Where `memory` writes a snapshot for PyTorch's viewer.
-    pub snapshot: Option<String>,
+    pub snapshot: Option<FileName>,
     /// How the report is written.
     pub format: Format,
     /// Print findings and errors only.
@@ -140,13 +140,13 @@ pub struct Options {
     /// Which findings are wanted.
     pub filters: Filters,
     /// Folders with debug information.
-    pub symbol_path: Vec<String>,
+    pub symbol_path: Vec<FileName>,
     /// Patterns of what is a library besides those that are known.
     pub library: Vec<String>,
     /// Where summaries of kernels are kept; `off`: nowhere.
-    pub cache: Option<String>,
+    pub cache: Option<FileName>,
     /// The configuration file; `off`: none.
-    pub config: Option<String>,
+    pub config: Option<FileName>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
     /// What is assumed of the program.
@@ -157,7 +157,7 @@ pub struct Options {
     pub exact: ExactOptions,
     /// What the shim acts on; the launcher passes it on.
     pub shim: ShimOptions,
-    /// The first option whose text is not UTF-8: it would name another file.
+    /// The first option of words, not of files, whose text is not UTF-8.
     pub not_utf8: Option<&'static str>,
 }
 
@@ -171,9 +171,9 @@ pub struct SimOptions {
     /// Predict what kernels touch, though it could be measured.
     pub predict: bool,
     /// Where to list the bytes that each launch touches.
-    pub addresses: Option<String>,
+    pub addresses: Option<FileName>,
     /// Where to list digests of what the program computed.
-    pub results: Option<String>,
+    pub results: Option<FileName>,
 }
 
 /// Exact mode: what kernels really touch, as NVIDIA's Sanitizer API measures it.
@@ -182,9 +182,9 @@ pub struct ExactOptions {
     /// Which kernels, by mangled name; empty: all. `None`: no exact mode.
     pub kernels: Option<String>,
     /// NVIDIA's library.
-    pub library: Option<String>,
+    pub library: Option<FileName>,
     /// The code that is patched in.
-    pub patch: Option<String>,
+    pub patch: Option<FileName>,
     /// How many percent of the run the simulated GPU may spend on measuring. `None`: it is not
     /// limited.
     pub share: Option<u64>,
@@ -193,9 +193,9 @@ pub struct ExactOptions {
     /// `--no-confirm` was said: a hunt runs no program a second time.
     pub once: bool,
     /// Ranges that earlier runs have measured, and where this run's are added.
-    pub learned: Option<String>,
+    pub learned: Option<FileName>,
     /// Where to write what the summaries said of each launch, and what it really touched.
-    pub compare: Option<String>,
+    pub compare: Option<FileName>,
 }
 
 /// Options that the shim inside the program acts on.
@@ -212,7 +212,7 @@ pub struct ShimOptions {
     /// MiB of the ring.
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
-    pub analyzer: Option<String>,
+    pub analyzer: Option<FileName>,
     /// Wait for every launch.
     pub launch_blocking: bool,
     /// Count calls by function.
@@ -301,11 +301,15 @@ impl Options {
             Value::Text(text) => std::str::from_utf8(text).ok().map(str::to_owned),
             _ => None,
         };
-        if matches!(value, Value::Text(bytes) if std::str::from_utf8(bytes).is_err()) {
+        let name = match value {
+            Value::Text(bytes) if options::find(id).is_path() => Some(FileName::of_bytes(bytes)),
+            _ => None,
+        };
+        if matches!(value, Value::Text(_)) && name.is_none() && text.is_none() {
             self.not_utf8.get_or_insert(options::find(id).name);
         }
         match id {
-            Id::Output => self.output = text,
+            Id::Output => self.output = name,
             Id::SegmentMib => self.segment_mib = number,
             Id::KeepLast => {
                 self.keep_last = match value {
@@ -320,13 +324,13 @@ impl Options {
             Id::HostInPlace => self.shim.host_in_place = on,
             Id::HostSample => self.shim.host_sample = number,
             Id::RingMib => self.shim.ring_mib = number,
-            Id::Analyzer => self.shim.analyzer = text,
+            Id::Analyzer => self.shim.analyzer = name,
             Id::LaunchBlocking => self.shim.launch_blocking = on,
             Id::TorchAllocator => self.torch_async = choice == 1,
             Id::CountCalls => self.shim.count_calls = on,
             Id::Off => self.shim.off = on,
-            Id::Cache => self.cache = text,
-            Id::Config => self.config = text,
+            Id::Cache => self.cache = name,
+            Id::Config => self.config = name,
             Id::Sim => self.sim = on,
             Id::SimSchedule => {
                 self.sim = true;
@@ -345,11 +349,11 @@ impl Options {
             }
             Id::SimAddresses => {
                 self.sim = true;
-                self.sim_options.addresses = text;
+                self.sim_options.addresses = name;
             }
             Id::SimResults => {
                 self.sim = true;
-                self.sim_options.results = text;
+                self.sim_options.results = name;
             }
             Id::Pedantic => self.pedantic = on,
             Id::Policy => self.policy = [Policy::Observed, Policy::Documented][choice],
@@ -365,7 +369,7 @@ impl Options {
             Id::IgnoreStream => self.filters.ignore_stream.extend(text),
             Id::OnlyModule => self.filters.only_module.extend(text),
             Id::IgnoreModule => self.filters.ignore_module.extend(text),
-            Id::SymbolPath => self.symbol_path.extend(text),
+            Id::SymbolPath => self.symbol_path.extend(name),
             Id::Library => self.library.extend(text),
             Id::ErrorExitcode => self.error_exitcode = number as i32,
             Id::FailOn => {
@@ -375,24 +379,24 @@ impl Options {
                 self.latent |= fail_on == FailOn::Latent;
                 self.fail_on = Some(fail_on);
             }
-            Id::Suppressions => self.suppressions.extend(text),
+            Id::Suppressions => self.suppressions.extend(name),
             Id::Forbid => self.forbid.extend(text),
-            Id::With => self.with.extend(text),
-            Id::GenSuppressions => self.gen_suppressions = text,
-            Id::Baseline => self.baseline = text,
-            Id::WriteBaseline => self.write_baseline = text,
+            Id::With => self.with.extend(name),
+            Id::GenSuppressions => self.gen_suppressions = name,
+            Id::Baseline => self.baseline = name,
+            Id::WriteBaseline => self.write_baseline = name,
             Id::RequireCuda => self.require_cuda = on,
             Id::Quiet => self.quiet = on,
             Id::Format => {
                 self.format = [Format::Text, Format::Short, Format::Github, Format::Csan][choice];
             }
-            Id::LogFile => self.log_file = text,
-            Id::Json => self.json = text,
-            Id::Sarif => self.sarif = text,
-            Id::Html => self.html = text,
-            Id::Junit => self.junit = text,
-            Id::Parquet => self.parquet = text,
-            Id::Snapshot => self.snapshot = text,
+            Id::LogFile => self.log_file = name,
+            Id::Json => self.json = name,
+            Id::Sarif => self.sarif = name,
+            Id::Html => self.html = name,
+            Id::Junit => self.junit = name,
+            Id::Parquet => self.parquet = name,
+            Id::Snapshot => self.snapshot = name,
             Id::MaxFindings => self.max_findings = number,
             Id::PerCause => self.per_cause = number,
             Id::Color => self.color = [Color::Auto, Color::Always, Color::Never][choice],
@@ -405,10 +409,10 @@ impl Options {
             }
             Id::Confirm => (self.exact.confirm, self.exact.once) = (on, !on),
             Id::ExactShare => self.exact.share = Some(number),
-            Id::Learned => self.exact.learned = text,
-            Id::SanitizerLibrary => self.exact.library = text,
-            Id::ExactPatch => self.exact.patch = text,
-            Id::ExactCompare => self.exact.compare = text,
+            Id::Learned => self.exact.learned = name,
+            Id::SanitizerLibrary => self.exact.library = name,
+            Id::ExactPatch => self.exact.patch = name,
+            Id::ExactCompare => self.exact.compare = name,
         }
     }
 
@@ -448,20 +452,20 @@ impl Options {
 
     /// `STREAMSAN_OPTIONS` for the program: what the environment says, then what the configuration
     /// file and the command line changed of it, then `more`.
-    pub fn for_shim(&self, environment: &[u8], more: Vec<String>) -> Vec<u8> {
+    pub fn for_shim(&self, environment: &[u8], more: Vec<Vec<u8>>) -> Vec<u8> {
         let mut there = Self::default();
         there.read_env(environment);
         let mut text = environment.to_vec();
-        let mut add = |word: &str| {
+        let mut add = |word: &[u8]| {
             if !text.is_empty() {
                 text.push(b':');
             }
-            text.extend_from_slice(word.as_bytes());
+            text.extend_from_slice(word);
         };
         for row in ROWS.iter().filter(|row| row.reader.is_shim()) {
             if let Some(value) = self.passed_on(row.id).filter(|value| there.passed_on(row.id).as_ref() != Some(value))
             {
-                add(&format!("{}={value}", row.name));
+                add(format!("{}={value}", row.name).as_bytes());
             }
         }
         more.iter().for_each(|word| add(word));
@@ -476,7 +480,7 @@ impl Options {
     /// Whether the options go together. The error is a line for the user.
     pub fn consistent(&self) -> Result<(), String> {
         if let Some(name) = self.not_utf8 {
-            return Err(format!("option '{name}' takes names and words in UTF-8 only: choose another"));
+            return Err(format!("option '{name}' takes words in UTF-8 only: choose another"));
         }
         if self.latent && self.host_threads {
             return Err("--latent and --host-order threads exclude each other".to_owned());
@@ -488,7 +492,7 @@ impl Options {
         if let Some((option, _)) = segments.iter().find(|(_, given)| *given && self.output.is_none()) {
             return Err(format!("{option} needs '-o FOLDER' for the segments"));
         }
-        match self.symbol_path.iter().find(|folder| !Path::new(folder).is_dir()) {
+        match self.symbol_path.iter().find(|folder| !folder.is_dir()) {
             Some(folder) => Err(format!("--symbol-path: there is no folder '{folder}'")),
             None => Ok(()),
         }

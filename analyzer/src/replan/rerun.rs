@@ -3,7 +3,10 @@
 //! Owns one pass and its result. Everything that the first analysis has read and evaluated is used
 //! again, so that a pass costs no more than the comparison of accesses.
 
+use rustc_hash::FxHashSet;
+
 use super::records::Records;
+use super::site::OpSite;
 use super::waits::Replan;
 use crate::Analysis;
 use crate::detect::findings::{FindingState, RawFinding};
@@ -12,6 +15,8 @@ use crate::detect::findings::{FindingState, RawFinding};
 pub struct Rerun {
     /// The findings under the changed order.
     pub findings: Vec<RawFinding>,
+    /// Pairs of sites of findings that do not stand, each with whether a free was too early.
+    pub fallen: FxHashSet<(OpSite, OpSite, bool)>,
     /// The changes, with what became of them and what was noted.
     pub plan: Replan,
 }
@@ -29,7 +34,14 @@ pub fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> O
         }
     });
     let (findings, plan) = first.take_back(twin);
-    let stands = findings.judged().filter(|(_, state)| *state == FindingState::Stands);
-    let findings = stands.map(|(raw, _)| raw.clone()).collect();
-    (read && !plan.is_given_up()).then_some(Rerun { findings, plan })
+    let (mut stand, mut fallen) = (Vec::new(), FxHashSet::default());
+    for (raw, state) in findings.judged() {
+        let race = &raw.race;
+        if state == FindingState::Stands {
+            stand.push(raw.clone());
+        } else {
+            fallen.insert((OpSite::of_node(&race.previous), OpSite::of_node(&race.access), race.freed_early));
+        }
+    }
+    (read && !plan.is_given_up()).then_some(Rerun { findings: stand, fallen, plan })
 }

@@ -11,7 +11,7 @@ use crate::detect::race::Race;
 
 /// Occurrences kept of one pair of sites.
 const KEPT: u32 = 48;
-/// Occurrences kept in all.
+/// Occurrences kept in all, beside the first of each pair.
 const MOST: usize = 1 << 14;
 /// Records of the program's own events that are kept.
 const RECORDS: usize = 1 << 18;
@@ -33,6 +33,8 @@ pub struct Trial {
     pub records: Vec<(u64, OpSite, StreamId, EventId)>,
     /// Races, some of each pair of sites.
     pub races: Vec<Race>,
+    /// Whether a stream waits for a value, which a later op may write.
+    pub waits_for_values: bool,
     seen: FxHashMap<(OpSite, OpSite, bool), u32>,
     number: u64,
 }
@@ -51,6 +53,7 @@ impl Trial {
     /// Notes an op that has been applied.
     pub(crate) fn op(&mut self, op: &Op<'_>, at: Option<(OpSite, StreamId)>, epoch: Epoch) {
         self.number += 1;
+        self.waits_for_values |= matches!(op, Op::WaitValue { .. });
         let Some((site, stream)) = at else { return };
         if let (OpClass::Record, Op::EventRecord { event, .. }) = (site.class, *op)
             && self.records.len() < RECORDS
@@ -74,7 +77,7 @@ impl Trial {
         let pair = (OpSite::of_node(previous), OpSite::of_node(access), race.freed_early);
         let seen = self.seen.entry(pair).or_default();
         *seen += 1;
-        if *seen <= KEPT && self.races.len() < MOST {
+        if *seen == 1 || *seen <= KEPT && self.races.len() < MOST {
             self.races.push(race.clone());
         }
     }

@@ -58,6 +58,12 @@ pub struct SetCheck {
     pub blocked: u64,
     /// Whether none of the waits can be left out.
     pub smallest: bool,
+    /// Times that the run was analysed again.
+    #[serde(skip)]
+    pub trials: u64,
+    /// Waits that were weighed for a race: with `trials`, what the search has cost.
+    #[serde(skip)]
+    pub weighed: u64,
     /// Why nothing was tried; empty when it was.
     pub skipped: String,
 }
@@ -106,6 +112,8 @@ impl SetCheck {
         self.remain += other.remain;
         self.fresh += other.fresh;
         self.blocked += other.blocked;
+        self.trials += other.trials;
+        self.weighed += other.weighed;
         self.smallest &= other.smallest;
         if self.skipped.is_empty() {
             self.skipped.clone_from(&other.skipped);

@@ -8,7 +8,7 @@ use crate::detect::findings::RawFinding;
 use crate::detect::race::Beside;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
-use crate::report::call_site::place;
+use crate::report::call_site::{self, place, site, site_frame};
 use crate::report::doubt::{Measuring, parameter};
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
@@ -21,7 +21,9 @@ use crate::state::streams::Streams;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::{Operator, Schemas, backward, held_by, operands, purpose, touched};
-use trace::{MemoryKind, StreamId, StreamKind};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use trace::{MemoryKind, StackId, StreamId, StreamKind};
 
 /// Everything that resolving ids takes.
 pub struct Elaborator<'a> {
@@ -45,6 +47,8 @@ pub struct Elaborator<'a> {
     pub memory_names: &'a [Box<str>],
     /// What this run measures.
     pub measuring: Measuring,
+    /// Stacks that have been resolved: many findings share few.
+    pub(crate) resolved: Resolved,
 }
 
 /// The elaborator of an analysis. A macro, because it borrows only these fields, which a method
@@ -62,12 +66,56 @@ macro_rules! elaborator {
             code: &mut $analysis.code,
             memory_names: $analysis.memory.names(),
             measuring: $analysis.options.measuring,
+            resolved: Default::default(),
         }
     };
 }
 pub(crate) use elaborator;
 
+/// Most stacks that are kept resolved.
+const MOST: usize = 1 << 14;
+
+/// What is known of stacks.
+#[derive(Default)]
+pub(crate) struct Resolved {
+    frames: FxHashMap<StackId, Rc<[Frame]>>,
+    places: FxHashMap<StackId, Option<String>>,
+    sites: FxHashMap<StackId, (Rc<str>, Rc<str>)>,
+}
+
 impl Elaborator<'_> {
+    /// The frames of a stack.
+    pub(crate) fn frames(&mut self, stack: StackId) -> Rc<[Frame]> {
+        let known = &mut self.resolved;
+        if known.frames.len() > MOST {
+            *known = Resolved::default();
+        }
+        Rc::clone(known.frames.entry(stack).or_insert_with(|| self.stacks.resolve(stack).into()))
+    }
+
+    /// A call site in prose.
+    pub fn place(&mut self, stack: StackId) -> Option<String> {
+        if let Some(known) = self.resolved.places.get(&stack) {
+            return known.clone();
+        }
+        let frames = self.frames(stack);
+        let place = call_site::place(&frames, self.stacks);
+        self.resolved.places.insert(stack, place.clone());
+        place
+    }
+
+    /// The call site of a stack and its line of source, both empty where they are not known.
+    pub(super) fn site_of(&mut self, stack: StackId) -> (Rc<str>, Rc<str>) {
+        if let Some(known) = self.resolved.sites.get(&stack) {
+            return known.clone();
+        }
+        let frames = self.frames(stack);
+        let source = site_frame(&frames).and_then(|frame| frame.source.as_deref()).unwrap_or_default().trim();
+        let found = (site(&frames).unwrap_or_default().into(), source.into());
+        self.resolved.sites.insert(stack, found.clone());
+        found
+    }
+
     /// Resolves a finding.
     pub fn finding(&mut self, raw: &RawFinding) -> Finding {
         let race = &raw.race;
@@ -133,7 +181,7 @@ impl Elaborator<'_> {
     pub fn side(&mut self, access: &Access, base: u64) -> Side {
         let s = &access.site;
         let kernel = self.names.kernel(s.kernel).map(|k| self.stacks.demangle(&k.name));
-        let stack = self.stacks.resolve(s.stack);
+        let stack = self.frames(s.stack).to_vec();
         let call = called(&stack, self.names.call(s.call));
         let (call, seen_by) = match s.cause {
             Cause::Host => (String::new(), String::new()),
@@ -167,7 +215,7 @@ impl Elaborator<'_> {
             gaps: String::new(),
             started: self.started(&stack, access),
             stack,
-            launched: self.stacks.resolve(s.launched),
+            launched: self.frames(s.launched).to_vec(),
             regions: self.regions.names(s.region),
             process: None,
             inside: self.inside(access),
@@ -182,7 +230,7 @@ impl Elaborator<'_> {
             return Vec::new();
         }
         let started = self.handovers.started(access.site.thread, access.epoch);
-        started.map_or_else(Vec::new, |started| backward(self.stacks.resolve(started)))
+        started.map_or_else(Vec::new, |started| backward(self.frames(started).to_vec()))
     }
 
     /// Which arguments of its operator hold the memory of a side.
@@ -224,7 +272,7 @@ impl Elaborator<'_> {
 
     /// Resolves an allocation.
     pub fn memory(&mut self, a: &Allocation) -> AllocationInfo {
-        let stack = self.stacks.resolve(a.stack);
+        let stack = self.frames(a.stack).to_vec();
         AllocationInfo {
             name: self
                 .memory_names
@@ -242,7 +290,7 @@ impl Elaborator<'_> {
             size: a.size,
             call: called(&stack, self.names.call(a.call)),
             stack,
-            freed: a.freed.map_or_else(Vec::new, |s| self.stacks.resolve(s)),
+            freed: a.freed.map_or_else(Vec::new, |s| self.frames(s).to_vec()),
         }
     }
 
@@ -303,13 +351,14 @@ impl Elaborator<'_> {
         }
         let (name, short) = (format!("stream {}", id.0), format!("stream_{}", id.0));
         let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
-        let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
+        let made_at = stream.taken.unwrap_or(stream.stack);
+        let (stack, place) = (self.frames(made_at).to_vec(), self.place(made_at));
         if stream.context == trace::ContextId::REQUESTS {
-            let at = place(&stack, self.stacks).map_or_else(String::new, |at| format!(" that began at {at}"));
+            let at = place.map_or_else(String::new, |at| format!(" that began at {at}"));
             let name = format!("the request{at}");
             return StreamName { stack, ..of("request", &name, "request") };
         }
-        let made = place(&stack, self.stacks).map_or_else(String::new, |at| format!(", created at {at}"));
+        let made = place.map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
         // Only with several devices.
         let device = self.names.device_of(stream.context);

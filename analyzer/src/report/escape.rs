@@ -2,11 +2,14 @@
 //! have any name, also one that moves a terminal's cursor, ends the line and begins another report,
 //! or reverses the direction of text.
 //!
-//! Owns which characters are harmful and which texts of a report are escaped: all of them, once,
-//! when the outcomes of the processes are merged, so that no format has to care. Does not escape
-//! markup, which each format does itself. Tables that are looked up by name keep their names.
+//! Owns which texts of a report are escaped: all of them, once, when the outcomes of the processes
+//! are merged, so that no format has to care. Which characters are harmful is [`crate::printable`].
+//! Does not escape markup, which each format does itself. Tables that are looked up by name keep
+//! their names.
 
 use crate::detect::coverage::Coverage;
+pub use crate::printable::harmless;
+use crate::printable::is_harmful;
 use crate::report::breach::Breach;
 use crate::report::cause::{CausePoint, GivenWait, RootCause};
 use crate::report::doubt::Doubt;
@@ -18,27 +21,6 @@ use crate::report::neighbourhood::{Scene, Shown};
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 use std::collections::BTreeMap;
-
-/// Whether a terminal or a line-based reader treats a character as anything but a printable one.
-/// Tabs stay.
-fn is_harmful(c: char) -> bool {
-    let is_control = c.is_control() && c != '\t';
-    // Line and paragraph separators, direction marks and overrides, the byte order mark.
-    is_control
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
-}
-
-/// The text with harmful characters as Rust writes them in a string: `\n`, `\u{1b}`.
-pub fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_harmful(c) { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out.into()
-}
 
 /// Data whose texts can be escaped in place.
 pub trait Harmless {

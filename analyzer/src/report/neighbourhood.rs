@@ -3,7 +3,6 @@
 //! Owns their names, and which waits are drawn. [`crate::detect::history`] remembers the steps.
 
 use crate::detect::history::{After, Around, HistoryEntry, What};
-use crate::report::call_site::{site, site_frame};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::StreamName;
 use crate::report::words::{self, Word};
@@ -76,15 +75,15 @@ impl Elaborator<'_> {
         let mut shown: Vec<Shown> = Vec::new();
         for (index, step) in around.steps.iter().enumerate() {
             let before = &around.steps[..index];
-            let frames = self.stacks.resolve(step.stack);
+            let (at, source) = self.site_of(step.stack);
             let (operation, label) = self.label(step);
             let last = before.iter().rfind(|s| s.lane == step.lane);
             shown.push(Shown {
                 lane: lanes.iter().position(|l| *l == step.lane).unwrap_or_default(),
                 operation,
                 label,
-                at: site(&frames).unwrap_or_default(),
-                source: site_frame(&frames).and_then(|f| f.source.as_deref()).unwrap_or_default().trim().to_string(),
+                at: at.to_string(),
+                source: source.to_string(),
                 role: match index {
                     i if i == around.previous => "previous",
                     i if i == around.access => "access",

@@ -11,6 +11,7 @@ use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
+use crate::file_name::FileName;
 use crate::ingest::recorded;
 use crate::ingest::segments::parts;
 use crate::launches::image_reader::read_file;
@@ -32,7 +33,7 @@ pub enum Asked {
 
 /// The text (or JSON) about the kernels of a file, or about those that were launched in a trace;
 /// `only`: those whose mangled name contains it. The error is a line for the user.
-pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<Asked, String> {
+pub fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<Asked, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     let is_trace = bytes.starts_with(&trace::file::MAGIC);
     let kernels = if is_trace {
@@ -69,7 +70,7 @@ struct Launched {
 }
 
 impl Launched {
-    fn read(path: &str) -> Result<Self, FileError> {
+    fn read(path: &FileName) -> Result<Self, FileError> {
         let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
         let mut found = Self { shared, ..Self::default() };
         recorded::each_late(path, |_, op| found.take(op));

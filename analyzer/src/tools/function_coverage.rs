@@ -27,7 +27,7 @@ pub struct CalledFunctions {
 
 /// The calls of a trace by function: those of the driver, and others (allocators, host functions,
 /// notes).
-pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
+pub fn seen(path: &std::path::Path) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();
     crate::ingest::recorded::each_record(path, |process, bytes| {

@@ -186,7 +186,7 @@ pub struct MemoryReport {
 }
 
 /// Reads a trace.
-pub fn read(path: &str) -> MemoryReport {
+pub fn read(path: &std::path::Path) -> MemoryReport {
     let mut processes = BTreeMap::new();
     let mut memory: BTreeMap<u32, MemoryTotals> = BTreeMap::new();
     let error = each_op(path, &mut processes, |number, _, record| {

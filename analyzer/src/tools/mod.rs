@@ -60,7 +60,7 @@ impl TracedProcess {
 /// Passes every op of a trace to `each`, with its process and its number. Definitions are kept. The
 /// readable part of a damaged trace is passed on before the error.
 pub fn each_op(
-    path: &str,
+    path: &std::path::Path,
     processes: &mut BTreeMap<u32, TracedProcess>,
     mut each: impl FnMut(u32, &mut TracedProcess, &Record<'_>),
 ) -> Result<(), FileError> {

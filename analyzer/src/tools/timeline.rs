@@ -87,7 +87,7 @@ pub struct Drawn {
 
 /// Draws a trace. The readable part of a damaged one is drawn, and the file is complete in any
 /// case. The error is returned beside it.
-pub fn draw(path: &str, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
+pub fn draw(path: &std::path::Path, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
     let mut d = Drawing { to, first: true, flows: 0, slices: 0 };
     d.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"streamsan\",\"time\":\"logical: one step an op, no clock\"},\"traceEvents\":[\n")?;
     let mut processes = BTreeMap::new();

@@ -7,6 +7,7 @@ mod kernels;
 mod stacks;
 
 pub use kernels::{Does, Shape, atomics, reads, writes};
+pub use stacks::resolved;
 
 use analyzer::causes::{self, Effort};
 use analyzer::replan::records::KeptRecords;

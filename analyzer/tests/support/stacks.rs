@@ -2,6 +2,7 @@
 
 use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
+use std::cell::Cell;
 use trace::*;
 
 /// The package that a Python stack is entered by, by thousands.
@@ -19,9 +20,19 @@ const PACKAGES: [&str; 7] = [
 /// below a package ([`PACKAGES`]).
 pub struct Lines;
 
+thread_local! {
+    static RESOLVED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many stacks this thread has resolved.
+pub fn resolved() -> u64 {
+    RESOLVED.get()
+}
+
 impl Stacks for Lines {
     fn define(&mut self, _: &Op<'_>) {}
     fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
+        RESOLVED.set(RESOLVED.get() + 1);
         if stack.is_none() {
             return Vec::new();
         }

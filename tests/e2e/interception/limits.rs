@@ -117,7 +117,13 @@ fn a_trace_that_can_not_be_written_is_never_recorded() {
     for most in [size / 2, size * 3 / 4, size - 1] {
         if most >= 128 << 10 {
             let ended = end(&mut limited(record(&trace, &[]), libc::RLIMIT_FSIZE, most));
-            fails(ended, &format!("{most} of {size} bytes"));
+            // The packed size differs from run to run by some bytes.
+            if most == size - 1 && ended.code() == Some(0) {
+                let checked = end(streamsan(["check"]).arg(&trace));
+                assert_eq!(checked.code(), Some(0), "recorded is whole: {}", checked.err);
+            } else {
+                fails(ended, &format!("{most} of {size} bytes"));
+            }
         }
     }
     fails(end(&mut record(Path::new("/dev/full"), &[])), "a full disk");
@@ -150,13 +156,19 @@ fn a_killed_launcher_is_told_and_its_folder_goes_with_the_next_run() {
     let program = linked("limited.c");
     let there = || std::fs::read_dir(&folder).expect("there").flatten().count();
     // The program waits in between until the launcher is dead, before or after its first call.
-    for (moment, script) in [("before", "read x; $0 10"), ("after", "$0 10; read x; $0 10")] {
+    for (moment, script) in [("before", "echo ready; read x; $0 10"), ("after", "$0 10; echo ready; read x; $0 10")] {
         for round in 0..6 {
             let mut command = streamsan(["run", "--", "sh", "-c", script]);
             command.arg(&program).env("TMPDIR", &folder).env_remove("XDG_RUNTIME_DIR").process_group(0);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().expect("starts");
-            std::thread::sleep(std::time::Duration::from_millis(100 + 3 * round));
+            // However slow this machine is, the shell has been started.
+            let (mut said, mut byte) = (Vec::new(), [0]);
+            while !said.ends_with(b"ready\n") {
+                child.stdout.as_mut().expect("piped").read_exact(&mut byte).expect("ready");
+                said.extend(byte);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(3 * round));
             // SAFETY: our own child, which has not been waited for.
             assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGKILL) }, 0);
             std::thread::sleep(std::time::Duration::from_millis(5));

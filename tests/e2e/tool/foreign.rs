@@ -231,22 +231,105 @@ fn names_of_files_do_not_move_the_terminal() {
     }
 }
 
+/// Findings whose causes take a while: the analysis is killed as soon as the report is there.
 #[test]
-fn a_name_that_is_not_utf_8_is_refused_by_its_option_or_used_as_it_is() {
-    use std::os::unix::ffi::OsStrExt;
-    let folder = build::scratch("foreign_bytes");
-    let bytes = folder.join(std::ffi::OsStr::from_bytes(b"re\xffport"));
-    for option in ["--json", "--sarif", "--html", "--junit", "--log-file", "-o"] {
-        let mut run = streamsan(["run", option]);
-        let ended = end(run.arg(&bytes).args(["--", "/bin/true"]));
-        assert_eq!(ended.code(), Some(2), "{option}: {}", ended.err);
-        assert!(ended.err.contains("UTF-8"), "{option}: {}", ended.err);
+fn findings_are_written_before_their_causes_are_sought() {
+    let folder = build::scratch("foreign_early");
+    let (trace, json, html) = (folder.join("t.trace"), folder.join("report.json"), folder.join("page.html"));
+    const PAIRS: u32 = 2000;
+    made::write(&trace, &made::lines(PAIRS));
+    // The search may have ended before this test looks.
+    for attempt in 0.. {
+        assert!(attempt < 20, "only the last report was ever seen");
+        let _ = (fs::remove_file(&json), fs::remove_file(&html));
+        let mut check = streamsan(["check", "--json"]);
+        let check = check.arg(&json).arg("--html").arg(&html).arg(&trace).stderr(Stdio::null());
+        let mut child = check.spawn().expect("starts");
+        let began = Instant::now();
+        while fs::metadata(&html).map_or(true, |meta| meta.len() == 0) {
+            assert!(began.elapsed() < Duration::from_secs(50), "nothing was written");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        let report: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("written")).expect("whole");
+        assert_eq!(report["findings"].as_array().map(Vec::len), Some(PAIRS as usize));
+        assert!(fs::read_to_string(&html).expect("written").trim_end().ends_with("</html>"), "whole");
+        if report["tried"]["skipped"] == "the analysis ended before" {
+            break;
+        }
     }
-    let mut options = std::ffi::OsString::from("json=");
-    options.push(&bytes);
-    let ended = end(streamsan(["run", "--", "/bin/true"]).env("STREAMSAN_OPTIONS", &options));
-    assert_eq!(ended.code(), Some(2), "{}", ended.err);
-    assert_eq!(fs::read_dir(&folder).expect("there").count(), 0, "no file of another name");
+    let ended = end(streamsan(["check", "--json"]).arg(&json).arg(&trace));
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("written")).expect("whole");
+    assert_eq!((ended.code(), &report["tried"]["skipped"]), (Some(66), &"".into()), "{}", ended.err);
+    assert_eq!(report["tried"]["waits"], PAIRS);
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_used_as_they_are() {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let folder = build::scratch("foreign_bytes");
+    let named = |name: &[u8]| folder.join(std::ffi::OsStr::from_bytes(name));
+    let trace = named(b"tr\xffce");
+    made::write(&trace, &made::crossing());
+    let outputs = ["json", "sarif", "html", "junit", "parquet", "log-file", "gen-suppressions", "write-baseline"];
+    let place = |way: &[u8], option: &str| named(&[way, b"\xfe.%%.", option.as_bytes()].concat());
+    let written = |way: &[u8], option: &str| named(&[way, b"\xfe.%.", option.as_bytes()].concat());
+    let mut check = streamsan(["check"]);
+    let mut words = Vec::new();
+    for option in outputs {
+        check.arg(format!("--{option}")).arg(place(b"cli", option));
+        let (name, value) = (format!("{option}=").into_bytes(), place(b"env", option).into_os_string().into_vec());
+        words.push([name, value].concat());
+    }
+    let ended = end(check.arg(&trace));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let by_env = std::ffi::OsString::from_vec(words.join(&b':'));
+    let ended = end(streamsan(["check"]).arg(&folder).env("STREAMSAN_OPTIONS", by_env));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    for option in outputs {
+        let length = |way| fs::metadata(written(way, option)).map_or(0, |meta| meta.len());
+        assert!(length(b"cli") > 0 && length(b"env") > 0, "{option}");
+    }
+    assert_eq!(fs::read_dir(&folder).expect("there").count(), 1 + 2 * outputs.len(), "no file of another name");
+    // What was written is read: suppressions and a baseline of these names set everything aside.
+    for (option, of) in [("--suppressions", "gen-suppressions"), ("--baseline", "write-baseline")] {
+        let ended = end(streamsan(["check", option]).arg(written(b"cli", of)).arg(&trace));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    }
+    // Where text stands, bytes are spelt out.
+    let two = named(b"two\x80");
+    made::write(&two, &made::crossing());
+    let json = folder.join("two.json");
+    let ended = end(streamsan(["check", "--json"]).arg(&json).args([&trace, &two]));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let report = fs::read_to_string(&json).expect("written");
+    assert!(report.contains(r"tr\\xffce") && report.contains(r"two\\x80"), "{report}");
+    let ended = end(streamsan(["check"]).arg(named(b"none\xff")));
+    assert!(ended.code() == Some(2) && ended.err.contains(r"none\xff: "), "{}", ended.err);
+    // Of the commands that read a trace, and of the launcher.
+    for command in [&["timeline", "-o"][..], &["memory", "--json"], &["excess", "--json"], &["record", "-o"]] {
+        let out = named(&[command[0].as_bytes(), b"\xff"].concat());
+        let mut run = streamsan(command);
+        run.arg(&out);
+        let ended = end(if command[0] == "record" { run.args(["--", "/bin/true"]) } else { run.arg(&trace) });
+        assert_eq!(ended.code(), Some(0), "{command:?}: {}", ended.err);
+        assert!(fs::metadata(&out).is_ok(), "{command:?}");
+    }
+    let log = named(b"run\xff.json");
+    let ended = end(streamsan(["run", "--json"]).arg(&log).args(["--", "/bin/true"]));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(serde_json::from_slice::<serde_json::Value>(&fs::read(&log).expect("written")).is_ok());
+    // A configuration file in such a folder names files beside itself.
+    let place = named(b"con\xffig");
+    fs::create_dir(&place).expect("a folder");
+    fs::write(place.join("streamsan.toml"), "json = \"beside.json\"\n").expect("writable");
+    let ended = end(streamsan(["run", "--", "/bin/true"]).current_dir(&place));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(place.join("beside.json").exists());
+    // Words are words.
+    let pattern = std::ffi::OsStr::from_bytes(b"ker\xffnel");
+    let ended = end(streamsan(["check", "--only-kernel"]).arg(pattern).arg(&trace));
+    assert!(ended.code() == Some(2) && ended.err.contains("UTF-8"), "{}", ended.err);
 }
 
 #[test]

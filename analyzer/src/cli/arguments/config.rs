@@ -15,7 +15,8 @@
 //! A key outside of the tables may be one that the command does not take, for the file serves all
 //! commands. A file of another user is not read unbidden: it could name programs to start.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -106,9 +107,9 @@ fn row(name: &str) -> Result<&'static Row, String> {
 
 fn set(row: &'static Row, value: &Value, folder: &Path, to: &mut Options) -> Result<(), String> {
     let text = match value {
-        Value::Boolean(on) if row.is_switch() => on.to_string(),
-        Value::Integer(number) if matches!(row.kind, Kind::Number { .. }) => number.to_string(),
-        Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder)?,
+        Value::Boolean(on) if row.is_switch() => on.to_string().into(),
+        Value::Integer(number) if matches!(row.kind, Kind::Number { .. }) => number.to_string().into(),
+        Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder),
         Value::Array(list) if matches!(row.kind, Kind::Patterns | Kind::Rules(_) | Kind::Files | Kind::Folders) => {
             return list.iter().try_for_each(|value| match value {
                 Value::String(_) => set(row, value, folder, to),
@@ -135,17 +136,16 @@ fn wrong(row: &Row, value: &Value) -> String {
 }
 
 /// A name of a file, relative to the configuration file; what is no such name stays.
-fn placed(row: &Row, text: &str, folder: &Path) -> Result<String, String> {
+fn placed(row: &Row, text: &str, folder: &Path) -> OsString {
     let is_path = match row.kind {
         Kind::File | Kind::Files | Kind::Folders => text != crate::output::STANDARD,
         Kind::PathOrOff(_) => text != "off",
         _ => false,
     };
     if !is_path || text.is_empty() {
-        return Ok(text.to_owned());
+        return text.into();
     }
-    let joined = folder.join(text).into_os_string().into_string();
-    joined.map_err(|path| format!("option '{}': the path {} is not UTF-8", row.name, path.display()))
+    folder.join(text).into()
 }
 
 #[cfg(test)]
@@ -163,8 +163,8 @@ mod tests {
             [check]\nfail-on = 'certain'\n[run]\nexact = false\ncache = 'off'\n";
         let run = read(text, Command::Run).expect("right");
         assert_eq!((run.stacks, run.shim.ring_mib, run.fail_on), (false, 8, None));
-        assert_eq!((run.exact.kernels.as_deref(), run.cache.as_deref()), (None, Some("off")));
-        assert_eq!((run.suppressions, run.json.as_deref()), (vec!["/conf/a".to_owned(), "/b".to_owned()], Some("-")));
+        assert_eq!((run.exact.kernels.as_deref(), run.cache), (None, Some("off".into())));
+        assert_eq!((run.suppressions, run.json), (vec!["/conf/a".into(), "/b".into()], Some("-".into())));
         let check = read(text, Command::Check).expect("right");
         assert_eq!(check.fail_on.map(|f| f.name()), Some("certain"));
         assert_eq!(check.exact.kernels.as_deref(), Some("sort"));

@@ -242,8 +242,8 @@ mod tests {
     fn both_spellings_of_a_value() {
         assert_eq!(options("--error-exitcode=7").error_exitcode, 7);
         assert_eq!(options("--error-exitcode 7").error_exitcode, 7);
-        assert_eq!(options("-o x").output.as_deref(), Some("x"));
-        assert_eq!(options("--json -").json.as_deref(), Some("-"));
+        assert_eq!(options("-o x").output, Some("x".into()));
+        assert_eq!(options("--json -").json, Some("-".into()));
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_last_value_holds_and_lists_grow() {
         assert_eq!(options("--ring-mib 4 --ring-mib 8").shim.ring_mib, 8);
-        assert_eq!(options("--suppressions a --suppressions b").suppressions, ["a", "b"]);
+        assert_eq!(options("--suppressions a --suppressions b").suppressions, ["a".into(), "b".into()]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 pub mod fleet;
 
 use super::arguments::Given;
-use super::common::{Outside, analysis_options, failed, prepare, readable, report, wrong};
+use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
 use crate::exit_code;
+use crate::file_name::FileName;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
@@ -12,6 +13,7 @@ use crate::options::Options;
 use crate::output::StandardOutput;
 use crate::replan::written::{self, WrittenWait};
 use crate::report::escape::harmless;
+use crate::report::model::Outcome;
 use crate::whatif::assumed::Assumptions;
 
 /// Check traces, or folders of them (one for each rank, say)
@@ -19,7 +21,7 @@ use crate::whatif::assumed::Assumptions;
 pub struct CheckArgs {
     /// Traces, or folders with traces
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<String>,
+    files: Vec<FileName>,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Check as u16 }>,
 }
@@ -30,7 +32,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         Ok(files) => files,
         Err(error) => return wrong(&error),
     };
-    if let Some(Err(code)) = files.iter().map(|file| readable(file)).find(Result::is_err) {
+    if let Some(Err(code)) = files.iter().map(readable).find(Result::is_err) {
         return code;
     }
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &files) {
@@ -54,13 +56,14 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.
     let compared = Some(&across).filter(|_| !options.host_threads && !has_gaps);
-    let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
+    let (mut outcomes, mut unread, mut done): (Vec<Outcome>, _, _) = (Vec::new(), Vec::new(), 0);
     for (file, parts) in files.iter().zip(&parts) {
-        let (mut found, error) =
-            recorded::check(file, analysis_options(options), compared, &with, (done, &mut progress));
+        let mut early = |found| write_early([outcomes.clone(), found].concat(), &gate, options);
+        let beside = (done, &mut progress);
+        let (mut found, error) = recorded::check(file, analysis_options(options), compared, &with, beside, &mut early);
         done += parts.bytes();
         if files.len() > 1 {
-            found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
+            found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.to_string()));
         }
         if let Some(first) = found.first_mut() {
             first.coverage.partial.clone_from(&parts.notes);
@@ -95,7 +98,7 @@ fn written(options: &Options) -> Result<Vec<WrittenWait>, String> {
     let mut waits = Vec::new();
     for file in &options.with {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-        waits.extend(written::read(file, &text)?);
+        waits.extend(written::read(&file.to_string(), &text)?);
     }
     Ok(waits)
 }

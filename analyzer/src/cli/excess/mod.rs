@@ -4,6 +4,7 @@ use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
 use crate::Analysis;
 use crate::exit_code;
+use crate::file_name::FileName;
 use crate::ingest::recorded::FileRecords;
 use crate::ingest::segments::parts;
 use crate::ingest::{progress::Progress, recorded};
@@ -17,7 +18,7 @@ use crate::whatif::{judge, page, text};
 pub struct ExcessArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
-    file: String,
+    file: FileName,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Excess as u16 }>,
 }
@@ -41,7 +42,7 @@ pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
     let mut all: Vec<Listing> = Vec::new();
     let mut fine = true;
     for (process, analysis) in &mut processes {
-        let mut records = FileRecords { path: file.clone(), process: *process };
+        let mut records = FileRecords { path: file.to_path_buf(), process: *process };
         match judge::judge(analysis, &mut records) {
             Some(listing) => all.push(listing),
             None => {
@@ -51,10 +52,10 @@ pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
         }
     }
     let mut taken = false;
-    let json = || format!("{:#}\n", Listing::json(&all, file));
+    let json = || format!("{:#}\n", Listing::json(&all, &file.to_string()));
     for (path, bytes) in [(&options.json, &json as &dyn Fn() -> String), (&options.html, &|| page::page(&all))] {
         let Some(path) = path else { continue };
-        taken |= path == output::STANDARD;
+        taken |= path.is(output::STANDARD);
         if let Err(error) = output::write(path, bytes().as_bytes()) {
             eprintln!("streamsan: {path} can not be written: {error}");
             fine = false;

@@ -4,10 +4,11 @@
 //! run and what is written is the hunt's own. The programs get all of them as words, for their
 //! working folders may hold other configuration files.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use options::{Id, Kind, ROWS};
 
+use crate::file_name::FileName;
 use crate::options::Options;
 
 /// The words for `streamsan run`.
@@ -20,55 +21,59 @@ pub fn words(options: &Options) -> Vec<OsString> {
                 Kind::File | Kind::Folders | Kind::PathOrOff(_) if value != "off" => absolute(&value),
                 _ => value,
             };
-            words.push(format!("--{}={value}", row.name).into());
+            let mut word = OsString::from(format!("--{}=", row.name));
+            word.push(value);
+            words.push(word);
         }
     }
     words
 }
 
-fn absolute(path: &str) -> String {
-    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
+fn absolute(path: &OsStr) -> OsString {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), Into::into)
 }
 
 /// What an option is to be set to; nothing where the default holds, or where the hunt itself acts
 /// on it.
-fn values(o: &Options, id: Id) -> Vec<String> {
-    let flag = |on: bool| vec![if on { "yes" } else { "no" }.to_owned()];
-    let some = |value: Option<String>| value.into_iter().collect();
+fn values(o: &Options, id: Id) -> Vec<OsString> {
+    let word = |text: &str| vec![OsString::from(text)];
+    let flag = |on: bool| word(if on { "yes" } else { "no" });
+    let named = |name: &Option<FileName>| name.iter().map(OsString::from).collect();
+    let words = |list: &[String]| list.iter().map(OsString::from).collect();
     match id {
         Id::Stacks => flag(o.stacks),
         Id::Soname => flag(o.soname),
         Id::HostWrites => flag(o.shim.host_writes),
         Id::HostAccesses => flag(o.shim.host_accesses),
         Id::HostInPlace => flag(o.shim.host_in_place),
-        Id::HostSample => vec![o.shim.host_sample.to_string()],
-        Id::RingMib => vec![o.shim.ring_mib.to_string()],
+        Id::HostSample => word(&o.shim.host_sample.to_string()),
+        Id::RingMib => word(&o.shim.ring_mib.to_string()),
         Id::LaunchBlocking => flag(o.shim.launch_blocking),
-        Id::TorchAllocator => vec![if o.torch_async { "async" } else { "native" }.to_owned()],
-        Id::Cache => some(o.cache.clone()),
+        Id::TorchAllocator => word(if o.torch_async { "async" } else { "native" }),
+        Id::Cache => named(&o.cache),
         Id::Sim => flag(o.sim),
-        Id::SimSchedule => some(o.sim_options.schedule.map(str::to_owned)),
+        Id::SimSchedule => o.sim_options.schedule.map(OsString::from).into_iter().collect(),
         Id::SimPredict => flag(o.sim_options.predict),
-        Id::SimSeed => some(o.sim_options.seed.map(|seed| seed.to_string())),
+        Id::SimSeed => o.sim_options.seed.map(|seed| seed.to_string().into()).into_iter().collect(),
         Id::Pedantic => flag(o.pedantic),
-        Id::Policy => vec![if o.policy == order::Policy::Documented { "documented" } else { "observed" }.to_owned()],
+        Id::Policy => word(if o.policy == order::Policy::Documented { "documented" } else { "observed" }),
         Id::Latent => flag(o.latent),
         Id::PageableCopies => flag(o.pageable_copies),
-        Id::HostOrder => vec![if o.host_threads { "threads" } else { "merged" }.to_owned()],
+        Id::HostOrder => word(if o.host_threads { "threads" } else { "merged" }),
         Id::Hints => flag(o.hints),
-        Id::DefaultStream => some(o.assumptions.default_stream.map(|kind| kind.word().to_owned())),
-        Id::Without => o.assumptions.without.clone(),
-        Id::Forbid => o.forbid.clone(),
-        Id::SymbolPath => o.symbol_path.clone(),
-        Id::Library => o.library.clone(),
+        Id::DefaultStream => o.assumptions.default_stream.map(|kind| kind.word().into()).into_iter().collect(),
+        Id::Without => words(&o.assumptions.without),
+        Id::Forbid => words(&o.forbid),
+        Id::SymbolPath => o.symbol_path.iter().map(OsString::from).collect(),
+        Id::Library => words(&o.library),
         Id::Exact => match o.exact.kernels.as_deref() {
             None => flag(false),
             Some("") => flag(true),
-            Some(kernels) => vec![kernels.to_owned()],
+            Some(kernels) => word(kernels),
         },
         Id::Confirm if o.exact.confirm || o.exact.once => flag(o.exact.confirm),
-        Id::SanitizerLibrary => some(o.exact.library.clone()),
-        Id::ExactPatch => some(o.exact.patch.clone()),
+        Id::SanitizerLibrary => named(&o.exact.library),
+        Id::ExactPatch => named(&o.exact.patch),
         _ => Vec::new(),
     }
 }

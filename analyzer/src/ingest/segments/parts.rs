@@ -80,8 +80,8 @@ fn head(path: &Path) -> Result<SegmentHead, FileError> {
 }
 
 /// The files of a trace, of a folder of segments, or of one segment by itself.
-pub fn parts(path: &str) -> Result<Parts, FileError> {
-    let path = Path::new(path);
+pub fn parts(path: &(impl AsRef<Path> + ?Sized)) -> Result<Parts, FileError> {
+    let path = path.as_ref();
     if path.is_dir() {
         return folder(path);
     }

@@ -20,10 +20,10 @@ pub mod sarif;
 pub mod short;
 pub mod text;
 
+use crate::file_name::FileName;
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use crate::output;
-use crate::report::escape::harmless;
 use crate::report::model::{Breach, Finding, GateStatus, Report};
 use std::io::{IsTerminal, Write};
 
@@ -97,7 +97,7 @@ pub fn feed(report: &Report, reporter: &mut dyn Reporter) -> Vec<u8> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {
     Stderr,
-    File(String),
+    File(FileName),
 }
 
 /// All reporters of a run.
@@ -133,7 +133,7 @@ impl Reporters {
                 list.push((Box::new(text::Text::beside().quiet(options.quiet)), log));
             }
         }
-        let file = |path: &Option<String>| path.clone().map(Place::File);
+        let file = |path: &Option<FileName>| path.clone().map(Place::File);
         if let Some(place) = file(&options.json) {
             list.push((Box::<json::Json>::default(), place));
         }
@@ -159,6 +159,17 @@ impl Reporters {
         Self(list)
     }
 
+    /// Those that write into regular files, which a later report replaces.
+    pub fn in_files(mut self) -> Self {
+        self.0.retain(|(_, place)| matches!(place, Place::File(path) if output::replaceable(path).is_some()));
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Feeds the report to all reporters and writes their output. False when a file could not be
     /// written.
     pub fn write(self, report: &Report) -> bool {
@@ -169,7 +180,7 @@ impl Reporters {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
                     if let Err(error) = output::write(&path, &bytes) {
-                        eprintln!("streamsan: {} can not be written: {error}", harmless(&path));
+                        eprintln!("streamsan: {path} can not be written: {error}");
                         fine = false;
                     }
                 }

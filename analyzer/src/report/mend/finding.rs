@@ -26,12 +26,6 @@ impl Elaborator<'_> {
         self.place(stack).map_or_else(String::new, |at| format!(" at {at}"))
     }
 
-    /// A call site in prose.
-    pub fn place(&mut self, stack: StackId) -> Option<String> {
-        let frames = self.stacks.resolve(stack);
-        call_site::place(&frames, self.stacks)
-    }
-
     /// The same of a side, behind a comma. A backward pass is where Python started it.
     fn behind(&mut self, side: &Side) -> String {
         let frames = if side.started.is_empty() { &side.stack } else { &side.started };
@@ -237,7 +231,7 @@ impl Elaborator<'_> {
 
     /// A call that failed, which would have ordered.
     fn failed_call(&mut self, failed: &FailedCall, did: &str) -> String {
-        let stack = self.stacks.resolve(failed.stack);
+        let stack = self.frames(failed.stack);
         let call = called(&stack, self.names.call(failed.call));
         let at = call_site::site(&stack).map_or_else(String::new, |at| format!(" at {at}"));
         let name =
