@@ -40,7 +40,12 @@ fn races_of_each_operand_of_solvers_and_sparse_products_are_found() {
             assert_eq!(ended.code(), Some(66), "{name} {operand}: {}{}", ended.out, ended.err);
             let races = raced(&ended.out);
             all += races.len();
-            assert_eq!(number_before(&ended.err, " finding"), Some(races.len() as u32), "{name} {operand}: {}", ended.err);
+            assert_eq!(
+                number_before(&ended.err, " finding"),
+                Some(races.len() as u32),
+                "{name} {operand}: {}",
+                ended.err
+            );
             let findings: Vec<&str> = ended.err.split("streamsan: DATA RACE: ").skip(1).collect();
             for (kind, function) in races {
                 let wanted = match kind {

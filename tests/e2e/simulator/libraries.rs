@@ -24,8 +24,7 @@ fn built_for(name: &str, version: u32) -> PathBuf {
     args.extend(["-l:libcurand.so.10", "-l:libnccl.so.2", "-l:libcudnn.so.9", "-lm"].map(String::from));
     let headers = ["matrices.h", "operands.h", "solvers.h", "sparse.h"].map(|header| folder.join(header));
     let sources: Vec<&Path> = [&source].into_iter().chain(&headers).map(PathBuf::as_path).collect();
-    build::cached(name, Path::new("gcc"), &args, &sources)
-        .unwrap_or_else(|e| panic!("{e}"))
+    build::cached(name, Path::new("gcc"), &args, &sources).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub fn sim(program: &Path, options: &[&str], args: &[&str]) -> run::Ended {

@@ -1,6 +1,6 @@
 //! Cholesky, LU and QR factors, and what is solved and made with them.
 
-use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part, put, work};
+use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part, put, sizes, work};
 use crate::numerics::algebra::cholesky::{Cholesky, CholeskyOp};
 use crate::numerics::algebra::factor::{Factor, FactorOp};
 use crate::numerics::algebra::reflectors::Reflectors;
@@ -30,9 +30,9 @@ pub fn cholesky(
     call.enqueue(cholesky.blocks(), work, &cholesky)
 }
 
-fn potrf_size(_: &mut SolverCall<'_>, kind: Type, uplo: i64, n: i64, a: u64, lda: i64, to: u64) -> SolverResult {
+fn potrf_size(_: &mut SolverCall<'_>, _kind: Type, uplo: i64, n: i64, _a: u64, _lda: i64, to: u64) -> SolverResult {
     part(uplo)?;
-    matrix(a.max(1), kind, n, n, lda)?;
+    sizes(&[n])?;
     put(to, panel(n, n))
 }
 
@@ -131,8 +131,8 @@ pub fn factor(
     call.enqueue(factor.blocks(), work, &factor)
 }
 
-fn getrf_size(_: &mut SolverCall<'_>, kind: Type, m: i64, n: i64, a: u64, lda: i64, to: u64) -> SolverResult {
-    matrix(a.max(1), kind, m, n, lda)?;
+fn getrf_size(_: &mut SolverCall<'_>, _kind: Type, m: i64, n: i64, _a: u64, _lda: i64, to: u64) -> SolverResult {
+    sizes(&[m, n])?;
     put(to, panel(m, n))
 }
 
@@ -195,19 +195,19 @@ fn geqrf(
 
 fn orgqr_size(
     _: &mut SolverCall<'_>,
-    kind: Type,
+    _kind: Type,
     m: i64,
     n: i64,
     k: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     _tau: u64,
     to: u64,
 ) -> SolverResult {
     if n > m || k > n || k < 0 {
         return Err(SolverStatus::INVALID_VALUE);
     }
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put(to, panel(m, n))
 }
 
@@ -235,20 +235,20 @@ fn orgqr(
 
 fn ormqr_size(
     _: &mut SolverCall<'_>,
-    kind: Type,
-    side: i64,
+    _kind: Type,
+    _side: i64,
     _trans: i64,
     m: i64,
     n: i64,
     k: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     _tau: u64,
     _c: u64,
     _ldc: i64,
     to: u64,
 ) -> SolverResult {
-    matrix(a.max(1), kind, if side == 0 { m } else { n }, k, lda)?;
+    sizes(&[m, n, k])?;
     put(to, panel(m, n))
 }
 

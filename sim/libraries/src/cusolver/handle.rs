@@ -115,6 +115,12 @@ pub fn matrix(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Result<M
     Ok(Matrix::new(at, kind, rows, columns, ld))
 }
 
+/// The sizes in a query for a workspace. Like NVIDIA's library it looks at nothing else: CuPy asks
+/// with a leading dimension that is too small.
+pub fn sizes(sizes: &[i64]) -> SolverResult {
+    if sizes.iter().any(|&size| size < 0) { Err(SolverStatus::INVALID_VALUE) } else { Ok(()) }
+}
+
 /// The numbers that say how it went, one for each matrix.
 pub fn info(at: u64) -> Matrix {
     Matrix::new(at, Type::I32, 1, 1, 1).batched(1)

@@ -1,6 +1,6 @@
 //! Singular values.
 
-use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, put, vectors, work};
+use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, put, sizes, vectors, work};
 use crate::numerics::algebra::singular::Singular;
 use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
@@ -145,13 +145,13 @@ fn gesvd(
 
 fn gesvdj_size(
     _: &mut SolverCall<'_>,
-    kind: Type,
+    _kind: Type,
     jobz: i64,
     _economic: i64,
     m: i64,
     n: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     _values: u64,
     _u: u64,
     _ldu: i64,
@@ -161,7 +161,7 @@ fn gesvdj_size(
     _params: u64,
 ) -> SolverResult {
     vectors(jobz)?;
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put(to, size(m, n))
 }
 
@@ -240,13 +240,13 @@ fn gesvdj_batched(
 
 fn gesvda_size(
     _: &mut SolverCall<'_>,
-    kind: Type,
+    _kind: Type,
     jobz: i64,
     rank: i64,
     m: i64,
     n: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     _stride_a: i64,
     _values: u64,
     _stride_values: i64,
@@ -263,7 +263,7 @@ fn gesvda_size(
     if !(0..=m.min(n)).contains(&rank) {
         return Err(SolverStatus::INVALID_VALUE);
     }
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put(to, size(m, n))
 }
 

@@ -2,7 +2,7 @@
 //! is solved with them. `wide_values` has the others.
 
 use super::factors::{cholesky, factor, panel, solve};
-use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part};
+use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part, sizes};
 use crate::numerics::algebra::cholesky::CholeskyOp;
 use crate::numerics::algebra::factor::FactorOp;
 use crate::numerics::matrix::Matrix;
@@ -51,15 +51,15 @@ fn potrf_size(
     uplo: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     compute: i64,
     device: u64,
     host: u64,
 ) -> SolverResult {
     let kind = call.same(kind, &[compute])?;
     part(uplo)?;
-    matrix(a.max(1), kind, n, n, lda)?;
+    sizes(&[n])?;
     put_bytes(kind, panel(n, n), device, host)
 }
 
@@ -108,14 +108,14 @@ fn getrf_size(
     m: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     compute: i64,
     device: u64,
     host: u64,
 ) -> SolverResult {
     let kind = call.same(kind, &[compute])?;
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put_bytes(kind, panel(m, n), device, host)
 }
 
@@ -166,8 +166,8 @@ fn geqrf_size(
     m: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     kind_tau: i64,
     _tau: u64,
     compute: i64,
@@ -175,7 +175,7 @@ fn geqrf_size(
     host: u64,
 ) -> SolverResult {
     let kind = call.same(kind, &[kind_tau, compute])?;
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put_bytes(kind, panel(m, n), device, host)
 }
 

@@ -1,7 +1,7 @@
 //! The functions with 64-bit integers: eigenvalues and singular values.
 
 use super::eigen::{self, symmetric};
-use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part, vectors};
+use super::handle::{SolverCall, SolverResult, SolverStatus, info, matrix, part, sizes, vectors};
 use super::singular::{self, Target, by_letters, by_mode};
 use super::wide::{put_bytes, work};
 use crate::numerics::algebra::eigen::General;
@@ -14,8 +14,8 @@ fn syevd_size(
     uplo: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     kind_w: i64,
     _values: u64,
     compute: i64,
@@ -24,8 +24,9 @@ fn syevd_size(
 ) -> SolverResult {
     call.same(kind, &[compute])?;
     let kind = call.with_real(kind, kind_w)?;
-    (vectors(jobz)?, part(uplo)?);
-    matrix(a.max(1), kind, n, n, lda)?;
+    vectors(jobz)?;
+    part(uplo)?;
+    sizes(&[n])?;
     put_bytes(kind, eigen::size(n), device, host)
 }
 
@@ -105,8 +106,8 @@ fn gesvd_size(
     m: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     kind_s: i64,
     _values: u64,
     kind_u: i64,
@@ -121,7 +122,7 @@ fn gesvd_size(
 ) -> SolverResult {
     call.same(kind, &[kind_u, kind_vt, compute])?;
     let kind = call.with_real(kind, kind_s)?;
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put_bytes(kind, singular::size(m, n), device, host)
 }
 
@@ -165,8 +166,8 @@ fn gesvdp_size(
     m: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     kind_s: i64,
     _values: u64,
     kind_u: i64,
@@ -182,7 +183,7 @@ fn gesvdp_size(
     vectors(jobz)?;
     call.same(kind, &[kind_u, kind_v, compute])?;
     let kind = call.with_real(kind, kind_s)?;
-    matrix(a.max(1), kind, m, n, lda)?;
+    sizes(&[m, n])?;
     put_bytes(kind, singular::size(m, n), device, host)
 }
 
@@ -232,8 +233,8 @@ fn geev_size(
     right: i64,
     n: i64,
     kind: i64,
-    a: u64,
-    lda: i64,
+    _a: u64,
+    _lda: i64,
     kind_w: i64,
     _values: u64,
     _kind_vl: i64,
@@ -247,8 +248,10 @@ fn geev_size(
     host: u64,
 ) -> SolverResult {
     let kind = call.same(kind, &[compute])?;
-    (vectors(left)?, vectors(right)?, call.kind(kind_w)?);
-    matrix(a.max(1), kind, n, n, lda)?;
+    vectors(left)?;
+    vectors(right)?;
+    call.kind(kind_w)?;
+    sizes(&[n])?;
     put_bytes(kind, eigen::size(n), device, host)
 }
 

@@ -143,7 +143,8 @@ fn dense(
     kind: c_int,
     order: c_int,
 ) -> Result<DnMat, SparseStatus> {
-    (size(rows)?, size(columns)?);
+    size(rows)?;
+    size(columns)?;
     let by_rows = match order {
         1 => false,
         2 => true,

@@ -126,7 +126,7 @@ fn factor<T: Number>(a: &mut [T], n: usize) -> i32 {
     for j in 0..n {
         let pivot = a[j + j * n].re();
         // A NaN is not positive either.
-        if !(pivot > T::Real::zero()) {
+        if pivot.is_nan() || pivot <= T::Real::zero() {
             return j as i32 + 1;
         }
         let root = T::of_real(pivot.sqrt());

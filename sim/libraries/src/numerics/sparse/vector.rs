@@ -68,11 +68,11 @@ impl Call for SparseVector {
             match self.op {
                 SparseVectorOp::Scatter => {
                     // Only these: what lies between them may belong to others meanwhile.
-                    return places.iter().zip(x).try_for_each(|(&at, value)| {
+                    places.iter().zip(x).try_for_each(|(&at, value)| {
                         let bytes = u64::from(self.dense.kind.bytes());
                         let one = Matrix::new(self.dense.at + at as u64 * bytes, self.dense.kind, 1, 1, 1);
                         one.store(memory, 0, &[value])
-                    });
+                    })
                 }
                 SparseVectorOp::Add(alpha, beta) => {
                     let (alpha, beta) = (alpha.get::<T>(memory)?, beta.get::<T>(memory)?);
