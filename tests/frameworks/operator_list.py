@@ -2,8 +2,7 @@
 
 Names are those of PyTorch's own table of operators (`torch.testing._internal`). Left out are
 operators that draw random numbers or choose among equal inputs, leave memory as it is, only make
-views, or need a closed library that the simulated GPU has no stand-in for (cuFFT, cuSOLVER,
-cuSPARSE).
+views. Linear algebra and sparse products are in linear_algebra.py.
 """
 
 FAMILIES = {

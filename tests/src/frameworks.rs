@@ -26,6 +26,8 @@ pub const TWINS: [(&str, i32); 2] = [("wait", 0), ("race", FOUND)];
 pub enum Packages {
     /// PyTorch alone.
     Torch,
+    /// PyTorch and NVRTC, which compiles some of its kernels.
+    TorchCompiling,
     /// PyTorch and Triton.
     Triton,
     /// JAX for CUDA 13, without NVIDIA's libraries: the simulator has what XLA asks them for.
@@ -37,9 +39,10 @@ pub enum Packages {
 }
 
 /// The examples, without those that CI has no time for.
-pub const EXAMPLES: [(&str, Packages); 8] = [
+pub const EXAMPLES: [(&str, Packages); 9] = [
     ("train_two_layers", Packages::Torch),
     ("train_transformer", Packages::Torch),
+    ("linear_algebra", Packages::TorchCompiling),
     ("triton_layer", Packages::Triton),
     ("jax_training", Packages::Jax),
     ("jax_convolution", Packages::Jax),
@@ -69,7 +72,7 @@ impl Packages {
     /// Fetches them, unless they are there, and answers the interpreter and where it finds them.
     fn installed(self) -> Result<(PathBuf, Vec<PathBuf>), String> {
         let beside: &[&str] = match self {
-            Packages::Torch => &[],
+            Packages::Torch | Packages::TorchCompiling => &[],
             Packages::Triton => &[TRITON],
             Packages::Jax => &JAX,
             Packages::Cupy => &[CUPY],
@@ -77,7 +80,7 @@ impl Packages {
         };
         let python = match self {
             // JAX shares NumPy with it.
-            Packages::Torch | Packages::Triton | Packages::Jax => field::torch()?.python(),
+            Packages::Torch | Packages::TorchCompiling | Packages::Triton | Packages::Jax => field::torch()?.python(),
             // NVRTC is Numba's.
             Packages::Cupy | Packages::Numba => product::xtask("numba")?,
         };
@@ -100,6 +103,9 @@ pub fn command(name: &str, packages: Packages, arguments: &[&str], options: &[&s
     command.env("PYTHONPATH", joined(beside.iter().cloned())?);
     match packages {
         Packages::Torch => {}
+        Packages::TorchCompiling => {
+            command.env("LD_LIBRARY_PATH", nvrtc()?);
+        }
         // Compiled anew, and nothing is left in the developer's home.
         Packages::Triton => {
             command.env("TRITON_CACHE_DIR", build::scratch(&format!("triton-{}", arguments.join("-"))));
@@ -123,6 +129,15 @@ pub fn command(name: &str, packages: Packages, arguments: &[&str], options: &[&s
         }
     }
     Ok(command)
+}
+
+/// The folder of NVRTC, which is Numba's.
+fn nvrtc() -> Result<PathBuf, String> {
+    let python = product::xtask("numba")?;
+    let folder = python.ancestors().nth(2).ok_or("Numba's Python lies in no environment")?.join("lib");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let libraries = entries.flatten().map(|entry| entry.path().join("site-packages/nvidia/cu13/lib"));
+    libraries.into_iter().find(|path| path.is_dir()).ok_or_else(|| format!("{}: no NVRTC", folder.display()))
 }
 
 fn joined(paths: impl Iterator<Item = PathBuf>) -> Result<OsString, String> {

@@ -11,6 +11,8 @@
 //! - `cudnn`: handles of cuDNN, and convolutions by its graph interface
 //! - `cufft`: plans and transforms of cuFFT
 //! - `curand`: generators of cuRAND
+//! - `cusolver`: factors, eigenvalues and singular values of cuSOLVER
+//! - `cusparse`: sparse matrices of cuSPARSE
 //! - `nccl`: the functions of NCCL
 //! - `nvml`, `device_files`: that there is a device, for who does not ask CUDA
 //! - `names`: the names of the libraries
@@ -26,6 +28,8 @@ mod cublaslt;
 mod cudnn;
 mod cufft;
 mod curand;
+mod cusolver;
+mod cusparse;
 mod device_files;
 pub mod model;
 mod names;

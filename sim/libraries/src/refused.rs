@@ -79,7 +79,7 @@ macro_rules! texts {
 }
 
 texts! {
-    cudnnGetErrorString ncclGetErrorString ncclGetLastError cusparseGetErrorString cusparseGetErrorName
+    cudnnGetErrorString ncclGetErrorString ncclGetLastError
     cusparseLtGetErrorName cusparseLtGetErrorString
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tests::{build, product, run};
 
 /// A program of `programs/blas`, linked with the simulator's libraries.
-fn built(name: &str) -> PathBuf {
+pub fn built(name: &str) -> PathBuf {
     built_for(name, 13)
 }
 
@@ -19,13 +19,15 @@ fn built_for(name: &str, version: u32) -> PathBuf {
     let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
     args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
     args.extend(["libcublas", "libcublasLt", "libcudart"].map(|library| format!("-l:{library}.so.{version}")));
-    args.push(format!("-l:libcufft.so.{}", version - 1));
+    args.extend(["libcufft", "libcusolver"].map(|library| format!("-l:{library}.so.{}", version - 1)));
+    args.push("-l:libcusparse.so.12".to_owned());
     args.extend(["-l:libcurand.so.10", "-l:libnccl.so.2", "-l:libcudnn.so.9", "-lm"].map(String::from));
-    build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
-        .unwrap_or_else(|e| panic!("{e}"))
+    let headers = ["matrices.h", "operands.h", "solvers.h", "sparse.h"].map(|header| folder.join(header));
+    let sources: Vec<&Path> = [&source].into_iter().chain(&headers).map(PathBuf::as_path).collect();
+    build::cached(name, Path::new("gcc"), &args, &sources).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn sim(program: &Path, options: &[&str], args: &[&str]) -> run::Ended {
+pub fn sim(program: &Path, options: &[&str], args: &[&str]) -> run::Ended {
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66"]);
     command.args(options).arg("--").arg(program).args(args);
     run::end(command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM"))
@@ -38,7 +40,7 @@ fn sim_with(devices: u32, program: &Path, args: &[&str]) -> run::Ended {
 }
 
 /// The number in front of a word.
-fn number_before(text: &str, word: &str) -> Option<u32> {
+pub fn number_before(text: &str, word: &str) -> Option<u32> {
     text.split_once(word)?.0.split_whitespace().last()?.parse().ok()
 }
 

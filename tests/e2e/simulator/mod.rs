@@ -1,5 +1,6 @@
 //! The simulated GPU: what a user meets, and what it answers.
 
+mod algebra;
 mod answers;
 mod architecture;
 mod atomics;

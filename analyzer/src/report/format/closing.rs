@@ -169,11 +169,13 @@ fn judgement(report: &Report) -> String {
 }
 
 /// How the kernels of the simulator's stand-ins are named, and the library of each.
-const STAND_INS: [(&str, &str); 4] = [
+const STAND_INS: [(&str, &str); 6] = [
     ("streamsan_cublas", "cuBLAS"),
     ("streamsan_cudnn", "cuDNN"),
     ("streamsan_cufft", "cuFFT"),
     ("streamsan_curand", "cuRAND"),
+    ("streamsan_cusolver", "cuSOLVER"),
+    ("streamsan_cusparse", "cuSPARSE"),
 ];
 
 /// The coverage: what could be seen and what could not.

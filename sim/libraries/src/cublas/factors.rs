@@ -1,7 +1,7 @@
 //! LU and QR factors of batches of matrices, and what is solved with them.
 
 use super::handle::{Entered, Res, Status, not_simulated, operation};
-use crate::numerics::factor::{Factor, FactorOp};
+use crate::numerics::algebra::factor::{Factor, FactorOp};
 use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
@@ -17,7 +17,8 @@ fn enqueue(
     if batch == 0 || a.size.contains(&0) {
         return Ok(());
     }
-    let factor = Factor { op, a, other, pivots, info, batch: batch as usize, compute: a.kind.compute() };
+    let compute = a.kind.compute();
+    let factor = Factor { op, a, other, pivots, pivot_type: Type::I32, info, batch: batch as usize, compute };
     call.enqueue(&factor.blocks(), &factor)
 }
 

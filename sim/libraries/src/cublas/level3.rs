@@ -2,11 +2,11 @@
 
 use super::handle::{Entered, Res, Status, operation};
 use crate::model::block::Part;
+use crate::numerics::algebra::solve::Triangular;
 use crate::numerics::elementwise::{ElementOp, Elementwise};
 use crate::numerics::matrix::{Fill, Matrix, Scalar};
 use crate::numerics::number::Type;
 use crate::numerics::product::Product;
-use crate::numerics::solve::Triangular;
 
 /// A `cublasFillMode_t`.
 pub fn part(uplo: i32) -> Result<Part, Status> {

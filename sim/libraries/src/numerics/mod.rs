@@ -5,21 +5,21 @@
 //! - `matrix`: elements in memory, as strided matrices
 //! - `product`: all that is a product of two matrices
 //! - `vector`, `elementwise`: what goes over vectors and matrices
-//! - `solve`, `factor`: triangular systems, LU and QR factors
+//! - `algebra`: factors, systems, eigenvalues; `sparse`: sparse matrices
 //! - `fourier`: discrete Fourier transforms; `random`: random numbers
 //! - `tensor`: elements in memory, with any number of dimensions
 //! - `convolution`: convolutions and their gradients
 
 #[macro_use]
 pub mod number;
+pub mod algebra;
 pub mod convolution;
 pub mod elementwise;
-pub mod factor;
 pub mod fourier;
 pub mod matrix;
 pub mod memory;
 pub mod product;
 pub mod random;
-pub mod solve;
+pub mod sparse;
 pub mod tensor;
 pub mod vector;

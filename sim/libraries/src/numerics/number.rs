@@ -19,6 +19,8 @@ pub enum Type {
     C64,
     I8,
     I32,
+    /// Of pivots and other indices only.
+    I64,
 }
 
 /// A type that computes.
@@ -52,7 +54,7 @@ impl Type {
             Type::I8 => 1,
             Type::F16 | Type::Bf16 => 2,
             Type::F32 | Type::I32 => 4,
-            Type::F64 | Type::C32 => 8,
+            Type::F64 | Type::C32 | Type::I64 => 8,
             Type::C64 => 16,
         }
     }
@@ -61,7 +63,7 @@ impl Type {
     pub fn compute(self) -> Compute {
         match self {
             Type::F16 | Type::Bf16 | Type::F32 => Compute::F32,
-            Type::F64 | Type::I8 | Type::I32 => Compute::F64,
+            Type::F64 | Type::I8 | Type::I32 | Type::I64 => Compute::F64,
             Type::C32 => Compute::C32,
             Type::C64 => Compute::C64,
         }
@@ -73,6 +75,18 @@ impl Type {
             Type::C32 => Type::F32,
             Type::C64 => Type::F64,
             real => real,
+        }
+    }
+}
+
+impl Compute {
+    /// What it is in memory.
+    pub fn kind(self) -> Type {
+        match self {
+            Compute::F32 => Type::F32,
+            Compute::F64 => Type::F64,
+            Compute::C32 => Type::C32,
+            Compute::C64 => Type::C64,
         }
     }
 }
@@ -258,6 +272,7 @@ pub unsafe fn load<T: Number>(at: *const u8, kind: Type) -> T {
             Type::F64 => T::of(at.cast::<f64>().read_unaligned(), 0.0),
             Type::I8 => T::of(f64::from(at.cast::<i8>().read_unaligned()), 0.0),
             Type::I32 => T::of(f64::from(at.cast::<i32>().read_unaligned()), 0.0),
+            Type::I64 => T::of(at.cast::<i64>().read_unaligned() as f64, 0.0),
             Type::C32 => {
                 let [re, im] = at.cast::<[f32; 2]>().read_unaligned();
                 T::of(f64::from(re), f64::from(im))
@@ -286,6 +301,7 @@ pub unsafe fn store<T: Number>(at: *mut u8, kind: Type, value: T) {
             Type::F64 => at.cast::<f64>().write_unaligned(re),
             Type::I8 => at.cast::<i8>().write_unaligned(re.round_ties_even() as i8),
             Type::I32 => at.cast::<i32>().write_unaligned(re.round_ties_even() as i32),
+            Type::I64 => at.cast::<i64>().write_unaligned(re.round_ties_even() as i64),
             Type::C32 => at.cast::<[f32; 2]>().write_unaligned([re as f32, im as f32]),
             Type::C64 => at.cast::<[f64; 2]>().write_unaligned([re, im]),
         }

@@ -2,12 +2,12 @@
 
 use num_traits::{Float, Zero};
 
-use super::matrix::Matrix;
-use super::memory::Memory;
-use super::number::{Compute, Number, Type};
 use super::solve::solve;
 use crate::model::block::{Block, Part};
 use crate::model::launch::Call;
+use crate::numerics::matrix::Matrix;
+use crate::numerics::memory::Memory;
+use crate::numerics::number::{Compute, Number, Type};
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,10 @@ pub struct Factor {
     pub op: FactorOp,
     pub a: Matrix,
     pub other: Option<Matrix>,
-    /// Pivots, 32-bit, as many as columns for each matrix. 0 for none.
+    /// Pivots, as many as the shorter side has for each matrix. 0 for none.
     pub pivots: u64,
+    /// Their type: integers of 32 or of 64 bits.
+    pub pivot_type: Type,
     /// One 32-bit number for each matrix. 0 for none.
     pub info: u64,
     pub batch: usize,
@@ -42,8 +44,8 @@ pub struct Factor {
 
 impl Factor {
     fn pivots(&self) -> Matrix {
-        let n = self.a.size[1] as i64;
-        Matrix::new(self.pivots, Type::I32, n, 1, n).batched(n)
+        let n = self.a.size[0].min(self.a.size[1]) as i64;
+        Matrix::new(self.pivots, self.pivot_type, n, 1, n).batched(n)
     }
 
     fn info(&self) -> Matrix {

@@ -1,10 +1,10 @@
 //! Triangular systems: `op(A) X = alpha B` and `X op(A) = alpha B`.
 
-use super::matrix::{Matrix, Scalar};
-use super::memory::Memory;
-use super::number::{Compute, Number};
 use crate::model::block::{Block, Part};
 use crate::model::launch::Call;
+use crate::numerics::matrix::{Matrix, Scalar};
+use crate::numerics::memory::Memory;
+use crate::numerics::number::{Compute, Number};
 
 /// One call. X replaces B.
 #[derive(Clone, Copy, Debug)]
