@@ -36,8 +36,8 @@ mod summary_cache;
 pub mod tensor_map;
 
 pub use crate::effects::{
-    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, LossRole, Param,
-    Reason, SymbolRef, WordEffect, WordExtent,
+    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Lock, Loss, LossRole,
+    Param, Reason, SymbolRef, WordEffect, WordExtent,
 };
 pub use crate::line_table::{LineTable, SourceLine, user_line};
 pub use crate::summary_cache::Cache;

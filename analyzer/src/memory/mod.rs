@@ -5,7 +5,7 @@
 //! [`access_map::Clocks`]).
 //!
 //! The files in the order of use: `extent` is the bytes of one access, which `pieces` lists where
-//! they follow no pattern, and `access` the access itself; `interval_map` is the container below
+//! they follow no pattern, `lock` the lock that is held meanwhile, and `access` the access itself; `interval_map` is the container below
 //! the tables; `access_map/` remembers the accesses of one allocation; `allocation` describes one
 //! allocation and `roots` holds those that are live, each with its access map; `generations` says
 //! whether an address still lies where it lay; `contents` holds the words of pointer tables;
@@ -23,6 +23,7 @@ mod contents;
 pub mod extent;
 pub(crate) mod generations;
 pub(crate) mod interval_map;
+pub mod lock;
 mod pieces;
 pub(crate) mod prefetch;
 mod roots;
@@ -34,5 +35,6 @@ pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
 pub use extent::{Dim, Extent, Meet, Precision};
+pub use lock::Lock;
 pub use pieces::Pieces;
 pub use roots::Slot;
