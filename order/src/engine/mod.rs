@@ -15,7 +15,7 @@ use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
 use crate::state::allocations::Allocations;
 use crate::state::devices::Devices;
 use crate::state::event::Event;
-use crate::state::graph_exec::GraphExec;
+use crate::state::graph_exec::{GraphExec, GraphFunction};
 use crate::state::host::Host;
 use crate::state::host_threads::HostThreads;
 use crate::state::stream::{Stream, Streams};
@@ -64,6 +64,7 @@ pub struct Engine {
     pub(crate) allocations: Allocations,
     pub(crate) execs: IdMap<u32, GraphExec>,
     pub(crate) host_funcs: IdMap<u32, (Epoch, ClockSnapshot)>,
+    pub(crate) graph_funcs: IdMap<u32, GraphFunction>,
     pub(crate) sync_vars: SyncVars,
     pub(crate) start_snapshot: Option<ClockSnapshot>,
     pub(crate) scratch: Vec<Entry>,
@@ -88,6 +89,7 @@ impl Engine {
             allocations: Allocations::default(),
             execs: IdMap::default(),
             host_funcs: IdMap::default(),
+            graph_funcs: IdMap::default(),
             sync_vars: SyncVars::default(),
             last: OpStart::default(),
             last_source: None,
