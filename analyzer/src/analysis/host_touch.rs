@@ -19,8 +19,8 @@
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
 //! touches are compared with work that was enqueued before it, and with work that is enqueued after
-//! they were seen. A race with what comes in between is missed. A function that is a node of a graph
-//! is ordered as the node is.
+//! they were seen. A race with what comes in between is missed. A function that is a node of a
+//! graph is ordered as the node is.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;

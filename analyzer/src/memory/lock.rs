@@ -3,26 +3,30 @@
 //! Owns the comparison of two locks. [`crate::detect::accesses`] makes a lock from what the code of
 //! the kernel says, and [`crate::detect::confidence`] asks whether two may be one.
 
+use std::num::NonZeroU32;
+
 use super::extent::gcd;
 
-/// The addresses that a lock may lie at: from `lo` on, below `hi`, `width` bytes in every `stride`.
-/// Small, because every access has room for one.
+/// The addresses that a lock may lie at: from `lo` on, `width` bytes in every `stride`. Small,
+/// because every access has room for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lock {
     lo: u64,
-    hi: u64,
+    /// Bytes from the first to the last; the most from address 0 on: up to the end of memory.
+    len: NonZeroU32,
     /// 0: one word.
-    stride: u32,
-    width: u32,
+    stride: u16,
+    width: u16,
 }
 
 impl Lock {
     /// It may be any lock.
-    pub const ANY: Self = Self::between(0, u64::MAX);
+    pub const ANY: Self = Self { lo: 0, len: NonZeroU32::MAX, stride: 1, width: 1 };
 
     /// Some word between two addresses.
-    pub const fn between(lo: u64, hi: u64) -> Self {
-        Self { lo, hi, stride: 1, width: 1 }
+    pub fn between(lo: u64, hi: u64) -> Self {
+        let len = u32::try_from(hi.saturating_sub(lo)).ok().and_then(NonZeroU32::new);
+        len.map_or(Self::ANY, |len| Self { lo, len, stride: 1, width: 1 })
     }
 
     /// Some word below `hi` of those that begin at `lo` and at multiples of these strides from it.
@@ -30,17 +34,24 @@ impl Lock {
         let stride = strides.fold(0, gcd);
         // One piece: an upper bound may be longer than one word.
         let width = if stride == 0 { hi.saturating_sub(lo) } else { width };
-        match (u32::try_from(stride), u32::try_from(width)) {
-            (Ok(stride), Ok(width)) if stride == 0 || width < stride => Self { lo, hi, stride, width },
-            _ => Self::between(lo, hi),
+        let within = Self::between(lo, hi);
+        match (u16::try_from(stride), u16::try_from(width)) {
+            (Ok(stride), Ok(width)) if within != Self::ANY && (stride == 0 || width < stride) => {
+                Self { stride, width, ..within }
+            }
+            _ => within,
         }
+    }
+
+    fn end(self) -> u64 {
+        if self == Self::ANY { u64::MAX } else { self.lo.saturating_add(u64::from(self.len.get())) }
     }
 
     /// Either of two.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let strides = [u64::from(self.stride), u64::from(other.stride), self.lo.abs_diff(other.lo)];
-        let (lo, hi) = (self.lo.min(other.lo), self.hi.max(other.hi));
+        let (lo, hi) = (self.lo.min(other.lo), self.end().max(other.end()));
         Self::words(lo, hi, u64::from(self.width.max(other.width)), strides.into_iter())
     }
 
@@ -52,12 +63,12 @@ impl Lock {
             let from = from.rem_euclid(i128::from(stride)) as u64;
             u64::from(self.width) <= from && from + u64::from(other.width) <= stride
         };
-        self.lo < other.hi && other.lo < self.hi && !apart
+        self.lo < other.end() && other.lo < self.end() && !apart
     }
 
     /// Whether every lock that the other may be is one that this may be.
     pub fn holds(self, other: Self) -> bool {
-        self == other || self.stride == 1 && self.lo <= other.lo && other.hi <= self.hi
+        self == other || self.stride == 1 && self.lo <= other.lo && other.end() <= self.end()
     }
 }
 
@@ -73,7 +84,7 @@ mod tests {
             0 => *at - lock.lo < u64::from(lock.width),
             stride => (*at - lock.lo) % u64::from(stride) < u64::from(lock.width),
         };
-        (lock.lo..lock.hi).filter(within).collect()
+        (lock.lo..lock.end()).filter(within).collect()
     }
 
     fn some_lock() -> impl Strategy<Value = (Lock, BTreeSet<u64>)> {

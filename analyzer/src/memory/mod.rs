@@ -5,12 +5,12 @@
 //! [`access_map::Clocks`]).
 //!
 //! The files in the order of use: `extent` is the bytes of one access, which `pieces` lists where
-//! they follow no pattern, `lock` the lock that is held meanwhile, and `access` the access itself; `interval_map` is the container below
-//! the tables; `access_map/` remembers the accesses of one allocation; `allocation` describes one
-//! allocation and `roots` holds those that are live, each with its access map; `generations` says
-//! whether an address still lies where it lay; `contents` holds the words of pointer tables;
-//! `allocations/` puts all of these together for the rest of the crate. `prefetch` is the processor
-//! hint for callers that know what they need next.
+//! they follow no pattern, `lock` the lock that is held meanwhile, and `access` the access itself;
+//! `interval_map` is the container below the tables; `access_map/` remembers the accesses of one
+//! allocation; `allocation` describes one allocation and `roots` holds those that are live, each
+//! with its access map; `generations` says whether an address still lies where it lay; `contents`
+//! holds the words of pointer tables; `allocations/` puts all of these together for the rest of the
+//! crate. `prefetch` is the processor hint for callers that know what they need next.
 //!
 //! `access_map` and `interval_map` know nothing of allocations. `roots` and `generations` change
 //! only through `allocations`.

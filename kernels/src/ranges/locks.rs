@@ -6,17 +6,17 @@
 //!
 //! - branches on the result of an update lead to it, whatever way the thread takes (the first turn
 //!   of a loop may be a separate copy), or the result is its own predicate;
-//! - from there the thread comes to an atomic write through the same pointer, or to the same address,
-//!   without taking the lock again: that gives it back;
+//! - from there the thread comes to an atomic write through the same pointer, or to the same
+//!   address, without taking the lock again: that gives it back;
 //! - no such write lies between the two.
 //!
-//! The *words* of a lock are what its updates go through. A lock that is given back through another
-//! address than it is taken through has more than one word (a ticket and the number that is served,
-//! Peterson's flags): then the words that give it back belong to it.
+//! The *words* of a lock are what its updates go through. A lock that is given back through
+//! another address than it is taken through has more than one word (a ticket and the number that
+//! is served, Peterson's flags): then the words that give it back belong to it.
 //!
-//! Whether another kernel takes the same lock is decided for each pair of launches, by the addresses
-//! of the words. Whether the lock is meant to protect these bytes is not known. So a lock lowers a
-//! finding and does not withdraw it.
+//! Whether another kernel takes the same lock is decided for each pair of launches, by the
+//! addresses of the words. Whether the lock is meant to protect these bytes is not known. So a lock
+//! lowers a finding and does not withdraw it.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason};

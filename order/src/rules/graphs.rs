@@ -2,8 +2,8 @@
 //! same graph.
 //!
 //! Owns that, and what nodes do that order a graph with what is outside: events, values in memory,
-//! and host functions. The order of the nodes of one launch among themselves is the analyzer's: all of them
-//! have the launch's epoch.
+//! and host functions. The order of the nodes of one launch among themselves is the analyzer's: all
+//! of them have the launch's epoch.
 
 use trace::{GraphExecId, Op, StreamId};
 

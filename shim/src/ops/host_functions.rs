@@ -60,8 +60,8 @@ impl Cx<'_> {
     }
 }
 
-/// A host function of an executable graph. It lives as long as the program: a graph may go on running
-/// when it has been destroyed.
+/// A host function of an executable graph. It lives as long as the program: a graph may go on
+/// running when it has been destroyed.
 struct WrappedNode {
     func: HostFuncId,
     function: unsafe extern "C" fn(*mut c_void),

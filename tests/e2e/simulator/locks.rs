@@ -1,6 +1,6 @@
 //! Critical sections of two kernels: by each kind of lock they are possible only, with the reason,
-//! and a NOTE counts them, unless the addresses show that the locks are two. A side without the lock
-//! is a race as ever.
+//! and a NOTE counts them, unless the addresses show that the locks are two. A side without the
+//! lock is a race as ever.
 
 use serde_json::Value;
 use tests::{build, run};

@@ -415,8 +415,8 @@ pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec
 }
 
 impl Cx<'_> {
-    /// A graph is about to be launched. With host functions that are looked at, it is logged now: they
-    /// may run before the call returns.
+    /// A graph is about to be launched. With host functions that are looked at, it is logged now:
+    /// they may run before the call returns.
     fn launch_comes(&mut self, graph_exec: CUgraphExec, stream: CUstream) {
         if !host_functions::are_watched(self) {
             return;
