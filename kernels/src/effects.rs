@@ -222,11 +222,18 @@ pub struct KernelAccess {
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
-    /// All accesses of this kind through this base are made while the thread holds a lock.
-    pub locked: bool,
+    /// The lock that the thread holds during all accesses of this kind through this base.
+    pub lock: Option<Lock>,
     /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
     /// its line of PTX.
     pub at: u32,
+}
+
+/// A lock of a launch, or several of them: where the atomic words lie that may be it, at most.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lock {
+    /// Base and bytes of each word, at least one.
+    pub words: SmallVec<[(Base, Extent); 1]>,
 }
 
 /// One dimension of an [`Extent`]: `count` addresses, `stride` bytes apart.

@@ -30,8 +30,8 @@ mod summary_cache;
 mod tensor_extent;
 
 pub use crate::effects::{
-    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, LossRole, Param,
-    Reason, SymbolRef, WordEffect, WordExtent,
+    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Lock, Loss, LossRole,
+    Param, Reason, SymbolRef, WordEffect, WordExtent,
 };
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};

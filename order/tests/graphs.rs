@@ -160,3 +160,33 @@ fn captured_streams_do_nothing() {
     let k = w.launch(a);
     assert!(!w.launch_after(b, k));
 }
+
+/// `cuGraphAddHostNode`: what a function touches is ordered after what its launch came after. It
+/// runs for one launch after the other.
+#[test]
+fn a_host_function_of_a_graph_runs_for_the_oldest_launch() {
+    const FUNC: HostFuncId = HostFuncId(7);
+    let run = |w: &mut World, done| w.op(Op::HostFuncRun { func: FUNC, done });
+    let function = |address| Op::HostFunc { stream: StreamId::NONE, func: FUNC, address };
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, function(1));
+    let (before, unrelated) = (w.launch(a), w.launch(b));
+    let first = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    let between = w.launch(a);
+    let second = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    assert_eq!(run(&mut w, false), first);
+    assert!(w.after(before) && !w.after(unrelated) && !w.after(between));
+    run(&mut w, true);
+    assert!(!w.host_after(first), "the rest of the graph may still run");
+    assert_eq!(run(&mut w, false), second);
+    assert!(w.after(between) && w.after(first) && !w.after(unrelated));
+    run(&mut w, true);
+    assert!(w.engine.host_function(FUNC).is_none());
+    for (enabled, address) in [(false, 1), (true, 0)] {
+        node(&mut w, 0, enabled, function(address));
+        w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+        assert!(w.engine.host_function(FUNC).is_none(), "it does not run, or is not seen running");
+    }
+}

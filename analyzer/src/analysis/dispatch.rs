@@ -15,7 +15,7 @@ use trace::{ContextId, Epoch, MemoryKind, Op, Origin, StreamId, StreamKind};
 
 impl Analysis {
     pub(super) fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
-        if matches!(op, Op::Copy { .. } | Op::GraphLaunch { .. }) {
+        if matches!(op, Op::Copy { .. } | Op::AttributedCopy { .. } | Op::GraphLaunch { .. }) {
             self.latest.insert(origin.thread, epoch);
         }
         match *op {
@@ -251,8 +251,12 @@ impl Analysis {
         for &index in graph.sequence() {
             let Some(node) = graph.node(index) else { continue };
             let Some(op) = node.op() else { continue };
-            if matches!(op, Op::HostFunc { .. }) {
+            if let Op::HostFunc { func, address, .. } = op {
                 self.watches.graph_signals(epoch);
+                // Of the others it is not said when they run.
+                if address != 0 && !self.gaps.any() {
+                    self.touches.function_launched(func, (exec, index), self.ordering.times());
+                }
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
             let context = OpContext { graph: Some((stream, launched)), ..self.submissions.context(&origin, epoch) };

@@ -10,7 +10,8 @@ use crate::detect::confidence::Confidence;
 use crate::detect::host_watch;
 use crate::detect::host_watch::HostWatch;
 use crate::detect::race::Race;
-use crate::memory::{Access, AccessKind, Cause, Extent, Site};
+use crate::memory::allocations::Home;
+use crate::memory::{Access, AccessKind, AllocationId, Cause, Extent, Meet, Site};
 use order::Awaits;
 use trace::{Epoch, HostFuncId, Op, Origin, StackId, StreamId};
 
@@ -19,18 +20,28 @@ impl Analysis {
     pub(super) fn watch(&mut self, op: &Op<'_>, origin: &Origin) {
         let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
         let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
-        let Some(place) = self.memory.locate(region.start) else { return };
+        let (home, allocation, address) = match self.memory.locate(region.start) {
+            Some(place) => (place.home, place.allocation, place.address),
+            // Memory that CUDA does not know is kept in mind only where the source is read later.
+            None if !writes => (Home::Pageable, AllocationId::NONE, region.start),
+            None => return,
+        };
         let site = self.submissions.context(origin, epoch).site(Cause::Copy, stream);
         let made = node.checked_sub(1).and_then(|index| self.graphs.find(exec, index)).map(|n| (n.stack, n.call));
         let (stack, call) = made.unwrap_or((site.stack, site.call));
         let work = Access {
             epoch,
             kind: if writes { AccessKind::Write } else { AccessKind::Read },
-            extent: host_watch::extent(region).moved(place.address.wrapping_sub(region.start)),
-            allocation: place.allocation,
+            extent: host_watch::extent(region).moved(address.wrapping_sub(region.start)),
+            allocation,
             site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
         };
-        let begun = HostWatch { work, home: place.home, known: self.ordering.known(), void: false, awaits: false };
+        let is_read =
+            |e: &Access| e.epoch == epoch && e.kind == AccessKind::Read && e.extent.meet(&work.extent) != Meet::No;
+        if home == Home::Pageable && !self.memory.accesses(home).any(|e| is_read(&e)) {
+            return;
+        }
+        let begun = HostWatch { work, home, known: self.ordering.known(), void: false, awaits: false };
         let void = begun.is_overwritten(&self.memory);
         let awaits = self.ordering.awaits_host_function(epoch, HostFuncId::NONE) != Awaits::No
             || self.watches.awaits_graph(epoch, &self.ordering);

@@ -19,7 +19,8 @@
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
 //! touches are compared with work that was enqueued before it, and with work that is enqueued after
-//! they were seen. A race with what comes in between is missed.
+//! they were seen. A race with what comes in between is missed. A function that is a node of a
+//! graph is ordered as the node is.
 //!
 //! # Work behind a host function
 //!
@@ -30,7 +31,8 @@
 
 use order::Awaits;
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
+use std::collections::VecDeque;
+use trace::{Epoch, GraphExecId, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
 
 use super::Analysis;
 use crate::detect::confidence::{Confidence, Weakness};
@@ -52,7 +54,9 @@ pub(super) struct HostTouches {
     reported: FxHashSet<(Epoch, u32)>,
     /// Host functions that are pending or running: how far each timeline was when they were
     /// enqueued.
-    functions: FxHashMap<HostFuncId, Vec<u64>>,
+    functions: FxHashMap<HostFuncId, VecDeque<Vec<u64>>>,
+    /// The nodes of executable graphs that host functions are.
+    nodes: FxHashMap<HostFuncId, (GraphExecId, u32)>,
     /// Races with work behind a host function, until that has returned.
     deferred: Vec<Race>,
 }
@@ -76,13 +80,28 @@ impl HostTouches {
     /// A host function is put into a stream. `times`: how far each timeline is.
     pub fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
         if self.functions.len() < MOST {
-            self.functions.insert(func, times);
+            self.functions.insert(func, VecDeque::from([times]));
+        }
+    }
+
+    /// A graph is launched with this node. Launches of one executable run one after the other.
+    pub fn function_launched(&mut self, func: HostFuncId, node: (GraphExecId, u32), times: Vec<u64>) {
+        self.nodes.insert(func, node);
+        let runs = self.functions.entry(func).or_default();
+        runs.push_back(times);
+        if runs.len() > MOST {
+            runs.pop_front();
         }
     }
 
     /// It is over. Returns the races that its thread knows nothing about.
     pub fn function_ended(&mut self, func: HostFuncId, ordering: &Ordering) -> Vec<Race> {
-        self.functions.remove(&func);
+        if let Some(runs) = self.functions.get_mut(&func) {
+            runs.pop_front();
+            if runs.is_empty() {
+                self.functions.remove(&func);
+            }
+        }
         let mut races = std::mem::take(&mut self.deferred);
         races.retain(|race| !ordering.host_knows(race.access.epoch));
         let awaits = |race: &mut Race| ordering.awaits_host_function(race.previous.epoch, func) != Awaits::No;
@@ -113,7 +132,7 @@ impl HostTouches {
     /// Whether an op was enqueued before a host function. What was enqueued later may come after
     /// the function: its order is not known any more when the function runs.
     fn was_before(&self, func: HostFuncId, epoch: Epoch) -> bool {
-        let times = self.functions.get(&func);
+        let times = self.functions.get(&func).and_then(VecDeque::front);
         times.and_then(|times| times.get(epoch.timeline.0 as usize)).is_some_and(|time| epoch.time <= *time)
     }
 
@@ -157,7 +176,19 @@ impl Analysis {
         let keep = self.options.host_threads || func != HostFuncId::NONE;
         let context = self.submissions.context(origin, epoch);
         let site = context.site(Cause::Host, StreamId::NONE);
-        self.at(context, site, None).region(region, kind, Space::Unified, keep);
+        let node = self.touches.nodes.get(&func).copied();
+        match node {
+            None => self.at(context, site, None).region(region, kind, Space::Unified, keep),
+            // Of a graph that is destroyed while it runs, the order inside is gone.
+            Some((exec, index)) => {
+                let Some(graph) = self.graphs.take(exec) else { return };
+                self.at(context, site, Some((&graph, index))).region(region, kind, Space::Unified, keep);
+                // Nodes behind the function come after it.
+                let is_later = |e: &Access| e.epoch == epoch && e.site.node > 0 && graph.before(index, e.site.node - 1);
+                self.races.retain(|race| !is_later(&race.previous));
+                self.graphs.put(exec, graph);
+            }
+        }
         if !func.is_none() {
             let touches = &self.touches;
             self.races.retain(|race| touches.was_before(func, race.previous.epoch));
@@ -180,7 +211,10 @@ impl Analysis {
                 continue;
             }
             let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
-            let told = signals.iter().any(|e| may_follow(*e)) || self.watches.graph_follows(work.epoch, &self.ordering);
+            // A node is not told by the functions of its own graph.
+            let own = node.map(|_| epoch);
+            let told =
+                signals.iter().any(|e| may_follow(*e)) || self.watches.graph_follows(work.epoch, own, &self.ordering);
             if listens && may_tell(race) {
                 self.touches.hear(race.previous.epoch);
             }

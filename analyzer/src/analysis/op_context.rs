@@ -36,7 +36,7 @@ impl OpContext {
             at: 0,
             measured: false,
             guessed: false,
-            locked: false,
+            lock: None,
         }
     }
 }

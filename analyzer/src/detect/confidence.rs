@@ -38,8 +38,9 @@
 //!   piece of a workspace.
 //!
 //! So are two critical sections: both kernels touch the bytes while they hold a lock
-//! ([`crate::memory::Site::locked`]). If it is one lock, the two exclude each other, and only their
-//! order is open; which lock it is, and what it protects, the code does not say.
+//! ([`crate::memory::Site::lock`]), and the addresses of the two locks do not show that they are
+//! two. If it is one lock, the two exclude each other, and only their order is open; what it
+//! protects, the code does not say. Different locks excuse nothing.
 //!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
@@ -118,7 +119,7 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
-    /// Both kernels touch the bytes while they hold a lock.
+    /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
     /// Loaded indices select the bytes on both sides.
     Indices,
@@ -205,9 +206,10 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     let indices = a.scattered && b.scattered;
     // A bound around pieces that data selected proves absence only.
     let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
+    let one_lock = previous.site.lock.is_some_and(|lock| access.site.lock.is_some_and(|other| lock.may_be(other)));
     let holds = [
         (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
-        (previous.site.locked && access.site.locked, Weakness::Locks),
+        (one_lock, Weakness::Locks),
         (loose(a) || loose(b), Weakness::Pieces),
         (indices, Weakness::Indices),
         (siblings(previous, access), Weakness::Siblings),

@@ -67,10 +67,11 @@ impl HostWatches {
     }
 
     /// Whether a graph with host functions that the host has not seen finish may follow this work.
-    pub fn graph_follows(&self, work: Epoch, ordering: &Ordering) -> bool {
+    /// `own`: the launch that asks, which does not count.
+    pub fn graph_follows(&self, work: Epoch, own: Option<Epoch>, ordering: &Ordering) -> bool {
         self.graph_launches.iter().any(|(timeline, time)| {
             let graph = Epoch { timeline: *timeline, time: *time };
-            (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
+            Some(graph) != own && (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
         })
     }
 

@@ -4,7 +4,7 @@
 //! is [`crate::launch_memory::replay`].
 
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Site, Slot, Touch};
+use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Lock, Site, Slot, Touch};
 use smallvec::SmallVec;
 
 /// Maximum number of accesses in a recording.
@@ -23,7 +23,7 @@ pub(crate) struct RecordedAccess {
     pub(crate) at: u32,
     pub(crate) kind: AccessKind,
     pub(crate) guessed: bool,
-    pub(crate) locked: bool,
+    pub(crate) lock: Option<Box<Lock>>,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
@@ -63,7 +63,7 @@ impl ReplayRecorder {
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
                 let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
-                let &Site { param, at, guessed, locked, .. } = site;
+                let &Site { param, at, guessed, lock, .. } = site;
                 let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
                 self.steps.push(RecordedAccess {
                     start,
@@ -75,7 +75,7 @@ impl ReplayRecorder {
                     at,
                     kind,
                     guessed,
-                    locked,
+                    lock: lock.map(Box::new),
                     generation,
                 });
             }

@@ -10,7 +10,7 @@ use trace::{Epoch, EventId, SyncId};
 
 use super::lock;
 use crate::ipc::exchange::{Exchange, Message, PeerProcess};
-use crate::memory::{Access, AllocationId};
+use crate::memory::{Access, AllocationId, Lock, Site};
 
 /// Offsets in shared memory count from here, so that bytes below the exported address have an
 /// offset too.
@@ -108,7 +108,9 @@ impl Member {
     pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
-        let access = Access { extent: moved, ..access.clone() };
+        // Another process has the lock at another address.
+        let site = Site { lock: access.site.lock.map(|_| Lock::ANY), ..access.site };
+        let access = Access { extent: moved, site, ..access.clone() };
         if self.sites.len() < MAX_SITES {
             self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());
         }

@@ -44,8 +44,8 @@ impl RecordedAccess {
         site: &Site,
         races: &mut Vec<Race>,
     ) {
-        let &mut Self { start, end, kind, param, at, guessed, locked, ref odd, .. } = self;
-        let site = &Site { param, at, guessed, locked, ..*site };
+        let &mut Self { start, end, kind, param, at, guessed, ref lock, ref odd, .. } = self;
+        let site = &Site { param, at, guessed, lock: lock.as_deref().copied(), ..*site };
         let view = &op.0.view(op.1, op.2);
         let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
         if kind.writes() && !memory.contents.is_empty() {
@@ -118,7 +118,7 @@ impl ReplayLog {
             let new = PlainAccess { epoch, kind, start, end, allocation, site, param, at };
             if step.odd.is_some()
                 || step.guessed
-                || step.locked
+                || step.lock.is_some()
                 || watched
                 || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)
             {

@@ -136,6 +136,11 @@ impl EffectExtent {
     }
 }
 
+/// A lock that a thread holds, before the addresses of variables are known: base and bytes of each
+/// word that may be it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeldLock(pub Vec<(EffectBase, EffectExtent)>);
+
 /// One access of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
@@ -151,14 +156,14 @@ pub struct Effect {
     pub why: Option<Reason>,
     /// A read of a `__constant__` variable by its own instructions.
     pub constant: bool,
-    /// It is made while the thread holds a lock.
-    pub locked: bool,
+    /// The lock that the thread holds meanwhile.
+    pub lock: Option<HeldLock>,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: None, constant: false, locked: false }
+        Self { base, kind, bytes, at: 0, why: None, constant: false, lock: None }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

@@ -5,7 +5,7 @@
 //! fail: every error becomes a short reason that the coverage line counts.
 
 use crate::file_name::FileName;
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, HeldLock, Launch, PointerTable, VariableTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::local_files::{self, RecordedFiles};
@@ -297,6 +297,17 @@ impl KernelCode for Known {
 }
 
 impl Known {
+    /// A word of a lock.
+    fn word(&self, (base, extent): &(kernels::Base, Extent)) -> (EffectBase, EffectExtent) {
+        let (base, origin) = match *base {
+            kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (EffectBase::Absolute(value), value),
+            kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
+            _ => (EffectBase::Unknown, 0),
+        };
+        (base, bytes_of(extent, origin))
+    }
+
     fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
         let kind = match a.kind {
             kernels::AccessKind::Read => AccessKind::Read,
@@ -356,7 +367,8 @@ impl Known {
             Extent::Bounded { .. } => None,
         };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, locked: a.locked });
+        let lock = a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect()));
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, lock });
     }
 }
 

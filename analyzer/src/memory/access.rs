@@ -5,6 +5,7 @@
 
 use super::allocation::AllocationId;
 use super::extent::Extent;
+use super::lock::Lock;
 use crate::state::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
@@ -140,8 +141,8 @@ pub struct Site {
     /// Whether nothing says that the kernel reads there, nor that it writes: it counts as doing
     /// both, by one access for each.
     pub guessed: bool,
-    /// Whether the thread of the kernel holds a lock meanwhile.
-    pub locked: bool,
+    /// The lock that the thread of the kernel holds meanwhile.
+    pub lock: Option<Lock>,
 }
 
 impl Site {
@@ -162,7 +163,7 @@ impl Site {
             at: 0,
             measured: false,
             guessed: false,
-            locked: false,
+            lock: None,
         }
     }
 }

@@ -427,7 +427,7 @@ fn touches(dims: &[Dim], width: u64, lo: u64, hi: u64) -> bool {
     })
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

@@ -5,14 +5,13 @@
 //! [`access_map::Clocks`]).
 //!
 //! The files in the order of use: `extent` is the bytes of one access, which `pieces` lists where
-//! they follow no pattern, and `access` the access itself; `interval_map` is the container below
-//! the tables; `access_map/` remembers the accesses of one allocation; `allocation` describes one
-//! allocation and `roots` holds those that are live, each with its access map; `generations` says
-//! whether an address still lies where it lay; `contents` holds the words of pointer tables;
-//! `strays` counts the writes to places that are not known; `escapes` follows work that a capture
-//! missed;
-//! `allocations/` puts all of these together for the rest of the crate. `prefetch` is the processor
-//! hint for callers that know what they need next.
+//! they follow no pattern, `lock` the lock that is held meanwhile, and `access` the access itself;
+//! `interval_map` is the container below the tables; `access_map/` remembers the accesses of one
+//! allocation; `allocation` describes one allocation and `roots` holds those that are live, each
+//! with its access map; `generations` says whether an address still lies where it lay; `contents`
+//! holds the words of pointer tables; `strays` counts the writes to places that are not known;
+//! `escapes` follows work that a capture missed; `allocations/` puts all of these together for the
+//! rest of the crate. `prefetch` is the processor hint for callers that know what they need next.
 //!
 //! `access_map` and `interval_map` know nothing of allocations. `roots` and `generations` change
 //! only through `allocations`.
@@ -26,6 +25,7 @@ mod escapes;
 pub mod extent;
 pub(crate) mod generations;
 pub(crate) mod interval_map;
+pub mod lock;
 mod pieces;
 pub(crate) mod prefetch;
 mod roots;
@@ -39,6 +39,7 @@ pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
 pub use escapes::{Escapes, Missed};
 pub use extent::{Dim, Extent, Meet, Precision};
+pub use lock::Lock;
 pub use pieces::Pieces;
 pub use roots::Slot;
 pub use strays::Strays;

@@ -144,7 +144,7 @@ macro_rules! __driver_api_graphs {
         [plain cuGraphNodeSetEnabled];
     after  fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream)
         [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz];
-    after  fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
+    both   fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
         [legacy cuGraphLaunch, per_thread cuGraphLaunch_ptsz];
     both   fn cuGraphExecDestroy(graph_exec: CUgraphExec) [plain cuGraphExecDestroy];
     before fn cuGraphDestroy(graph: CUgraph) [plain cuGraphDestroy];

@@ -6,7 +6,7 @@
 //! of parameter words into the bases. It does not know how a value is found (`eval`) or kept
 //! (`memo`).
 
-use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
+use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
 use crate::ranges::by_thread::Plan;
@@ -35,6 +35,9 @@ use std::sync::OnceLock;
 /// parameters.
 const BEFORE: u16 = 0x8000;
 
+/// A word of a lock that may lie anywhere.
+const UNKNOWN_WORD: (Base, Extent) = (Base::Unknown, Extent::Unknown { reason: Reason::Loaded });
+
 /// A kernel prepared for evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Analysis {
@@ -44,8 +47,8 @@ pub(crate) struct Analysis {
     pub(super) branches: Vec<Option<Branch>>,
     /// Where the address of each access comes from.
     pub(super) origins: Vec<Provenance>,
-    /// Whether each access is made under a lock: see `locks`.
-    locked: Vec<bool>,
+    /// The locks that each access is made under: see `locks`.
+    locks: Vec<locks::Words>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
@@ -114,9 +117,9 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         })
         .collect();
     let looked_up_by = per_block::block_axis(&graph);
-    let locked = locks::locked(&graph, &cfg, &origins);
+    let locks = locks::locks(&graph, &cfg, &origins);
     let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
-    Analysis { graph, cfg, branches, origins, locked, looked_up_by, cache, plan }
+    Analysis { graph, cfg, branches, origins, locks, looked_up_by, cache, plan }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -320,26 +323,36 @@ impl Analysis {
             |found| self.by_thread(launch, found),
         );
         inputs.extend(kept.bytes());
-        out.extend(kept.result.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        self.resolve_all(&kept.result, launch, out);
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
         let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
-        out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        self.resolve_all(&found, launch, out);
     }
 
     pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
-        out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+        self.resolve_all(&found, launch, out);
     }
 
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
         self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
     }
 
+    /// Appends accesses with the numbers of the launch.
+    fn resolve_all(&self, found: &EvaluatedAccesses<Extent>, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        let words = self.lock_words(launch);
+        for (kind, r, at) in found {
+            let resolved = self.resolve(*kind, r, *at, launch);
+            let lock = if words.is_empty() { None } else { self.lock(*kind, r.base, &words) };
+            out.extend(resolved.into_iter().map(|access| KernelAccess { lock: lock.clone(), ..access }));
+        }
+    }
+
     /// An access with the numbers of the launch: one, apart from those of several `__constant__`
-    /// variables.
+    /// variables. Its lock is left out.
     fn resolve(
         &self,
         kind: AccessKind,
@@ -347,12 +360,12 @@ impl Analysis {
         at: u32,
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
-        let one = |base, extent, locked| KernelAccess { base, kind, several: r.several, extent, locked, at };
+        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, lock: None, at };
         let bank = self.graph.constants.as_ref();
         let base = match r.base {
             SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {
-                let (parts, locked) = (bank.parts(&r.extent).into_iter(), self.is_locked(kind, r.base));
-                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent, locked)).collect();
+                let parts = bank.parts(&r.extent).into_iter();
+                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent)).collect();
             }
             SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
             SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
@@ -367,7 +380,7 @@ impl Analysis {
                     *hi = hi.saturating_sub(*lo);
                     *lo = 0;
                 }
-                return smallvec![one(Base::Absolute { value }, extent, false)];
+                return smallvec![one(Base::Absolute { value }, extent)];
             }
             SymbolicBase::Table { root: TableRoot::Word(word), lo, stride, count } => {
                 Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
@@ -380,24 +393,61 @@ impl Analysis {
                 };
                 match place {
                     Some((s, lo)) => Base::VariableTable { symbol: SymbolRef(s), lo, stride, count },
-                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded }, false)],
+                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded })],
                 }
             }
             SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
         };
-        smallvec![one(base, r.extent.clone(), self.is_locked(kind, r.base))]
+        smallvec![one(base, r.extent.clone())]
     }
 
-    /// Are all accesses of a kind locked that may go through a base?
-    fn is_locked(&self, kind: AccessKind, base: SymbolicBase) -> bool {
+    /// Where the words of locks lie in a launch, by the numbers of the accesses that go through
+    /// them. All of them were evaluated with the launch, so they rest on no more of its parameters.
+    fn lock_words(&self, launch: &LaunchArgs<'_>) -> FxHashMap<u32, SmallVec<[(Base, Extent); 1]>> {
+        let mut found = FxHashMap::default();
+        if self.locks.iter().all(SmallVec::is_empty) {
+            return found;
+        }
+        let mut e = self.eval(launch);
+        for k in self.locks.iter().flatten() {
+            found.entry(*k).or_insert_with(|| {
+                let (access, reached) = (&self.graph.accesses[*k as usize], self.reach(&mut e, *k as usize));
+                let reached = reached.iter().map(|r| r.finished(Int::now));
+                let resolved = reached.flat_map(|r| self.resolve(access.kind, &r, access.at, launch));
+                // Of several bases, any sum may be the address.
+                let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
+                resolved.map(word).collect()
+            });
+        }
+        found
+    }
+
+    /// The lock that all accesses of a kind are made under that may go through a base.
+    fn lock(
+        &self,
+        kind: AccessKind,
+        base: SymbolicBase,
+        words: &FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>,
+    ) -> Option<Lock> {
         let goes = |from: &Provenance| match base {
+            SymbolicBase::Absolute => false,
             SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
             SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
             _ => true,
         };
-        self.locked.iter().any(|locked| *locked)
-            && (0..self.locked.len())
-                .filter(|k| self.graph.accesses[*k].kind == kind && goes(&self.origins[*k]))
-                .all(|k| self.locked[k])
+        let through = (0..self.locks.len()).filter(|k| self.graph.accesses[*k].kind == kind && goes(&self.origins[*k]));
+        let mut lock = Lock { words: SmallVec::new() };
+        for taken in through.map(|k| &self.locks[k]) {
+            let found = taken.iter().filter_map(|k| words.get(k)).flatten();
+            lock.words.extend(found.filter(|word| !lock.words.contains(word)).cloned().collect::<Vec<_>>());
+            if taken.is_empty() {
+                return None;
+            }
+            // A word that is not evaluated belongs to an update that this launch does not make.
+            if lock.words.is_empty() {
+                lock.words.push(UNKNOWN_WORD);
+            }
+        }
+        (!lock.words.is_empty()).then_some(lock)
     }
 }

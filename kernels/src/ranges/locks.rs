@@ -6,18 +6,24 @@
 //!
 //! - branches on the result of an update lead to it, whatever way the thread takes (the first turn
 //!   of a loop may be a separate copy), or the result is its own predicate;
-//! - from there the thread comes to an atomic write through the same pointer, without taking the
-//!   lock again: that gives it back;
+//! - from there the thread comes to an atomic write through the same pointer, or to the same
+//!   address, without taking the lock again: that gives it back;
 //! - no such write lies between the two.
 //!
-//! Whether another kernel takes the same lock is not known here, nor whether the lock is meant to
-//! protect these bytes. So a lock lowers a finding and does not withdraw it.
+//! The *words* of a lock are what its updates go through. A lock that is given back through
+//! another address than it is taken through has more than one word (a ticket and the number that
+//! is served, Peterson's flags): then the words that give it back belong to it.
+//!
+//! Whether another kernel takes the same lock is decided for each pair of launches, by the
+//! addresses of the words. Whether the lock is meant to protect these bytes is not known. So a lock
+//! lowers a finding and does not withdraw it.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason};
-use crate::ranges::graph::node::{Graph, Kind, NodeId};
+use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
 use crate::ranges::graph::provenance::Provenance;
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 /// Nodes looked through for one condition.
 const MAX_NODES: usize = 400;
@@ -28,11 +34,15 @@ struct Acquisition {
     updates: Vec<u32>,
 }
 
-/// Which accesses are locked.
-pub(super) fn locked(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<bool> {
+/// The words of the locks that are held during an access: the numbers of the accesses that take
+/// them, or give them back. None: it is not locked.
+pub(super) type Words = SmallVec<[u32; 2]>;
+
+/// Under which locks each access is made.
+pub(super) fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
     let updates: FxHashSet<u32> =
         g.accesses.iter().filter(|a| a.kind.is_atomic() && a.kind.writes() && a.kind.reads()).map(|a| a.at).collect();
-    let mut found = vec![false; g.accesses.len()];
+    let mut found = vec![Words::new(); g.accesses.len()];
     if updates.is_empty() {
         return found;
     }
@@ -44,12 +54,14 @@ pub(super) fn locked(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<bool> 
     for (k, access) in g.accesses.iter().enumerate().filter(|(_, a)| !a.kind.is_atomic()) {
         let section = Section { g, cfg, origins, access: k };
         let own = access.guard.map(|guard| updates_behind(g, guard, &updates)).filter(|updates| !updates.is_empty());
-        found[k] = own.is_some_and(|updates| section.is_closed(access.block, &[access.block], &updates))
-            || entries(cfg, access.block, &branches).any(|(entry, taken)| {
-                let blocks: Vec<BlockId> = taken.iter().map(|branch| branch.block).collect();
-                let updates: Vec<u32> = taken.iter().flat_map(|branch| &branch.updates).copied().collect();
-                section.is_closed(entry, &blocks, &updates)
-            });
+        if let Some(updates) = own {
+            section.close(access.block, &[access.block], &updates, &mut found[k]);
+        }
+        for (entry, taken) in entries(cfg, access.block, &branches) {
+            let blocks: Vec<BlockId> = taken.iter().map(|branch| branch.block).collect();
+            let updates: Vec<u32> = taken.iter().flat_map(|branch| &branch.updates).copied().collect();
+            section.close(entry, &blocks, &updates, &mut found[k]);
+        }
     }
     found
 }
@@ -103,30 +115,46 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Is the lock given back behind the access, and not before it? `entry`: where the section
-    /// begins, `taken`: the blocks in which the lock is taken.
-    fn is_closed(&self, entry: BlockId, taken: &[BlockId], updates: &[u32]) -> bool {
+    /// If the lock is given back behind the access, and not before it: adds its words. `entry`:
+    /// where the section begins, `taken`: the blocks in which the lock is taken.
+    fn close(&self, entry: BlockId, taken: &[BlockId], updates: &[u32], words: &mut Words) {
         let accesses = &self.g.accesses;
         let own = &accesses[self.access];
-        let lock: Vec<&Provenance> =
-            accesses.iter().zip(self.origins).filter(|(a, _)| updates.contains(&a.at)).map(|(_, from)| from).collect();
-        let same = |from: &Provenance| {
-            lock.iter().any(|l| !l.words.is_disjoint(&from.words) || !l.symbols.is_disjoint(&from.symbols))
+        let takes: Vec<usize> = (0..accesses.len()).filter(|k| updates.contains(&accesses[*k].at)).collect();
+        let address = |k: usize| match accesses[k].target {
+            Target::Address(address) => Some(address),
+            _ => None,
         };
-        let releases = (0..accesses.len()).filter(|k| {
+        let at_one_address = |k: usize| address(k).is_some() && takes.iter().any(|t| address(*t) == address(k));
+        let same = |k: usize| {
+            let from = &self.origins[k];
+            let mut locks = takes.iter().map(|k| &self.origins[*k]);
+            locks.any(|l| !l.words.is_disjoint(&from.words) || !l.symbols.is_disjoint(&from.symbols))
+                || at_one_address(k)
+        };
+        let is_release = |k: &usize| {
             let a = &accesses[*k];
-            a.kind.is_atomic() && a.kind.writes() && !updates.contains(&a.at) && same(&self.origins[*k])
-        });
+            a.kind.is_atomic() && a.kind.writes() && !updates.contains(&a.at) && same(*k)
+        };
+        let releases: Vec<usize> = (0..accesses.len()).filter(is_release).collect();
         let behind = self.reachable(own.block, taken);
         let (mut closes, mut opens) = (false, false);
-        for k in releases {
+        for &k in &releases {
             let at = accesses[k].block;
             let (later, earlier) = (at == own.block && k > self.access, at == own.block && k < self.access);
             closes |= later || at != own.block && behind.contains(&at);
             opens |=
                 (earlier || at != own.block && dominates(self.cfg, at, own.block)) && dominates(self.cfg, entry, at);
         }
-        closes && !opens
+        if !closes || opens {
+            return;
+        }
+        let others = if releases.iter().any(|k| at_one_address(*k)) { &[][..] } else { &releases };
+        for word in takes.iter().chain(others).map(|k| *k as u32) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
     }
 
     /// The blocks that a thread may come to without passing some blocks.

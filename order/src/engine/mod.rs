@@ -17,7 +17,7 @@ use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
 use crate::state::allocations::Allocations;
 use crate::state::devices::Devices;
 use crate::state::event::Event;
-use crate::state::graph_exec::GraphExec;
+use crate::state::graph_exec::{GraphExec, GraphFunction};
 use crate::state::host::Host;
 use crate::state::host_threads::HostThreads;
 use crate::state::stream::{Stream, Streams};
@@ -69,6 +69,7 @@ pub struct Engine {
     pub(crate) allocations: Allocations,
     pub(crate) execs: IdMap<u32, GraphExec>,
     pub(crate) host_funcs: IdMap<u32, (Epoch, ClockSnapshot)>,
+    pub(crate) graph_funcs: IdMap<u32, GraphFunction>,
     pub(crate) sync_vars: SyncVars,
     /// The latest fill, or copy whose source has been read: the thread that made it, its epoch, and
     /// where to.
@@ -96,6 +97,7 @@ impl Engine {
             allocations: Allocations::default(),
             execs: IdMap::default(),
             host_funcs: IdMap::default(),
+            graph_funcs: IdMap::default(),
             sync_vars: SyncVars::default(),
             last_left: None,
             last: OpStart::default(),

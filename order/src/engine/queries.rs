@@ -2,10 +2,10 @@
 //!
 //! Does not change the engine, but for [`Engine::prepare_stream`].
 
-use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, StreamId, TimelineId};
+use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, Region, Space, StreamId, TimelineId};
 
 use crate::engine::Engine;
-use crate::policy::Policy;
+use crate::policy::{MemoryClass, Policy};
 use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
 
 /// An answer of [`Engine::awaits_host_function`].
@@ -153,6 +153,12 @@ impl Engine {
         self.last_source
     }
 
+    /// Whether this is memory of the host that CUDA does not know.
+    pub fn is_pageable(&self, region: &Region, space: Space) -> bool {
+        let range = self.allocations.find(region.start).filter(|_| region.array.is_none());
+        region.array.is_none() && MemoryClass::of(space, range.map(|r| r.kind)) == MemoryClass::Pageable
+    }
+
     /// The clock at which a copy's source may be read first, if that is before the rest of the
     /// copy: what the host knew when it was called. `epoch`: that of the copy, which was the op
     /// applied last.
@@ -164,7 +170,14 @@ impl Engine {
     /// The clock that a host function in stream order runs at, and its epoch, while it is pending
     /// or running.
     pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {
-        self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock.as_ref(Some(&self.streams))))
+        let (epoch, clock) = self.placed_function(func)?;
+        Some((epoch, clock.as_ref(Some(&self.streams))))
+    }
+
+    /// A host function that is pending in a stream, or runs in a graph.
+    pub(crate) fn placed_function(&self, func: HostFuncId) -> Option<(Epoch, &ClockSnapshot)> {
+        let of_graph = || self.graph_funcs.get(&func.0)?.running().map(|(_, epoch, clock)| (*epoch, clock));
+        self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock)).or_else(of_graph)
     }
 
     /// Whether host functions have been put into streams that have not ended yet.

@@ -33,6 +33,7 @@ impl Engine {
         self.streams.forget_waits();
         self.sync_vars = SyncVars::default();
         self.host_funcs.clear();
+        self.graph_funcs.clear();
         self.events.clear();
         if !resumed {
             self.execs.clear();

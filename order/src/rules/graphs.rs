@@ -1,9 +1,9 @@
 //! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the
 //! same graph.
 //!
-//! Owns that, and what nodes do that order a graph with what is outside: events and values in
-//! memory. The order of the nodes of one launch among themselves is the analyzer's: all of them
-//! have the launch's epoch.
+//! Owns that, and what nodes do that order a graph with what is outside: events, values in memory,
+//! and host functions. The order of the nodes of one launch among themselves is the analyzer's: all
+//! of them have the launch's epoch.
 
 use trace::{GraphExecId, Op, StreamId};
 
@@ -23,9 +23,10 @@ impl Engine {
         const WAIT: u16 = 39;
         const WRITE_VALUE: u16 = 101;
         const WAIT_VALUE: u16 = 102;
+        const HOST_FUNC: u16 = 99;
         let known = self.execs.entry(exec.0).or_default();
         known.links.retain(|(i, _)| *i != index);
-        if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE) {
+        if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE | HOST_FUNC) {
             return;
         }
         let link = match Op::decode(tag, body) {
@@ -37,6 +38,7 @@ impl Engine {
             Ok(Op::WaitValue { address, value, width, compare, .. }) => {
                 ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
             }
+            Ok(Op::HostFunc { func, address, .. }) if address != 0 => ExternalNode::Function(func),
             _ => return,
         };
         known.links.push((index, link));
@@ -66,6 +68,11 @@ impl Engine {
         let mut released = false;
         for (_, link) in &known.links {
             match *link {
+                // After a gap, earlier launches of it may be running.
+                ExternalNode::Function(func) if !self.resumed => {
+                    let start = self.start_clock().snapshot();
+                    self.graph_funcs.entry(func.0).or_default().launch(epoch, start);
+                }
                 ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
                 ExternalNode::Write { word, value, barrier } => {
                     let floor = self.host.floor_ref();

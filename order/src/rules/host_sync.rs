@@ -8,6 +8,7 @@ use trace::{ContextId, Epoch, EventId, HostFuncId, StreamId, StreamKind, SyncId,
 use crate::clock::{Entry, NO_LINEAGE, TimelineSnapshot};
 use crate::engine::Engine;
 use crate::start_clock::{ClockSnapshot, ClockSource};
+use crate::state::graph_exec::GraphFunction;
 use crate::state::host::{Covered, Guarantee};
 
 impl Engine {
@@ -175,7 +176,13 @@ impl Engine {
     /// Host functions run in stream order. What the host does inside is ordered as the function's
     /// epoch is.
     pub(crate) fn host_func_run(&mut self, thread: ThreadId, func: HostFuncId, done: bool) -> Epoch {
-        let found = if done { self.host_funcs.remove(&func.0) } else { self.host_funcs.get(&func.0).cloned() };
+        let found = self.placed_function(func).map(|(epoch, clock)| (epoch, clock.clone()));
+        if done {
+            self.host_funcs.remove(&func.0);
+        }
+        let graph = self.graph_funcs.get_mut(&func.0);
+        let in_graph = graph.is_some();
+        graph.filter(|_| done).into_iter().for_each(GraphFunction::end);
         let Some((epoch, clock)) = found else { return self.host_op() };
         if self.options.host_functions_signal {
             // It may send its message at any time while it runs, and what was before it in the
@@ -183,7 +190,8 @@ impl Engine {
             // has the case that was seen.
             let slot = epoch.timeline.0;
             let mut snapshot = self.streams.slots.get(slot as usize).map(|s| s.snapshot_at(slot, epoch.time));
-            if let Some(snapshot) = snapshot.as_mut().filter(|_| !done) {
+            // The end of one node is not that of its graph.
+            if let Some(snapshot) = snapshot.as_mut().filter(|_| !done || in_graph) {
                 snapshot.own.time = snapshot.own.time.saturating_sub(1);
             }
             // How the driver's thread notifies the others is not followed: all of them know.
@@ -199,7 +207,8 @@ impl Engine {
     /// A load or store inside a host function: ordered as the function is. Of one that is not known
     /// to be pending it is the host's.
     pub(crate) fn host_func_touch(&mut self, func: HostFuncId) -> Epoch {
-        let Some((epoch, clock)) = self.host_funcs.get(&func.0).cloned() else { return self.host_op() };
+        let Some((epoch, clock)) = self.placed_function(func) else { return self.host_op() };
+        let clock = clock.clone();
         self.start_in_host_func(epoch, clock)
     }
 

@@ -3,9 +3,12 @@
 //!
 //! Does not know the other nodes: the order inside one launch belongs to the analyzer.
 
-use trace::EventId;
+use trace::{Epoch, EventId, HostFuncId};
+
+use std::collections::VecDeque;
 
 use crate::clock::TimelineSnapshot;
+use crate::start_clock::ClockSnapshot;
 use crate::state::sync_vars::Condition;
 
 /// One executable graph.
@@ -32,6 +35,44 @@ pub(crate) enum ExternalNode {
         address: u64,
         condition: Condition,
     },
+    /// A host function that is seen running.
+    Function(HostFuncId),
+}
+
+/// A host function of an executable graph: the launches in which it has not ended yet, the oldest
+/// first. Launches of one executable run one after the other, so it runs for that one.
+#[derive(Debug, Default)]
+pub(crate) struct GraphFunction {
+    runs: VecDeque<(u64, Epoch, ClockSnapshot)>,
+    launched: u64,
+    ended: u64,
+}
+
+impl GraphFunction {
+    /// Launches that are kept. What ran before them is of no known place.
+    const MOST: usize = 256;
+
+    /// Its graph is launched, and starts at this clock.
+    pub fn launch(&mut self, epoch: Epoch, clock: ClockSnapshot) {
+        self.runs.push_back((self.launched, epoch, clock));
+        self.launched += 1;
+        if self.runs.len() > Self::MOST {
+            self.runs.pop_front();
+        }
+    }
+
+    /// The launch that it runs for now, and the clock at which that started.
+    pub fn running(&self) -> Option<&(u64, Epoch, ClockSnapshot)> {
+        self.runs.front().filter(|run| run.0 == self.ended)
+    }
+
+    /// It has ended.
+    pub fn end(&mut self) {
+        if self.running().is_some() {
+            self.runs.pop_front();
+        }
+        self.ended += 1;
+    }
 }
 
 impl GraphExec {

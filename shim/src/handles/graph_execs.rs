@@ -28,6 +28,8 @@ pub struct GraphNode {
     pub call: FnId,
     /// The stream that it was captured on, if that is known.
     pub stream: StreamId,
+    /// Of a host function of the graph that it was read from: the function, and its data.
+    pub function: (usize, usize),
     /// The nodes of the driver that it is, or is part of, from the inside out: the graph that each
     /// is in, by the order of reading, and its number if it was captured.
     pub captured: Vec<(u32, u32)>,

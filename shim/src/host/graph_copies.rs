@@ -4,7 +4,7 @@
 //! Owns which nodes are worth a watch at each launch. Does not watch: see
 //! `crate::observe::host_watch`.
 
-use trace::{Op, Region};
+use trace::{HostFuncId, Op, Region};
 
 /// What a graph does to the host's memory.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,10 @@ pub struct GraphHostWork {
     pub targets: Vec<(u32, Region)>,
     /// It calls host functions.
     pub calls_host: bool,
+    /// It calls host functions that nobody sees running.
+    pub calls_unseen: bool,
+    /// The host functions that are seen running.
+    pub seen: Vec<HostFuncId>,
     /// Words of its kernels' parameters that may be addresses.
     pub words: Vec<u64>,
     /// All that its copies read.
@@ -47,7 +51,12 @@ impl GraphHostWork {
         used.words.sort_unstable();
         used.words.dedup();
         if ops().any(|op| matches!(op, Op::HostFunc { .. })) {
-            return Self { calls_host: true, ..used };
+            let calls_unseen = ops().any(|op| matches!(op, Op::HostFunc { address: 0, .. }));
+            let seen = ops().filter_map(|op| match *op {
+                Op::HostFunc { func, address, .. } if address != 0 => Some(func),
+                _ => None,
+            });
+            return Self { calls_host: true, calls_unseen, seen: seen.collect(), ..used };
         }
         let is_written = |src: &Region| {
             ops().any(|op| match op {
@@ -76,7 +85,7 @@ impl GraphHostWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::{HostFuncId, Space, StreamId};
+    use trace::{Space, StreamId};
 
     fn copy(dst: u64, src: u64) -> Option<Op<'static>> {
         Some(Op::Copy {

@@ -46,6 +46,17 @@ impl Pinned {
     }
 }
 
+/// What is watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watched {
+    /// A source in pinned memory.
+    Pinned,
+    /// A source in memory that CUDA does not know.
+    Pageable,
+    /// A target in pinned memory: only the CPU's touches are looked for.
+    Written,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Its first sums are being made.
@@ -67,6 +78,8 @@ struct Watch {
     ordinary: bool,
     /// The work writes the bytes: only the CPU's touches are looked for.
     writes: bool,
+    /// Nothing says when the memory goes away.
+    pageable: bool,
     sums: Checksums,
     state: State,
     /// The result of the check that is under way means nothing.
@@ -149,10 +162,11 @@ impl Watches {
         }
     }
 
-    /// First address of pinned memory and one past the last.
+    /// First address of memory that is pinned or watched, and one past the last.
     pub fn bounds(&self) -> (u64, u64) {
-        let end = self.pinned.iter().map(|p| p.end).max().unwrap_or(0);
-        (self.pinned.first().map_or(0, |p| p.start), end)
+        let pageable = self.list.iter().filter(|w| w.pageable).map(|w| (w.region.start, w.region.end()));
+        let all = self.pinned.iter().map(|p| (p.start, p.end)).chain(pageable);
+        all.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0))
     }
 
     fn pinned(&self, region: &Region) -> Option<Pinned> {
@@ -196,17 +210,23 @@ impl Watches {
         !self.callers.is_empty()
     }
 
-    /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes
-    /// are not pinned memory. `most`: how many bytes to sum up at most, by the size of the region.
+    /// Begins to watch bytes that work at `epoch` reads or writes, unless it is over or its bytes
+    /// are not such memory. `most`: how many bytes to sum up at most, by the size of the region.
     pub fn begin(
         &mut self,
         engine: &Engine,
         epoch: Epoch,
         region: &Region,
-        writes: bool,
+        what: Watched,
         most: impl FnOnce(u64, bool) -> u64,
     ) -> Option<WatchCheck> {
-        let memory = self.pinned(region)?;
+        let (start, end) = (region.start, region.end());
+        let memory = match what {
+            Watched::Pageable if region.is_empty() => return None,
+            Watched::Pageable => Pinned { start, end, write_combined: false, registered: true, ordinary: false },
+            Watched::Pinned | Watched::Written => self.pinned(region)?,
+        };
+        let writes = what == Watched::Written;
         self.callers.retain(|epoch| !engine.host_covers(*epoch));
         // A host function that is still to run may fill the bytes, in order before the copy.
         if engine.host_covers(epoch) || engine.host_functions_pending() || !self.callers.is_empty() {
@@ -228,6 +248,7 @@ impl Watches {
             registered: memory.registered,
             ordinary: memory.ordinary,
             writes,
+            pageable: what == Watched::Pageable,
             sums: [0; checksum::PARTS],
             state: if writes { State::Idle } else { State::New },
             void: false,
@@ -311,6 +332,13 @@ impl Watches {
         checksum::changed(&watch.region, &watch.sums, now)
     }
 
+    /// The bytes of a check that could not read them, when that tells that the program has given
+    /// the memory back.
+    pub fn taken_away(&self, id: u32) -> Option<(u64, u64)> {
+        let watch = self.list.iter().find(|w| w.id == id && !w.void && w.pageable)?;
+        Some((watch.region.start, watch.region.end()))
+    }
+
     /// A check is over, and with it the watch, unless it `goes_on`.
     pub fn settle(&mut self, id: u32, goes_on: bool) {
         let Some(at) = self.list.iter().position(|w| w.id == id) else { return };
@@ -386,101 +414,5 @@ impl Watch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use order::Policy;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
-    use trace::{ContextId, EventId, MemoryKind, PoolId, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
-
-    const STREAM: StreamId = StreamId(1);
-    const PAGE: usize = 4096;
-
-    /// The table of protected pages is one for the process, and knows watches by their numbers.
-    static ALONE: Mutex<()> = Mutex::new(());
-
-    /// One page that copies use, and a copy that was enqueued.
-    struct Scene {
-        _alone: MutexGuard<'static, ()>,
-        engine: Engine,
-        watches: Watches,
-        start: u64,
-        copy: Epoch,
-    }
-
-    impl Scene {
-        fn new() -> Self {
-            let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-            let rights = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: a new mapping, where nothing else is.
-            let page = unsafe {
-                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-                libc::mmap(std::ptr::null_mut(), PAGE, rights, flags, -1, 0)
-            };
-            assert_ne!(page, libc::MAP_FAILED);
-            let (start, context) = (page as u64, ContextId(1));
-            let (mut engine, mut watches) = (Engine::new(Policy::Observed), Watches::new(true));
-            engine.apply(&Op::ContextCreate { context, device: 0, handle: 1 }, ThreadId(1));
-            let made =
-                Op::StreamCreate { stream: STREAM, context, kind: StreamKind::NonBlocking, priority: 0, handle: 1 };
-            engine.apply(&made, ThreadId(1));
-            let pinned = MemoryKind::PinnedHost;
-            let (size, stream, pool) = (PAGE as u64, StreamId::NONE, PoolId(0));
-            watches.note(&Op::Alloc { ptr: start, size, kind: pinned, context, stream, pool, flags: 0 });
-            let work = Op::Prefetch { stream: STREAM, region: Region::linear(start, size), discard: false };
-            let copy = engine.apply(&work, ThreadId(1));
-            Self { _alone: alone, engine, watches, start, copy }
-        }
-
-        /// Watches the page for the copy.
-        fn watch(&mut self) -> u32 {
-            let region = Region::linear(self.start, PAGE as u64);
-            let look = self.watches.begin(&self.engine, self.copy, &region, false, |_, _| PAGE as u64).expect("pinned");
-            assert!(self.watches.ready(&self.engine, look.id, look.seed, Some([0; checksum::PARTS])));
-            self.watches.protect(look.id);
-            look.id
-        }
-
-        /// The host waits for the stream.
-        fn wait(&mut self) {
-            let (sync, scope) = (SyncId(1), SyncScope::Stream);
-            let begin = Op::SyncBegin { sync, scope, stream: STREAM, event: EventId(0), context: ContextId(1) };
-            self.engine.apply(&begin, ThreadId(2));
-            self.engine.apply(&Op::SyncEnd { sync }, ThreadId(2));
-        }
-
-        fn may_be_written(&self) -> bool {
-            page_protection::is_ordinary(self.start, self.start + PAGE as u64)
-        }
-    }
-
-    #[test]
-    fn pages_are_free_once_a_thread_has_waited_although_another_still_checks() {
-        let mut scene = Scene::new();
-        let id = scene.watch();
-        assert!(!scene.may_be_written());
-        scene.wait();
-        // The first thread that learns of it sums the bytes up, outside of the lock.
-        assert_eq!(scene.watches.next_ended(&scene.engine, None).map(|look| look.id), Some(id));
-        assert!(!scene.may_be_written());
-        // The second one returns to the program, which may write now.
-        assert!(scene.watches.next_ended(&scene.engine, None).is_none());
-        assert!(scene.may_be_written());
-        assert_eq!(scene.watches.changed(id, &[1; checksum::PARTS]), None);
-        scene.watches.settle(id, false);
-        assert!(scene.watches.is_empty());
-    }
-
-    #[test]
-    fn pages_stay_protected_while_the_copy_may_run() {
-        let mut scene = Scene::new();
-        let id = scene.watch();
-        assert!(scene.watches.next_ended(&scene.engine, None).is_none());
-        assert!(!scene.may_be_written());
-        let region = Region::linear(scene.start, 8);
-        assert_eq!(scene.watches.next_reused(&region, u32::MAX, 0).map(|look| look.id), Some(id));
-        scene.watches.settle(id, true);
-        assert!(!scene.may_be_written());
-        scene.watches.leave(scene.start, scene.start + PAGE as u64);
-        assert!(scene.may_be_written());
-    }
-}
+#[path = "watch_tests.rs"]
+mod tests;

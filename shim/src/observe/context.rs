@@ -71,7 +71,9 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
         failed(call, token, result);
         // Only these say that they failed.
         let orders = matches!(call.info().row, "cuEventRecord" | "cuEventRecordWithFlags" | "cuStreamWaitEvent");
-        if !orders || ends_context(result) || FAILURES.fetch_add(1, Ordering::Relaxed) >= MAX_FAILURES {
+        // So does a launch that was logged before.
+        let logged = token != 0 && call.info().row == "cuGraphLaunch";
+        if !(orders || logged) || ends_context(result) || FAILURES.fetch_add(1, Ordering::Relaxed) >= MAX_FAILURES {
             return 0;
         }
     }

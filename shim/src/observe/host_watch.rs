@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::*;
-use trace::{Epoch, GraphExecId, HostFuncId, MemoryKind, Op, Region, StreamId};
+use trace::{Epoch, GraphExecId, HostFuncId, MemoryKind, NoteKind, Op, Region, Space, StreamId};
 
 use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
 use crate::host::in_place::InPlaceKind;
 use crate::host::page_protection::is_ordinary;
-use crate::host::watches::{WatchCheck, Watches};
+use crate::host::watches::{WatchCheck, Watched, Watches};
 use crate::host::{held_touches, holds, in_place, pinned_bounds, sigsegv, single_step, touches};
 use crate::log::core::Core;
 use crate::real::driver::real;
@@ -29,11 +29,24 @@ impl Cx<'_> {
     /// Work at `epoch`, the op logged last, reads these bytes: when they are pinned memory, they
     /// are watched until it is over.
     pub fn watch_source(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region) {
-        if !pinned_bounds::may_hold(region) {
-            return;
+        if pinned_bounds::may_hold(region) {
+            self.watch_bytes(epoch, stream, node, region, Watched::Pinned);
         }
+    }
+
+    /// Work at `epoch`, the op logged last, reads these bytes in its turn, wherever they lie: when
+    /// they are memory that CUDA does not know, they are watched until it is over. Their pages stay
+    /// accessible, for other things lie on them.
+    pub fn watch_pageable_source(&mut self, epoch: Epoch, stream: StreamId, region: &Region, space: Space) {
+        let unknown = |core: &Core| core.lock().is_some_and(|shared| shared.engine.is_pageable(region, space));
+        if self.core().is_some_and(unknown) {
+            self.watch_bytes(epoch, stream, (GraphExecId::NONE, 0), region, Watched::Pageable);
+        }
+    }
+
+    fn watch_bytes(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region, what: Watched) {
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
-        let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, what) else { return };
         // Older work that still reads these bytes: the host has just said that they are ready for
         // more, so now is the time to check them.
         let (mut known, mut after, mut seed) = (None, 0, look.seed);
@@ -72,7 +85,7 @@ impl Cx<'_> {
         if core.lock().is_none_or(|shared| shared.watches.in_place.knows(region.start)) {
             return;
         }
-        let Some(look) = self.begin_watch(core, epoch, stream, node, region, true) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, Watched::Written) else { return };
         if let Some(mut shared) = core.lock() {
             shared.watches.supersede(look.id);
             shared.watches.protect(look.id);
@@ -86,7 +99,7 @@ impl Cx<'_> {
         stream: StreamId,
         (exec, node): NodeOfGraph,
         region: &Region,
-        writes: bool,
+        what: Watched,
     ) -> Option<WatchCheck> {
         if thread_state::inside_transport() {
             return None;
@@ -100,7 +113,11 @@ impl Cx<'_> {
             return None;
         }
         let most = |bytes, combined| core.read_budget.most(bytes, combined, core.options.host_sample);
-        let look = shared.watches.begin(&shared.engine, epoch, region, writes, most)?;
+        let look = shared.watches.begin(&shared.engine, epoch, region, what, most)?;
+        if what == Watched::Pageable {
+            pinned_bounds::note(&shared.watches);
+        }
+        let writes = what == Watched::Written;
         let op = Op::HostWatch { watch: look.id, stream, exec, node, region: *region, writes };
         shared.log(self.call, thread, self.captured_frames(), &op);
         Some(look)
@@ -124,7 +141,10 @@ impl Cx<'_> {
 
     /// A check is over: logs what changed.
     fn conclude(&mut self, core: &'static Core, look: &WatchCheck, now: Option<Checksums>, goes_on: bool) {
-        let changed = |watches: &Watches| now.as_ref().and_then(|now| watches.changed(look.id, now));
+        let changed = |watches: &Watches| match &now {
+            Some(now) => watches.changed(look.id, now),
+            None => watches.taken_away(look.id),
+        };
         let Some(mut shared) = core.lock() else { return };
         if changed(&shared.watches).is_none() {
             return shared.watches.settle(look.id, goes_on && now.is_some());
@@ -251,6 +271,10 @@ impl Cx<'_> {
             && let Some(mut shared) = core.lock()
         {
             shared.watches.calls_host(epoch);
+        }
+        if host.calls_unseen && (touches::is_linked() || core.options.host_accesses) {
+            let text = "host function of a graph, whose loads and stores are not seen".into();
+            self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });
         }
         if in_place::exists() {
             self.uses_words(epoch, host.words.iter().copied());

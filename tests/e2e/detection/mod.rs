@@ -1,6 +1,8 @@
 //! Which races are found, and which orders are known.
 
+mod batch_sources;
 pub mod exact;
+mod graph_functions;
 mod host_order;
 mod in_place;
 mod instrumented;

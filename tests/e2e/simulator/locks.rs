@@ -1,5 +1,6 @@
 //! Critical sections of two kernels: by each kind of lock they are possible only, with the reason,
-//! and a NOTE counts them. A side without the lock is a race as ever.
+//! and a NOTE counts them, unless the addresses show that the locks are two. A side without the
+//! lock is a race as ever.
 
 use serde_json::Value;
 use tests::{build, run};
@@ -59,4 +60,47 @@ fn a_note_counts_what_a_lock_excuses() {
         "{}",
         ended.err
     );
+}
+
+/// Every form of a lock, its word found in every way, taken by both kernels or next to another one.
+fn judge_words(code: &str, options: &[&str]) {
+    let program = build::cuda_program_if_possible("sim/lock_words.cu", "static", &["-w", "-std=c++17"]);
+    let Some(program) = program else { return };
+    let json = build::scratch(&format!("lock-words-{code}{}", options.concat())).join("report.json");
+    let mut command = run::streamsan(["run", "--sim", "--pedantic"]);
+    command.args(options).arg("--json").arg(&json).arg("--").arg(&program);
+    let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", format!("code={code}")));
+    let text = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    let mut cases = 0;
+    for line in ended.out.lines().filter(|line| *line != "done") {
+        let (size, rest) = line.split_once(' ').expect("a size");
+        let size: u64 = size.parse().expect("a size");
+        let data = |f: &&Value| f["allocation"]["size"] == size;
+        let found: Vec<_> = findings.iter().filter(data).map(|f| (&f["confidence"], &f["weakness"])).collect();
+        assert!(!found.is_empty(), "{line}");
+        if rest.starts_with("locks ") {
+            assert!(found.iter().all(|f| *f == (&"possible".into(), &"locks".into())), "{line}: {found:?}");
+        } else {
+            assert!(found.iter().any(|f| f.0 != "possible"), "{line}: {found:?}");
+        }
+        cases += 1;
+    }
+    assert_eq!(cases, 124, "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn two_locks_are_told_from_one_in_ptx() {
+    judge_words("ptx", &[]);
+}
+
+#[test]
+fn two_locks_are_told_from_one_in_machine_code() {
+    judge_words("sass", &[]);
+}
+
+#[test]
+fn two_locks_are_told_from_one_by_measured_accesses() {
+    judge_words("sass", &["--exact"]);
 }

@@ -4,9 +4,9 @@
 //! may touch. Which effects a launch has is evaluated in [`crate::launches`].
 
 use super::{Outside, Work};
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Allocations, Cause, Extent, Pieces, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Extent, Lock, Pieces, Precision};
 use trace::{ImageId, MemoryKind, Region};
 
 /// Maximum number of words of a pointer table that are looked up for one access.
@@ -42,9 +42,10 @@ impl Work<'_, '_> {
                         self.unfollowed |= found.is_none();
                     }
                     _ => {
-                        (self.site.guessed, self.site.locked) = (effect.guessed(), effect.locked);
+                        self.site.guessed = effect.guessed();
+                        self.site.lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         self.effect(effect, image);
-                        (self.site.guessed, self.site.locked) = (false, false);
+                        (self.site.guessed, self.site.lock) = (false, None);
                     }
                 }
             }
@@ -107,6 +108,37 @@ impl Work<'_, '_> {
             }
         }
         found
+    }
+
+    /// Where a lock lies. A word that is not known, or lies in no allocation, may be any.
+    fn lock(&mut self, HeldLock(words): &HeldLock, image: ImageId) -> Lock {
+        let mut whole: Option<Lock> = None;
+        for (base, bytes) in words {
+            let word = self.lock_word(base, bytes, image).unwrap_or(Lock::ANY);
+            whole = Some(whole.map_or(word, |lock| lock.or(word)));
+        }
+        whole.unwrap_or(Lock::ANY)
+    }
+
+    fn lock_word(&mut self, base: &EffectBase, bytes: &EffectExtent, image: ImageId) -> Option<Lock> {
+        let EffectExtent::Bounded { lo, hi, width, dims, .. } = bytes else { return None };
+        let shift = match base {
+            EffectBase::Param(..) | EffectBase::Absolute(_) => 0,
+            EffectBase::Global(name) => match self.memory.global(image, name) {
+                Some((ptr, _)) => ptr,
+                None => {
+                    self.spoil();
+                    return None;
+                }
+            },
+            _ => return None,
+        };
+        let length = hi.checked_sub(*lo)?;
+        // The address of the place is the same for all mappings of the memory.
+        let place = self.locate(lo.wrapping_add(shift))?;
+        let within = matches!(place.home, Home::Root(_)) && length <= place.end.saturating_sub(place.address);
+        let strides = dims.iter().filter(|dim| dim.count > 1).map(|dim| dim.stride);
+        within.then(|| Lock::words(place.address, place.address + length, *width, strides))
     }
 
     /// Whether accesses through a table of pointers could not be followed.

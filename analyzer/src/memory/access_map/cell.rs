@@ -85,10 +85,11 @@ impl<'a> New<'a> {
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
     /// rule 3 of what may be forgotten. A guess says less than what is known, and what is made
-    /// under a lock less than what is not.
+    /// under a lock less than what is not, or under fewer locks.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
-        if self.touch.site.guessed && !e.site.guessed || self.touch.site.locked && !e.site.locked {
+        let excused = self.touch.site.lock.is_some_and(|new| !e.site.lock.is_some_and(|old| old.holds(new)));
+        if self.touch.site.guessed && !e.site.guessed || excused {
             return false;
         }
         self.whole

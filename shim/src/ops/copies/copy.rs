@@ -35,17 +35,19 @@ impl CopySide {
 impl Cx<'_> {
     /// A copy that entered a stream.
     pub(crate) fn copy(&mut self, dst: CopySide, src: CopySide, stream: CUstream, asynchronous: bool) {
-        self.copy_in_batch(dst, src, stream, asynchronous, 0);
+        self.ordered_copy(dst, src, stream, asynchronous, 0, false);
     }
 
-    /// One of the copies of a batch call, which are unordered among themselves.
-    pub(crate) fn copy_in_batch(
+    /// A copy that reads its source in stream order. The copies of one `batch` are unordered among
+    /// themselves. `attributes`: the program has asked for that order.
+    fn ordered_copy(
         &mut self,
         dst: CopySide,
         src: CopySide,
         stream: CUstream,
         asynchronous: bool,
         batch: u32,
+        attributes: bool,
     ) {
         if self.is_before() {
             return self.device_will_write(&dst.region);
@@ -61,6 +63,11 @@ impl Cx<'_> {
                 asynchronous,
                 batch,
             });
+            // Only of a copy with attributes do the documents say that the source is read in the
+            // order of the stream, wherever it lies.
+            if attributes {
+                self.watch_pageable_source(epoch, stream, &src.region, src.space);
+            }
             self.uses_region(epoch, &src.region, false);
             self.uses_region(epoch, &dst.region, true);
             if asynchronous {
@@ -146,7 +153,7 @@ impl Cx<'_> {
         source: SourceOrder,
     ) {
         if source == SourceOrder::Stream {
-            return self.copy_in_batch(dst, src, stream, true, batch);
+            return self.ordered_copy(dst, src, stream, true, batch, true);
         }
         if self.is_before() {
             return self.device_will_write(&dst.region);
@@ -158,8 +165,11 @@ impl Cx<'_> {
             let epoch = self.log(&Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source });
             if source != SourceOrder::DuringCall {
                 self.uses_region(epoch, &src, false);
+                self.watch_pageable_source(epoch, stream, &src, src_space);
+                self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src);
             }
             self.uses_region(epoch, &dst, true);
+            self.watch_target(epoch, stream, (GraphExecId::NONE, 0), &dst);
         }
     }
 }

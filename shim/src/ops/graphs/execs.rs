@@ -8,17 +8,36 @@ use trace::codec::List;
 use trace::{GraphExecId, Op};
 
 use super::flatten::FlatGraph;
-use super::node_ops::{EncodedOp, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
+use super::node_ops::{EncodedOp, copy_op, encode, encode_memory_operations, event_op, kernel_op, set_op};
 use crate::exact::{graph_launch, simulated_graph_launch};
 use crate::handles::graph_execs::{GraphExec, GraphNode};
 use crate::observe::Cx;
+use crate::ops::host_functions;
 use crate::real::driver::real;
 
 impl Cx<'_> {
     /// An executable graph was made from a graph.
     fn instantiated(&mut self, exec: CUgraphExec, graph: CUgraph, flags: u32) {
-        let graph_read = self.read_graph(graph);
+        let mut graph_read = self.read_graph(graph);
+        if host_functions::are_watched(self) {
+            self.see_functions(exec, &mut graph_read);
+        }
         self.keep(exec, graph_read, flags);
+    }
+
+    /// Has the host functions of a new executable run by way of the shim. An update gives them back
+    /// to the program: the graph whose nodes name them may be gone by then.
+    fn see_functions(&self, exec: CUgraphExec, graph_read: &mut FlatGraph) {
+        let single = graph_read.by_handle.iter().filter(|(_, (_, count))| *count == 1);
+        for (handle, (index, _)) in single.map(|(handle, at)| (*handle, *at)) {
+            let Some(node) = graph_read.nodes.get_mut(index).filter(|node| node.function.0 != 0) else { continue };
+            // SAFETY: the driver has answered this function.
+            let function: CUhostFn =
+                Some(unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void)>(node.function.0) });
+            let data = node.function.1 as *mut c_void;
+            let op = host_functions::wrap_node(self, exec, CUgraphNode(handle as *mut _), function, data);
+            (node.tag, node.body) = encode(&op);
+        }
     }
 
     fn read_graph(&mut self, graph: CUgraph) -> FlatGraph {
@@ -242,12 +261,22 @@ pub(crate) unsafe fn cuGraphExecMemsetNodeSetParams(
 }
 
 pub(crate) unsafe fn cuGraphExecHostNodeSetParams(
-    _cx: &mut Cx<'_>,
-    _graph_exec: CUgraphExec,
-    _node: CUgraphNode,
-    _node_params: *const CUDA_HOST_NODE_PARAMS,
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_HOST_NODE_PARAMS,
 ) {
-    // Another function at the same place: order and accesses as known are the same.
+    // SAFETY: the call has accepted the parameters.
+    let (function, data) = unsafe { ((*node_params).fn_, (*node_params).userData) };
+    set_function(cx, graph_exec, node, function, data);
+}
+
+/// Another function at the same place. Order and accesses as known are the same, if nobody looks at
+/// what it touches.
+fn set_function(cx: &mut Cx<'_>, exec: CUgraphExec, node: CUgraphNode, function: CUhostFn, data: *mut c_void) {
+    if host_functions::are_watched(cx) {
+        cx.update_node(exec, node, |cx| encode(&host_functions::wrap_node(cx, exec, node, function, data)));
+    }
 }
 
 pub(crate) unsafe fn cuGraphExecNodeSetParams(
@@ -273,7 +302,10 @@ pub(crate) unsafe fn cuGraphExecNodeSetParams(
                 let p = std::ptr::from_ref(&p.anon1.memset).cast();
                 cuGraphExecMemsetNodeSetParams(cx, graph_exec, node, p, CUcontext::NULL);
             }
-            CU_GRAPH_NODE_TYPE_HOST => {}
+            CU_GRAPH_NODE_TYPE_HOST => {
+                let p = &p.anon1.host;
+                set_function(cx, graph_exec, node, p.fn_, p.userData);
+            }
             CU_GRAPH_NODE_TYPE_GRAPH => cuGraphExecChildGraphNodeSetParams(cx, graph_exec, node, p.anon1.graph.graph),
             CU_GRAPH_NODE_TYPE_EVENT_RECORD => {
                 cuGraphExecEventRecordNodeSetEvent(cx, graph_exec, node, p.anon1.eventRecord.event);
@@ -382,10 +414,49 @@ pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec
     }
 }
 
+impl Cx<'_> {
+    /// A graph is about to be launched. With host functions that are looked at, it is logged now:
+    /// they may run before the call returns.
+    fn launch_comes(&mut self, graph_exec: CUgraphExec, stream: CUstream) {
+        if !host_functions::are_watched(self) {
+            return;
+        }
+        let known = self.core().and_then(|core| {
+            let exec = core.handles.execs.get(&(graph_exec.0 as u64))?;
+            (!exec.host.seen.is_empty()).then_some(exec.id)
+        });
+        let Some(exec) = known else { return };
+        if let Some(id) = self.working_stream(stream) {
+            let epoch = self.log(&Op::GraphLaunch { stream: id, exec });
+            self.watch_graph(epoch, id, graph_exec);
+            self.token = epoch.time + 1;
+        }
+    }
+
+    /// A launch that was logged has failed: its functions are over. The host counts as having seen
+    /// the work before it, which may hide a race of a program that goes on.
+    fn launch_failed(&mut self, graph_exec: CUgraphExec) {
+        let host = self.core().and_then(|core| Some(core.handles.execs.get(&(graph_exec.0 as u64))?.host.clone()));
+        for func in host.iter().flat_map(|host| &host.seen) {
+            self.log(&Op::HostFuncRun { func: *func, done: true });
+        }
+    }
+}
+
 pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
+    if cx.is_before() {
+        return cx.launch_comes(graph_exec, stream);
+    }
+    if cx.failure().is_some() {
+        return cx.launch_failed(graph_exec);
+    }
     let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
     let mut measured = graph_launch::launched(graph_exec.0.cast());
     let mut simulated = simulated_graph_launch::launched(graph_exec.0.cast());
+    // Measured nodes would have had to be announced before the launch was logged.
+    if cx.token != 0 {
+        return;
+    }
     let Some(id) = cx.working_stream(stream) else { return };
     match exec {
         Some(exec) => {

@@ -95,6 +95,13 @@ fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
     Some((nodes, edges))
 }
 
+/// The function of a host node, and its data.
+fn host_function_of(node: CUgraphNode) -> (usize, usize) {
+    let mut p = CUDA_HOST_NODE_PARAMS::zeroed();
+    let got = real!(cuGraphHostNodeGetParams(node => CUgraphNode, &raw mut p => *mut CUDA_HOST_NODE_PARAMS));
+    if got == CUresult::SUCCESS { (p.fn_.map_or(0, |f| f as usize), p.userData as usize) } else { (0, 0) }
+}
+
 impl FlatGraph {
     /// Appends a graph whose roots come after `entry`; answers what its completion is.
     pub fn read(&mut self, cx: &mut Cx<'_>, graph: CUgraph, entry: &[Dependency], depth: u32) -> Completion {
@@ -169,7 +176,13 @@ impl FlatGraph {
             }
             _ => {
                 let op = node_op(cx, node, kind);
-                self.add(cx, node, before, op)
+                let added = self.add(cx, node, before, op);
+                if kind == CU_GRAPH_NODE_TYPE_HOST
+                    && let Some(read) = self.nodes.last_mut()
+                {
+                    read.function = host_function_of(node);
+                }
+                added
             }
         };
         self.by_handle.insert(node.0 as u64, (start, self.nodes.len() - start));
@@ -193,6 +206,7 @@ impl FlatGraph {
             stack,
             call,
             stream,
+            function: (0, 0),
             captured: Vec::new(),
         });
         vec![Dependency { from: index as u32, port: 0 }]
