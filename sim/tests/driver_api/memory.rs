@@ -1,5 +1,8 @@
 //! Memory: copies, pools, virtual memory, and what the host can touch.
 
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use cuda_sys::*;
 
 use crate::support::*;
@@ -174,6 +177,40 @@ fn batches_copy_everything_and_read_some_sources_at_once() {
     work.end();
     ok!(cuStreamSynchronize(s));
     assert_eq!((read(x, 64), read(y, 64)), (vec![2; 64], vec![1; 64]));
+}
+
+/// Measured on an H200: the call waits for its stream, and then reads.
+#[test]
+fn a_batch_reads_a_pageable_source_behind_the_work_of_its_stream() {
+    struct Source {
+        may_fill: AtomicBool,
+        words: UnsafeCell<[u32; 64]>,
+    }
+    extern "C" fn fill(source: *mut c_void) {
+        // SAFETY: the test's own, which waits for this.
+        let source = unsafe { &*source.cast::<Source>() };
+        while !source.may_fill.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        // SAFETY: nobody else writes, and the copy that may read meanwhile is over or behind this.
+        unsafe { (*source.words.get()).fill(5) };
+    }
+    let _gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    for order in [CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL] {
+        let to = alloc(256);
+        let in_order = order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        let source = Box::new(Source { may_fill: AtomicBool::new(in_order), words: UnsafeCell::new([1; 64]) });
+        ok!(cuLaunchHostFunc(s, Some(fill), (&raw const *source).cast_mut().cast()));
+        let (mut dsts, mut srcs, mut sizes, mut firsts) = ([to], [source.words.get() as u64], [256], [0]);
+        let mut attrs = [CUmemcpyAttributes { srcAccessOrder: order, ..CUmemcpyAttributes::zeroed() }];
+        let (dsts, srcs) = (dsts.as_mut_ptr(), srcs.as_mut_ptr());
+        let (sizes, firsts) = (sizes.as_mut_ptr(), firsts.as_mut_ptr());
+        ok!(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 1, attrs.as_mut_ptr(), firsts, 1, s));
+        source.may_fill.store(true, Ordering::Release);
+        ok!(cuStreamSynchronize(s));
+        assert_eq!(read(to, 64), [if in_order { 5 } else { 1 }; 64], "{order:?}");
+    }
 }
 
 /// A graph that allocates `words` words and fills them, and the address.

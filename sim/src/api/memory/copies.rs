@@ -125,9 +125,14 @@ fn batch(stream: CUstream, zero: DefaultStream, copies: Vec<Memcpy>, orders: &[C
     let memory = memory::get();
     let mut plan = crate::objects::task::Plan::default();
     for (copy, order) in copies.into_iter().zip(orders) {
-        let task = if *order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL
-            || place(&copy.src, copy.width, copy.height, copy.depth)? == CopyMemory::Pageable
-        {
+        let pageable = place(&copy.src, copy.width, copy.height, copy.depth)? == CopyMemory::Pageable;
+        // A driver 580 waits for the stream before it reads such a source (measured on an H200,
+        // tests/gpu/programs/batch_sources.h200.txt): earlier work may write there.
+        if pageable && *order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM {
+            sched::get().wait(&sched::get().pending_before(stream.id));
+            stream.ctx.check()?;
+        }
+        let task = if pageable || *order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL {
             let staged = Arc::new(copy.stage(memory.space).map_err(fails)?);
             Task::Staged(Box::new(copy), staged)
         } else {
