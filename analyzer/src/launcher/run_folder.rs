@@ -127,6 +127,11 @@ mod tests {
         // A program that has outlived its launcher.
         let mut program = std::process::Command::new("sleep");
         let mut program = program.arg("60").env("STREAMSAN_SOCKET", living.join("run")).spawn().expect("sleep");
+        // `spawn` returns while the kernel still sets up the environment of the new program.
+        let environ = format!("/proc/{}/environ", program.id());
+        while std::fs::read(&environ).is_ok_and(|bytes| bytes.is_empty()) {
+            std::thread::yield_now();
+        }
         remove_abandoned(&base);
         assert!(living.exists());
         program.kill().and_then(|()| program.wait()).expect("ended");

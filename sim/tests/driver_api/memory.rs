@@ -213,6 +213,52 @@ fn a_batch_reads_a_pageable_source_behind_the_work_of_its_stream() {
     }
 }
 
+/// Measured on an H200, driver 580: which bytes each attribute of an address writes. A boolean one is
+/// an `int`.
+#[test]
+fn attributes_of_addresses_are_as_wide_as_a_driver_writes_them() {
+    let _gpu = gpu();
+    let device = alloc(256);
+    let mut pinned = std::ptr::null_mut();
+    ok!(cuMemHostAlloc(&raw mut pinned, 256, 0));
+    let wide = [
+        (CU_POINTER_ATTRIBUTE_CONTEXT, 8),
+        (CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 4),
+        (CU_POINTER_ATTRIBUTE_DEVICE_POINTER, 8),
+        (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 4),
+        (CU_POINTER_ATTRIBUTE_BUFFER_ID, 8),
+        (CU_POINTER_ATTRIBUTE_IS_MANAGED, 4),
+        (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 4),
+        (CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 4),
+        (CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 8),
+        (CU_POINTER_ATTRIBUTE_RANGE_SIZE, 8),
+        (CU_POINTER_ATTRIBUTE_MAPPED, 4),
+        (CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 8),
+        (CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, 4),
+        (CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, 4),
+        (CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 8),
+        (CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, 4),
+    ];
+    let written = |ask: &dyn Fn(*mut c_void)| {
+        let answers = [0xaa_u8, 0x55].map(|fill| {
+            let mut bytes = [fill; 16];
+            ask(bytes.as_mut_ptr().cast());
+            bytes
+        });
+        (0..16).rev().find(|&at| answers[0][at] == answers[1][at]).map_or(0, |last| last + 1)
+    };
+    for (attribute, width) in wide {
+        for address in [device, pinned as u64] {
+            let one = written(&|to| ok!(cuPointerGetAttribute(to, attribute, address)));
+            let many = written(&|mut to| {
+                let mut attributes = [attribute];
+                ok!(cuPointerGetAttributes(1, attributes.as_mut_ptr(), &raw mut to, address));
+            });
+            assert_eq!((one, many), (width, width), "{attribute:?} of {address:#x}");
+        }
+    }
+}
+
 /// A graph that allocates `words` words and fills them, and the address.
 fn allocating(words: usize) -> (CUgraph, CUgraphNode, u64) {
     let (mut graph, mut node, mut set) = (CUgraph::NULL, CUgraphNode::NULL, CUgraphNode::NULL);

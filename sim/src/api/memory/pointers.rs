@@ -1,4 +1,4 @@
-//! Attributes of addresses.
+//! Attributes of addresses. A boolean one is an `int`, as a driver writes it (580, on an H200).
 
 use cuda_sys::*;
 
@@ -28,17 +28,19 @@ fn attribute(block: &Allocation, ptr: u64, attr: CUpointer_attribute, data: *mut
             put(data.cast(), c_int::from(block.sync_memops || matches!(block.kind, AllocationKind::Managed(_))))
         }
         CU_POINTER_ATTRIBUTE_BUFFER_ID | CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => put(data.cast(), block.id),
-        CU_POINTER_ATTRIBUTE_IS_MANAGED => put(data.cast(), u8::from(matches!(block.kind, AllocationKind::Managed(_)))),
+        CU_POINTER_ATTRIBUTE_IS_MANAGED => {
+            put(data.cast(), c_int::from(matches!(block.kind, AllocationKind::Managed(_))))
+        }
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), block.device as c_int),
         CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
-            put(data.cast(), u8::from(block.kind == AllocationKind::Device))
+            put(data.cast(), c_int::from(block.kind == AllocationKind::Device))
         }
         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => put(data.cast(), block.at),
         CU_POINTER_ATTRIBUTE_RANGE_SIZE | CU_POINTER_ATTRIBUTE_MAPPING_SIZE => put(data.cast(), block.size as usize),
-        CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), 1u8),
+        CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), c_int::from(true)),
         CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => put(data.cast(), 0u64),
-        CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => put(data.cast(), 0u8),
-        CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => put(data.cast(), 0u8),
+        CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => put(data.cast(), c_int::from(false)),
+        CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => put(data.cast(), c_int::from(false)),
         CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => put(data.cast(), CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE),
         CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
             let pool = if let AllocationKind::Pool(handle) = block.kind { handle } else { 0 };
@@ -62,13 +64,15 @@ abi! {
             let answered = block.as_ref().is_some_and(|block| attribute(block, ptr, attr, data).is_ok());
             if !answered {
                 match attr {
-                    CU_POINTER_ATTRIBUTE_MEMORY_TYPE | CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-                    | CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => put(data.cast(), 0u32)?,
-                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), -2i32)?,
-                    CU_POINTER_ATTRIBUTE_IS_MANAGED | CU_POINTER_ATTRIBUTE_MAPPED
+                    CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+                    | CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+                    | CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
+                    | CU_POINTER_ATTRIBUTE_IS_MANAGED
+                    | CU_POINTER_ATTRIBUTE_MAPPED
                     | CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
                     | CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
-                    | CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => put(data.cast(), 0u8)?,
+                    | CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => put(data.cast(), 0u32)?,
+                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), -2i32)?,
                     _ => put(data.cast(), 0u64)?,
                 }
             }
