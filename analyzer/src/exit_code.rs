@@ -1,7 +1,8 @@
 //! Exit codes of the `streamsan` command. Others script against these: never change the meaning of
 //! one.
 //!
-//! Owns the numbers. Which of them a run ends with is decided in [`crate::gate::ending`].
+//! Owns the numbers. [`crate::gate::ending`] derives the code of a run or a hunt from its report.
+//! The commands replace it by [`INTERNAL`] if StreamSan failed (`cli`, `launcher`, `ingest`).
 
 /// Nothing was found, for the commands that run no program (`check`, `explain`, `dump`). With `run`
 /// and `record` a clean run ends with the program's own exit code.
@@ -11,8 +12,7 @@ pub const CLEAN: i32 = 0;
 pub const PROGRAM_FAILED: i32 = 1;
 
 /// Findings (with `diff`: new ones), unless `--error-exitcode` names another number; with 0 the
-/// program's own exit code is
-/// kept.
+/// program's own exit code is kept.
 pub const FINDINGS: i32 = 66;
 
 /// The command line, `STREAMSAN_OPTIONS` or the configuration file was wrong, or a file or kernel

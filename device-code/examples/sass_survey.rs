@@ -2,8 +2,8 @@
 //! instructions is known, which opcodes are not, and how fast decoding is. Not a test: a measuring
 //! tool for libraries that are not ours to ship.
 //!
-//! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every
-//! instruction; with `--extract DIR`, writes the cubins.
+//! `cargo run --release -p device-code --example sass_survey -- FILE...`; with `--list`, prints
+//! every instruction; with `--extract DIR`, writes the cubins.
 
 use device_code::arch::Generation;
 use device_code::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};

@@ -329,7 +329,7 @@ fn comparison_notices_differences() {
     }
 }
 
-/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test it
+/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p device-code --test it
 /// sass_nvdisasm:: -- --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each
 /// file, `SASS_ARCH=80` those of one architecture.
 #[test]

@@ -45,9 +45,6 @@
 //! `STREAMSAN_SIM_RESULTS` (see `memory::result_digests`) and `STREAMSAN_SIM_STATUS` (see
 //! `status`).
 //!
-//! `STREAMSAN_CACHE` names the folder in which compiled code is kept, or says `off` (see
-//! `interp::native::kept`).
-//!
 //! `CUDA_VISIBLE_DEVICES` hides and reorders devices as on a real system (`visible_devices`).
 //!
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must

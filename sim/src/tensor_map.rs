@@ -1,9 +1,9 @@
 //! Tensor maps, as the simulated driver makes them and copies of tiles read them.
 //!
-//! The first half has the layout of compute capability 9.x, as far as [`device_code::tensor_map`] knows
-//! it: address, sizes and strides. So analyses read it as they read a real driver's. Where a real
-//! one keeps the box and the swizzle is not known: here they stand in the second half, in a form of
-//! the simulator's own.
+//! The first half has the layout of compute capability 9.x, as far as [`device_code::tensor_map`]
+//! knows it: address, sizes and strides. Analyses therefore read it as they read a real driver's.
+//! The place of the box and the swizzle in a real one is not known: here they are in the second
+//! half, in the simulator's own form.
 
 use device_code::tensor_map::Tensor;
 

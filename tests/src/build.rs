@@ -209,8 +209,8 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
     found.as_deref().map_err(String::as_str)
 }
 
-/// The toolkit that `scripts/toolkit` installs, whatever CUDA the machine has: for tests that rest on
-/// one version of the compiler's or the disassembler's output.
+/// The toolkit that `scripts/toolkit` installs, whatever CUDA the machine has: for tests that rest
+/// on one version of the compiler's or the disassembler's output.
 pub fn installed_toolkit() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {

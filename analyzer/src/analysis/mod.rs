@@ -14,9 +14,8 @@
 //! 4. `submissions` records the submission: coverage counters, the history of the stream, launches
 //!    in flight, early frees, NVTX regions.
 //! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
-//!    `host_access` and `host_touch` loads and stores of the host. What touches memory is compared
-//!    with the accesses
-//!    that are remembered.
+//!    `host_access` and `host_touch` loads and stores of the host. An op that touches memory is
+//!    compared with the remembered accesses.
 //! 6. `ipc_export` reports accesses to shared memory and events to the other processes of the run
 //!    ([`crate::ipc`]).
 //! 7. The races of the op are merged and counted as findings.

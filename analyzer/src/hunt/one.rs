@@ -2,9 +2,9 @@
 //!
 //! Owns the process and its files: the program's output, its own report as text and as JSON. The
 //! program gets no input and no terminal; its process group, and whatever else it leaves behind,
-//! ends with it. So it is when it runs a second time ([`super::second`]). The limit of time is kept
-//! by `streamsan run`, which has what was found until then; here is a second one, for a tool that
-//! hangs itself.
+//! ends with it. The second run ([`super::second`]) works in the same way. `streamsan run` keeps
+//! the time limit, because it has the findings up to then. This is a backstop in case the tool
+//! itself hangs.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -13,11 +13,11 @@
 //! Say that the range of the load is wrong. These are the stages in which that can happen, in
 //! order. Each one names the files to open.
 //!
-//! 1. **Decode** (`device_code::sass`, once per kernel). Bits become a `MachineInst` with an `Opcode`.
-//!    `sass/decode/mod.rs` dispatches by operation number: `integer.rs` and `logic.rs` for
-//!    arithmetic, `load_store.rs` and `bulk.rs` for memory, `control_flow.rs` for branches. A
-//!    register or a width that is wrong in the output of `examples/sass_survey --list` is mended
-//!    there. `tests/sass_nvdisasm.rs` holds every field against `nvdisasm`.
+//! 1. **Decode** (`device_code::sass`, once per kernel). Bits become a `MachineInst` with an
+//!    `Opcode`. `sass/decode/mod.rs` dispatches by operation number: `integer.rs` and `logic.rs`
+//!    for arithmetic, `load_store.rs` and `bulk.rs` for memory, `control_flow.rs` for branches. A
+//!    register or a width that is wrong in the output of that crate's `examples/sass_survey --list`
+//!    is mended there. Its `tests/sass_nvdisasm.rs` compares every field with `nvdisasm`.
 //!
 //! 2. **Lower** (`crate::lower_sass`). The machine instruction becomes operations of `crate::ir`:
 //!    the `IMAD.WIDE` an `Op::MadWide` (`lower_sass/arithmetic.rs`), the `LDG` an `Op::Mem` with

@@ -185,8 +185,8 @@ impl Engine {
         !self.host_funcs.is_empty()
     }
 
-    /// Whether an op is behind a host function that has not returned, other than `except`. Such an op
-    /// has not begun.
+    /// Whether an op is behind a host function that has not returned, other than `except`. Such an
+    /// op has not begun.
     pub fn awaits_host_function(&self, epoch: Epoch, except: HostFuncId) -> Awaits {
         let mut found = Awaits::No;
         for (&id, (func, _)) in &self.host_funcs {

@@ -9,8 +9,9 @@
 //! next call where that cannot be or has been done often enough; and until the next call of the
 //! same thread when that has given its address to the kernel, which would answer `EFAULT`.
 //!
-//! A page with rights of its own may remain a mapping of its own, and a process may have 65,530.
-//! Where that is so ([`be_sparing`]) all holds end for good after some thousand pages.
+//! Changing a page's protection splits its mapping, and Linux allows 65,530 mappings per process.
+//! If the mappings are not merged again ([`be_sparing`]), all holds end permanently after some
+//! thousand pages.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

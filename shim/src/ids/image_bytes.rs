@@ -1,8 +1,8 @@
 //! How long a code image is, and whether its bytes are in a file: the driver takes images without a
 //! length.
 //!
-//! Owns reading the headers of the containers; the facts about them are in `device_code::image`. Does
-//! not look inside: the analyzer does.
+//! Owns reading the headers of the containers; the facts about them are in `device_code::image`.
+//! Does not look inside: the analyzer does.
 
 use std::ffi::{CStr, c_int, c_void};
 

@@ -106,8 +106,7 @@ impl Cx<'_> {
     }
 }
 
-/// The parameters of a launch that come in one buffer, if they do; says in `shape` what is to be
-/// said of them.
+/// Returns the parameter buffer if the launch passed one, and sets the matching flags in `shape`.
 ///
 /// # Safety
 /// `extra` is that of a launch (or of a node) that the driver has accepted.

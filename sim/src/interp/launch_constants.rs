@@ -1,7 +1,7 @@
 //! Constant bank 0 of machine code: what the driver writes there for a launch.
 //!
-//! Offsets below the parameters are the same on sm_70 to sm_90 (`device_code::arch::Bank0`; the words
-//! of the windows were read off code that nvcc made).
+//! Offsets below the parameters are the same on sm_70 to sm_90 (`device_code::arch::Bank0`; the
+//! words of the windows were read off code that nvcc made).
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Chooses PTX in what programs load: PTX text, fat binaries (wrapped or not). `machine_code` chooses
-//! machine code, and `device_code::image` reads the containers.
+//! Chooses the PTX of a loaded image: PTX text, fat binaries (wrapped or not). `machine_code`
+//! chooses machine code, and `device_code::image` reads the containers.
 //!
 //! Separable compilation (`nvcc -rdc=true`) leaves linked machine code in the fat binary, and the
 //! PTX of each source in one of its own. The wrapper names them all, and their texts are linked

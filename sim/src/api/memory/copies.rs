@@ -1,4 +1,4 @@
-//! Copies, and which of them the host waits for (measured; see the table in the design).
+//! Copies, and which of them the host waits for, as `tests/gpu/programs/what_waits.cu` measured it.
 //!
 //! What a description of a copy means is in `copy_descriptors`.
 

@@ -1,18 +1,18 @@
-//! Kernels as native code. What the interpreter executes often is compiled, a region at a time:
-//! the instructions from an entry on up to those that lanes execute together (barriers, shuffles,
-//! votes, matrix products, calls) or that are not known here. Those the interpreter executes as
-//! ever. So every kernel runs, and what is not compiled is only slower.
+//! Kernels as native code. Frequently executed code is compiled, a region at a time: the
+//! instructions from an entry up to those that a warp executes collectively (barriers, shuffles,
+//! votes, matrix products, calls) or that are not known here. Everything else stays in the
+//! interpreter, so every kernel runs; uncompiled code is only slower.
 //!
-//! A region is compiled twice, each when it is needed: for packs of lanes in the host's vectors,
-//! and for one lane after the other. Lanes whose pack is not complete, or that go other ways than
+//! A region has two compiled forms, each made on demand: for packs of lanes in the host's vectors,
+//! and for one lane after the other. Lanes of an incomplete pack, or that take another path than
 //! the rest of their pack, run one by one. Between regions registers are in the warp's rows and
 //! predicates: the interpreter and regions take over from each other at any instruction.
 //!
-//! `decode` and `effects` know the instructions, `flow` the flow of control and the life of
-//! registers, `plan` which blocks a region has. `region` makes the code for single lanes with
+//! `decode` and `effects` know the instructions, `flow` the control flow and the liveness of
+//! registers, `plan` the blocks of a region. `region` makes the code for single lanes with
 //! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
-//! is what code finds when it runs, `entry` what is compiled for a place. `compiler` makes code,
-//! `making` decides which. This file decides when it is time, and runs it.
+//! is the data of running code, `entry` the compiled code of a place. `compiler` makes code,
+//! `making` selects it. This file decides when to compile, and runs the result.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.

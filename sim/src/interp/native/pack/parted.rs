@@ -1,8 +1,8 @@
-//! Where lanes of a pack part at a branch and the code up to where all ways meet again is long, or
-//! has loops: its blocks are executed under masks, each for the lanes that wait for it.
+//! Linearises divergent branches whose code up to the reconvergence point is long or has loops:
+//! each block runs under the mask of the lanes pending there.
 //!
-//! The blocks are in the order of the code. Of those with lanes that wait for them the first one is
-//! executed; then these lanes wait for others. So lanes that leave a loop wait until the rest does.
+//! The blocks are in code order. The first block with pending lanes runs; its lanes then become
+//! pending at their next blocks. Lanes that leave a loop therefore wait for the rest.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
