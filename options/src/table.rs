@@ -80,7 +80,7 @@ table! {
     Off "off" None, FLAG, "no", RUNS_ONE, Shim, Run,
         "stay out of the program altogether";
     Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Hunt, Check, Excess, Explain], Analyzer, Run,
-        "keep kernel summaries and compiled code there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
+        "keep kernel summaries there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
     Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Launcher, Run,
         "read FILE [default: the first streamsan.toml from the working directory upwards]";
 

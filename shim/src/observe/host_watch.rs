@@ -202,8 +202,7 @@ impl Cx<'_> {
         if !self.core().is_some_and(watches_in_place) {
             return;
         }
-        // The driver writes four bytes: an `int`, as of all boolean attributes (measured on an H200,
-        // driver 580).
+        // The driver writes four bytes: an `int`, as of all boolean attributes (H200, driver 580).
         let mut managed: c_int = 0;
         let answer = real!(cuPointerGetAttribute(
             (&raw mut managed).cast() => *mut c_void, CU_POINTER_ATTRIBUTE_IS_MANAGED => CUpointer_attribute, ptr => CUdeviceptr

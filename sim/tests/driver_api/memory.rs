@@ -213,8 +213,8 @@ fn a_batch_reads_a_pageable_source_behind_the_work_of_its_stream() {
     }
 }
 
-/// Measured on an H200, driver 580: which bytes each attribute of an address writes. A boolean one is
-/// an `int`.
+/// Measured on an H200, driver 580: which bytes each attribute of an address writes. A boolean one
+/// is an `int`.
 #[test]
 fn attributes_of_addresses_are_as_wide_as_a_driver_writes_them() {
     let _gpu = gpu();
