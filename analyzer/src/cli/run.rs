@@ -132,7 +132,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     let sim = match options
         .sim
-        .then(|| Sim::prepare(server.folder(), &options.sim_options, options.cache.as_ref()))
+        .then(|| Sim::prepare(server.folder(), &options.sim_options))
         .transpose()
     {
         Ok(sim) => sim,

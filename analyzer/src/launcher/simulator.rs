@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::file_name::FileName;
 use crate::launcher::dynamic_section;
 use crate::options::SimOptions;
 
@@ -38,21 +37,13 @@ pub struct Sim {
 impl Sim {
     /// Creates the files inside `run`, which goes away with the run. The error is a line for the
     /// user.
-    ///
-    /// `cache`: what the user has said about the cache folder, in which the simulator keeps
-    /// compiled code.
-    pub fn prepare(run: &Path, options: &SimOptions, cache: Option<&FileName>) -> Result<Self, String> {
+    pub fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
         let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
         let keys = options.keys(&given);
         if !keys.is_empty() {
             variables.push(("STREAMSAN_SIM", keys.into()));
-        }
-        if let Some(word) = cache {
-            // The program may change its folder.
-            let place = if word.is("off") { Ok(word.into()) } else { std::path::absolute(word) };
-            variables.push(("STREAMSAN_CACHE", place.map_err(|error| format!("{word}: {error}"))?.into_os_string()));
         }
         for (name, file) in
             [("STREAMSAN_SIM_ADDRESSES", &options.addresses), ("STREAMSAN_SIM_RESULTS", &options.results)]
