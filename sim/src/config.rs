@@ -15,6 +15,8 @@
 //! | `compile` | `on` | `on`: what runs often becomes native code; `always`: all; `off`: nothing |
 //! | `sass` | `run` | `skip`: kernels of machine code without PTX do nothing |
 //!
+//! A build without the feature `native` interprets everything and refuses `compile=always`.
+//!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
 //! not run on 8.0 (`loader::program_images`).
 //!
@@ -185,7 +187,8 @@ impl Config {
                     config.compile = match value {
                         "off" => Compile::Off,
                         "on" => Compile::On,
-                        "always" => Compile::Always,
+                        // A build without native code has nothing that could do it.
+                        "always" if cfg!(feature = "native") => Compile::Always,
                         _ => return Err(bad()),
                     }
                 }
@@ -273,6 +276,7 @@ mod tests {
         assert_eq!((config.seed, config.workers, config.hold_ms), (9, 3, 5));
         assert_eq!((config.code, config.compile), (CodeChoice::Sass, Compile::On));
         assert_eq!(Config::parse("").unwrap(), Config::default());
+        assert_eq!(Config::parse("compile=always").is_ok(), cfg!(feature = "native"));
     }
 
     #[test]

@@ -22,4 +22,5 @@ mod interp_ranges;
 mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
+#[cfg(feature = "native")]
 mod native_fuzz;

@@ -11,8 +11,11 @@ use super::cluster::Cluster;
 use super::env::Env;
 use crate::interp::device_work::DeviceWorkState;
 use crate::interp::grid_barrier::GridBarrier;
-use crate::interp::interface::{Compile, Device, Fault, FaultKind, Launch};
+#[cfg(feature = "native")]
+use crate::interp::interface::Compile;
+use crate::interp::interface::{Device, Fault, FaultKind, Launch};
 use crate::interp::launch_constants::{self, Clusters};
+#[cfg(feature = "native")]
 use crate::interp::native;
 use crate::interp::program::{Kernel, LANES, NativeEntries, Program};
 
@@ -29,7 +32,14 @@ const WORTH: u64 = 64;
 /// How often a launch tells that it gets on.
 const TELL: Duration = Duration::from_millis(1);
 
+/// The native code that a launch uses: none in a build without it.
+#[cfg(not(feature = "native"))]
+fn native_code<'b>(_: &'b Program, _: &Launch, _: &dyn Device, _: u64, _: u64) -> Option<&'b NativeEntries> {
+    None
+}
+
 /// The native code that a launch uses.
+#[cfg(feature = "native")]
 fn native_code<'b>(
     program: &'b Program,
     launch: &Launch,

@@ -35,6 +35,13 @@
 //! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics;
 //! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one
 //! thread, and so do the blocks of a cluster.
+//!
+//! # Without native code
+//!
+//! A build without the feature `native` has no `native` module and does not need Cranelift. Its
+//! launches are interpreted.
+
+#![cfg_attr(not(feature = "native"), allow(dead_code, reason = "only native code reads what instructions mean"))]
 
 mod block;
 mod cluster;
@@ -51,6 +58,7 @@ pub(crate) mod interface;
 mod launch_constants;
 pub(crate) mod machine_module;
 pub(crate) mod module_variables;
+#[cfg(feature = "native")]
 mod native;
 mod printf;
 pub(crate) mod program;
