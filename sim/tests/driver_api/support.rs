@@ -30,6 +30,17 @@ pub mod cuda {
             a: CUgraphMem_attribute,
             v: *mut std::ffi::c_void,
         ) -> CUresult;
+        pub fn cuPointerGetAttribute(
+            data: *mut std::ffi::c_void,
+            attribute: CUpointer_attribute,
+            ptr: CUdeviceptr,
+        ) -> CUresult;
+        pub fn cuPointerGetAttributes(
+            count: u32,
+            attributes: *mut CUpointer_attribute,
+            data: *mut *mut std::ffi::c_void,
+            ptr: CUdeviceptr,
+        ) -> CUresult;
         pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CUresult;
         pub fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> CUresult;
         pub fn cuKernelGetParamInfo(k: CUkernel, index: usize, offset: *mut usize, size: *mut usize) -> CUresult;
