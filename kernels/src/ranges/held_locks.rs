@@ -38,6 +38,9 @@ const MAX_PARTS: usize = 64;
 /// Where the words of locks lie, by the numbers of the accesses that go through them.
 type Words = FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>;
 
+/// The byte sets of each lock, and of none.
+type SetsByLock = Vec<(Option<Lock>, Vec<ByteSet>)>;
+
 /// Bytes that are accessed under one lock, or under none.
 pub(super) type Part = (ReachedBytes<Extent>, Option<Lock>);
 
@@ -130,8 +133,7 @@ fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(Acce
     let longest = (0..3_u8).max_by_key(|axis| blocks[usize::from(*axis)])?;
     let count = blocks[usize::from(longest)];
     let one_by_one = (2..=MAX_BLOCKS).contains(&count);
-    let mut found: FxHashMap<(AccessKind, SymbolicBase), Option<Vec<(Option<Lock>, Vec<ByteSet>)>>> =
-        FxHashMap::default();
+    let mut found: FxHashMap<(AccessKind, SymbolicBase), Option<SetsByLock>> = FxHashMap::default();
     let mut total = 0_u32;
     for block in 0..if one_by_one { count as u32 } else { 1 } {
         let mut e = analysis.eval(launch);
