@@ -3,37 +3,86 @@
 //! Owns the correction. A measurement does not say which instruction touched a byte. Where all
 //! accesses that the code may make to these bytes in this direction are made under a lock
 //! (`kernels`, `ranges/locks.rs`), so was the one that was measured: under one of their locks.
+//! Where the code says exactly which bytes each lock protects, a measured access is divided along
+//! them.
 
 use super::compare::{PredictedBytes, reach};
-use crate::exact::byte_set::{self, ByteSet};
-use crate::launches::effects::{Effect, EffectExtent, Evaluated, HeldLock, Knowledge};
-use crate::memory::Allocations;
+use crate::exact::byte_set::ByteSet;
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock, Knowledge};
+use crate::memory::{Allocations, Pieces};
 use trace::ImageId;
 
+/// The measured bytes that are accessed under one lock, or under none, and whether all of them are.
+struct Part<'a> {
+    lock: Option<&'a HeldLock>,
+    bytes: ByteSet,
+    exact: bool,
+}
+
 /// Marks the measured effects that must have been made under a lock.
-pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measured: &mut [Effect]) {
+pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measured: &mut Vec<Effect>) {
     if known.knowledge == Knowledge::Unknown || known.effects.iter().all(|e| e.lock.is_none()) {
         return;
     }
-    for effect in measured {
-        let EffectExtent::Bounded { lo, hi, width, ref dims, .. } = effect.bytes else { continue };
-        let mut spans = Vec::new();
-        byte_set::pieces(lo, hi, width, dims, &mut spans);
-        let bytes = ByteSet::of(spans);
-        let (mut words, mut open) = (Vec::new(), false);
-        for predicted in known.effects.iter().filter(|p| p.kind == effect.kind) {
-            let meets = match reach(predicted, image, memory) {
-                PredictedBytes::Nothing => false,
-                PredictedBytes::ByteSet(set, _) | PredictedBytes::Somewhere(Some(set)) => {
-                    bytes.minus(&set).len() < bytes.len()
-                }
-                PredictedBytes::Somewhere(None) => true,
-            };
-            if meets {
-                open |= predicted.lock.is_none();
-                words.extend(predicted.lock.iter().flat_map(|lock| lock.0.iter().cloned()));
+    for mut effect in std::mem::take(measured) {
+        let PredictedBytes::ByteSet(bytes, exact) = reach(&effect, image, memory) else {
+            measured.push(effect);
+            continue;
+        };
+        let parts = parts(known, image, memory, &effect, &bytes);
+        let mut words: Vec<_> = Vec::new();
+        for word in parts.iter().filter_map(|part| part.lock).flat_map(|lock| &lock.0) {
+            if !words.contains(word) {
+                words.push(word.clone());
             }
         }
+        let open = parts.iter().any(|part| part.lock.is_none());
         effect.lock = (!words.is_empty() && !open).then_some(HeldLock(words));
+        if parts.len() < 2 || !exact || parts.iter().any(|part| !part.exact) {
+            measured.push(effect);
+            continue;
+        }
+        let covered = parts.iter().fold(ByteSet::default(), |all, part| all.union(&part.bytes));
+        let divided = parts.iter().map(|part| (part.bytes.clone(), part.lock.cloned()));
+        for (bytes, lock) in divided.chain([(bytes.minus(&covered), effect.lock.clone())]) {
+            let Some(origin) = bytes.spans().first().map(|span| span.0) else { continue };
+            let bytes = match *bytes.spans() {
+                [(lo, hi)] => EffectExtent::Bounded { lo, hi, width: hi - lo, dims: Vec::new(), exact },
+                _ => EffectExtent::Pieces { origin, pieces: Pieces::of(bytes.spans().to_vec(), origin), exact },
+            };
+            let base = match &effect.base {
+                EffectBase::Absolute(_) => EffectBase::Absolute(origin),
+                named => named.clone(),
+            };
+            measured.push(Effect { bytes, lock, base, ..effect.clone() });
+        }
     }
+}
+
+/// Divides measured bytes by the locks that the code says are held during such accesses to them.
+fn parts<'a>(
+    known: &'a Evaluated,
+    image: ImageId,
+    memory: &mut Allocations,
+    effect: &Effect,
+    bytes: &ByteSet,
+) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for predicted in known.effects.iter().filter(|p| p.kind == effect.kind) {
+        let (set, exact) = match reach(predicted, image, memory) {
+            PredictedBytes::Nothing => continue,
+            PredictedBytes::ByteSet(set, exact) => (bytes.minus(&bytes.minus(&set)), exact),
+            PredictedBytes::Somewhere(Some(set)) => (bytes.minus(&bytes.minus(&set)), false),
+            PredictedBytes::Somewhere(None) => (bytes.clone(), false),
+        };
+        if set.is_empty() {
+            continue;
+        }
+        let lock = predicted.lock.as_ref();
+        match parts.iter_mut().find(|part| part.lock == lock) {
+            Some(part) => (part.bytes, part.exact) = (part.bytes.union(&set), part.exact && exact),
+            None => parts.push(Part { lock, bytes: set, exact }),
+        }
+    }
+    parts
 }

@@ -22,6 +22,7 @@ use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, Target};
 use crate::ranges::graph::provenance::{Provenance, origins};
+use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
@@ -35,9 +36,6 @@ use std::sync::OnceLock;
 /// parameters.
 const BEFORE: u16 = 0x8000;
 
-/// A word of a lock that may lie anywhere.
-const UNKNOWN_WORD: (Base, Extent) = (Base::Unknown, Extent::Unknown { reason: Reason::Loaded });
-
 /// A kernel prepared for evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Analysis {
@@ -48,7 +46,7 @@ pub(crate) struct Analysis {
     /// Where the address of each access comes from.
     pub(super) origins: Vec<Provenance>,
     /// The locks that each access is made under: see `locks`.
-    locks: Vec<locks::Words>,
+    pub(super) locks: Vec<locks::Words>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
@@ -230,7 +228,7 @@ impl Analysis {
         }
     }
 
-    fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
+    pub(super) fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
         let acc = &self.graph.accesses[k];
         let o = &self.origins[k];
         let mut r = Vec::new();
@@ -343,17 +341,30 @@ impl Analysis {
 
     /// Appends accesses with the numbers of the launch.
     fn resolve_all(&self, found: &EvaluatedAccesses<Extent>, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let words = self.lock_words(launch);
+        let Some(locks) = HeldLocks::of(self, launch) else {
+            out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+            return;
+        };
+        let mut done = Vec::new();
         for (kind, r, at) in found {
-            let resolved = self.resolve(*kind, r, *at, launch);
-            let lock = if words.is_empty() { None } else { self.lock(*kind, r.base, &words) };
-            out.extend(resolved.into_iter().map(|access| KernelAccess { lock: lock.clone(), ..access }));
+            let mut put = |r: &ReachedBytes<Extent>, lock: Option<Lock>| {
+                let resolved = self.resolve(*kind, r, *at, launch).into_iter();
+                out.extend(resolved.map(|access| KernelAccess { lock: lock.clone(), ..access }));
+            };
+            match locks.parts(*kind, r.base) {
+                None => put(r, locks.during(*kind, r.base)),
+                Some(_) if done.contains(&(*kind, r.base)) => {}
+                Some(parts) => {
+                    done.push((*kind, r.base));
+                    parts.iter().for_each(|(part, lock)| put(part, lock.clone()));
+                }
+            }
         }
     }
 
     /// An access with the numbers of the launch: one, apart from those of several `__constant__`
     /// variables. Its lock is left out.
-    fn resolve(
+    pub(super) fn resolve(
         &self,
         kind: AccessKind,
         r: &ReachedBytes<Extent>,
@@ -399,55 +410,5 @@ impl Analysis {
             SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
         };
         smallvec![one(base, r.extent.clone())]
-    }
-
-    /// Where the words of locks lie in a launch, by the numbers of the accesses that go through
-    /// them. All of them were evaluated with the launch, so they rest on no more of its parameters.
-    fn lock_words(&self, launch: &LaunchArgs<'_>) -> FxHashMap<u32, SmallVec<[(Base, Extent); 1]>> {
-        let mut found = FxHashMap::default();
-        if self.locks.iter().all(SmallVec::is_empty) {
-            return found;
-        }
-        let mut e = self.eval(launch);
-        for k in self.locks.iter().flatten() {
-            found.entry(*k).or_insert_with(|| {
-                let (access, reached) = (&self.graph.accesses[*k as usize], self.reach(&mut e, *k as usize));
-                let reached = reached.iter().map(|r| r.finished(Int::now));
-                let resolved = reached.flat_map(|r| self.resolve(access.kind, &r, access.at, launch));
-                // Of several bases, any sum may be the address.
-                let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
-                resolved.map(word).collect()
-            });
-        }
-        found
-    }
-
-    /// The lock that all accesses of a kind are made under that may go through a base.
-    fn lock(
-        &self,
-        kind: AccessKind,
-        base: SymbolicBase,
-        words: &FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>,
-    ) -> Option<Lock> {
-        let goes = |from: &Provenance| match base {
-            SymbolicBase::Absolute => false,
-            SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
-            SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
-            _ => true,
-        };
-        let through = (0..self.locks.len()).filter(|k| self.graph.accesses[*k].kind == kind && goes(&self.origins[*k]));
-        let mut lock = Lock { words: SmallVec::new() };
-        for taken in through.map(|k| &self.locks[k]) {
-            let found = taken.iter().filter_map(|k| words.get(k)).flatten();
-            lock.words.extend(found.filter(|word| !lock.words.contains(word)).cloned().collect::<Vec<_>>());
-            if taken.is_empty() {
-                return None;
-            }
-            // A word that is not evaluated belongs to an update that this launch does not make.
-            if lock.words.is_empty() {
-                lock.words.push(UNKNOWN_WORD);
-            }
-        }
-        (!lock.words.is_empty()).then_some(lock)
     }
 }

@@ -8,7 +8,12 @@
 //!   of a loop may be a separate copy), or the result is its own predicate;
 //! - from there the thread comes to an atomic write through the same pointer, or to the same
 //!   address, without taking the lock again: that gives it back;
-//! - no such write lies between the two.
+//! - no write to the same address lies between the two. (Of a write to another address through the
+//!   same pointer, nothing says which lock it gives back: locks that nest may be elements of one
+//!   array.)
+//!
+//! Such an access may be made under more locks, which a thread takes only if it needs them: `if
+//! (second != first) take(second);`. They count too.
 //!
 //! The *words* of a lock are what its updates go through. A lock that is given back through
 //! another address than it is taken through has more than one word (a ticket and the number that
@@ -20,7 +25,7 @@
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason};
-use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
+use crate::ranges::graph::node::{Access, Graph, Kind, NodeId, Target};
 use crate::ranges::graph::provenance::Provenance;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -31,8 +36,12 @@ const MAX_NODES: usize = 400;
 /// A branch that a lock decides: its block, and the instructions that update the lock.
 struct Acquisition {
     block: BlockId,
-    updates: Vec<u32>,
+    updates: Vec<Update>,
 }
+
+/// An instruction that updates memory and asks for the old value: its block, and its place in the
+/// code. A function that is called twice has two of them at one place.
+type Update = (BlockId, u32);
 
 /// The words of the locks that are held during an access: the numbers of the accesses that take
 /// them, or give them back. None: it is not locked.
@@ -40,8 +49,8 @@ pub(super) type Words = SmallVec<[u32; 2]>;
 
 /// Under which locks each access is made.
 pub(super) fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
-    let updates: FxHashSet<u32> =
-        g.accesses.iter().filter(|a| a.kind.is_atomic() && a.kind.writes() && a.kind.reads()).map(|a| a.at).collect();
+    let is_update = |a: &&Access| a.kind.is_atomic() && a.kind.writes() && a.kind.reads();
+    let updates: FxHashSet<Update> = g.accesses.iter().filter(is_update).map(|a| (a.block, a.at)).collect();
     let mut found = vec![Words::new(); g.accesses.len()];
     if updates.is_empty() {
         return found;
@@ -59,11 +68,64 @@ pub(super) fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> 
         }
         for (entry, taken) in entries(cfg, access.block, &branches) {
             let blocks: Vec<BlockId> = taken.iter().map(|branch| branch.block).collect();
-            let updates: Vec<u32> = taken.iter().flat_map(|branch| &branch.updates).copied().collect();
+            let updates: Vec<Update> = taken.iter().flat_map(|branch| &branch.updates).copied().collect();
             section.close(entry, &blocks, &updates, &mut found[k]);
         }
     }
+    let mut reached: Vec<Option<MayHold>> = branches.iter().map(|_| None).collect();
+    for (k, words) in found.iter_mut().enumerate().filter(|(_, words)| !words.is_empty()) {
+        for (branch, reached) in branches.iter().zip(&mut reached) {
+            let may_hold = reached.get_or_insert_with(|| MayHold::behind(g, cfg, branch));
+            if may_hold.during(g, cfg, k) {
+                let more: Words = may_hold.takes.iter().copied().filter(|word| !words.contains(word)).collect();
+                words.extend(more);
+            }
+        }
+    }
     found
+}
+
+/// Where a thread may hold a lock that it has taken.
+struct MayHold {
+    /// The block behind which it is held.
+    branch: BlockId,
+    /// The accesses that take it.
+    takes: Words,
+    /// The accesses that give it back.
+    gives: Words,
+    /// The blocks that a thread may come to without giving it back before.
+    blocks: FxHashSet<BlockId>,
+}
+
+impl MayHold {
+    fn behind(g: &Graph, cfg: &Cfg, branch: &Acquisition) -> MayHold {
+        let (mut takes, mut gives) = (Words::new(), Words::new());
+        let is_taken = |a: &Access| branch.updates.contains(&(a.block, a.at));
+        takes.extend((0_u32..).zip(&g.accesses).filter(|(_, a)| is_taken(a)).map(|(k, _)| k));
+        for (k, a) in (0_u32..).zip(&g.accesses) {
+            let Target::Address(to) = a.target else { continue };
+            let at_one_address = |t: &u32| match g.accesses[*t as usize].target {
+                Target::Address(from) => same_value(g, from, to),
+                _ => false,
+            };
+            if a.kind.is_atomic() && a.kind.writes() && !is_taken(a) && takes.iter().any(at_one_address) {
+                gives.push(k);
+            }
+        }
+        let without: Vec<BlockId> = gives.iter().map(|k| g.accesses[*k as usize].block).collect();
+        MayHold { branch: branch.block, takes, gives, blocks: reachable(cfg, branch.block, &without) }
+    }
+
+    fn during(&self, g: &Graph, cfg: &Cfg, access: usize) -> bool {
+        let block = g.accesses[access].block;
+        let mut given = self.gives.iter().filter(|k| g.accesses[**k as usize].block == block).peekable();
+        if given.peek().is_none() {
+            return self.blocks.contains(&block);
+        }
+        // The block is entered with the lock, and it is given back behind the access only.
+        let entered = cfg.preds[block.0 as usize].iter().any(|p| self.blocks.contains(p) || *p == self.branch);
+        entered && given.all(|k| *k as usize > access)
+    }
 }
 
 /// The blocks above `b`, and itself, that are entered from such branches only, with these; nearest
@@ -83,16 +145,16 @@ fn entries<'a>(
 }
 
 /// The updates whose results a condition rests on.
-fn updates_behind(g: &Graph, cond: NodeId, updates: &FxHashSet<u32>) -> Vec<u32> {
+fn updates_behind(g: &Graph, cond: NodeId, updates: &FxHashSet<Update>) -> Vec<Update> {
     let (mut work, mut seen, mut found) = (vec![cond], FxHashSet::default(), Vec::new());
     while let Some(n) = work.pop() {
         if !seen.insert(n) || seen.len() > MAX_NODES {
             continue;
         }
         if let Kind::Opaque(Reason::AtomicResult) = g.node(n).kind
-            && let Some(at) = g.made_at.get(&n).filter(|at| updates.contains(at))
+            && let Some(update) = g.made_at.get(&n).map(|at| (g.node(n).home, *at)).filter(|u| updates.contains(u))
         {
-            found.push(*at);
+            found.push(update);
         }
         work.extend(g.operands(n));
     }
@@ -117,16 +179,20 @@ struct Section<'a> {
 impl Section<'_> {
     /// If the lock is given back behind the access, and not before it: adds its words. `entry`:
     /// where the section begins, `taken`: the blocks in which the lock is taken.
-    fn close(&self, entry: BlockId, taken: &[BlockId], updates: &[u32], words: &mut Words) {
+    fn close(&self, entry: BlockId, taken: &[BlockId], updates: &[Update], words: &mut Words) {
         let accesses = &self.g.accesses;
         let own = &accesses[self.access];
-        let takes: Vec<usize> = (0..accesses.len()).filter(|k| updates.contains(&accesses[*k].at)).collect();
+        let update = |k: usize| (accesses[k].block, accesses[k].at);
+        let takes: Vec<usize> = (0..accesses.len()).filter(|k| updates.contains(&update(*k))).collect();
         let address = |k: usize| match accesses[k].target {
             Target::Address(address) => Some(address),
             _ => None,
         };
-        let at_one_address = |k: usize| address(k).is_some() && takes.iter().any(|t| address(*t) == address(k));
-        let same = |k: usize| {
+        let at_one_address = |k: usize| {
+            let taken = takes.iter().filter_map(|t| address(*t));
+            address(k).is_some_and(|to| taken.into_iter().any(|from| same_value(self.g, from, to)))
+        };
+        let akin = |k: usize| {
             let from = &self.origins[k];
             let mut locks = takes.iter().map(|k| &self.origins[*k]);
             locks.any(|l| !l.words.is_disjoint(&from.words) || !l.symbols.is_disjoint(&from.symbols))
@@ -134,38 +200,96 @@ impl Section<'_> {
         };
         let is_release = |k: &usize| {
             let a = &accesses[*k];
-            a.kind.is_atomic() && a.kind.writes() && !updates.contains(&a.at) && same(*k)
+            a.kind.is_atomic() && a.kind.writes() && !updates.contains(&update(*k)) && akin(*k)
         };
         let releases: Vec<usize> = (0..accesses.len()).filter(is_release).collect();
-        let behind = self.reachable(own.block, taken);
-        let (mut closes, mut opens) = (false, false);
-        for &k in &releases {
+        let exact: Vec<usize> = releases.iter().copied().filter(|k| at_one_address(*k)).collect();
+        let given_back_between = |k: usize| {
             let at = accesses[k].block;
-            let (later, earlier) = (at == own.block && k > self.access, at == own.block && k < self.access);
-            closes |= later || at != own.block && behind.contains(&at);
-            opens |=
-                (earlier || at != own.block && dominates(self.cfg, at, own.block)) && dominates(self.cfg, entry, at);
-        }
-        if !closes || opens {
+            let earlier = at == own.block && k < self.access;
+            (earlier || at != own.block && dominates(self.cfg, at, own.block)) && dominates(self.cfg, entry, at)
+        };
+        let behind = reachable(self.cfg, own.block, taken);
+        let later = |k: usize| match accesses[k].block {
+            at if at == own.block => k > self.access,
+            at => behind.contains(&at),
+        };
+        let opens = exact.iter().any(|k| given_back_between(*k));
+        if opens || !releases.iter().any(|k| later(*k)) {
             return;
         }
-        let others = if releases.iter().any(|k| at_one_address(*k)) { &[][..] } else { &releases };
+        let others = if exact.is_empty() { &releases[..] } else { &[] };
         for word in takes.iter().chain(others).map(|k| *k as u32) {
             if !words.contains(&word) {
                 words.push(word);
             }
         }
     }
+}
 
-    /// The blocks that a thread may come to without passing some blocks.
-    fn reachable(&self, from: BlockId, without: &[BlockId]) -> FxHashSet<BlockId> {
-        let mut found = FxHashSet::default();
-        let mut work: Vec<BlockId> = self.cfg.succs[from.0 as usize].to_vec();
-        while let Some(b) = work.pop() {
-            if !without.contains(&b) && found.insert(b) {
-                work.extend(&self.cfg.succs[b.0 as usize]);
-            }
+/// The blocks that a thread may come to without passing some blocks.
+fn reachable(cfg: &Cfg, from: BlockId, without: &[BlockId]) -> FxHashSet<BlockId> {
+    let mut found = FxHashSet::default();
+    let mut work: Vec<BlockId> = cfg.succs[from.0 as usize].to_vec();
+    while let Some(b) = work.pop() {
+        if !without.contains(&b) && found.insert(b) {
+            work.extend(&cfg.succs[b.0 as usize]);
         }
-        found
+    }
+    found
+}
+
+/// Whether two nodes stand for one value: the same function of the same values, wherever it is
+/// computed. A word that a thread loads twice from one address counts as one: the pointer to a lock
+/// does not change while the lock is held.
+fn same_value(g: &Graph, a: NodeId, b: NodeId) -> bool {
+    let mut budget = MAX_NODES;
+    same(g, a, b, &mut budget)
+}
+
+fn same(g: &Graph, a: NodeId, b: NodeId, budget: &mut usize) -> bool {
+    if a == b {
+        return true;
+    }
+    let ((x, y), operands) = ((&g.node(a).kind, &g.node(b).kind), (g.operands(a), g.operands(b)));
+    let Some(left) = budget.checked_sub(1) else { return false };
+    *budget = left;
+    if operands.0.len() != operands.1.len() || g.node(a).width != g.node(b).width {
+        return false;
+    }
+    let pairwise = |budget: &mut usize| operands.0.iter().zip(&operands.1).all(|(a, b)| same(g, *a, *b, budget));
+    match (x, y) {
+        // The order of the terms depends on where they were made.
+        (Kind::Lin(s, c), Kind::Lin(t, d)) => {
+            let mut rest: SmallVec<[(NodeId, i64); 3]> = t.clone();
+            c == d
+                && s.iter().all(|(n, factor)| {
+                    let found = rest.iter().position(|(m, other)| factor == other && same(g, *n, *m, budget));
+                    found.map(|at| rest.swap_remove(at)).is_some()
+                })
+        }
+        (Kind::MulWide(s, ..), Kind::MulWide(t, ..))
+        | (Kind::MulHi(s, ..), Kind::MulHi(t, ..))
+        | (Kind::Extend(s, _), Kind::Extend(t, _))
+        | (Kind::Shr(s, ..), Kind::Shr(t, ..))
+        | (Kind::Div(s, ..), Kind::Div(t, ..))
+        | (Kind::Rem(s, ..), Kind::Rem(t, ..)) => s == t && pairwise(budget),
+        (Kind::MinMax(s, u, ..), Kind::MinMax(t, v, ..)) => (s, u) == (t, v) && pairwise(budget),
+        (Kind::Ext(s, u, _), Kind::Ext(t, v, _)) => (s, u) == (t, v) && pairwise(budget),
+        (Kind::Lop3(s, ..), Kind::Lop3(t, ..)) => s == t && pairwise(budget),
+        (Kind::Cmp(s, u, ..), Kind::Cmp(t, v, ..)) => (s, u) == (t, v) && pairwise(budget),
+        (Kind::ParamIndexed(s, u, v, _), Kind::ParamIndexed(t, w, z, _)) => (s, u, v) == (t, w, z) && pairwise(budget),
+        (Kind::Mul(..), Kind::Mul(..))
+        | (Kind::Lo(_), Kind::Lo(_))
+        | (Kind::Hi(_), Kind::Hi(_))
+        | (Kind::High(_), Kind::High(_))
+        | (Kind::Pack(..), Kind::Pack(..))
+        | (Kind::Shl(..), Kind::Shl(..))
+        | (Kind::Abs(_), Kind::Abs(_))
+        | (Kind::Sel(..), Kind::Sel(..))
+        | (Kind::Not(_), Kind::Not(_))
+        | (Kind::NonZero(_), Kind::NonZero(_))
+        | (Kind::Loaded(_), Kind::Loaded(_)) => pairwise(budget),
+        _ => operands.0.is_empty() && x.is_made() && x == y,
     }
 }

@@ -86,6 +86,7 @@ mod per_block;
 
 mod analysis;
 mod data;
+mod held_locks;
 mod locks;
 mod losses;
 

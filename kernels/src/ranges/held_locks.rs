@@ -1,0 +1,173 @@
+//! The locks of a launch: which of them are held during its accesses, and where their words lie.
+//!
+//! Owns the step from the critical sections of a kernel ([`crate::ranges::locks`]) to one launch of
+//! it. Only the accesses that the launch can make count: a look without the lock, for which a
+//! parameter asks that is not set, takes no lock away from the others.
+//!
+//! # Bytes by lock
+//!
+//! A lock that is one of an array (a stripe for each bucket, say) protects some of the bytes only,
+//! and which ones differs from thread to thread. Blocks of threads are looked at one by one, as in
+//! [`crate::ranges::per_block`], and the bytes of a launch are told apart by the words of the lock
+//! that is held, as long as exactly these bytes are touched. So two kernels that find the lock of
+//! one element differently are seen to hold two locks.
+
+use crate::effects::{Base, Extent, KernelAccess, LaunchArgs, Lock};
+use crate::ir::{AccessKind, Reason};
+use crate::ranges::analysis::Analysis;
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::int::Int;
+use crate::ranges::domain::tape::LaunchInput;
+use crate::ranges::eval::Eval;
+use crate::ranges::extent::coalesce::coalesce;
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::graph::provenance::Provenance;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// A word of a lock that may lie anywhere.
+const UNKNOWN_WORD: (Base, Extent) = (Base::Unknown, Extent::Unknown { reason: Reason::Loaded });
+
+/// Blocks of threads that are looked at one by one.
+const MAX_BLOCKS: u64 = 256;
+/// Bounds computed for all of them together.
+const MAX_TOTAL: u32 = 100_000;
+/// Maximum number of locks by which the bytes behind one base are told apart.
+const MAX_PARTS: usize = 64;
+
+/// Where the words of locks lie, by the numbers of the accesses that go through them.
+type Words = FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>;
+
+/// The byte sets of each lock, and of none.
+type SetsByLock = Vec<(Option<Lock>, Vec<ByteSet>)>;
+
+/// Bytes that are accessed under one lock, or under none.
+pub(super) type Part = (ReachedBytes<Extent>, Option<Lock>);
+
+/// The locks of a launch.
+pub(super) struct HeldLocks<'a> {
+    analysis: &'a Analysis,
+    words: Words,
+    /// Which accesses the launch can make.
+    made: Vec<bool>,
+    /// The bytes of a direction behind a base, where several locks share them.
+    parts: FxHashMap<(AccessKind, SymbolicBase), Vec<Part>>,
+}
+
+impl<'a> HeldLocks<'a> {
+    /// `None`: the kernel takes no lock. All accesses were evaluated with the launch, so the locks
+    /// rest on no more of its parameters.
+    pub(super) fn of(analysis: &'a Analysis, launch: &LaunchArgs<'_>) -> Option<HeldLocks<'a>> {
+        if analysis.locks.iter().all(SmallVec::is_empty) {
+            return None;
+        }
+        let mut e = analysis.eval(launch);
+        let made = (0..analysis.locks.len()).map(|k| !analysis.reach(&mut e, k).is_empty()).collect();
+        let words = words(analysis, &mut e, launch);
+        let parts = parts(analysis, launch).unwrap_or_default();
+        Some(HeldLocks { analysis, words, made, parts })
+    }
+
+    /// The bytes of a direction behind a base by lock, if there are several and all of these bytes
+    /// are touched.
+    pub(super) fn parts(&self, kind: AccessKind, base: SymbolicBase) -> Option<&[Part]> {
+        self.parts.get(&(kind, base)).map(Vec::as_slice)
+    }
+
+    /// The lock that all accesses of a kind are made under that may go through a base.
+    pub(super) fn during(&self, kind: AccessKind, base: SymbolicBase) -> Option<Lock> {
+        let goes = |from: &Provenance| match base {
+            SymbolicBase::Absolute => false,
+            SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
+            SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
+            _ => true,
+        };
+        let Analysis { graph, origins, locks, .. } = self.analysis;
+        let through =
+            (0..locks.len()).filter(|k| self.made[*k] && graph.accesses[*k].kind == kind && goes(&origins[*k]));
+        let mut lock = Lock { words: SmallVec::new() };
+        for k in through {
+            let one = held(&locks[k], &self.words)?;
+            lock.words.extend(one.words.into_iter().filter(|word| !lock.words.contains(word)).collect::<Vec<_>>());
+        }
+        (!lock.words.is_empty()).then_some(lock)
+    }
+}
+
+/// The lock that has these words in a launch.
+fn held(taken: &[u32], words: &Words) -> Option<Lock> {
+    if taken.is_empty() {
+        return None;
+    }
+    let mut lock = Lock { words: SmallVec::new() };
+    for word in taken.iter().filter_map(|k| words.get(k)).flatten() {
+        if !lock.words.contains(word) {
+            lock.words.push(word.clone());
+        }
+    }
+    // A word that is not evaluated belongs to an update that this launch does not make.
+    if lock.words.is_empty() {
+        lock.words.push(UNKNOWN_WORD);
+    }
+    Some(lock)
+}
+
+fn words(analysis: &Analysis, e: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
+    let mut words = Words::default();
+    for k in analysis.locks.iter().flatten() {
+        words.entry(*k).or_insert_with(|| {
+            let (access, reached) = (&analysis.graph.accesses[*k as usize], analysis.reach(e, *k as usize));
+            let reached = reached.iter().map(|r| r.finished(Int::now));
+            let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
+            // Of several bases, any sum may be the address.
+            let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
+            resolved.map(word).collect()
+        });
+    }
+    words
+}
+
+/// The bytes of a launch by lock: see the head of this file. `None`: that costs too much.
+fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(AccessKind, SymbolicBase), Vec<Part>>> {
+    let blocks = [0, 1, 2].map(|axis| LaunchInput::Grid(axis).read(launch));
+    let longest = (0..3_u8).max_by_key(|axis| blocks[usize::from(*axis)])?;
+    let count = blocks[usize::from(longest)];
+    let one_by_one = (2..=MAX_BLOCKS).contains(&count);
+    let mut found: FxHashMap<(AccessKind, SymbolicBase), Option<SetsByLock>> = FxHashMap::default();
+    let mut total = 0_u32;
+    for block in 0..if one_by_one { count as u32 } else { 1 } {
+        let mut e = analysis.eval(launch);
+        e.block = one_by_one.then_some((longest, block));
+        let words = words(analysis, &mut e, launch);
+        for (k, access) in analysis.graph.accesses.iter().enumerate() {
+            for r in analysis.reach(&mut e, k) {
+                let entry = found.entry((access.kind, r.base)).or_insert_with(|| Some(Vec::new()));
+                let whole = !r.several && matches!(r.extent, ByteSet::Bounded { exact: true, .. });
+                let Some(all) = entry.as_mut().filter(|all| whole && all.len() <= MAX_PARTS) else {
+                    *entry = None;
+                    continue;
+                };
+                let lock = held(&analysis.locks[k], &words);
+                match all.iter_mut().find(|part| part.0 == lock) {
+                    Some(part) => part.1.push(r.extent),
+                    None => all.push((lock, vec![r.extent])),
+                }
+            }
+        }
+        total = total.saturating_add(e.total.get());
+        if total > MAX_TOTAL {
+            return None;
+        }
+    }
+    let several = found.into_iter().filter_map(|(key, all)| Some((key, all.filter(|all| all.len() > 1)?)));
+    let finished = several.map(|((kind, base), all)| {
+        let part = |(lock, mut sets): (Option<Lock>, Vec<ByteSet>)| {
+            coalesce(&mut sets, base == SymbolicBase::Absolute);
+            let parts =
+                sets.into_iter().map(move |set| (ReachedBytes::new(base, false, set.finished(Int::now)), lock.clone()));
+            parts.collect::<Vec<_>>()
+        };
+        ((kind, base), all.into_iter().flat_map(part).collect())
+    });
+    Some(finished.collect())
+}
