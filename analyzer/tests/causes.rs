@@ -147,16 +147,8 @@ fn chunks(next: u64, bytes: u64) -> Outcome {
     p.line(11).malloc(X, 1 << 20);
     let kernel = p.kernel("fill", &[writes(0, Shape::Exact(0, bytes))]);
     let params = X.to_le_bytes();
-    let op = Op::Launch {
-        stream: A,
-        kernel,
-        grid: [4, 1, 1],
-        block: [256, 1, 1],
-        cluster: [0; 3],
-        shared: 0,
-        flags: 0,
-        params: &params,
-    };
+    let shape = LaunchShape::new([4, 1, 1], [256, 1, 1]);
+    let op = Op::Launch { stream: A, kernel, shape, params: &params };
     p.line(20).does("cudaLaunchKernel", op);
     p.line(30).copy(B, X + next, PINNED, 4000, H2D);
     p.outcome()

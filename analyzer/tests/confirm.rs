@@ -36,8 +36,7 @@ impl Loop {
         let call = self.p.call("cudaLaunchKernel");
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(line), epoch };
         let params = pointer.to_le_bytes();
-        let (grid, block, cluster, shared) = ([1; 3], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let op = launch_with(stream, kernel, flags, &params);
         self.p.analysis.feed(&Record { origin, op });
         epoch
     }

@@ -28,8 +28,7 @@ impl Measured {
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(20 + self.time as u32), epoch };
         let params = pointer.to_le_bytes();
         let flags = launch_flags::EXACT;
-        let (grid, block, cluster, shared) = ([1; 3], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let op = launch_with(stream, kernel, flags, &params);
         self.p.analysis.feed(&Record { origin, op });
         epoch
     }
@@ -45,10 +44,8 @@ impl Measured {
         let exec = GraphExecId(1);
         self.p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 9 });
         for (index, kernel) in (0..).zip(kernels) {
-            let (grid, block, cluster, shared, flags) = ([1; 3], [32, 1, 1], [0; 3], 0, 0);
             let params = X.to_le_bytes();
-            let op =
-                Op::Launch { stream: StreamId::NONE, kernel, grid, block, cluster, shared, flags, params: &params };
+            let op = launch(StreamId::NONE, kernel, &params);
             let mut body = [0; 256];
             let mut to = Encoder::new(&mut body);
             op.encode(&mut to);

@@ -48,8 +48,8 @@ impl Run {
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(20 + self.time as u32), epoch };
         let params: Vec<u8> = pointers.iter().flat_map(|p| p.to_le_bytes()).collect();
         let flags = if touched.is_some() { launch_flags::EXACT } else { 0 };
-        let (grid, block, cluster, shared) = ([grid, 1, 1], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let shape = LaunchShape::new([grid, 1, 1], [32, 1, 1]).with_flags(flags);
+        let op = Op::Launch { stream, kernel, shape, params: &params };
         self.p.analysis.feed(&Record { origin, op });
         if let Some(runs) = touched {
             let Epoch { timeline, time } = epoch;

@@ -362,9 +362,7 @@ fn a_staged_source_is_free_when_the_call_returns_whoever_allocated_it() {
 fn a_launch_without_parameters_is_counted_as_unknown() {
     let mut p = Program::new();
     let kernel = p.kernel("k", &[writes(0, whole())]);
-    let (grid, block, cluster) = ([1; 3], [1; 3], [0; 3]);
-    let flags = launch_flags::PARAMS_UNKNOWN;
-    p.does("cuLaunchKernel", Op::Launch { stream: A, kernel, grid, block, cluster, shared: 0, flags, params: &[] });
+    p.does("cuLaunchKernel", launch_with(A, kernel, launch_flags::PARAMS_UNKNOWN, &[]));
     let c = p.outcome().coverage;
     assert_eq!((c.launches, c.launches_unknown), (1, 1));
 }
