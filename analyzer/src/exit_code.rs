@@ -1,9 +1,9 @@
 //! Exit codes of the `streamsan` command, and why it ends with one. Others script against the
 //! numbers: never change the meaning of one.
 //!
-//! Owns the numbers, the [`Reason`]s for them, and the rule which reason decides when several apply.
-//! Commands collect reasons in an [`Ending`]; [`crate::cli::main`] turns it into a number or a
-//! signal. `docs/reference/exit-codes.md` tells users the same.
+//! Owns the numbers, the [`Reason`]s for them, and the rule which reason decides when several
+//! apply. Commands collect reasons in an [`Ending`]; [`crate::cli::main`] turns it into a number or
+//! a signal. `docs/reference/exit-codes.md` tells users the same.
 
 /// Nothing was found, for the commands that run no program (`check`, `explain`, `dump`). With `run`
 /// and `record` a clean run ends with the program's own exit code.
@@ -36,10 +36,10 @@ pub const NOT_FOUND: i32 = 127;
 /// Why a command ends with another number than [`CLEAN`]. The first of those that apply decides.
 ///
 /// A refusal of the simulated GPU comes before the program's end and before findings. A refused
-/// kernel fails in stream order, so the calls behind it fail or not as threads run, and a race among
-/// them is found in one run and not in the next: only this order gives each run of a program the
-/// same code. Findings come before the program's own code, because a program that fails after a race
-/// may fail because of it. The ways in which a run can have checked nothing follow.
+/// kernel fails in stream order, so the calls behind it fail or not as threads run, and a race
+/// among them is found in one run and not in the next: only this order gives each run of a program
+/// the same code. Findings come before the program's own code, because a program that fails after a
+/// race may fail because of it. The ways in which a run can have checked nothing follow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reason {
     /// What the user asked for is wrong; nothing was done.

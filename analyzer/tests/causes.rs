@@ -17,7 +17,7 @@ fn read() -> [Does; 1] {
 /// Kinds of causes, places, and numbers of findings.
 fn causes(outcome: &Outcome) -> Vec<(&str, &str, &str, usize)> {
     let of = |fingerprint: &str| outcome.findings.iter().filter(|f| f.cause == fingerprint).count();
-    let list = outcome.causes.iter().map(|c| (c.kind, &*c.after.at, &*c.before.at, of(&c.fingerprint)));
+    let list = outcome.causes.iter().map(|c| (c.kind.name(), &*c.after.at, &*c.before.at, of(&c.fingerprint)));
     list.collect()
 }
 
@@ -286,8 +286,8 @@ fn lines_are_those_of_the_package_that_the_call_sites_use() {
         p.line(package + 30).go(B, X, &read());
         let outcome = p.outcome();
         let s = &outcome.findings[0].synchronisation;
-        assert_eq!((s.mend.len(), s.mend[0].api, &s.mend[0].lines), (2, api, &lines));
-        assert_eq!(s.mend[1].api, "CUDA runtime");
+        assert_eq!((s.mend.len(), s.mend[0].api.name(), &s.mend[0].lines), (2, api, &lines));
+        assert_eq!(s.mend[1].api.name(), "CUDA runtime");
         assert_eq!(s.torch().is_empty(), api != "PyTorch");
         let of_cause = &outcome.causes[0].mend;
         let without = |line: &String| line.replace("the previous access, ", "").replace("this access, ", "");

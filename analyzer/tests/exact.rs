@@ -96,7 +96,7 @@ fn two_scatters_are_certain_or_nothing() {
         let report = m.report();
         assert_eq!(report.findings.len(), findings, "at {second:#x}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
         }
         let c = &report.coverage;
         assert_eq!((c.launches, c.launches_exact, c.launches_measured), (2, 2, 2));
@@ -141,7 +141,7 @@ fn lost_and_late_measurements_leave_the_prediction() {
         }
         let report = m.report();
         assert_eq!(report.findings.len(), 1);
-        assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 0));
+        assert_eq!((report.findings[0].established.name(), report.coverage.launches_measured), ("code", 0));
         assert_eq!(report.coverage.unobserved.len(), 1, "the one that never came is reported");
     }
 }
@@ -153,7 +153,7 @@ fn one_side_measured_is_not_exact() {
     let a = m.launch(A, k, X);
     m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
     m.p.launch(B, k, &[X]);
-    assert_eq!(m.report().findings[0].established, "code");
+    assert_eq!(m.report().findings[0].established.name(), "code");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn nodes_of_graphs_are_measured_one_by_one() {
         let report = m.report();
         assert_eq!(report.findings.len(), findings, "{second:#x}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
             assert_eq!((f.previous.node, f.access.node), (Some(0), Some(1)));
         }
         assert_eq!((report.coverage.launches, report.coverage.launches_measured), (2, 2));
@@ -185,7 +185,7 @@ fn a_node_that_is_not_measured_keeps_its_prediction() {
     let graph = m.graph(A, [some, all], false, &[1]);
     m.touched_by(graph, 1, &bytes);
     let report = m.report();
-    assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 1));
+    assert_eq!((report.findings[0].established.name(), report.coverage.launches_measured), ("code", 1));
     // Ranges that never arrive are reported, and nothing waits for them forever.
     let mut m = Measured::new(AnalysisOptions::default());
     let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]);

@@ -15,7 +15,8 @@ fn under(rules: &[&str]) -> Program {
 
 /// Kind, confidence and count of all.
 fn told(p: &mut Program) -> Vec<String> {
-    let say = |b: &Breach| format!("{} {} {}", b.kind.trim_start_matches("forbidden-"), b.confidence.name(), b.count);
+    let say =
+        |b: &Breach| format!("{} {} {}", b.kind.name().trim_start_matches("forbidden-"), b.confidence.name(), b.count);
     p.outcome().breaches.iter().map(say).collect()
 }
 

@@ -15,7 +15,7 @@ fn event(p: &mut Program, event: u32) -> EventId {
 }
 
 fn hints(p: &mut Program) -> Vec<(&'static str, u64)> {
-    p.outcome().hints.iter().map(|h| (h.kind, h.count)).collect()
+    p.outcome().hints.iter().map(|h| (h.kind.name(), h.count)).collect()
 }
 
 fn kernel(p: &mut Program, stream: StreamId) {

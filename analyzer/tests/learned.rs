@@ -88,7 +88,7 @@ fn what_was_learned_decides_without_measuring() {
         let report = r.end();
         assert_eq!(report.findings.len(), findings, "from {from}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
         }
         assert_eq!((report.coverage.launches_measured, report.coverage.launches_learned), (0, 2));
     }
@@ -114,7 +114,7 @@ fn another_shape_or_kernel_is_predicted() {
         r.launch(B, name, grid, &pointers, None);
         let report = r.end();
         assert_eq!(report.coverage.launches_learned, 1, "{name} {grid} {pointers:x?}");
-        assert!(report.findings.iter().all(|f| f.established == "code" && f.confidence.name() != "certain"));
+        assert!(report.findings.iter().all(|f| f.established.name() == "code" && f.confidence.name() != "certain"));
     }
 }
 

@@ -74,7 +74,7 @@ fn an_atomic_does_not_hide_the_write_before_it() {
     p.go(A, X, &[atomics(0, whole())]);
     p.go(B, X, &[atomics(0, whole())]);
     let f = p.finds("read-after-write certain");
-    assert_eq!(f.previous.verb, "writes");
+    assert_eq!(f.previous.verb.name(), "writes");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn pinned_memory_is_an_allocation() {
     p.copy(A, PINNED, X, N, D2H);
     p.copy(B, PINNED, X + N, N, D2H);
     let f = p.finds("write-after-write certain");
-    assert_eq!(f.allocation.unwrap().kind, "pinned host memory");
+    assert_eq!(f.allocation.unwrap().kind.name(), "pinned host memory");
 }
 
 #[test]
