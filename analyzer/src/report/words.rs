@@ -12,11 +12,12 @@ use trace::MemoryKind;
 use crate::memory::{AccessKind, Cause};
 
 macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal,)+ })+) => { $(
+    ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)+ })+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
         pub enum $name {
             $(
+                $(#[$of])*
                 #[doc = concat!("`", $word, "`.")]
                 #[serde(rename = $word)]
                 $variant,
@@ -101,6 +102,7 @@ words! {
     }
 
     /// What is missing between the places of a cause; not stated for one that is not in the report.
+    #[derive(Default)]
     CauseKind {
         MissingWait = "missing-wait",
         MissingHostWait = "missing-host-wait",
@@ -108,6 +110,7 @@ words! {
         MissingGraphEdge = "missing-graph-edge",
         KernelRange = "kernel-range",
         Other = "other",
+        #[default]
         Unstated = "",
     }
 
@@ -158,12 +161,6 @@ words! {
         Jax = "JAX",
         CudaCore = "cuda.core",
         Numba = "Numba",
-    }
-}
-
-impl Default for CauseKind {
-    fn default() -> Self {
-        Self::Unstated
     }
 }
 
