@@ -19,7 +19,7 @@ use device_code::arch::Arch;
 use device_code::image::{CodeRef, Image};
 use kernels::{Base, CodeImage, Extent, LaunchArgs};
 use object::{Object, ObjectSection};
-use trace::{ImageId, ImageSource, KernelId, Op, Record};
+use trace::{ImageId, ImageSource, KernelId, LaunchShape, Op, Record};
 
 /// Maximum number of launches kept of one kernel.
 const KEPT: usize = 6;
@@ -84,7 +84,7 @@ impl Process {
             Op::Kernel { id, name, image, .. } => {
                 self.kernels.insert(id, (name.lossy().into_owned(), image));
             }
-            Op::Launch { kernel, grid, block, cluster, shared, params, .. } => {
+            Op::Launch { kernel, shape: LaunchShape { grid, block, cluster, shared, .. }, params, .. } => {
                 let kept = self.launches.entry(kernel).or_default();
                 let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
                 let launch = Launch { dims: [grid, block, cluster], shared, params: params.to_vec() };

@@ -95,9 +95,9 @@ impl Out {
         params.extend(elements.to_le_bytes());
         params.resize(params.len() + rest, 7);
         let (kernel, stack) = (KernelId((n % 40) as u32 + 1), (n % 400) as u32 + 1);
-        let (grid, block) = ([elements.div_ceil(256), 1, 1], [256, 1, 1]);
+        let shape = LaunchShape::new([elements.div_ceil(256), 1, 1], [256, 1, 1]);
         let (stream, params) = (StreamId(stream), &params[..]);
-        self.push(stack, Op::Launch { stream, kernel, grid, block, cluster: [0; 3], shared: 0, flags: 0, params });
+        self.push(stack, Op::Launch { stream, kernel, shape, params });
     }
 
     fn alloc(&mut self, ptr: u64) {

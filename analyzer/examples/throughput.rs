@@ -221,8 +221,8 @@ fn main() {
         let words = [i % 300, (i * 7 + 3) % 300, (i * 3 + 1) % 300].map(|n| BASE + n * TENSOR);
         let params: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let kernel = KernelId((i % 40) as u32 + 1);
-        let (grid, block) = ([64, 1, 1], [256, 1, 1]);
-        step.push(Op::Launch { stream, kernel, grid, block, cluster: [0; 3], shared: 0, flags: 0, params: &params });
+        let shape = LaunchShape::new([64, 1, 1], [256, 1, 1]);
+        step.push(Op::Launch { stream, kernel, shape, params: &params });
     }
     measure("step", &step, 1000);
     measure_kept("step", &step);

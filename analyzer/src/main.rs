@@ -3,17 +3,22 @@
 
 use std::ffi::OsString;
 
-use analyzer::{cli, exit_code};
+use analyzer::cli;
+use analyzer::exit_code::{Ending, Reason};
 
 fn main() {
     // A trace that grows past the limit of file sizes is an error that is named, not our death.
     analyzer::launcher::process::ignore_file_size_signal();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let thread = std::thread::Builder::new().stack_size(analyzer::ingest::STACK).spawn(move || cli::main(&args));
-    // A panic has printed its own message.
-    let code = thread.map(|thread| thread.join().unwrap_or(exit_code::INTERNAL));
-    std::process::exit(code.unwrap_or_else(|error| {
-        eprintln!("streamsan: no thread: {error}");
-        exit_code::INTERNAL
-    }));
+    let failed = || Ending::from(Reason::Failed).code();
+    let code = match thread {
+        // A panic has printed its own message.
+        Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
+        Err(error) => {
+            eprintln!("streamsan: no thread: {error}");
+            failed()
+        }
+    };
+    std::process::exit(code)
 }

@@ -3,6 +3,7 @@
 
 use crate::support::*;
 use analyzer::report::format::text;
+use analyzer::report::words::FindingKind;
 use trace::*;
 
 const N: u64 = 1 << 21;
@@ -14,8 +15,8 @@ fn write() -> [Does; 1] {
 /// The interfaces that a finding's lines are in.
 fn interfaces(p: &mut Program) -> Vec<&'static str> {
     let outcome = p.outcome();
-    let of_finding: Vec<_> = outcome.findings[0].synchronisation.mend.iter().map(|mend| mend.api).collect();
-    let of_cause: Vec<_> = outcome.causes[0].mend.iter().map(|mend| mend.api).collect();
+    let of_finding: Vec<_> = outcome.findings[0].synchronisation.mend.iter().map(|mend| mend.api.name()).collect();
+    let of_cause: Vec<_> = outcome.causes[0].mend.iter().map(|mend| mend.api.name()).collect();
     assert_eq!(of_finding, of_cause);
     of_finding
 }
@@ -79,10 +80,11 @@ fn record_stream_is_advised_only_for_uses_on_other_streams_than_the_block_s() {
                 let ordered = user == next || [(LEGACY, BLOCKING), (BLOCKING, LEGACY)].contains(&(user, next));
                 let case = format!("{owner:?} {user:?} {next:?}");
                 if ordered {
-                    assert!(outcome.findings.iter().all(|f| f.kind != "race"), "{case}: {outcome:#?}");
+                    assert!(outcome.findings.iter().all(|f| f.kind != FindingKind::Race), "{case}: {outcome:#?}");
                     continue;
                 }
-                let race = outcome.findings.iter().find(|f| f.kind == "race").unwrap_or_else(|| panic!("{case}"));
+                let race =
+                    outcome.findings.iter().find(|f| f.kind == FindingKind::Race).unwrap_or_else(|| panic!("{case}"));
                 let lines = race.synchronisation.torch();
                 let name = |stream: StreamId| match stream {
                     LEGACY => "torch.cuda.default_stream()".to_string(),
@@ -93,11 +95,11 @@ fn record_stream_is_advised_only_for_uses_on_other_streams_than_the_block_s() {
                     let wait = format!("{}.wait_stream({})  # before", name(next), name(user));
                     assert!(lines[0].starts_with(&wait), "{case}: {lines:?}");
                     assert!(cause.mend[0].lines[0].starts_with(&wait), "{case}: {cause:?}");
-                    assert_eq!(cause.kind, "missing-wait", "{case}");
+                    assert_eq!(cause.kind.name(), "missing-wait", "{case}");
                 } else {
                     let keep = format!("tensor.record_stream({})  # before", name(user));
                     assert!(lines[0].starts_with(&keep), "{case}: {lines:?}");
-                    assert_eq!(cause.kind, "missing-record_stream", "{case}");
+                    assert_eq!(cause.kind.name(), "missing-record_stream", "{case}");
                 }
             }
         }

@@ -17,7 +17,7 @@ fn read() -> [Does; 1] {
 /// Kinds of causes, places, and numbers of findings.
 fn causes(outcome: &Outcome) -> Vec<(&str, &str, &str, usize)> {
     let of = |fingerprint: &str| outcome.findings.iter().filter(|f| f.cause == fingerprint).count();
-    let list = outcome.causes.iter().map(|c| (c.kind, &*c.after.at, &*c.before.at, of(&c.fingerprint)));
+    let list = outcome.causes.iter().map(|c| (c.kind.name(), &*c.after.at, &*c.before.at, of(&c.fingerprint)));
     list.collect()
 }
 
@@ -147,16 +147,8 @@ fn chunks(next: u64, bytes: u64) -> Outcome {
     p.line(11).malloc(X, 1 << 20);
     let kernel = p.kernel("fill", &[writes(0, Shape::Exact(0, bytes))]);
     let params = X.to_le_bytes();
-    let op = Op::Launch {
-        stream: A,
-        kernel,
-        grid: [4, 1, 1],
-        block: [256, 1, 1],
-        cluster: [0; 3],
-        shared: 0,
-        flags: 0,
-        params: &params,
-    };
+    let shape = LaunchShape::new([4, 1, 1], [256, 1, 1]);
+    let op = Op::Launch { stream: A, kernel, shape, params: &params };
     p.line(20).does("cudaLaunchKernel", op);
     p.line(30).copy(B, X + next, PINNED, 4000, H2D);
     p.outcome()
@@ -294,8 +286,8 @@ fn lines_are_those_of_the_package_that_the_call_sites_use() {
         p.line(package + 30).go(B, X, &read());
         let outcome = p.outcome();
         let s = &outcome.findings[0].synchronisation;
-        assert_eq!((s.mend.len(), s.mend[0].api, &s.mend[0].lines), (2, api, &lines));
-        assert_eq!(s.mend[1].api, "CUDA runtime");
+        assert_eq!((s.mend.len(), s.mend[0].api.name(), &s.mend[0].lines), (2, api, &lines));
+        assert_eq!(s.mend[1].api.name(), "CUDA runtime");
         assert_eq!(s.torch().is_empty(), api != "PyTorch");
         let of_cause = &outcome.causes[0].mend;
         let without = |line: &String| line.replace("the previous access, ", "").replace("this access, ", "");

@@ -36,8 +36,7 @@ impl Loop {
         let call = self.p.call("cudaLaunchKernel");
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(line), epoch };
         let params = pointer.to_le_bytes();
-        let (grid, block, cluster, shared) = ([1; 3], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let op = launch_with(stream, kernel, flags, &params);
         self.p.analysis.feed(&Record { origin, op });
         epoch
     }
@@ -99,7 +98,7 @@ fn kernels_of_doubtful_findings_are_asked_for_once() {
     assert!(l.asked().is_empty());
     let report = l.report();
     assert_eq!(report.findings.len(), 1, "never measured: it stays as it was");
-    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established), ("likely", "code"));
+    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established.name()), ("likely", "code"));
     assert_eq!(report.withdrawn().count(), 0);
 }
 
@@ -144,7 +143,7 @@ fn ranges_that_meet_make_it_certain() {
     let report = l.report();
     assert_eq!(report.findings.len(), 1);
     let f = &report.findings[0];
-    assert_eq!((f.confidence.name(), f.established, f.count, f.from, f.to), ("certain", "exact", 2, 63, 64));
+    assert_eq!((f.confidence.name(), f.established.name(), f.count, f.from, f.to), ("certain", "exact", 2, 63, 64));
     assert_eq!(report.withdrawn().count(), 0);
 }
 
@@ -157,7 +156,7 @@ fn one_turn_that_meets_outweighs_those_that_do_not() {
     l.measured(run(X, 64), run(X + 64, 64));
     let report = l.report();
     assert_eq!(report.findings.len(), 1);
-    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established), ("certain", "exact"));
+    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established.name()), ("certain", "exact"));
     assert_eq!(report.withdrawn().count(), 0);
 }
 
@@ -184,7 +183,7 @@ fn one_side_measured_refutes_nothing() {
     l.together();
     let report = l.report();
     assert_eq!(report.findings.len(), 1);
-    assert_eq!(report.findings[0].established, "code");
+    assert_eq!(report.findings[0].established.name(), "code");
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn a_copy_beside_a_measured_kernel_is_enough() {
         }
         let report = l.report();
         assert_eq!((report.findings.len(), report.withdrawn().count()), (findings, 1 - findings), "{start:#x}");
-        assert!(report.findings.iter().all(|f| f.established == "exact" && f.confidence.name() == "certain"));
+        assert!(report.findings.iter().all(|f| f.established.name() == "exact" && f.confidence.name() == "certain"));
     }
 }
 
@@ -255,7 +254,7 @@ fn a_race_with_another_partner_is_no_refutation() {
     l.together();
     let report = l.report();
     assert_eq!(report.withdrawn().count(), 0);
-    assert!(report.findings.iter().any(|f| f.established == "exact"));
+    assert!(report.findings.iter().any(|f| f.established.name() == "exact"));
     assert!(report.findings.iter().any(|f| f.confidence.name() == "likely"), "still open");
 }
 
@@ -305,7 +304,7 @@ fn what_is_refuted_from_the_start_is_told_as_withdrawn() {
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     let withdrawn: Vec<_> = report.withdrawn().collect();
     assert_eq!(withdrawn.len(), 1);
-    assert_eq!((withdrawn[0].confidence.name(), withdrawn[0].established), ("likely", "exact"));
+    assert_eq!((withdrawn[0].confidence.name(), withdrawn[0].established.name()), ("likely", "exact"));
     assert!(!withdrawn[0].fingerprint.is_empty());
     // Its places are those that the finding of a run without measurements has.
     let mut predicted = Loop::with(AnalysisOptions::default(), &unknown());
@@ -325,7 +324,7 @@ fn a_later_turn_that_meets_outweighs_what_was_refuted_from_the_start() {
     l.measured(run(X, 64), run(X + 63, 64));
     let report = l.report();
     assert_eq!((report.findings.len(), report.withdrawn().count()), (1, 0));
-    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established), ("certain", "exact"));
+    assert_eq!((report.findings[0].confidence.name(), report.findings[0].established.name()), ("certain", "exact"));
 }
 
 #[test]

@@ -106,11 +106,13 @@ fn op() -> impl Strategy<Value = Vec<u8>> {
                 10 | 11 => Op::Launch {
                     stream,
                     kernel: KernelId(b % 4),
-                    grid: [a, b, 1],
-                    block: [b, a, 7],
-                    cluster: [0; 3],
-                    shared: a,
-                    flags: u32::from(k10),
+                    shape: LaunchShape {
+                        grid: [a, b, 1],
+                        block: [b, a, 7],
+                        cluster: [0; 3],
+                        shared: a,
+                        flags: u32::from(k10),
+                    },
                     params: &words,
                 },
                 12 => Op::WriteValue { stream, address: p, value: q, width: k10, barrier: flag },

@@ -3,6 +3,7 @@
 //! control sequence and no markup.
 
 use crate::support::*;
+use analyzer::detect::hints::HintKind;
 use analyzer::options::FailOn;
 use analyzer::report::format::{Reporter, feed};
 use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
@@ -44,7 +45,7 @@ fn hostile() -> Report {
     outcome.process.trace = Some(NAME.into());
     outcome.process.args.push(NAME.into());
     let (stack, other) = (vec![frame.clone()], vec![frame]);
-    outcome.hints.push(Hint { kind: "late-wait", text: NAME.into(), count: 1, pid: 1, stack, other });
+    outcome.hints.push(Hint { kind: HintKind::NeverWaitedFor, text: NAME.into(), count: 1, pid: 1, stack, other });
     let mut report = Report::merge(vec![outcome], false);
     report.fail_on = FailOn::Likely;
     report

@@ -28,8 +28,7 @@ impl Measured {
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(20 + self.time as u32), epoch };
         let params = pointer.to_le_bytes();
         let flags = launch_flags::EXACT;
-        let (grid, block, cluster, shared) = ([1; 3], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let op = launch_with(stream, kernel, flags, &params);
         self.p.analysis.feed(&Record { origin, op });
         epoch
     }
@@ -45,10 +44,8 @@ impl Measured {
         let exec = GraphExecId(1);
         self.p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 9 });
         for (index, kernel) in (0..).zip(kernels) {
-            let (grid, block, cluster, shared, flags) = ([1; 3], [32, 1, 1], [0; 3], 0, 0);
             let params = X.to_le_bytes();
-            let op =
-                Op::Launch { stream: StreamId::NONE, kernel, grid, block, cluster, shared, flags, params: &params };
+            let op = launch(StreamId::NONE, kernel, &params);
             let mut body = [0; 256];
             let mut to = Encoder::new(&mut body);
             op.encode(&mut to);
@@ -99,7 +96,7 @@ fn two_scatters_are_certain_or_nothing() {
         let report = m.report();
         assert_eq!(report.findings.len(), findings, "at {second:#x}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
         }
         let c = &report.coverage;
         assert_eq!((c.launches, c.launches_exact, c.launches_measured), (2, 2, 2));
@@ -144,7 +141,7 @@ fn lost_and_late_measurements_leave_the_prediction() {
         }
         let report = m.report();
         assert_eq!(report.findings.len(), 1);
-        assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 0));
+        assert_eq!((report.findings[0].established.name(), report.coverage.launches_measured), ("code", 0));
         assert_eq!(report.coverage.unobserved.len(), 1, "the one that never came is reported");
     }
 }
@@ -156,7 +153,7 @@ fn one_side_measured_is_not_exact() {
     let a = m.launch(A, k, X);
     m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
     m.p.launch(B, k, &[X]);
-    assert_eq!(m.report().findings[0].established, "code");
+    assert_eq!(m.report().findings[0].established.name(), "code");
 }
 
 #[test]
@@ -173,7 +170,7 @@ fn nodes_of_graphs_are_measured_one_by_one() {
         let report = m.report();
         assert_eq!(report.findings.len(), findings, "{second:#x}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
             assert_eq!((f.previous.node, f.access.node), (Some(0), Some(1)));
         }
         assert_eq!((report.coverage.launches, report.coverage.launches_measured), (2, 2));
@@ -188,7 +185,7 @@ fn a_node_that_is_not_measured_keeps_its_prediction() {
     let graph = m.graph(A, [some, all], false, &[1]);
     m.touched_by(graph, 1, &bytes);
     let report = m.report();
-    assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 1));
+    assert_eq!((report.findings[0].established.name(), report.coverage.launches_measured), ("code", 1));
     // Ranges that never arrive are reported, and nothing waits for them forever.
     let mut m = Measured::new(AnalysisOptions::default());
     let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]);

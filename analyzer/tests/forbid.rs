@@ -15,7 +15,8 @@ fn under(rules: &[&str]) -> Program {
 
 /// Kind, confidence and count of all.
 fn told(p: &mut Program) -> Vec<String> {
-    let say = |b: &Breach| format!("{} {} {}", b.kind.trim_start_matches("forbidden-"), b.confidence.name(), b.count);
+    let say =
+        |b: &Breach| format!("{} {} {}", b.kind.name().trim_start_matches("forbidden-"), b.confidence.name(), b.count);
     p.outcome().breaches.iter().map(say).collect()
 }
 
@@ -97,7 +98,7 @@ fn without_a_stack_a_module_is_not_judged() {
     assert_eq!((run("default-stream=app", 5), run("default-stream", 0)), ((1, 0), (1, 0)));
     let mut p = under(&["default-stream=app"]);
     p.line(0).set(LEGACY, X, 8);
-    assert_eq!(analyzer::gate::ending::exit_code(&p.report(), 0, 66, false), 70);
+    assert_eq!(analyzer::gate::ending::of_run(&p.report(), 66, false).code(), 70);
 }
 
 fn range<'a>(name: &'a str) -> Op<'a> {
@@ -331,7 +332,7 @@ fn the_gate_judges_them() {
     let judged = |options: analyzer::options::Options| {
         let mut report = broken();
         analyzer::gate::Gate::open(&options).expect("a gate").judge(&mut report);
-        (report.failing(), analyzer::gate::ending::exit_code(&report, 0, 66, false))
+        (report.failing(), analyzer::gate::ending::of_run(&report, 66, false).code())
     };
     let file = |name: &str, text: String| {
         let path = std::env::temp_dir().join(format!("streamsan-forbid-{}-{name}", std::process::id()));

@@ -15,7 +15,7 @@ fn event(p: &mut Program, event: u32) -> EventId {
 }
 
 fn hints(p: &mut Program) -> Vec<(&'static str, u64)> {
-    p.outcome().hints.iter().map(|h| (h.kind, h.count)).collect()
+    p.outcome().hints.iter().map(|h| (h.kind.name(), h.count)).collect()
 }
 
 fn kernel(p: &mut Program, stream: StreamId) {
@@ -157,7 +157,7 @@ fn hints_are_listed_apart_and_fail_nothing() {
     let e = event(&mut p, 1);
     p.wait(A, e);
     let report = p.report();
-    assert_eq!(analyzer::gate::ending::exit_code(&report, 0, 66, false), 0);
+    assert_eq!(analyzer::gate::ending::of_run(&report, 66, false).code(), 0);
     let value = json::report(&report);
     assert_eq!(value["summary"]["findings"], 0);
     assert_eq!(value["hints"][0]["kind"], "wait-never-recorded");

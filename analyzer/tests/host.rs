@@ -38,7 +38,7 @@ fn other_bytes_than_at_the_copy_are_a_write_of_the_host() {
     assert!(f.host);
     assert_eq!((f.from, f.to), (256, 1024));
     assert_eq!(f.access.seen_by, "cudaStreamSynchronize");
-    assert_eq!((f.previous.call.as_str(), f.previous.verb), ("cudaMemcpyAsync", "reads"));
+    assert_eq!((f.previous.call.as_str(), f.previous.verb.name()), ("cudaMemcpyAsync", "reads"));
     assert!(f.synchronisation.missing.contains("The host does not wait for stream 1"), "{:?}", f.synchronisation);
     let advice = "--host-accesses names the line of the host that writes there.";
     assert!(f.synchronisation.facts.iter().any(|fact| fact == advice), "{:?}", f.synchronisation);
@@ -147,7 +147,7 @@ fn the_host_in_the_act_of_reading_a_download() {
     caught(&mut p, 1, false);
     let f = p.finds("read-after-write certain");
     assert!(f.host && f.access.seen_by.is_empty() && f.access.call.is_empty());
-    assert_eq!((f.from, f.to, f.access.verb), (8, 16, "reads"));
+    assert_eq!((f.from, f.to, f.access.verb.name()), (8, 16, "reads"));
     assert_eq!(f.access.stack[0].line, Some(70));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use analyzer::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
-use analyzer::gate::ending::hunt_exit_code;
+use analyzer::gate::ending::of_hunt;
 use analyzer::hunt::handed::Handed;
 use analyzer::report::cause::SetCheck;
 use analyzer::report::model::{Outcome, Report};
@@ -95,7 +95,7 @@ fn what_was_not_checked_to_its_end_is_never_green() {
         let mut report = Report::default();
         report.coverage.launches = u64::from(outcomes.contains(&Checked::Clean));
         report.programs = outcomes.iter().map(|ended| program(*ended)).collect();
-        hunt_exit_code(&report, FINDINGS, require_cuda)
+        of_hunt(&report, FINDINGS, require_cuda).code()
     };
     use Checked::{Clean, Failed, NoCuda, NotChecked, NotRun, Skipped, TimedOut};
     assert_eq!(code(&[Clean, Skipped, NoCuda], false), CLEAN);
@@ -108,5 +108,5 @@ fn what_was_not_checked_to_its_end_is_never_green() {
     // Findings that are not to count hide nothing else.
     let mut report = Report::merge(vec![outcome("fill")], false);
     report.programs = vec![program(NotChecked)];
-    assert_eq!((hunt_exit_code(&report, FINDINGS, false), hunt_exit_code(&report, 0, false)), (FINDINGS, INTERNAL));
+    assert_eq!((of_hunt(&report, FINDINGS, false).code(), of_hunt(&report, 0, false).code()), (FINDINGS, INTERNAL));
 }

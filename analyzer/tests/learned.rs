@@ -48,8 +48,8 @@ impl Run {
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(20 + self.time as u32), epoch };
         let params: Vec<u8> = pointers.iter().flat_map(|p| p.to_le_bytes()).collect();
         let flags = if touched.is_some() { launch_flags::EXACT } else { 0 };
-        let (grid, block, cluster, shared) = ([grid, 1, 1], [32, 1, 1], [0; 3], 0);
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        let shape = LaunchShape::new([grid, 1, 1], [32, 1, 1]).with_flags(flags);
+        let op = Op::Launch { stream, kernel, shape, params: &params };
         self.p.analysis.feed(&Record { origin, op });
         if let Some(runs) = touched {
             let Epoch { timeline, time } = epoch;
@@ -88,7 +88,7 @@ fn what_was_learned_decides_without_measuring() {
         let report = r.end();
         assert_eq!(report.findings.len(), findings, "from {from}");
         for f in &report.findings {
-            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.confidence.name(), f.established.name(), f.from, f.to), ("certain", "exact", 63, 64));
         }
         assert_eq!((report.coverage.launches_measured, report.coverage.launches_learned), (0, 2));
     }
@@ -114,7 +114,7 @@ fn another_shape_or_kernel_is_predicted() {
         r.launch(B, name, grid, &pointers, None);
         let report = r.end();
         assert_eq!(report.coverage.launches_learned, 1, "{name} {grid} {pointers:x?}");
-        assert!(report.findings.iter().all(|f| f.established == "code" && f.confidence.name() != "certain"));
+        assert!(report.findings.iter().all(|f| f.established.name() == "code" && f.confidence.name() != "certain"));
     }
 }
 

@@ -35,7 +35,7 @@ fn a_plain_free_waits_for_the_device_but_a_free_in_stream_order_does_not() {
     p.go(B, X, &[reads(0, whole())]);
     p.free(X, FreeKind::Async, A);
     let f = p.finds("write-after-read certain");
-    assert_eq!((f.access.call.as_str(), f.access.verb), ("cudaFreeAsync", "frees"));
+    assert_eq!((f.access.call.as_str(), f.access.verb.name()), ("cudaFreeAsync", "frees"));
 
     let mut p = Program::new();
     p.malloc_async(X, N, A);
@@ -59,7 +59,7 @@ fn memory_exists_only_once_its_stream_has_allocated_it() {
             p.silent();
         } else {
             let f = p.finds("write-after-write certain");
-            assert_eq!(f.previous.verb, "allocates");
+            assert_eq!(f.previous.verb.name(), "allocates");
         }
     }
 }
@@ -79,7 +79,7 @@ fn work_enqueued_after_an_unordered_free_races_with_it() {
             p.silent();
         } else {
             let f = p.finds("read-after-write certain");
-            assert_eq!(f.previous.verb, "frees");
+            assert_eq!(f.previous.verb.name(), "frees");
         }
     }
 }

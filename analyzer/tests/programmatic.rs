@@ -17,10 +17,7 @@ fn a_launch_that_may_overlap_its_predecessor() {
     let go = |p: &mut Program, flags| {
         let params = X.to_le_bytes();
         let kernel = p.kernel("k", &[writes(0, whole())]);
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
+        p.does("cudaLaunchKernelExC", launch_with(A, kernel, flags, &params));
     };
     for (flags, found) in [(0, false), (launch_flags::PROGRAMMATIC_SERIALIZATION, true)] {
         let mut p = Program::new();
@@ -47,11 +44,8 @@ fn a_launch_that_may_overlap_its_predecessor() {
     let kernel = p.define("mystery");
     for _ in 0..2 {
         let params = X.to_le_bytes();
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
         let flags = launch_flags::PROGRAMMATIC_SERIALIZATION;
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
+        p.does("cudaLaunchKernelExC", launch_with(A, kernel, flags, &params));
     }
     p.silent();
 }

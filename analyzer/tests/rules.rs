@@ -74,7 +74,7 @@ fn an_atomic_does_not_hide_the_write_before_it() {
     p.go(A, X, &[atomics(0, whole())]);
     p.go(B, X, &[atomics(0, whole())]);
     let f = p.finds("read-after-write certain");
-    assert_eq!(f.previous.verb, "writes");
+    assert_eq!(f.previous.verb.name(), "writes");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn pinned_memory_is_an_allocation() {
     p.copy(A, PINNED, X, N, D2H);
     p.copy(B, PINNED, X + N, N, D2H);
     let f = p.finds("write-after-write certain");
-    assert_eq!(f.allocation.unwrap().kind, "pinned host memory");
+    assert_eq!(f.allocation.unwrap().kind.name(), "pinned host memory");
 }
 
 #[test]
@@ -362,9 +362,7 @@ fn a_staged_source_is_free_when_the_call_returns_whoever_allocated_it() {
 fn a_launch_without_parameters_is_counted_as_unknown() {
     let mut p = Program::new();
     let kernel = p.kernel("k", &[writes(0, whole())]);
-    let (grid, block, cluster) = ([1; 3], [1; 3], [0; 3]);
-    let flags = launch_flags::PARAMS_UNKNOWN;
-    p.does("cuLaunchKernel", Op::Launch { stream: A, kernel, grid, block, cluster, shared: 0, flags, params: &[] });
+    p.does("cuLaunchKernel", launch_with(A, kernel, launch_flags::PARAMS_UNKNOWN, &[]));
     let c = p.outcome().coverage;
     assert_eq!((c.launches, c.launches_unknown), (1, 1));
 }

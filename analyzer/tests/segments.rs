@@ -293,9 +293,9 @@ fn code_lies_beside_the_segments_once() {
     p.does(Op::Kernel { id: KernelId(1), name: "put".into(), image: ImageId(2), params, handle: 0 });
     pass_time(&mut p);
     for stream in [0, 1] {
-        let (params, stream, one) = (0x7f00_0000_0000_u64.to_le_bytes(), p.stream(stream), [1; 3]);
-        let (kernel, cluster) = (KernelId(1), [0; 3]);
-        p.does(Op::Launch { stream, kernel, grid: one, block: one, cluster, shared: 0, flags: 0, params: &params });
+        let (params, stream) = (0x7f00_0000_0000_u64.to_le_bytes(), p.stream(stream));
+        let shape = LaunchShape::new([1; 3], [1; 3]);
+        p.does(Op::Launch { stream, kernel: KernelId(1), shape, params: &params });
     }
     let scratch = Scratch::new();
     let (file, folder) = (scratch.0.join("whole.trace"), scratch.0.join("parts"));

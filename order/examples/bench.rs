@@ -22,9 +22,8 @@ fn engine(streams: u32, kind: StreamKind) -> Engine {
 }
 
 fn launch(stream: u32) -> Op<'static> {
-    let (grid, block, cluster) = ([1; 3], [1; 3], [0; 3]);
-    let (kernel, shared, flags, params) = (KernelId(1), 0, 0, &[][..]);
-    Op::Launch { stream: StreamId(stream), kernel, grid, block, cluster, shared, flags, params }
+    let shape = LaunchShape::new([1; 3], [1; 3]);
+    Op::Launch { stream: StreamId(stream), kernel: KernelId(1), shape, params: &[] }
 }
 
 fn record(event: u32, stream: u32) -> Op<'static> {

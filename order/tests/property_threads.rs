@@ -151,9 +151,8 @@ impl Run {
         match *step {
             Step::Launch(s) => {
                 let before = self.before(thread, s);
-                let (one, kernel, stream) = ([1; 3], KernelId(1), self.ids[s]);
-                let (cluster, shared, flags, params) = ([0; 3], 0, 0, &[][..]);
-                let launch = Op::Launch { stream, kernel, grid: one, block: one, cluster, shared, flags, params };
+                let (kernel, stream, shape) = (KernelId(1), self.ids[s], LaunchShape::new([1; 3], [1; 3]));
+                let launch = Op::Launch { stream, kernel, shape, params: &[] };
                 let epoch = self.by(thread, launch);
                 for (index, earlier) in self.launches.iter().enumerate() {
                     let (is, should) = (self.w.after(*earlier), before.contains(&index));

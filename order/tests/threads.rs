@@ -38,9 +38,8 @@ impl Threads {
     }
 
     fn launch(&mut self, thread: ThreadId, stream: StreamId) -> Epoch {
-        let one = [1; 3];
-        let (kernel, cluster, shared, flags, params) = (KernelId(1), [0; 3], 0, 0, &[][..]);
-        self.by(thread, Op::Launch { stream, kernel, grid: one, block: one, cluster, shared, flags, params })
+        let shape = LaunchShape::new([1; 3], [1; 3]);
+        self.by(thread, Op::Launch { stream, kernel: KernelId(1), shape, params: &[] })
     }
 
     fn launch_after(&mut self, thread: ThreadId, stream: StreamId, earlier: Epoch) -> bool {

@@ -6,8 +6,8 @@ use std::path::Path;
 use trace::file::{END, Writer};
 use trace::segment::{FINISHED, SegmentHead};
 use trace::{
-    CallId, ContextId, Epoch, EventId, EventMode, KernelId, MemoryKind, Op, Origin, PoolId, Record, Region, StackId,
-    StreamId, StreamKind, ThreadId,
+    CallId, ContextId, Epoch, EventId, EventMode, KernelId, LaunchShape, MemoryKind, Op, Origin, PoolId, Record,
+    Region, StackId, StreamId, StreamKind, ThreadId,
 };
 
 /// Where the memory of these traces begins.
@@ -64,11 +64,7 @@ impl Tape {
         self.push(Op::Launch {
             stream: StreamId(stream),
             kernel: KernelId(kernel),
-            grid: [1; 3],
-            block: [32, 1, 1],
-            cluster: [0; 3],
-            shared: 0,
-            flags: 0,
+            shape: LaunchShape::new([1; 3], [32, 1, 1]),
             params: &pointer.to_le_bytes(),
         });
     }

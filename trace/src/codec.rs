@@ -95,13 +95,17 @@ impl<'a> Decoder<'a> {
 }
 
 /// A field of an op.
-pub trait Field<'a>: Sized {
+pub trait Field<'a>: Sized + core::fmt::Debug {
     /// Appends the field.
     fn put(&self, to: &mut Encoder<'_>);
     /// Number of bytes that [`Field::put`] appends.
     fn encoded_len(&self) -> usize;
     /// Reads the field back.
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError>;
+    /// Adds the field, under its name, to the text of its op.
+    fn show(&self, name: &'static str, to: &mut core::fmt::DebugStruct<'_, '_>) {
+        to.field(name, self);
+    }
 }
 
 macro_rules! int_fields {
@@ -347,7 +351,7 @@ pub trait Item: Copy {
     fn load(bytes: &[u8]) -> Self;
 }
 
-impl<'a, T: Item + 'a> Field<'a> for List<'a, T> {
+impl<'a, T: Item + core::fmt::Debug + 'a> Field<'a> for List<'a, T> {
     fn put(&self, to: &mut Encoder<'_>) {
         (List::len(self) as u32).put(to);
         self.iter().for_each(|item| item.store(to));

@@ -33,6 +33,7 @@ pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
 pub use op::items::*;
 pub use op::kinds::*;
+pub use op::launch_shape::*;
 pub use op::region::*;
 pub use op::{Op, tag};
 pub use record::*;

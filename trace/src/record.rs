@@ -2,7 +2,8 @@
 
 use crate::codec::{DecodeError, Decoder, Encoder, Field};
 use crate::id::*;
-use crate::op::Op;
+use crate::op::launch_shape::LaunchShape;
+use crate::op::{Op, tag};
 
 /// What every record carries besides its op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,25 +56,8 @@ pub const RECORD_HEAD: usize = 2 + 2 + 4 + 4 + 4 + 8;
 /// bytes.
 pub const USUAL_RECORD: usize = RECORD_HEAD + 160;
 
-/// The tag of a launch.
-const LAUNCH_TAG: u16 = 98;
 /// Bytes of a launch's record before its parameters.
-pub const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + 3 * 12 + 4 + 4 + 4;
-
-/// The shape of a launch: what its record holds before its parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LaunchShape {
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads a block.
-    pub block: [u32; 3],
-    /// Blocks a cluster.
-    pub cluster: [u32; 3],
-    /// Dynamic shared memory, bytes.
-    pub shared: u32,
-    /// [`crate::launch_flags`].
-    pub flags: u32,
-}
+pub const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + LaunchShape::SIZE + 4;
 
 impl Origin {
     /// Writes the record (without its length, which framing adds) of an op to the beginning of
@@ -83,9 +67,8 @@ impl Origin {
     /// while there is room for what has no list.
     #[inline]
     pub fn encode(&self, op: &Op<'_>, room: &mut [u8]) -> Option<usize> {
-        if let Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } = *op {
-            let shape = LaunchShape { grid, block, cluster, shared, flags };
-            return self.encode_launch(stream, kernel, &shape, params.len(), room, |to| to.copy_from_slice(params));
+        if let Op::Launch { stream, kernel, ref shape, params } = *op {
+            return self.encode_launch(stream, kernel, shape, params.len(), room, |to| to.copy_from_slice(params));
         }
         if let Some(room) = room.first_chunk_mut::<USUAL_RECORD>()
             && let Some(len) = self.encode_usual(op, room)
@@ -133,13 +116,11 @@ impl Origin {
         let (head, rest) = room.split_first_chunk_mut::<LAUNCH_HEAD>()?;
         // A buffer of known length: no place is checked when this runs.
         let mut to = Encoder::new(head);
-        LAUNCH_TAG.put(&mut to);
+        tag::Launch.put(&mut to);
         self.put(&mut to);
         stream.put(&mut to);
         kernel.put(&mut to);
-        [shape.grid, shape.block, shape.cluster].iter().for_each(|three| three.put(&mut to));
-        shape.shared.put(&mut to);
-        shape.flags.put(&mut to);
+        shape.put(&mut to);
         (len as u32).put(&mut to);
         fill(rest.get_mut(..len)?);
         Some(LAUNCH_HEAD + len)
@@ -190,18 +171,17 @@ impl<'a> LaunchRecord<'a> {
     #[inline(always)]
     pub fn decode(bytes: &'a [u8]) -> Option<Result<Self, DecodeError>> {
         let (head, rest) = bytes.split_first_chunk::<LAUNCH_HEAD>()?;
-        (head[..2] == LAUNCH_TAG.to_le_bytes()).then(|| Self::take(head, rest))
+        (head[..2] == tag::Launch.to_le_bytes()).then(|| Self::take(head, rest))
     }
 
     #[inline(always)]
     fn take(head: &'a [u8; LAUNCH_HEAD], rest: &'a [u8]) -> Result<Self, DecodeError> {
         let mut from = Decoder::new(&head[2..]);
         let origin = Origin::get(&mut from)?;
-        let (stream, kernel) = (Field::get(&mut from)?, Field::get(&mut from)?);
-        let (grid, block, cluster) = (Field::get(&mut from)?, Field::get(&mut from)?, Field::get(&mut from)?);
-        let (shared, flags, len) = (Field::get(&mut from)?, Field::get(&mut from)?, u32::get(&mut from)?);
+        let (stream, kernel, shape) = (Field::get(&mut from)?, Field::get(&mut from)?, Field::get(&mut from)?);
+        let len = u32::get(&mut from)?;
         let params = rest.get(..len as usize).ok_or(DecodeError::BadLength(u64::from(len)))?;
-        Ok(Self { origin, stream, kernel, shape: LaunchShape { grid, block, cluster, shared, flags }, params })
+        Ok(Self { origin, stream, kernel, shape, params })
     }
 }
 
@@ -209,8 +189,7 @@ impl<'a> From<LaunchRecord<'a>> for Record<'a> {
     #[inline]
     fn from(launch: LaunchRecord<'a>) -> Self {
         let LaunchRecord { origin, stream, kernel, shape, params } = launch;
-        let LaunchShape { grid, block, cluster, shared, flags } = shape;
-        Self { origin, op: Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } }
+        Self { origin, op: Op::Launch { stream, kernel, shape, params } }
     }
 }
 
@@ -256,11 +235,13 @@ mod tests {
         round_trip(Op::Launch {
             stream: StreamId(1),
             kernel: KernelId(2),
-            grid: [3, 4, 5],
-            block: [6, 7, 8],
-            cluster: [0; 3],
-            shared: 9,
-            flags: launch_flags::COOPERATIVE,
+            shape: LaunchShape {
+                grid: [3, 4, 5],
+                block: [6, 7, 8],
+                cluster: [2, 1, 0],
+                shared: 9,
+                flags: launch_flags::COOPERATIVE,
+            },
             params: &[1, 2, 3],
         });
         round_trip(Op::AttributedCopy {
@@ -295,6 +276,22 @@ mod tests {
             asynchronous: true,
             batch: 0,
         });
+    }
+
+    #[test]
+    fn the_fields_of_a_shape_stand_among_those_of_its_launch() {
+        let shape = LaunchShape { grid: [3, 4, 5], block: [6, 7, 8], cluster: [2, 1, 0], shared: 9, flags: 1 };
+        let launch = Op::Launch { stream: StreamId(1), kernel: KernelId(2), shape, params: &[255] };
+        assert_eq!(
+            format!("{launch:?}"),
+            "Launch { stream: StreamId(1), kernel: KernelId(2), grid: [3, 4, 5], block: [6, 7, 8], \
+             cluster: [2, 1, 0], shared: 9, flags: 1, params: [255] }"
+        );
+        let mut bytes = [0; 57];
+        launch.encode(&mut Encoder::new(&mut bytes));
+        let words: [u32; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 0, 9, 1, 1];
+        let laid: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).chain([255]).collect();
+        assert_eq!(bytes[..], laid[..]);
     }
 
     #[test]

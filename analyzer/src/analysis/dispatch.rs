@@ -164,21 +164,20 @@ impl Analysis {
     pub(super) fn work(&mut self, op: &Op<'_>, context: OpContext, node: Option<(&Graph, u32)>) {
         self.submissions.staged_copy = None;
         match *op {
-            Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
-                if flags & INSIDE_LIBRARY != 0 {
+            Op::Launch { stream, kernel, shape, params } => {
+                if shape.flags & INSIDE_LIBRARY != 0 {
                     // The op of the library itself says what is touched.
                     self.coverage.launches += 1;
                     self.coverage.launches_exact += 1;
                     return;
                 }
-                if flags & PARAMS_UNKNOWN != 0 {
+                if shape.flags & PARAMS_UNKNOWN != 0 {
                     self.coverage.launches += 1;
                     self.coverage.launch_unknown("the parameters are not known");
                     self.memory.strays.anywhere();
                     return;
                 }
-                let launch = Launch { grid, block, cluster, shared, params };
-                self.launch(stream, kernel, &launch, context, node);
+                self.launch(stream, kernel, &Launch { shape, params }, context, node);
             }
             Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. }
             | Op::AttributedCopy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {

@@ -12,8 +12,8 @@ use super::Analysis;
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launches::effects::Launch;
 use crate::memory::{Cause, Site};
+use trace::LaunchRecord;
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
-use trace::{LaunchRecord, LaunchShape};
 
 /// Flags that give a launch a meaning beyond its bytes.
 const SPECIAL: u32 = EXACT | INSIDE_LIBRARY | PARAMS_UNKNOWN | PROGRAMMATIC_SERIALIZATION;
@@ -37,18 +37,18 @@ impl Analysis {
     /// The hash of a launch that is fed later. Prefetches its cache entry.
     #[inline(always)]
     pub(crate) fn prefetch(&self, record: &LaunchRecord<'_>) -> u64 {
-        self.code.prefetch(record.kernel, &launch_of(&record.shape, record.params))
+        self.code.prefetch(record.kernel, &Launch { shape: record.shape, params: record.params })
     }
 
     /// Takes the next record of the trace, a launch whose hash [`Analysis::prefetch`] returned.
     /// False: nothing was done, and the record has to take the slow path.
     #[inline]
     pub(crate) fn feed_repeated(&mut self, record: &LaunchRecord<'_>, hash: u64) -> bool {
-        let LaunchRecord { ref origin, stream, kernel, ref shape, params } = *record;
+        let LaunchRecord { ref origin, stream, kernel, shape, params } = *record;
         if !self.direct || shape.flags & SPECIAL != 0 {
             return false;
         }
-        let launch = launch_of(shape, params);
+        let launch = Launch { shape, params };
         let key = LaunchKey { hash, words: LaunchKey::shape(kernel, &launch) };
         let Some(replay) = self.code.replay_log(&key, &launch).filter(|replay| replay.holds(&self.memory)) else {
             return false;
@@ -65,10 +65,4 @@ impl Analysis {
         }
         true
     }
-}
-
-#[inline(always)]
-fn launch_of<'a>(shape: &LaunchShape, params: &'a [u8]) -> Launch<'a> {
-    let LaunchShape { grid, block, cluster, shared, .. } = *shape;
-    Launch { grid, block, cluster, shared, params }
 }

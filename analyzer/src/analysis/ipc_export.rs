@@ -10,6 +10,7 @@ use crate::ipc::{Member, PeerProcess};
 use crate::memory::Access;
 use crate::report::elaborate::elaborator;
 use crate::report::model::Outcome;
+use crate::report::words::DoubtSide;
 
 impl Analysis {
     /// Compares this process with the others of its run.
@@ -113,7 +114,8 @@ impl Analysis {
         if member.shares() {
             (process.python, process.torch) = (self.names.python, self.names.torch);
             let mut elaborator = elaborator!(self);
-            let described = |a: Access| (a.clone(), elaborator.side(&a, 0), elaborator.doubt_of("access", &a, true));
+            let described =
+                |a: Access| (a.clone(), elaborator.side(&a, 0), elaborator.doubt_of(DoubtSide::Access, &a, true));
             process.sites = member.sites().into_iter().map(described).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

@@ -34,7 +34,7 @@ impl Analysis {
         node: Option<(&Graph, u32)>,
     ) {
         let mut key = self.code.key(kernel, l);
-        let class = LaunchClass::of(kernel, l.grid, l.block);
+        let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
         let plain = self.is_plain() && self.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
         if plain && self.launch_repeated(stream, &key, l, &context, node) {
             return;

@@ -317,8 +317,8 @@ impl Analysis {
             None => record,
         };
         let (mut epoch, mut overlaps) = (None, false);
-        if let Op::Launch { stream, kernel, flags, .. } = record.op
-            && flags & PROGRAMMATIC_SERIALIZATION != 0
+        if let Op::Launch { stream, kernel, shape, .. } = record.op
+            && shape.flags & PROGRAMMATIC_SERIALIZATION != 0
         {
             overlaps = self.overlaps(stream, kernel);
             epoch = (!overlaps).then(|| self.ordering.launch(stream, record.origin.thread));

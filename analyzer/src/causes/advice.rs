@@ -17,7 +17,7 @@ use crate::report::fingerprint::of_cause;
 use crate::report::mend::api::Api;
 use crate::report::mend::lines;
 use crate::report::model::{MendingLines, StreamName};
-use crate::report::words::Word;
+use crate::report::words::CauseKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One end of a wait.
@@ -129,23 +129,23 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
     }
     let recorded = found.plain.as_ref().and(found.wait.after.first());
     let recorded = recorded.map(|at| elaborator.place(at.stack).unwrap_or_default());
-    let (kind, missing): (Word, String) = match plain.join {
+    let (kind, missing) = match plain.join {
         Join::Event | Join::Existing => {
             let (who, whom) = (then.who(), first.who());
             let what = first.place("what was submitted at", "a place that is not known");
-            ("missing-wait", format!("Nothing makes {who} wait until {whom} {} finished {what}.", first.have()))
+            (CauseKind::MissingWait, format!("Nothing makes {who} wait until {whom} {} finished {what}.", first.have()))
         }
         Join::Host => {
             let what = first.place("what was submitted at", "a place that is not known");
             (
-                "missing-host-wait",
+                CauseKind::MissingHostWait,
                 format!("The host does not wait until {} {} finished {what}.", first.who(), first.have()),
             )
         }
         Join::KeepAlive => {
             let at = then.place("at", "a place that is not known");
             let missing = format!("Memory goes back to its pool {at} while {} may still use it.", first.who());
-            ("missing-record_stream", missing)
+            (CauseKind::MissingRecordStream, missing)
         }
         Join::Capture => {
             let (from, to) = (first.place("captured at", "one place"), then.place("captured at", "the other place"));
@@ -160,7 +160,7 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
                 of(&first),
                 nodes(&previous),
             );
-            ("missing-graph-edge", missing)
+            (CauseKind::MissingGraphEdge, missing)
         }
     };
     let (from, to) = (first.line("after", "the previous access"), then.line("before", "this access"));
@@ -168,13 +168,13 @@ fn of_wait(elaborator: &mut Elaborator<'_>, found: &FoundWait, raws: &[&RawFindi
     if elaborator.names.python {
         let frames = first.point.stack.iter().chain(&then.point.stack);
         for api in Api::of_python(frames, elaborator.names.torch) {
-            mend.push(MendingLines { api: api.name(), lines: lines::python(api, plain.join, &from, &to) });
+            mend.push(MendingLines { api, lines: lines::python(api, plain.join, &from, &to) });
         }
     }
     let cuda = Api::of_both(first.api(), then.api());
     let lines = lines::cuda(cuda, plain.join, &from, &to, recorded.as_deref());
-    mend.push(MendingLines { api: cuda.name(), lines });
-    let fingerprint = of_cause(kind, &first.point.stack, &then.point.stack);
+    mend.push(MendingLines { api: cuda, lines });
+    let fingerprint = of_cause(kind.name(), &first.point.stack, &then.point.stack);
     RootCause { fingerprint, kind, missing, after: first.point, before: then.point, mend, tried: true }
 }
 
@@ -227,7 +227,7 @@ fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, ra
         point
     });
     // The neighbour differs from chunk to chunk: the kernel alone is the cause.
-    let fingerprint = of_cause("kernel-range", &kernel.point.stack, &[]);
-    let mend = vec![MendingLines { api: Api::Runtime.name(), lines: vec![line] }];
-    RootCause { fingerprint, kind: "kernel-range", missing, after: kernel.point, before, mend, tried: false }
+    let fingerprint = of_cause(CauseKind::KernelRange.name(), &kernel.point.stack, &[]);
+    let mend = vec![MendingLines { api: Api::Runtime, lines: vec![line] }];
+    RootCause { fingerprint, kind: CauseKind::KernelRange, missing, after: kernel.point, before, mend, tried: false }
 }

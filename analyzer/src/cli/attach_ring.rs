@@ -7,7 +7,7 @@
 use options::{Id, Reader, Value, Word};
 
 use super::common::{Outside, analysis_options, early, finish, prepare, recorder, report};
-use crate::exit_code;
+use crate::exit_code::{Ending, Reason};
 use crate::gate;
 use crate::ingest::attach;
 use crate::ingest::live::{Judged, Sink};
@@ -26,7 +26,7 @@ pub struct AttachRingArgs {
 
 /// Follows the program to its end and reports. The program runs already: a wrong option is named,
 /// the others hold.
-pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
+pub fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     let mut options = Options::default();
     for error in options.read_env(environment) {
         eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
@@ -43,13 +43,12 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let recorder = recorder(&options).ok().flatten();
     let early = Some(early(&options, &gate));
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None, early };
-    let code = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
+    let ending = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
-        let code = gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
-        let code = if code == exit_code::CLEAN && !printed { exit_code::INTERNAL } else { code };
-        Judged { findings: report.failing() as u32, exit_code: code as u32 }
+        let ending = gate::ending::of_run(&report, options.error_exitcode, options.require_cuda);
+        Judged { findings: report.failing() as u32, ending: ending.and(!printed, Reason::NotWritten) }
     });
-    if finish(recorder.as_ref()) { code } else { exit_code::INTERNAL }
+    ending.and(!finish(recorder.as_ref()), Reason::Failed)
 }
 
 /// Options that only the command acts on, which has not started this program.

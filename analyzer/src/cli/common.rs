@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::AnalysisOptions;
 use crate::exact::learned::{self, Learned};
+use crate::exit_code::{Ending, Reason};
 use crate::file_name::FileName;
 use crate::gate::Gate;
 use crate::gate::pattern::Pattern;
@@ -20,18 +22,17 @@ use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
 use crate::rules::forbidden::Forbidden;
-use crate::{AnalysisOptions, exit_code};
 
 /// Says what the user did wrong.
-pub fn wrong(error: &str) -> i32 {
+pub fn wrong(error: &str) -> Ending {
     eprintln!("streamsan: {}", harmless(error));
-    exit_code::USAGE
+    Reason::Usage.into()
 }
 
 /// Says what went wrong in the tool.
-pub fn failed(error: &str) -> i32 {
+pub fn failed(error: &str) -> Ending {
     eprintln!("streamsan: {}", harmless(error));
-    exit_code::INTERNAL
+    Reason::Failed.into()
 }
 
 /// A word as a shell takes it, for commands that are suggested.
@@ -101,7 +102,7 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
 /// What the options say of files, before anything runs: names are expanded, suppressions and the
 /// baseline are read, what will be written can be written. `inputs`: files that the command reads.
 /// The error has been said.
-pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, i32> {
+pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, Ending> {
     ready(options, pid, out, inputs).map_err(|error| wrong(&error))
 }
 
@@ -178,7 +179,7 @@ pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: O
 }
 
 /// The trace that is to be written, if one is.
-pub fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
+pub fn recorder(options: &Options) -> Result<Option<Recorder>, Ending> {
     let Some(path) = &options.output else { return Ok(None) };
     let path_of: &Path = path;
     let made = if options.segment_mib > 0 || options.keep_last.is_some() {
@@ -203,7 +204,7 @@ pub fn finish(recorder: Option<&Recorder>) -> bool {
 }
 
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
-pub fn readable(file: &FileName) -> Result<(), i32> {
+pub fn readable(file: &FileName) -> Result<(), Ending> {
     let Err(error) = std::fs::File::open(file) else { return Ok(()) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let there = recorded::files(&[folder.into()]).unwrap_or_default();
@@ -217,8 +218,8 @@ pub fn readable(file: &FileName) -> Result<(), i32> {
 }
 
 /// Says why a trace could not be read to its end.
-pub fn unreadable(file: &FileName, error: Option<trace::file::FileError>) -> i32 {
-    error.map_or(exit_code::CLEAN, |error| failed(&format!("{file}: {error}")))
+pub fn unreadable(file: &FileName, error: Option<trace::file::FileError>) -> Ending {
+    error.map_or_else(Ending::default, |error| failed(&format!("{file}: {error}")))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use clap_complete::Shell;
 
 use super::common::print;
-use crate::exit_code;
+use crate::exit_code::Ending;
 
 /// Print the completions of a shell
 #[derive(clap::Args, Debug)]
@@ -14,9 +14,9 @@ pub struct CompletionsArgs {
 }
 
 /// Prints them.
-pub fn main(args: &CompletionsArgs) -> i32 {
+pub fn main(args: &CompletionsArgs) -> Ending {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
     print(&String::from_utf8_lossy(&text));
-    exit_code::CLEAN
+    Ending::default()
 }

@@ -2,7 +2,7 @@
 
 use super::arguments::Given;
 use super::common::{failed, print, readable};
-use crate::exit_code;
+use crate::exit_code::Ending;
 use crate::file_name::FileName;
 use crate::tools::function_coverage;
 
@@ -17,18 +17,18 @@ pub struct CoverageArgs {
 }
 
 /// Prints the listing.
-pub fn main(args: &CoverageArgs) -> i32 {
+pub fn main(args: &CoverageArgs) -> Ending {
     let Some(file) = &args.file else {
         print(&function_coverage::listing(None));
-        return exit_code::CLEAN;
+        return Ending::default();
     };
-    if let Err(code) = readable(file) {
-        return code;
+    if let Err(ending) = readable(file) {
+        return ending;
     }
     match function_coverage::seen(file) {
         Ok(seen) => {
             print(&function_coverage::listing(Some(&seen)));
-            exit_code::CLEAN
+            Ending::default()
         }
         Err(error) => failed(&format!("{file}: {error}")),
     }

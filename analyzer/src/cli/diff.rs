@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Given;
 use super::common::{print, wrong};
-use crate::exit_code;
+use crate::exit_code::{Ending, Reason};
 use crate::options::Options;
 use crate::report::escape::harmless;
 use crate::report::words::counted;
@@ -60,7 +60,7 @@ impl Findings {
 }
 
 /// Compares them: `--error-exitcode` when there are new ones.
-pub fn main(args: &DiffArgs, options: &Options) -> i32 {
+pub fn main(args: &DiffArgs, options: &Options) -> Ending {
     let (old, new) = match (Findings::read(&args.old), Findings::read(&args.new)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(error), _) | (_, Err(error)) => return wrong(&error),
@@ -82,7 +82,8 @@ pub fn main(args: &DiffArgs, options: &Options) -> i32 {
         text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept\n", gone.len(), kept.len()));
         print(&text);
     }
-    if added.is_empty() { exit_code::CLEAN } else { options.error_exitcode }
+    let fails = options.error_exitcode != 0 && !added.is_empty();
+    Ending::default().and(fails, Reason::Findings(options.error_exitcode))
 }
 
 /// A finding in one line.

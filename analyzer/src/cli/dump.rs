@@ -8,7 +8,7 @@ use trace::{Op, Record};
 
 use super::arguments::Given;
 use super::common::{failed, readable};
-use crate::exit_code;
+use crate::exit_code::Ending;
 use crate::file_name::FileName;
 use crate::ingest::recorded;
 
@@ -26,14 +26,14 @@ pub struct DumpArgs {
 }
 
 /// Prints them.
-pub fn main(args: &DumpArgs) -> i32 {
+pub fn main(args: &DumpArgs) -> Ending {
     let file = &args.file;
-    if let Err(code) = readable(file) {
-        return code;
+    if let Err(ending) = readable(file) {
+        return ending;
     }
     let to = BufWriter::new(std::io::stdout().lock());
     match if args.json { lines_of_json(file, to) } else { recorded::dump(file, to) } {
-        Ok(()) => exit_code::CLEAN,
+        Ok(()) => Ending::default(),
         Err(error) => failed(&format!("{file}: {error}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arguments::Given;
 use super::common::{print, wrong};
-use crate::exit_code;
+use crate::exit_code::Ending;
 use crate::file_name::FileName;
 use crate::options::Options;
 use crate::options::nearest::nearest;
@@ -25,12 +25,12 @@ pub struct ExplainArgs {
 }
 
 /// Prints it.
-pub fn main(args: &ExplainArgs, options: &Options) -> i32 {
+pub fn main(args: &ExplainArgs, options: &Options) -> Ending {
     crate::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {
             print(&text);
-            exit_code::CLEAN
+            Ending::default()
         }
         Ok(Asked::Nothing(names)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
         Err(error) => wrong(&error),

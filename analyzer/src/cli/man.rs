@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::common::{failed, print};
-use crate::exit_code;
+use crate::exit_code::Ending;
 
 /// Print the manual page, or write the pages of all commands to a folder (internal)
 #[derive(clap::Args, Debug)]
@@ -15,7 +15,7 @@ pub struct ManArgs {
 }
 
 /// Prints the page, or writes the pages.
-pub fn main(args: &ManArgs) -> i32 {
+pub fn main(args: &ManArgs) -> Ending {
     let command = super::shown();
     let made = match &args.folder {
         Some(folder) => clap_mangen::generate_to(command, folder),
@@ -26,5 +26,5 @@ pub fn main(args: &ManArgs) -> i32 {
             made
         }
     };
-    made.map_or_else(|error| failed(&format!("no manual page: {error}")), |()| exit_code::CLEAN)
+    made.map_or_else(|error| failed(&format!("no manual page: {error}")), |()| Ending::default())
 }

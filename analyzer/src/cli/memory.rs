@@ -2,10 +2,11 @@
 
 use super::arguments::Given;
 use super::common::{prepare, print, readable, unreadable};
+use crate::exit_code::{Ending, Reason};
 use crate::file_name::FileName;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
-use crate::{exit_code, tools};
+use crate::tools;
 
 /// Report the allocations of a trace: peak, who held it, leaks
 #[derive(clap::Args, Debug)]
@@ -18,13 +19,13 @@ pub struct MemoryArgs {
 }
 
 /// Reads the trace and writes what it has.
-pub fn main(args: &MemoryArgs, mut options: Options) -> i32 {
+pub fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let file = &args.file;
     let inputs = std::slice::from_ref(file);
-    if let Err(code) =
+    if let Err(ending) =
         readable(file).and_then(|()| prepare(&mut options, std::process::id(), StandardOutput::Free, inputs))
     {
-        return code;
+        return ending;
     }
     let mut report = tools::memory::read(file);
     let mut fine = true;
@@ -49,8 +50,5 @@ pub fn main(args: &MemoryArgs, mut options: Options) -> i32 {
     if !taken {
         print(&report.text());
     }
-    match unreadable(file, report.error) {
-        exit_code::CLEAN if !fine => exit_code::INTERNAL,
-        code => code,
-    }
+    unreadable(file, report.error).and(!fine, Reason::NotWritten)
 }

@@ -30,7 +30,7 @@ use arguments::{AnyGiven, Given, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::exit_code;
+use crate::exit_code::{Ending, Reason};
 use crate::options::Options;
 
 const RUN: u16 = options::Command::Run as u16;
@@ -233,11 +233,20 @@ fn resolve(line: &Line, environment: &[u8]) -> Result<Options, String> {
 
 /// Does what the words say (without the name of the tool) and answers the exit code.
 pub fn main(args: &[OsString]) -> i32 {
+    let ending = perform(args);
+    match ending.signal() {
+        // So that the parent sees the same status as without the tool.
+        Some(signal) => crate::launcher::process::die_of(signal),
+        None => ending.code(),
+    }
+}
+
+fn perform(args: &[OsString]) -> Ending {
     let line = match parse(args) {
         Ok(line) => line,
         Err(Ended::Print(text)) => {
             common::print(&text);
-            return exit_code::CLEAN;
+            return Ending::default();
         }
         Err(Ended::Wrong(error)) => return common::wrong(&error),
     };
@@ -269,7 +278,7 @@ pub fn main(args: &[OsString]) -> i32 {
         Command::Coverage(args) => coverage::main(&args),
         Command::Completions(args) => completions::main(&args),
         Command::Man(args) => man::main(&args),
-        Command::AttachRing(_) => exit_code::INTERNAL,
+        Command::AttachRing(_) => Reason::Failed.into(),
     }
 }
 

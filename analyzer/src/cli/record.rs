@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use super::arguments::Given;
 use super::common::wrong;
 use super::run;
+use crate::exit_code::Ending;
 use crate::options::Options;
 
 /// Run a program and write a trace, to check it later
@@ -19,7 +20,7 @@ pub struct RecordArgs {
 }
 
 /// Runs the program and writes the trace.
-pub fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+pub fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
     if args.program.is_empty() {
         return wrong("record needs a program to run");
     }

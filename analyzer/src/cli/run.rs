@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
-use crate::exit_code;
+use crate::exit_code::{self, Ending, Reason};
+use crate::gate::{Gate, ending};
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
 use crate::ipc::Across;
-use crate::launcher::node::{Happening, Leader, RankEnd, Ranks, Seat};
+use crate::launcher::node::{Happening, Leader, RankEnd, RankMember, Ranks, Seat};
 use crate::launcher::process::{self, Finished, LaunchError, Plan};
 use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
@@ -19,6 +20,7 @@ use crate::launcher::{descendants, executable};
 use crate::options::Options;
 use crate::output::StandardOutput;
 use crate::report::format::closing;
+use crate::report::model::Outcome;
 use crate::report::words::counted;
 
 /// Check a program while it runs (the word may be left out)
@@ -49,7 +51,7 @@ impl RunArgs {
 }
 
 /// Runs the program and reports.
-pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
     if args.program.is_empty() {
         return wrong("streamsan needs a program to run; try 'streamsan --help'");
     }
@@ -95,17 +97,17 @@ pub struct Purpose {
 }
 
 /// Runs a program, checked or recorded.
-pub fn start(program: &[OsString], environment: &[u8], mut options: Options, purpose: &Purpose) -> i32 {
+pub fn start(program: &[OsString], environment: &[u8], options: Options, purpose: &Purpose) -> Ending {
+    run(program, environment, options, purpose).unwrap_or_else(|ending| ending)
+}
+
+/// Prepares the run, runs the program and reports. `Err`: the run could not be prepared, which has
+/// been said.
+fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: &Purpose) -> Result<Ending, Ending> {
     let analyse = purpose.analyse;
-    let gate = match prepare(&mut options, std::process::id(), StandardOutput::Program, &[]) {
-        Ok(gate) => gate,
-        Err(code) => return code,
-    };
+    let gate = prepare(&mut options, std::process::id(), StandardOutput::Program, &[])?;
     let options = &options;
-    let exact = match exact(options) {
-        Ok(words) => words,
-        Err(error) => return wrong(&error),
-    };
+    let exact = exact(options).map_err(|error| wrong(&error))?;
     // A trace has one rank; ranks that are checked make one report for their machine.
     let alone = !analyse || purpose.outcome.is_some() || purpose.limit.is_some();
     let seat = if alone { Ok(Seat::Alone) } else { Seat::take() };
@@ -114,10 +116,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Seat::Alone
     });
     let leads = !matches!(seat, Seat::Member(_));
-    let recorder = match leads.then(|| recorder(options)).transpose() {
-        Ok(recorder) => recorder.flatten(),
-        Err(code) => return code,
-    };
+    let recorder = leads.then(|| recorder(options)).transpose()?.flatten();
     let across = Across::new(true);
     let compared = (analyse && !options.host_threads).then(|| across.clone());
     let sink = Sink {
@@ -126,23 +125,12 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         across: compared,
         early: analyse.then(|| early(options, &gate)),
     };
-    let mut server = match Server::open(sink) {
-        Ok(server) => server,
-        Err(error) => return failed(&format!("no socket for this run: {error}")),
-    };
-    let sim = match options
-        .sim
-        .then(|| Sim::prepare(server.folder(), &options.sim_options))
-        .transpose()
-    {
-        Ok(sim) => sim,
-        Err(error) => return failed(&error.to_string()),
-    };
+    let mut server = Server::open(sink).map_err(|error| failed(&format!("no socket for this run: {error}")))?;
+    let prepared = options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options));
+    let sim = prepared.transpose().map_err(|error| failed(&error.to_string()))?;
     let sim_folder = sim.as_ref().map(|sim| sim.folder.as_path());
-    let soname = match options.soname.then(|| soname(server.folder(), sim_folder)).transpose() {
-        Ok(soname) => soname,
-        Err(error) => return failed(&error),
-    };
+    let soname = options.soname.then(|| soname(server.folder(), sim_folder));
+    let soname = soname.transpose().map_err(|error| failed(&error))?;
     let socket = match &seat {
         Seat::Member(member) => OsString::from(&member.socket),
         Seat::Alone | Seat::Leader(_) => server.path(),
@@ -157,37 +145,12 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         shim_options: options.for_shim(environment, exact),
         limit: purpose.limit,
     };
-    let of_rank = |finished: &Result<Finished, LaunchError>| {
-        let mut refused = sim.as_ref().map(Sim::complaints).unwrap_or_default();
-        let code = match finished {
-            Ok(finished) => process::ending(finished.status).unwrap_or_else(|signal| 128 + signal),
-            Err(error) => error.exit_code(),
-        };
-        if let (Some(sim), Some(file), exit_code::NOT_FOUND) = (&sim, executable::find(&program[0]), code) {
-            refused.extend(sim.missing(&file));
-        }
-        RankEnd { code, refused }
-    };
     if let Seat::Member(member) = seat {
-        let finished = process::run(&plan);
-        let end = of_rank(&finished);
-        let refused = !end.refused.is_empty();
-        let Some(code) = member.ended(&end) else {
-            return failed("the first rank of this machine is gone, and with it the report");
-        };
-        return match finished {
-            Ok(Finished { status, .. }) => ending(status, refused, |_| code),
-            Err(error) => {
-                eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
-                error.exit_code()
-            }
-        };
+        return Ok(as_member(member, &plan));
     }
     let (finished, mut ranks) = match &seat {
-        Seat::Leader(leader) => match led(leader, &plan, &server.path(), of_rank) {
-            Ok(ended) => ended,
-            Err(error) => return failed(&format!("the other ranks of this machine cannot be heard: {error}")),
-        },
+        Seat::Leader(leader) => led(leader, &plan, &server.path())
+            .map_err(|error| failed(&format!("the other ranks of this machine cannot be heard: {error}")))?,
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
     // From here on signals are ours: there is no program to pass them on to.
@@ -198,67 +161,158 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     if purpose.limit.is_some() {
         descendants::sweep(&[]);
     }
-    let mut unchecked = Vec::new();
-    let mut closed = None;
-    if analyse
-        && outcomes.is_empty()
-        && finished.is_ok()
-        && let Some(file) = executable::find(&program[0])
-        && let Some(why) = executable::closed(&file)
-    {
-        unchecked.push(why.to_string());
-        eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
-        closed = executable::has_device_code(&file).then(|| why.to_string());
-    }
-    let unobserved = server.unchecked();
-    let mut not_simulated = sim.as_ref().map(Sim::complaints).unwrap_or_default();
-    not_simulated.extend(closed.filter(|_| options.sim));
-    let unstarted = finished.as_ref().is_ok_and(|finished| finished.status.code() == Some(exit_code::NOT_FOUND));
-    if let (Some(sim), Some(file), true) = (&sim, executable::find(&program[0]), unstarted) {
-        not_simulated.extend(sim.missing(&file));
-    }
-    for why in ranks.refused() {
-        if !not_simulated.contains(why) {
-            not_simulated.push(why.clone());
-        }
-    }
+    let closed = if analyse && outcomes.is_empty() && finished.is_ok() { closed(&plan) } else { None };
+    let not_simulated = not_simulated(&plan, &finished, &ranks, closed.as_ref());
+    let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed };
     if ranks.missing > 0 {
         let missing = counted(ranks.missing.into(), "rank", "ranks");
         eprintln!("streamsan: NOTE: {missing} of this machine did not come, or ended without a word");
     }
-    let refused = !not_simulated.is_empty();
     drop(server);
-    let Finished { status, timed_out } = match finished {
-        Ok(finished) => finished,
+    match finished {
+        Ok(finished) if analyse => Ok(checked(left, &finished, ranks, (&gate, options), purpose)),
+        Ok(finished) => Ok(after_recording(&left, &finished, options)),
         Err(error) => {
             ranks.dismiss(|code| code);
-            eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
-            return error.exit_code();
+            Ok(not_started(&error, program))
         }
-    };
-    if !analyse {
-        if !options.quiet && recorded {
-            let note = options.output.as_ref().map_or_else(String::new, quoted_name);
-            eprintln!("streamsan: recorded; check it with: streamsan check {note}");
-        }
-        for why in &not_simulated {
-            eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
-        }
-        for why in &unobserved {
-            eprintln!("streamsan: ERROR: not recorded: {why}");
-        }
-        return ending(status, refused, |code| {
-            let failed = refused || (code == exit_code::CLEAN && (!recorded || !unobserved.is_empty()));
-            if failed { exit_code::INTERNAL } else { code }
-        });
     }
-    if let Err(signal) = process::ending(status)
+}
+
+/// What is left of a run when its program has ended.
+struct Left {
+    outcomes: Vec<Outcome>,
+    /// Whether the trace, if one was asked for, could be written.
+    recorded: bool,
+    /// Why the program, or part of it, did not run on the simulated GPU.
+    not_simulated: Vec<String>,
+    /// Processes that could not be observed, and why.
+    unobserved: Vec<String>,
+    /// Why the program could not be checked at all.
+    closed: Option<Closed>,
+}
+
+/// A program that nothing can be preloaded into.
+struct Closed {
+    why: String,
+    /// Whether it has code for a GPU.
+    has_device_code: bool,
+}
+
+/// Why the program, none of whose processes was observed, is closed to the shim, if it is; says so.
+fn closed(plan: &Plan<'_>) -> Option<Closed> {
+    let file = executable::find(&plan.program[0])?;
+    let why = executable::closed(&file)?.to_string();
+    eprintln!("streamsan: {} was not checked: {why}", plan.program[0].to_string_lossy());
+    Some(Closed { why, has_device_code: executable::has_device_code(&file) })
+}
+
+/// Why the program of this run, or of another rank, did not run on the simulated GPU; each reason
+/// once.
+fn not_simulated(
+    plan: &Plan<'_>,
+    finished: &Result<Finished, LaunchError>,
+    ranks: &Ranks,
+    closed: Option<&Closed>,
+) -> Vec<String> {
+    let mut reasons = plan.sim.map(Sim::complaints).unwrap_or_default();
+    let closed = closed.filter(|closed| closed.has_device_code && plan.sim.is_some());
+    reasons.extend(closed.map(|closed| closed.why.clone()));
+    if finished.as_ref().is_ok_and(|finished| finished.status.code() == Some(exit_code::NOT_FOUND)) {
+        reasons.extend(missing(plan));
+    }
+    for why in ranks.refused() {
+        if !reasons.contains(why) {
+            reasons.push(why.clone());
+        }
+    }
+    reasons
+}
+
+/// Libraries that the program, which did not start, misses on the simulated GPU.
+fn missing(plan: &Plan<'_>) -> Vec<String> {
+    let (Some(sim), Some(file)) = (plan.sim, executable::find(&plan.program[0])) else { return Vec::new() };
+    sim.missing(&file)
+}
+
+/// How the program of a rank ended.
+fn rank_end(plan: &Plan<'_>, finished: &Result<Finished, LaunchError>) -> RankEnd {
+    let mut refused = plan.sim.map(Sim::complaints).unwrap_or_default();
+    let code = match finished {
+        Ok(finished) => of_program(finished).code(),
+        Err(error) => error.ending().code(),
+    };
+    if code == exit_code::NOT_FOUND {
+        refused.extend(missing(plan));
+    }
+    RankEnd { code, refused }
+}
+
+/// Runs the program of a rank that another rank of this machine reports for.
+fn as_member(member: RankMember, plan: &Plan<'_>) -> Ending {
+    let finished = process::run(plan);
+    let end = rank_end(plan, &finished);
+    let refused = !end.refused.is_empty();
+    let Some(code) = member.ended(&end) else {
+        return failed("the first rank of this machine is gone, and with it the report");
+    };
+    match finished {
+        Ok(finished) => match process::ending(finished.status) {
+            Err(signal) if !refused => Reason::Signal(signal).into(),
+            _ => Reason::Leader(code).into(),
+        },
+        Err(error) => not_started(&error, plan.program),
+    }
+}
+
+/// Says why the program could not be started.
+fn not_started(error: &LaunchError, program: &[OsString]) -> Ending {
+    eprintln!("streamsan: {error}{}", hint(error, &program[0]));
+    error.ending()
+}
+
+/// How the program ended.
+fn of_program(finished: &Finished) -> Ending {
+    match process::ending(finished.status) {
+        Ok(code) => Ending::of_program(code),
+        Err(signal) => Reason::Signal(signal).into(),
+    }
+}
+
+/// Says what was recorded.
+fn after_recording(left: &Left, finished: &Finished, options: &Options) -> Ending {
+    if !options.quiet && left.recorded {
+        let note = options.output.as_ref().map_or_else(String::new, quoted_name);
+        eprintln!("streamsan: recorded; check it with: streamsan check {note}");
+    }
+    for why in &left.not_simulated {
+        eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
+    }
+    for why in &left.unobserved {
+        eprintln!("streamsan: ERROR: not recorded: {why}");
+    }
+    of_program(finished)
+        .and(!left.not_simulated.is_empty(), Reason::NotSimulated)
+        .and(!left.recorded || !left.unobserved.is_empty(), Reason::NotWritten)
+}
+
+/// Reports what was found, to the user, to the other ranks and to a hunt.
+fn checked(
+    left: Left,
+    finished: &Finished,
+    mut ranks: Ranks,
+    (gate, options): (&Gate, &Options),
+    purpose: &Purpose,
+) -> Ending {
+    let ended = process::ending(finished.status);
+    if let Err(signal) = ended
         && !options.quiet
     {
         eprintln!("streamsan: NOTE: the program died of signal {signal}{}", named(signal));
     }
+    let Left { outcomes, recorded, not_simulated, unobserved, closed } = left;
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
-    let (report, printed) = report(outcomes, &gate, options, Outside { not_simulated, unchecked: unobserved });
+    let (report, printed) = report(outcomes, gate, options, Outside { not_simulated, unchecked: unobserved });
     if !report.coverage.any_work()
         && !options.sim
         && !options.shim.off
@@ -272,38 +326,32 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         };
         eprintln!("streamsan: NOTE: {why}; {how} on a simulated GPU");
     }
-    let judged = |code| {
-        let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
-        if code == exit_code::CLEAN && (!printed || !recorded) { exit_code::INTERNAL } else { code }
-    };
+    let of_report = ending::of_run(&report, options.error_exitcode, options.require_cuda)
+        .and(!printed || !recorded, Reason::NotWritten);
+    let judged = |code| Ending::of_program(code).joined(of_report.clone()).code();
     ranks.dismiss(judged);
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
         // The hunt names each reason once.
+        let mut unchecked: Vec<String> = closed.into_iter().map(|closed| closed.why).collect();
         unchecked.extend(coverage.not_simulated.iter().cloned().chain(closing::unrecorded(coverage)));
-        let ended = process::ending(status);
         let code = ended.map_or(exit_code::CLEAN, judged);
-        let handed = Handed { outcomes, ended, timed_out, code, unchecked };
+        let handed = Handed { outcomes, ended, timed_out: finished.timed_out, code, unchecked };
         if let Err(error) = handed.write(file) {
             return failed(&error);
         }
     }
-    ending(status, refused, judged)
+    of_program(finished).joined(of_report)
 }
 
 /// Runs the program of the first rank, while the other ranks run theirs: how it ended, and theirs.
-fn led(
-    leader: &Leader,
-    plan: &Plan<'_>,
-    socket: &OsStr,
-    of_rank: impl Fn(&Result<Finished, LaunchError>) -> RankEnd + Send,
-) -> std::io::Result<(Result<Finished, LaunchError>, Ranks)> {
+fn led(leader: &Leader, plan: &Plan<'_>, socket: &OsStr) -> std::io::Result<(Result<Finished, LaunchError>, Ranks)> {
     let (tell, happenings) = leader.open(&socket.to_string_lossy())?;
     std::thread::scope(|scope| {
         let own = scope.spawn(move || {
             let finished = process::run(plan);
             // The listener is there until this has come.
-            let _ = tell.send(Happening::Own(of_rank(&finished)));
+            let _ = tell.send(Happening::Own(rank_end(plan, &finished)));
             finished
         });
         let ranks = leader.wait(&happenings);
@@ -337,15 +385,6 @@ fn hint(error: &LaunchError, program: &OsStr) -> String {
         matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
     let meant = program.to_str().filter(|_| is_missing).and_then(super::arguments::commands::meant);
     meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
-}
-
-/// What the run ends with. A program that a refusal of ours may have killed does not decide it.
-fn ending(status: std::process::ExitStatus, refused: bool, code: impl FnOnce(i32) -> i32) -> i32 {
-    match process::ending(status) {
-        Ok(program) => code(program),
-        Err(signal) if refused => code(128 + signal),
-        Err(signal) => process::die_of(signal),
-    }
 }
 
 /// The name of a signal that programs die of, in brackets.

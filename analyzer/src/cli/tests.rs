@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::*;
+use crate::exit_code;
 
 fn line(text: &str) -> Result<(Command, Options), String> {
     with(text, "config=off")

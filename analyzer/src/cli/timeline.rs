@@ -4,11 +4,12 @@ use std::io::Write;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
+use crate::exit_code::Ending;
 use crate::file_name::FileName;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::report::words::counted;
-use crate::{exit_code, tools};
+use crate::tools;
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]
@@ -21,16 +22,16 @@ pub struct TimelineArgs {
 }
 
 /// Draws it.
-pub fn main(args: &TimelineArgs, mut options: Options) -> i32 {
+pub fn main(args: &TimelineArgs, mut options: Options) -> Ending {
     let file = &args.file;
     if options.output.is_none() {
         return wrong("timeline needs '-o FILE' for the picture");
     }
     let inputs = std::slice::from_ref(file);
-    if let Err(code) =
+    if let Err(ending) =
         readable(file).and_then(|()| prepare(&mut options, std::process::id(), StandardOutput::Free, inputs))
     {
-        return code;
+        return ending;
     }
     let path = options.output.unwrap_or_default();
     let to: std::io::Result<Box<dyn Write>> = match path.is(output::STANDARD) {
@@ -40,7 +41,7 @@ pub fn main(args: &TimelineArgs, mut options: Options) -> i32 {
     let made = to.and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
     match made {
         // A reader that has seen enough (head) closes the pipe: no error of ours.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit_code::CLEAN,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ending::default(),
         Err(error) => failed(&format!("{path} can not be written: {error}")),
         Ok((drawn, error)) => {
             let (ops, arrows) = (counted(drawn.slices, "op", "ops"), counted(drawn.flows, "arrow", "arrows"));

@@ -115,6 +115,7 @@ pub enum Confidence {
 
 /// Why a pair is possible only, by rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.

@@ -1,11 +1,12 @@
 //! Hints: calls that are no race but probably a mistake. Off by default, listed apart, never
 //! failing a run.
 //!
-//! Owns the kinds of hints ([`HintKind`]) and when each is reported. A hint is about calls of the
+//! Owns when each kind of hint ([`HintKind`]) is reported. A hint is about calls of the
 //! program, so only their call sites are kept; [`Hints::finish`] makes sentences of them. Events
 //! whose creation was not seen, and those shared with other processes, are left alone: code that is
 //! not observed may record or wait for them.
 
+pub use super::hint_kind::HintKind;
 use crate::report::elaborate::Elaborator;
 use crate::report::model::Hint;
 use crate::state::happens_before::View;
@@ -22,33 +23,6 @@ const MAX_SITES: usize = 64;
 
 /// `CU_EVENT_INTERPROCESS`.
 const INTERPROCESS: u32 = 4;
-
-/// What a hint is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum HintKind {
-    /// A wait for an event that was never recorded: CUDA treats it as complete.
-    WaitNeverRecorded,
-    /// An event that was recorded and that nothing ever waited for or queried.
-    NeverWaitedFor,
-    /// An event that was recorded again on another stream although nothing had waited for the
-    /// previous record, which the new one does not cover. Then something waited.
-    RecordedAgain,
-    /// A kernel on the legacy default stream, which waits for none of the program's non-blocking
-    /// streams.
-    LegacyKernel,
-}
-
-impl HintKind {
-    /// The name that JSON and scripts use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WaitNeverRecorded => "wait-never-recorded",
-            Self::NeverWaitedFor => "event-never-waited-for",
-            Self::RecordedAgain => "event-recorded-again",
-            Self::LegacyKernel => "legacy-stream-kernel",
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 struct RecordedAt {
@@ -256,6 +230,6 @@ impl Said {
         }
         let other = elaborator.stacks.resolve(self.key.other);
         let stack = elaborator.stacks.resolve(self.key.stack);
-        Hint { kind: self.key.kind.name(), text, count: self.count, pid: elaborator.names.process.pid, stack, other }
+        Hint { kind: self.key.kind, text, count: self.count, pid: elaborator.names.process.pid, stack, other }
     }
 }

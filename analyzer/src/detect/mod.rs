@@ -21,6 +21,7 @@ pub mod coverage;
 pub mod early_free;
 pub mod faults;
 pub mod findings;
+pub mod hint_kind;
 pub mod hints;
 pub mod history;
 pub mod host_watch;

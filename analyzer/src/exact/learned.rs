@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
-use trace::{ExactRun, exact_kind};
+use trace::{ExactRun, LaunchShape, exact_kind};
 
 /// Version of the file. Any change to keys or ranges increments it.
 const VERSION: u64 = 1;
@@ -115,7 +115,8 @@ impl Shape {
         hash.number(code);
         hash.number(name.len() as u64);
         hash.add(name.as_bytes());
-        for n in l.grid.iter().chain(&l.block).chain(&l.cluster).chain([&l.shared]) {
+        let LaunchShape { grid, block, cluster, shared, .. } = &l.shape;
+        for n in grid.iter().chain(block).chain(cluster).chain([shared]) {
             hash.number(u64::from(*n));
         }
         hash.number(l.params.len() as u64);

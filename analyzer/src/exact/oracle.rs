@@ -174,10 +174,10 @@ fn example(launch: &Launch<'_>, known: &Evaluated, runs: &[ExactRun], c: &Compar
         .collect();
     json!({
         "verdict": c.verdict.name(),
-        "grid": launch.grid,
-        "block": launch.block,
-        "cluster": launch.cluster,
-        "shared": launch.shared,
+        "grid": launch.shape.grid,
+        "block": launch.shape.block,
+        "cluster": launch.shape.cluster,
+        "shared": launch.shape.shared,
         "params": params,
         "touched_bytes": c.touched,
         "predicted_bytes": c.predicted,

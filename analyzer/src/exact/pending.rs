@@ -74,7 +74,7 @@ impl PendingRecords {
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
             Op::Exact { .. } | Op::ExactPart { .. } | Op::ExactNodes { .. } => {}
-            Op::Launch { flags, .. } if flags & EXACT != 0 => {}
+            Op::Launch { shape, .. } if shape.flags & EXACT != 0 => {}
             Op::GraphLaunch { exec, .. } if self.announced.contains_key(&exec) => {}
             _ if self.queue.is_empty() => return false,
             _ => {}
@@ -111,7 +111,7 @@ impl PendingRecords {
                 self.announced.insert(exec, nodes.iter().collect());
                 return true;
             }
-            Op::Launch { flags, .. } if flags & EXACT != 0 => launch = Some(FxHashSet::from_iter([0])),
+            Op::Launch { shape, .. } if shape.flags & EXACT != 0 => launch = Some(FxHashSet::from_iter([0])),
             Op::GraphLaunch { exec, .. } => launch = self.announced.remove(&exec).filter(|nodes| !nodes.is_empty()),
             _ => {}
         }
@@ -193,23 +193,15 @@ fn encoded(record: &Record<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
     use trace::codec::List;
-    use trace::{KernelId, Origin, StreamId, TimelineId};
+    use trace::{KernelId, LaunchShape, Origin, StreamId, TimelineId};
 
     fn at(time: u64) -> Epoch {
         Epoch { timeline: TimelineId(1), time }
     }
 
     fn launch(time: u64, flags: u32) -> Record<'static> {
-        let op = Op::Launch {
-            stream: StreamId(1),
-            kernel: KernelId(1),
-            grid: [1; 3],
-            block: [1; 3],
-            cluster: [0; 3],
-            shared: 0,
-            flags,
-            params: &[],
-        };
+        let shape = LaunchShape::new([1; 3], [1; 3]).with_flags(flags);
+        let op = Op::Launch { stream: StreamId(1), kernel: KernelId(1), shape, params: &[] };
         Record { origin: Origin { epoch: at(time), ..Origin::default() }, op }
     }
 

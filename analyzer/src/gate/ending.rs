@@ -1,34 +1,25 @@
-//! The exit code that a run ends with.
+//! Why a run whose report was judged ends as it does.
 //!
-//! Owns the rule. Does not own the numbers, which are in [`crate::exit_code`].
+//! Owns the way from a report to the reasons. Does not own their order and numbers, which are in
+//! [`crate::exit_code`].
 
 use crate::detect::coverage::Coverage;
-use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA, PROGRAM_FAILED};
+use crate::exit_code::{Ending, Reason};
 use crate::report::model::Report;
 use crate::report::program::Checked;
 
-/// What a run ends with. `program`: the exit code of the program, or 0 where none was run.
-///
-/// A refusal of the simulated GPU comes first. A refused kernel fails in stream order, so the calls
-/// behind it fail or not as threads run, and a race among them is found in one run and not in the
-/// next: only this order gives each run of a program the same code. Findings come next, because a
-/// program that fails after a race may fail because of it; then the ways in which a run can have
-/// checked nothing.
-pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
-    if !report.coverage.not_simulated.is_empty() {
-        // Whatever the program answered, it answered because of us.
-        INTERNAL
-    } else if error_exitcode != 0 && report.failing() > 0 {
-        error_exitcode
-    } else if program != 0 {
-        program
-    } else if is_incomplete(&report.coverage) {
-        INTERNAL
-    } else if require_cuda && !report.coverage.any_work() {
-        NO_CUDA
-    } else {
-        CLEAN
-    }
+/// What the report of a run says of its end.
+pub fn of_run(report: &Report, error_exitcode: i32, require_cuda: bool) -> Ending {
+    let coverage = &report.coverage;
+    findings(report, error_exitcode)
+        .and(!coverage.not_simulated.is_empty(), Reason::NotSimulated)
+        .and(is_incomplete(coverage), Reason::Incomplete)
+        .and(require_cuda && !coverage.any_work(), Reason::NoCuda)
+}
+
+/// Whether findings fail it, and with which number; 0: they do not.
+fn findings(report: &Report, error_exitcode: i32) -> Ending {
+    Ending::default().and(error_exitcode != 0 && report.failing() > 0, Reason::Findings(error_exitcode))
 }
 
 /// Whether the report says less than it seems to: ops are missing or were not judged, or a
@@ -38,27 +29,26 @@ fn is_incomplete(c: &Coverage) -> bool {
     !c.lost.is_empty() || lists.into_iter().any(|lines| !lines.is_empty())
 }
 
-/// What a hunt ends with. A program that was not checked, or not to its end, is never passed over
-/// in silence: neither is one that failed, for it may have done so before its work.
-pub fn hunt_exit_code(report: &Report, error_exitcode: i32, require_cuda: bool) -> i32 {
+/// What the report of a hunt says of its end. A program that was not checked, or not to its end, is
+/// never passed over in silence: neither is one that failed, for it may have done so before its
+/// work.
+pub fn of_hunt(report: &Report, error_exitcode: i32, require_cuda: bool) -> Ending {
     let any = |outcomes: &[Checked]| report.programs.iter().any(|p| outcomes.contains(&p.ended));
-    if error_exitcode != 0 && report.failing() > 0 {
-        error_exitcode
-    } else if any(&[Checked::NotChecked, Checked::NotRun, Checked::TimedOut]) {
-        INTERNAL
-    } else if any(&[Checked::Failed]) {
-        PROGRAM_FAILED
-    } else if !report.coverage.any_work() || (require_cuda && any(&[Checked::NoCuda])) {
-        NO_CUDA
-    } else {
-        CLEAN
-    }
+    let no_cuda = !report.coverage.any_work() || (require_cuda && any(&[Checked::NoCuda]));
+    findings(report, error_exitcode)
+        .and(any(&[Checked::NotChecked, Checked::NotRun, Checked::TimedOut]), Reason::ProgramNotChecked)
+        .and(any(&[Checked::Failed]), Reason::ProgramFailed)
+        .and(no_cuda, Reason::NoCuda)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit_code::FINDINGS;
+    use crate::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA};
+
+    fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
+        Ending::of_program(program).joined(of_run(report, error_exitcode, require_cuda)).code()
+    }
 
     #[test]
     fn a_run_that_checked_nothing_never_looks_clean() {

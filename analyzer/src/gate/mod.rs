@@ -5,8 +5,8 @@
 //! find or print anything.
 //!
 //! The files in the order of use: `filter` leaves findings out, `suppressions` and `baseline` set
-//! findings aside, `pattern` is the matching that the first two share, and `ending` makes an exit
-//! code of the judged report. Otherwise the files do not know each other.
+//! findings aside, `pattern` is the matching that the first two share, and `ending` makes the
+//! ending of a run of the judged report. Otherwise the files do not know each other.
 
 pub mod baseline;
 pub mod ending;

@@ -176,7 +176,7 @@ pub fn generate(findings: &[Finding], breaches: &[Breach]) -> String {
         }
     }
     for breach in breaches {
-        text.push_str(&format!("\n# {}: {}\nfingerprint:{}\n", breach.kind, breach.text, breach.fingerprint));
+        text.push_str(&format!("\n# {}: {}\nfingerprint:{}\n", breach.kind.name(), breach.text, breach.fingerprint));
         let top = breach.side.stack.iter().find(|f| f.kind != FrameKind::Folded && !f.function.is_empty());
         if let Some(top) = top.filter(|f| !ENTRIES.contains(&f.function.as_str())) {
             text.push_str(&format!("# forbidden:^{}$\n", top.function.replace('\n', " ")));

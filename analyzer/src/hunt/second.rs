@@ -10,6 +10,8 @@
 //! A finding that it refutes is withdrawn, but only if the program has ended as in the first run:
 //! otherwise what was not seen may still meet. Everything else stays, and is told.
 
+use crate::memory::Precision;
+use crate::report::words::{Established, FindingKind};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
@@ -57,18 +59,18 @@ fn is_set_aside(judged: &Report, finding: &Finding) -> bool {
     !judged.pedantic
         && finding.standing == GateStatus::New
         && finding.confidence == Confidence::Possible
-        && finding.weakness == Weakness::Indices.name()
+        && finding.weakness == Some(Weakness::Indices)
 }
 
 /// Whether the bytes of a finding are not certain because those of a kernel are not.
 fn is_open(finding: &Finding) -> bool {
-    let open = |side: &Side| !side.symbol.is_empty() && side.precision != "exact";
+    let open = |side: &Side| !side.symbol.is_empty() && side.precision != Precision::Exact;
     let irregular = || finding.doubts.iter().any(|doubt| doubt.reason == IRREGULAR);
     let sides = [&finding.access, &finding.previous];
     finding.confidence < Confidence::Certain
         && !finding.latent
-        && finding.kind == "race"
-        && finding.established == "code"
+        && finding.kind == FindingKind::Race
+        && finding.established == Established::Code
         && (sides.into_iter().any(open) || irregular())
 }
 

@@ -9,28 +9,29 @@ use std::sync::atomic::AtomicBool;
 use trace::ring::Ring;
 
 use super::live::{Judged, Sink, follow};
+use crate::exit_code::{Ending, Reason};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::report::model::Outcome;
 
-/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Returns an exit
-/// code (for which nothing waits).
+/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Returns how this
+/// process ends (for which nothing waits).
 ///
 /// `report` prints the findings and returns how many of them fail the run, and what it ends with.
-pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> Judged) -> i32 {
+pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> Judged) -> Ending {
     // SAFETY: the shim put the ring on this descriptor before it started this process.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
         (Ok(ring), Ok(beat)) => (ring, beat),
         (Err(error), _) | (_, Err(error)) => {
             eprintln!("streamsan: process {pid} is not checked: {error}");
-            return crate::exit_code::INTERNAL;
+            return Reason::Failed.into();
         }
     };
-    let mut code = crate::exit_code::CLEAN;
+    let mut ending = Ending::default();
     follow(ring, beat, 0, &ProcessWatch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
         let judged = report(outcome);
-        code = judged.exit_code as i32;
+        ending = judged.ending.clone();
         judged
     });
-    code
+    ending
 }

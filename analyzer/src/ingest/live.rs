@@ -12,6 +12,7 @@ use trace::ring::{Consumer, Ring};
 use trace::{LaunchRecord, NoteKind, Op, Origin, Record};
 
 use crate::causes::{self, Effort};
+use crate::exit_code::Ending;
 use crate::ingest::heart::Heart;
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ingest::segments::store::TraceStore;
@@ -32,13 +33,12 @@ const LONGEST: Duration = Duration::from_millis(4);
 pub type Recorder = Arc<Mutex<TraceStore>>;
 
 /// What the program is told of its report.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Judged {
     /// Findings that fail the run.
     pub findings: u32,
-    /// What the run ends with, 0 if it is clean; known under plain `LD_PRELOAD` only, where the run
-    /// is this process.
-    pub exit_code: u32,
+    /// How the run ends; known under plain `LD_PRELOAD` only, where the run is this process.
+    pub ending: Ending,
 }
 
 /// What to do with the records of a process.
@@ -203,7 +203,7 @@ pub fn follow(
     }));
     let header = consumer.ring().header();
     header.findings.store(judged.findings, Ordering::Relaxed);
-    header.exit_code.store(judged.exit_code, Ordering::Relaxed);
+    header.exit_code.store(judged.ending.code() as u32, Ordering::Relaxed);
     header.consumer_done.store(1, Ordering::Release);
     drop(heart);
     if let (Some(late), Some(recorder)) = (late, &sink.recorder)

@@ -4,13 +4,14 @@
 //! the findings. Does not know how a process describes its call sites: it asks the process's own
 //! analysis at the end.
 
+use crate::report::words::{Established, FindingKind};
 use order::ClockSnapshot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
-use crate::detect::confidence::{Confidence, Weakness};
+use crate::detect::confidence::Confidence;
 use crate::detect::race::{Hazard, Race};
 use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
@@ -349,10 +350,10 @@ impl Exchange {
             fingerprint: String::new(),
             standing: GateStatus::New,
             hazard: found.race.hazard,
-            kind: "race",
+            kind: FindingKind::Race,
             confidence: found.race.confidence,
-            weakness: found.race.weakness.map_or("", Weakness::name),
-            established: if kernel(&access) || kernel(&previous) { "code" } else { "call" },
+            weakness: found.race.weakness,
+            established: if kernel(&access) || kernel(&previous) { Established::Code } else { Established::Call },
             doubts: doubt::between(found.race.confidence, [why_access, why_previous], found.signals),
             latent: false,
             host: false,
@@ -452,9 +453,9 @@ fn advice(
     for api in apis {
         let call = lines::python_waits_for_all(api);
         let lines = vec![format!("{call}  # in {}, before it tells {}", earlier.name, later.name)];
-        s.mend.push(MendingLines { api: api.name(), lines });
+        s.mend.push(MendingLines { api, lines });
     }
-    s.mend.push(MendingLines { api: Api::Runtime.name(), lines: cuda });
+    s.mend.push(MendingLines { api: Api::Runtime, lines: cuda });
     s
 }
 

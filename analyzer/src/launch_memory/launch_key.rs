@@ -33,9 +33,9 @@ impl LaunchKey {
     /// See [`LaunchKey::words`].
     #[inline]
     pub(crate) fn shape(id: KernelId, l: &Launch<'_>) -> [u64; 6] {
-        let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
+        let ([a, b, c], [d, e, f], [g, h, i]) = (l.shape.grid, l.shape.block, l.shape.cluster);
         let two = |one: u32, other: u32| u64::from(one) | u64::from(other) << 32;
-        [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)]
+        [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shape.shared, l.params.len() as u32)]
     }
 
     /// See [`LaunchKey::hash`].

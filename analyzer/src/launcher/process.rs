@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
+use crate::exit_code::{Ending, Reason};
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable, sanitized, soname};
@@ -72,13 +73,14 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The exit code that a shell would return.
-    pub fn exit_code(&self) -> i32 {
-        match self {
-            Self::Missing(_) => crate::exit_code::INTERNAL,
-            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => crate::exit_code::NOT_FOUND,
-            Self::Program { .. } | Self::ThreadSanitizer(_) => crate::exit_code::CANNOT_EXECUTE,
-        }
+    /// How the command ends: as a shell would.
+    pub fn ending(&self) -> Ending {
+        let reason = match self {
+            Self::Missing(_) => Reason::Failed,
+            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => Reason::NotFound,
+            Self::Program { .. } | Self::ThreadSanitizer(_) => Reason::CannotExecute,
+        };
+        reason.into()
     }
 }
 
@@ -252,9 +254,6 @@ pub fn die_of(signal: i32) -> ! {
 
 /// Exit code or signal of a program that has ended.
 pub fn ending(status: ExitStatus) -> Result<i32, i32> {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ok(code),
-        (None, Some(signal)) => Err(signal),
-        (None, None) => Ok(crate::exit_code::INTERNAL),
-    }
+    // A process that was waited for has one or the other.
+    status.code().ok_or_else(|| status.signal().unwrap_or(libc::SIGKILL))
 }

@@ -11,18 +11,13 @@ use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
 use kernels::{Gap, Reason};
 use std::sync::Arc;
+use trace::LaunchShape;
 
 /// The parts of a kernel launch that its accesses depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch<'a> {
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads a block.
-    pub block: [u32; 3],
-    /// Blocks a cluster; zeros without clusters.
-    pub cluster: [u32; 3],
-    /// Dynamic shared memory, bytes.
-    pub shared: u32,
+    /// Grid, block, cluster, shared memory. Its flags change nothing in what the kernel touches.
+    pub shape: LaunchShape,
     /// The parameter buffer.
     pub params: &'a [u8],
 }

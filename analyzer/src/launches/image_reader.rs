@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use trace::{ImageId, ImageSource, Op};
+use trace::{ImageId, ImageSource, LaunchShape, Op};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 
@@ -211,8 +211,9 @@ impl KernelCode for Known {
     }
 
     fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
-        let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
+        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+        let args = LaunchArgs { grid, block, cluster, shared, params: l.params };
         let mut accesses = Vec::new();
         let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
         if catch_unwind(evaluated).is_err() {

@@ -5,6 +5,7 @@
 //! byte. The arithmetic of irregular pieces is in [`super::pieces`]. Does not know allocations.
 
 use super::pieces::{self, Pieces};
+use serde::{Deserialize, Serialize};
 
 /// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D
 /// tensor with four gaps.
@@ -17,7 +18,8 @@ const MAX_PIECES: u64 = 1 << 17;
 pub use kernels::Dim;
 
 /// How precisely the bytes of an access are known.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Only where it starts.
     Unknown,
@@ -25,6 +27,20 @@ pub enum Precision {
     Bound,
     /// Exactly these bytes.
     Exact,
+}
+
+impl Precision {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Unknown, Self::Bound, Self::Exact];
+
+    /// The name that reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Bound => "bound",
+            Self::Exact => "exact",
+        }
+    }
 }
 
 /// Whether two extents share a byte.

@@ -4,7 +4,7 @@
 //! Owns the notes and their bounds. Draws no conclusions: that is [`crate::causes`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::{Epoch, EventId, Op, StreamId};
+use trace::{Epoch, EventId, LaunchShape, Op, StreamId};
 
 use super::site::{OpClass, OpSite};
 use crate::detect::race::Race;
@@ -65,7 +65,7 @@ impl Trial {
         }
         self.ops.entry(site).or_default().push((self.number, stream));
         self.numbers.insert(epoch, self.number);
-        if let Op::Launch { grid, block, .. } = *op {
+        if let Op::Launch { shape: LaunchShape { grid, block, .. }, .. } = *op {
             let all = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
             self.threads.insert(epoch, (all(grid).saturating_mul(all(block)), all(block)));
         }

@@ -7,15 +7,14 @@ use crate::detect::confidence::Confidence;
 use crate::options::FailOn;
 use crate::report::finding::{GateStatus, Side};
 use crate::report::fingerprint::{Identity, text_of};
-use crate::report::words::{self, Word};
+use crate::rules::forbidden::RuleKind;
 use serde::{Deserialize, Serialize};
 
 /// A call site that breaks a rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Breach {
-    /// `forbidden-default-stream`, `forbidden-sync` or `forbidden-unnamed-stream`.
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// The kind of the rule.
+    pub kind: RuleKind,
     /// The rule as it was given: `sync=step`.
     pub rule: String,
     /// What happens, one sentence without its full stop.

@@ -7,7 +7,7 @@ use crate::replan::waits::Applied;
 use crate::report::call_site::site;
 use crate::report::finding::{Actor, Finding, MendingLines};
 use crate::report::fingerprint::of_cause;
-use crate::report::words::{self, Word};
+use crate::report::words::{CauseKind, FindingKind};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -27,10 +27,8 @@ pub struct CausePoint {
 pub struct RootCause {
     /// Names the cause across runs, also when its lines have moved.
     pub fingerprint: String,
-    /// `missing-wait`, `missing-host-wait`, `missing-record_stream`, `missing-graph-edge`,
-    /// `kernel-range`, or `other`.
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// What is missing.
+    pub kind: CauseKind,
     /// What is missing, one sentence.
     pub missing: String,
     /// What has to come first.
@@ -125,15 +123,15 @@ impl RootCause {
     /// The cause of a finding by itself, as far as its two places tell it.
     pub fn of(f: &Finding) -> Self {
         let kind = match f.kind {
-            "race" if f.access.actor == Actor::Host => "missing-host-wait",
-            "race"
+            FindingKind::Race if f.access.actor == Actor::Host => CauseKind::MissingHostWait,
+            FindingKind::Race
                 if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched =>
             {
-                "missing-graph-edge"
+                CauseKind::MissingGraphEdge
             }
-            "race" if f.access.stream.id == f.previous.stream.id => "other",
-            "freed-without-record_stream" => "missing-record_stream",
-            _ => "missing-wait",
+            FindingKind::Race if f.access.stream.id == f.previous.stream.id => CauseKind::Other,
+            FindingKind::FreedWithoutRecordStream => CauseKind::MissingRecordStream,
+            _ => CauseKind::MissingWait,
         };
         let point = |stack: &[Frame], stream: &str| CausePoint {
             at: site(stack).unwrap_or_default(),
@@ -145,7 +143,7 @@ impl RootCause {
         let s = &f.synchronisation;
         let mut mend = s.mend.clone();
         mend.retain(|mend| !mend.lines.is_empty());
-        let fingerprint = of_cause(kind, &after.stack, &before.stack);
+        let fingerprint = of_cause(kind.name(), &after.stack, &before.stack);
         Self { fingerprint, kind, missing: s.missing.clone(), after, before, mend, tried: false }
     }
 }

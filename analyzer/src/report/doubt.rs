@@ -9,7 +9,7 @@ use crate::detect::race::Race;
 use crate::memory::{Access, Cause, Precision};
 use crate::report::elaborate::Elaborator;
 use crate::report::finding::Inside;
-use crate::report::words::{self, Word};
+use crate::report::words::{DoubtSide, Known};
 use kernels::{Loss, LossRole, Reason};
 use serde::{Deserialize, Serialize};
 use trace::ParamSlot;
@@ -17,12 +17,10 @@ use trace::ParamSlot;
 /// One reason why a finding is not certain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Doubt {
-    /// `access` or `previous`: the side that is not exact. `pair`: the two together.
-    #[serde(deserialize_with = "words::known")]
-    pub side: Word,
-    /// What is known instead: `upper bound`, `start only`, `nothing`; empty for a pair.
-    #[serde(deserialize_with = "words::known")]
-    pub known: Word,
+    /// The side that is not exact, or the two together.
+    pub side: DoubtSide,
+    /// What is known instead.
+    pub known: Known,
     /// Why, in words.
     pub reason: String,
     /// The instruction at which exactness is lost (byte offset in the code section, or line of
@@ -35,16 +33,16 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    fn of(side: Word, known: Word, reason: String) -> Self {
+    fn of(side: DoubtSide, known: Known, reason: String) -> Self {
         Self { side, known, reason, at: None, line: None, settle: Vec::new() }
     }
 
     /// The reason with its place, in one line.
     pub fn sentence(&self) -> String {
         let known = match (self.side, self.known) {
-            ("pair", _) | (_, "") => String::new(),
+            (DoubtSide::Pair, _) | (_, Known::OfPair) => String::new(),
             (side, known) => {
-                let side = if side == "previous" { "the previous access" } else { "the access" };
+                let side = if side == DoubtSide::Previous { "the previous access" } else { "the access" };
                 format!("{side}, {known}: ")
             }
         };
@@ -63,12 +61,16 @@ pub(crate) fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals
     if confidence == Confidence::Certain {
         return Vec::new();
     }
-    let sides = sides.into_iter().zip(["access", "previous"]);
+    let sides = sides.into_iter().zip([DoubtSide::Access, DoubtSide::Previous]);
     let mut doubts: Vec<Doubt> = sides.filter_map(|(doubt, side)| doubt.map(|doubt| Doubt { side, ..doubt })).collect();
     if signals {
-        doubts.push(Doubt::of("pair", "", "their kernels may signal each other by flags in memory".into()));
+        doubts.push(Doubt::of(
+            DoubtSide::Pair,
+            Known::OfPair,
+            "their kernels may signal each other by flags in memory".into(),
+        ));
     } else if doubts.is_empty() {
-        doubts.push(Doubt::of("pair", "", IRREGULAR.into()));
+        doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, IRREGULAR.into()));
     }
     doubts
 }
@@ -122,18 +124,18 @@ impl Elaborator<'_> {
             return Vec::new();
         }
         let mut doubts: Vec<Doubt> = Vec::new();
-        for (side, access) in [("access", &race.access), ("previous", &race.previous)] {
+        for (side, access) in [(DoubtSide::Access, &race.access), (DoubtSide::Previous, &race.previous)] {
             doubts.extend(self.doubt_of(side, access, again));
         }
         let (previous, access) = (&race.previous, &race.access);
         if race.weakness == Some(Weakness::Locks) {
             let why = "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
                        is one lock, is not known";
-            doubts.push(Doubt::of("pair", "", why.into()));
+            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if is_staged_copy(self.names.call(previous.site.call), previous) {
             let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
                        it (rule C3)";
-            let mut doubt = Doubt::of("pair", "", why.into());
+            let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());
             doubt.settle.push("--no-pageable-copies takes such copies to be over".into());
             doubts.push(doubt);
         } else if doubts.is_empty() {
@@ -143,19 +145,19 @@ impl Elaborator<'_> {
             } else {
                 IRREGULAR
             };
-            doubts.push(Doubt::of("pair", "", why.into()));
+            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         }
         doubts
     }
 
     /// Why the bytes of one access are not exact; `None` when they are.
-    pub(crate) fn doubt_of(&mut self, side: Word, access: &Access, again: bool) -> Option<Doubt> {
+    pub(crate) fn doubt_of(&mut self, side: DoubtSide, access: &Access, again: bool) -> Option<Doubt> {
         let s = &access.site;
         let known = match access.extent.precision {
             Precision::Exact if !s.guessed => return None,
-            _ if s.guessed => "nothing",
-            Precision::Bound => "upper bound",
-            _ => "start only",
+            _ if s.guessed => Known::Nothing,
+            Precision::Bound => Known::UpperBound,
+            _ => Known::StartOnly,
         };
         if s.cause != Cause::Kernel {
             return Some(Doubt::of(side, known, "the call does not say its bytes one by one".into()));
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn two_processes_say_what_each_does_not_know() {
-        let one = || Some(Doubt::of("access", "start only", "why".into()));
+        let one = || Some(Doubt::of(DoubtSide::Access, Known::StartOnly, "why".into()));
         let said = |doubts: Vec<Doubt>| doubts.iter().map(Doubt::sentence).collect::<Vec<_>>();
         assert_eq!(said(between(Confidence::Likely, [None, one()], false)), ["the previous access, start only: why"]);
         assert!(between(Confidence::Certain, [None, one()], false).is_empty());
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_sentence_says_the_side_and_the_place() {
-        let mut doubt = Doubt::of("previous", "upper bound", "loop count from parameter 5".into());
+        let mut doubt = Doubt::of(DoubtSide::Previous, Known::UpperBound, "loop count from parameter 5".into());
         doubt.at = Some(0x120);
         assert_eq!(
             doubt.sentence(),
@@ -275,6 +277,6 @@ mod tests {
         );
         doubt.line = Some(Inside { file: "/a/flash.h".into(), line: 412, source: None });
         assert!(doubt.sentence().ends_with("parameter 5, flash.h:412"));
-        assert_eq!(Doubt::of("pair", "", "why".into()).sentence(), "why");
+        assert_eq!(Doubt::of(DoubtSide::Pair, Known::OfPair, "why".into()).sentence(), "why");
     }
 }

@@ -3,7 +3,6 @@
 //! Owns the naming of things. Runs for findings only, so it may be slow. What would mend a finding
 //! is [`super::mend`]. Does not print.
 
-use crate::detect::confidence::Weakness;
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Beside;
 use crate::launch_memory::evaluator::LaunchEvaluator;
@@ -12,7 +11,7 @@ use crate::report::call_site::{self, place, site, site_frame};
 use crate::report::doubt::{Measuring, parameter};
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
-use crate::report::words::{memory_kind, verb};
+use crate::report::words::{Established, FindingKind, LaneKind, MemoryWord, memory_kind, verb};
 use crate::state::graphs::Graphs;
 use crate::state::handovers::HandOvers;
 use crate::state::names::{KernelDef, Names};
@@ -133,7 +132,7 @@ impl Elaborator<'_> {
         let allocation = raw.allocation.as_ref().map(|a| self.memory(a));
         let other = raw.previous_allocation.filter(|o| raw.allocation.is_some_and(|a| a.id != o.id));
         let previous_allocation = other.as_ref().map(|o| self.memory(o));
-        let is_tensor = allocation.as_ref().is_some_and(|memory| memory.kind == TENSOR);
+        let is_tensor = allocation.as_ref().is_some_and(|memory| memory.kind == MemoryWord::Tensor);
         let synchronisation = self.synchronisation(raw, &previous, &access, is_tensor);
         let mut finding = Finding {
             identity: Default::default(),
@@ -141,12 +140,14 @@ impl Elaborator<'_> {
             standing: GateStatus::New,
             hazard: race.hazard,
             kind: match &allocation {
-                Some(memory) if race.freed_early && memory.kind == TENSOR => "freed-without-record_stream",
-                _ if race.freed_early => "freed-while-used",
-                _ => "race",
+                Some(memory) if race.freed_early && memory.kind == MemoryWord::Tensor => {
+                    FindingKind::FreedWithoutRecordStream
+                }
+                _ if race.freed_early => FindingKind::FreedWhileUsed,
+                _ => FindingKind::Race,
             },
             confidence: race.confidence,
-            weakness: race.weakness.map_or("", Weakness::name),
+            weakness: race.weakness,
             established: established(&race.previous, &race.access),
             doubts: self.doubts(race, raw.count > 1),
             latent: race.latent,
@@ -211,7 +212,7 @@ impl Elaborator<'_> {
             }),
             from: 0,
             to: 0,
-            precision: "unknown",
+            precision: Precision::Unknown,
             gaps: String::new(),
             started: self.started(&stack, access),
             stack,
@@ -279,10 +280,10 @@ impl Elaborator<'_> {
                 .get((a.name as usize).wrapping_sub(1))
                 .map_or_else(String::new, |name| name.to_string()),
             kind: match self.names.call(a.call) {
-                call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => TENSOR,
+                call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => MemoryWord::Tensor,
                 _ if a.kind == Some(MemoryKind::Device) && is_segment(&stack) => match self.names.has_torch_blocks() {
-                    true => "a segment of PyTorch's allocator",
-                    false => "a segment of PyTorch's allocator, whose blocks were not seen",
+                    true => MemoryWord::Segment,
+                    false => MemoryWord::SegmentOfUnseenBlocks,
                 },
                 _ => memory_kind(a.kind),
             },
@@ -337,7 +338,7 @@ impl Elaborator<'_> {
 
     /// The names of a stream.
     pub fn stream(&mut self, id: StreamId) -> StreamName {
-        let of = |kind, name: &str, short: &str| StreamName {
+        let of = |kind: LaneKind, name: &str, short: &str| StreamName {
             id: id.0,
             long: name.to_string(),
             name: name.to_string(),
@@ -347,16 +348,16 @@ impl Elaborator<'_> {
             handle: 0,
         };
         if id.is_none() {
-            return of("host", "the host", "host");
+            return of(LaneKind::Host, "the host", "host");
         }
         let (name, short) = (format!("stream {}", id.0), format!("stream_{}", id.0));
-        let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
+        let Some(stream) = self.streams.get(id).copied() else { return of(LaneKind::Unknown, &name, &short) };
         let made_at = stream.taken.unwrap_or(stream.stack);
         let (stack, place) = (self.frames(made_at).to_vec(), self.place(made_at));
         if stream.context == trace::ContextId::REQUESTS {
             let at = place.map_or_else(String::new, |at| format!(" that began at {at}"));
             let name = format!("the request{at}");
-            return StreamName { stack, ..of("request", &name, "request") };
+            return StreamName { stack, ..of(LaneKind::Request, &name, "request") };
         }
         let made = place.map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
@@ -365,18 +366,20 @@ impl Elaborator<'_> {
         let at = device.map_or_else(String::new, |d| format!(", device {d}"));
         let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
         let called = self.streams.named(id).map_or_else(String::new, |called| format!(" \"{called}\""));
-        let numbered = |kind| StreamName {
+        let numbered = |kind: LaneKind| StreamName {
             long: format!("{name}{called} ({kind}{at}{made})"),
             handle: stream.handle,
             ..of(kind, &name, &short)
         };
         let named = match stream.kind {
-            StreamKind::Blocking => numbered("blocking"),
-            StreamKind::NonBlocking => numbered("non-blocking"),
+            StreamKind::Blocking => numbered(LaneKind::Blocking),
+            StreamKind::NonBlocking => numbered(LaneKind::NonBlocking),
             StreamKind::Legacy if self.names.has_torch_blocks() => {
-                of("legacy", &format!("the default stream{of_device}"), "cudaStreamLegacy")
+                of(LaneKind::Legacy, &format!("the default stream{of_device}"), "cudaStreamLegacy")
             }
-            StreamKind::Legacy => of("legacy", &format!("the legacy default stream{of_device}"), "cudaStreamLegacy"),
+            StreamKind::Legacy => {
+                of(LaneKind::Legacy, &format!("the legacy default stream{of_device}"), "cudaStreamLegacy")
+            }
             StreamKind::PerThread => {
                 let thread = self.names.thread(stream.thread);
                 // Two of them must not read alike, in sentences and in the lines that mend.
@@ -386,7 +389,7 @@ impl Elaborator<'_> {
                     }
                     None => (format!(" (stream {})", id.0), format!("cudaStreamPerThread /* stream {} */", id.0)),
                 };
-                of("per-thread", &format!("the per-thread default stream{whose}"), &short)
+                of(LaneKind::PerThread, &format!("the per-thread default stream{whose}"), &short)
             }
         };
         StreamName { stack, ..named }
@@ -403,21 +406,17 @@ pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
         None => format!("{} bytes {}", e.width(), gaps.join(", ")),
     };
     (side.from, side.to) = (e.start.wrapping_sub(base), e.end.wrapping_sub(base));
-    side.precision = match e.precision {
-        Precision::Exact => "exact",
-        Precision::Bound => "bound",
-        Precision::Unknown => "unknown",
-    };
+    side.precision = e.precision;
 }
 
 /// How the bytes of the two sides are known.
-fn established(previous: &Access, access: &Access) -> &'static str {
+fn established(previous: &Access, access: &Access) -> Established {
     let predicted = |a: &&Access| a.site.cause == Cause::Kernel && !a.site.measured;
     let measured = |a: &&Access| a.site.measured;
     match [previous, access] {
-        both if both.iter().any(predicted) => "code",
-        both if both.iter().any(measured) => "exact",
-        _ => "call",
+        both if both.iter().any(predicted) => Established::Code,
+        both if both.iter().any(measured) => Established::Exact,
+        _ => Established::Call,
     }
 }
 
@@ -477,6 +476,3 @@ fn actor(cause: Cause) -> Actor {
 fn is_segment(stack: &[Frame]) -> bool {
     stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
 }
-
-/// A block of PyTorch's allocator.
-const TENSOR: &str = "PyTorch tensor memory";

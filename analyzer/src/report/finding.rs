@@ -2,13 +2,14 @@
 //!
 //! Owns the data only. [`crate::report::elaborate`] makes it; there, ids have become names.
 
-use crate::detect::confidence::Confidence;
+use crate::detect::confidence::{Confidence, Weakness};
 use crate::detect::race::Hazard;
+use crate::memory::Precision;
 use crate::options::FailOn;
 use crate::report::doubt::Doubt;
 use crate::report::fingerprint::Identity;
 use crate::report::neighbourhood::Scene;
-use crate::report::words::{self, Word};
+use crate::report::words::{Api, Established, FindingKind, LaneKind, MemoryWord, Verb};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +57,7 @@ impl Actor {
 }
 
 /// The names of a stream.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StreamName {
     /// Number of the stream (unique within the process); 0 for the host.
     pub id: u32,
@@ -67,9 +68,8 @@ pub struct StreamName {
     pub name: String,
     /// In code: the expression for it in the line that fixes the race.
     pub short: String,
-    /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// Its kind.
+    pub kind: LaneKind,
     /// Where it was made.
     pub stack: Vec<Frame>,
     /// CUDA's handle; 0 for default streams.
@@ -81,10 +81,8 @@ pub struct StreamName {
 pub struct Side {
     /// Its kind.
     pub actor: Actor,
-    /// `reads`, `writes`, `updates atomically`, `reads atomically`, `writes atomically`, `reads and
-    /// writes`.
-    #[serde(deserialize_with = "words::known")]
-    pub verb: Word,
+    /// What it does.
+    pub verb: Verb,
     /// Besides, it does the other of the two: it reads and writes. The verb stays that of the
     /// hazard.
     #[serde(default)]
@@ -121,9 +119,8 @@ pub struct Side {
     pub from: u64,
     /// One past the last byte touched.
     pub to: u64,
-    /// `exact`, `bound` (no other bytes) or `unknown` (only the start is known).
-    #[serde(deserialize_with = "words::known")]
-    pub precision: Word,
+    /// How precisely they are known.
+    pub precision: Precision,
     /// Gaps between the bytes: run length and strides, empty for plain ranges.
     pub gaps: String,
     /// The stack, innermost first.
@@ -156,9 +153,8 @@ pub struct Inside {
 /// The allocation of a finding.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AllocationInfo {
-    /// `device memory`, `pinned host memory`, ...
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// What memory it is.
+    pub kind: MemoryWord,
     /// The program's name for it (NVTX); empty: none.
     pub name: String,
     /// First address.
@@ -183,10 +179,8 @@ impl AllocationInfo {
 /// The mending lines in one interface.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MendingLines {
-    /// `CUDA runtime`, `CUDA driver`, `PyTorch`, `CuPy`, `JAX`,
-    /// `cuda.core`.
-    #[serde(deserialize_with = "words::known")]
-    pub api: Word,
+    /// The interface.
+    pub api: Api,
     /// The lines.
     pub lines: Vec<String>,
 }
@@ -205,17 +199,17 @@ pub struct Synchronisation {
 impl Synchronisation {
     /// The calls in CUDA.
     pub fn cuda(&self) -> &[String] {
-        self.mend.iter().find(|mend| mend.api.starts_with("CUDA")).map_or(&[], |mend| &mend.lines)
+        self.mend.iter().find(|mend| mend.api.is_cuda()).map_or(&[], |mend| &mend.lines)
     }
 
     /// The calls in Python: in PyTorch where the program uses that. Empty when it runs no Python.
     pub fn python(&self) -> Option<&MendingLines> {
-        self.mend.iter().find(|mend| !mend.api.starts_with("CUDA"))
+        self.mend.iter().find(|mend| !mend.api.is_cuda())
     }
 
     /// The calls in PyTorch; empty when the program does not use it.
     pub fn torch(&self) -> &[String] {
-        self.mend.iter().find(|mend| mend.api == "PyTorch").map_or(&[], |mend| &mend.lines)
+        self.mend.iter().find(|mend| mend.api == Api::Torch).map_or(&[], |mend| &mend.lines)
     }
 }
 
@@ -243,19 +237,14 @@ pub struct Finding {
     pub standing: GateStatus,
     /// The kind of conflict.
     pub hazard: Hazard,
-    /// `race`; or `freed-without-record_stream` (a PyTorch tensor) and `freed-while-used` (a block
-    /// of another pool): there the later side is an allocation that could have received the bytes.
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// A race, or memory that was freed too early.
+    pub kind: FindingKind,
     /// How certain it is that the two sides share a byte.
     pub confidence: Confidence,
-    /// Why it is not more than possible, when that is by rule; else empty.
-    #[serde(deserialize_with = "words::known")]
-    pub weakness: Word,
-    /// How the bytes are known: `call` (from arguments of calls, without a kernel), `code`
-    /// (predicted from the code of some kernel), `exact` (measured for all kernels involved).
-    #[serde(deserialize_with = "words::known")]
-    pub established: Word,
+    /// Why it is not more than possible, when that is by rule.
+    pub weakness: Option<Weakness>,
+    /// How the bytes are known.
+    pub established: Established,
     /// Why it is not certain; empty when it is.
     pub doubts: Vec<Doubt>,
     /// Ordered, but only by a synchronisation that CUDA does not promise.

@@ -71,7 +71,7 @@ impl Fnv {
         self.text(&side.call);
         self.text(side.kernel.as_deref().unwrap_or(""));
         if !self.places {
-            self.text(side.verb);
+            self.text(side.verb.name());
         }
         self.stack(&side.stack);
     }

@@ -28,7 +28,7 @@ pub(crate) mod mend;
 pub mod model;
 pub mod neighbourhood;
 pub mod program;
-pub(crate) mod words;
+pub mod words;
 
 pub use crate::symbols::stack_text;
 pub use model::{Finding, Report};

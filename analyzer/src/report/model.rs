@@ -14,6 +14,7 @@ pub use crate::report::judgement::{AppliedFilter, AppliedSuppression, Judgement}
 
 use crate::detect::confidence::Confidence;
 use crate::detect::coverage::Coverage;
+use crate::detect::hint_kind::HintKind;
 use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
 use crate::options::FailOn;
@@ -21,7 +22,6 @@ use crate::report::breach;
 use crate::report::escape::Harmless;
 use crate::report::fingerprint::number;
 use crate::report::program::Program;
-use crate::report::words::{self, Word};
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -29,9 +29,8 @@ use serde::{Deserialize, Serialize};
 /// A call that is no race but probably a mistake.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hint {
-    /// Its kind, see [`crate::detect::hints::HintKind`].
-    #[serde(deserialize_with = "words::known")]
-    pub kind: Word,
+    /// Its kind.
+    pub kind: HintKind,
     /// One sentence.
     pub text: String,
     /// Occurrences.

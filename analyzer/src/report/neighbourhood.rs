@@ -5,30 +5,27 @@
 use crate::detect::history::{After, Around, HistoryEntry, What};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::StreamName;
-use crate::report::words::{self, Word};
+use crate::report::words::{Operation, StepRole};
 use crate::state::streams::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trace::{StreamId, StreamKind};
 
 /// One step of a lane.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shown {
     /// Index of its lane.
     pub lane: usize,
-    /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`,
-    /// `wait`, `host wait`, `host`.
-    #[serde(deserialize_with = "words::known")]
-    pub operation: Word,
+    /// What it does.
+    pub operation: Operation,
     /// Name of the kernel, or of the operation.
     pub label: String,
     /// `file:line`, or the function; empty when unknown.
     pub at: String,
     /// The source line's text.
     pub source: String,
-    /// `previous`, `access` or nothing.
-    #[serde(deserialize_with = "words::known")]
-    pub role: Word,
+    /// Which side of the race it is.
+    pub role: StepRole,
     /// Indices of the steps on other lanes that it waits for.
     pub after: Vec<usize>,
     /// Steps of the lane between the one shown before and this one; `None` when that is not known.
@@ -85,9 +82,9 @@ impl Elaborator<'_> {
                 at: at.to_string(),
                 source: source.to_string(),
                 role: match index {
-                    i if i == around.previous => "previous",
-                    i if i == around.access => "access",
-                    _ => "",
+                    i if i == around.previous => StepRole::Previous,
+                    i if i == around.access => StepRole::Access,
+                    _ => StepRole::Neither,
                 },
                 after: self.waits(before, step),
                 skipped: match (step.nth, last.map_or(0, |s| s.nth)) {
@@ -162,28 +159,28 @@ impl Elaborator<'_> {
         Some(format!("The host {} {of}{waited}{recorded}{end}.", verb.0))
     }
 
-    fn label(&self, step: &HistoryEntry) -> (&'static str, String) {
-        let plain = |what: &'static str| (what, what.to_string());
+    fn label(&self, step: &HistoryEntry) -> (Operation, String) {
+        let plain = |what: Operation| (what, what.to_string());
         match step.what {
             What::Kernel(id) => {
                 let name = self.kernel_name(id);
-                ("kernel", if name.is_empty() { "kernel".into() } else { name })
+                (Operation::Kernel, if name.is_empty() { "kernel".into() } else { name })
             }
-            What::Copy => plain("copy"),
-            What::Fill => plain("fill"),
-            What::Graph => plain("graph"),
-            What::HostFunction => plain("host function"),
-            What::WriteValue => ("value", "write a value".into()),
-            What::WaitValue => ("value", "wait for a value".into()),
-            What::Alloc => plain("allocation"),
-            What::Free => plain("free"),
-            What::Record(event) => ("record", format!("record event {}", event.0)),
-            What::Wait(event) => ("wait", format!("wait for event {}", event.0)),
+            What::Copy => plain(Operation::Copy),
+            What::Fill => plain(Operation::Fill),
+            What::Graph => plain(Operation::Graph),
+            What::HostFunction => plain(Operation::HostFunction),
+            What::WriteValue => (Operation::Value, "write a value".into()),
+            What::WaitValue => (Operation::Value, "wait for a value".into()),
+            What::Alloc => plain(Operation::Allocation),
+            What::Free => plain(Operation::Free),
+            What::Record(event) => (Operation::Record, format!("record event {}", event.0)),
+            What::Wait(event) => (Operation::Wait, format!("wait for event {}", event.0)),
             What::HostWait => {
                 let call = self.names.call(step.call);
-                ("host wait", if call.is_empty() { "host waits".into() } else { call.to_string() })
+                (Operation::HostWait, if call.is_empty() { "host waits".into() } else { call.to_string() })
             }
-            What::Host => ("host", "the host itself".into()),
+            What::Host => (Operation::Host, "the host itself".into()),
         }
     }
 

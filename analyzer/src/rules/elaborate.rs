@@ -5,9 +5,11 @@
 use super::forbidden::RuleKind;
 use super::watch::{RawBreach, innermost_module};
 use crate::detect::confidence::Confidence;
+use crate::memory::Precision;
 use crate::report::elaborate::{Elaborator, called};
 use crate::report::fingerprint::of_call;
 use crate::report::model::{Breach, GateStatus, Side};
+use crate::report::words::Verb;
 use crate::symbols::torch::Operator;
 
 /// What a raw breach of a rule stands for.
@@ -45,7 +47,7 @@ pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
     });
     let made = if rule.kind == RuleKind::UnnamedStream { &side.stream.stack[..] } else { &[] };
     Breach {
-        kind: rule.kind.name(),
+        kind: rule.kind,
         rule: rule.text.clone(),
         text,
         confidence,
@@ -68,7 +70,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
     let kernel = elaborator.kernel_name(raw.kernel);
     Side {
         actor: raw.actor,
-        verb: "calls",
+        verb: Verb::Calls,
         does_both: false,
         arguments: Vec::new(),
         to_output: false,
@@ -85,7 +87,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
         through: String::new(),
         from: 0,
         to: 0,
-        precision: "unknown",
+        precision: Precision::Unknown,
         gaps: String::new(),
         stack,
         launched: Vec::new(),

@@ -3,16 +3,19 @@
 //! Owns the reading. Which words there are is checked by the table of options already.
 
 use crate::gate::pattern::Pattern;
-use crate::report::words::Word;
+use serde::{Deserialize, Serialize};
 
 /// A kind of rule.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RuleKind {
     /// No op on the legacy default stream.
+    #[serde(rename = "forbidden-default-stream")]
     DefaultStream,
     /// No synchronisation of the host.
+    #[serde(rename = "forbidden-sync")]
     Sync,
     /// No work on a stream that the program has made and not named.
+    #[serde(rename = "forbidden-unnamed-stream")]
     UnnamedStream,
 }
 
@@ -21,7 +24,7 @@ impl RuleKind {
     pub const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
 
     /// The word of the option.
-    pub fn word(self) -> Word {
+    pub fn word(self) -> &'static str {
         match self {
             Self::DefaultStream => "default-stream",
             Self::Sync => "sync",
@@ -30,7 +33,7 @@ impl RuleKind {
     }
 
     /// The name in files: where a race has its hazard.
-    pub fn name(self) -> Word {
+    pub fn name(self) -> &'static str {
         match self {
             Self::DefaultStream => "forbidden-default-stream",
             Self::Sync => "forbidden-sync",

@@ -391,10 +391,8 @@ mod tests {
     /// All nodes are kernels. `waits`: whether they wait for their dependencies.
     fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
         let mut body = [0; 128];
-        let one = [1; 3];
-        let (kernel, cluster) = (KernelId(1), [0; 3]);
-        let (stream, shared, flags, params) = (trace::StreamId(0), 0, 0, &[][..]);
-        let launch = Op::Launch { stream, kernel, grid: one, block: one, cluster, shared, flags, params };
+        let shape = trace::LaunchShape::new([1; 3], [1; 3]);
+        let launch = Op::Launch { stream: trace::StreamId(0), kernel: KernelId(1), shape, params: &[] };
         let mut to = trace::Encoder::new(&mut body);
         launch.encode(&mut to);
         let len = to.finish().expect("fits");

@@ -135,9 +135,9 @@ impl Lanes {
                 };
                 self.name(d, pid, u64::from(stream.0), &name)
             }
-            Op::Launch { stream, kernel, grid, block, .. } => {
+            Op::Launch { stream, kernel, shape, .. } => {
                 let name = process.names.kernel(kernel).map_or_else(|| "kernel".to_string(), |k| demangle(&k.name));
-                let args = args(process, json!({ "grid": grid, "block": block }));
+                let args = args(process, json!({ "grid": shape.grid, "block": shape.block }));
                 self.work(d, process, stream, thread, &name, "kernel", args, None)
             }
             Op::Copy { stream, ref dst, .. } => {

@@ -343,8 +343,8 @@ impl Steps {
         let of_host = |class| !matches!(class, MemoryClass::Device);
         let managed = if self.has_managed { marks::TO_HOST } else { 0 };
         match *op {
-            Op::Launch { kernel, flags, .. } => {
-                let is_unknown = flags & INSIDE_LIBRARY == 0 && self.unknown_kernels.contains(&kernel);
+            Op::Launch { kernel, shape, .. } => {
+                let is_unknown = shape.flags & INSIDE_LIBRARY == 0 && self.unknown_kernels.contains(&kernel);
                 marks::WORK | managed | if is_unknown { marks::UNKNOWN } else { 0 }
             }
             Op::Copy { ref dst, ref src, dst_space, src_space, .. }

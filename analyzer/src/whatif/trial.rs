@@ -7,7 +7,7 @@ use crate::whatif::steps::{NONE, Step, Steps, marks};
 use crate::whatif::sync::unblocked;
 use order::{Engine, Options};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
-use trace::{Epoch, KernelId, Op, StreamId, TimelineId};
+use trace::{Epoch, KernelId, LaunchShape, Op, StreamId, TimelineId};
 
 /// What orders are tried over.
 pub struct OrderTrial<'a> {
@@ -47,17 +47,8 @@ impl OrderTrial<'_> {
             if step.marks & marks::OVERLAPS == 0 {
                 return engine.apply_waiting_launch(step.stream, step.thread);
             }
-            let three = [1; 3];
-            let launch = Op::Launch {
-                stream: step.stream,
-                kernel: KernelId::NONE,
-                grid: three,
-                block: three,
-                cluster: [0; 3],
-                shared: 0,
-                flags: PROGRAMMATIC_SERIALIZATION,
-                params: &[],
-            };
+            let shape = LaunchShape::new([1; 3], [1; 3]).with_flags(PROGRAMMATIC_SERIALIZATION);
+            let launch = Op::Launch { stream: step.stream, kernel: KernelId::NONE, shape, params: &[] };
             return engine.apply(&launch, step.thread);
         }
         let Some(record) = self.steps.record(step) else { return engine.host_epoch() };

@@ -374,7 +374,11 @@ impl Program {
 }
 
 pub fn launch(stream: StreamId, kernel: KernelId, params: &[u8]) -> Op<'_> {
-    Op::Launch { stream, kernel, grid: [1; 3], block: [32, 1, 1], cluster: [0; 3], shared: 0, flags: 0, params }
+    launch_with(stream, kernel, 0, params)
+}
+
+pub fn launch_with(stream: StreamId, kernel: KernelId, flags: u32, params: &[u8]) -> Op<'_> {
+    Op::Launch { stream, kernel, shape: LaunchShape::new([1; 3], [32, 1, 1]).with_flags(flags), params }
 }
 
 pub const H2D: (Space, Space) = (Space::Device, Space::Host);

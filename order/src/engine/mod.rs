@@ -8,7 +8,9 @@ mod queries;
 
 pub use queries::Awaits;
 
-use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, Region, StreamId, StreamKind, ThreadId, TimelineId};
+use trace::{
+    ContextId, Epoch, FreeKind, LaunchShape, MemoryKind, Op, Region, StreamId, StreamKind, ThreadId, TimelineId,
+};
 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
@@ -130,7 +132,7 @@ impl Engine {
             self.enter_thread(op, thread);
         }
         match *op {
-            Op::Launch { stream, flags, .. } => {
+            Op::Launch { stream, shape: LaunchShape { flags, .. }, .. } => {
                 self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
             }
             // What a program's own allocator does says nothing of order, and it does much of it.

@@ -56,17 +56,8 @@ impl World {
     }
 
     pub fn launch_flags(&mut self, stream: StreamId, flags: u32) -> Epoch {
-        let one = [1, 1, 1];
-        self.op(Op::Launch {
-            stream,
-            kernel: KernelId(1),
-            grid: one,
-            block: one,
-            cluster: [0; 3],
-            shared: 0,
-            flags,
-            params: &[],
-        })
+        let shape = LaunchShape::new([1; 3], [1; 3]).with_flags(flags);
+        self.op(Op::Launch { stream, kernel: KernelId(1), shape, params: &[] })
     }
 
     pub fn record(&mut self, event: u32, stream: StreamId) {

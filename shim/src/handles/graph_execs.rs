@@ -60,7 +60,7 @@ impl GraphExec {
         let Some(&(index, 1)) = self.by_handle.get(&node) else { return None };
         let node = self.nodes.get(index).filter(|node| node.enabled)?;
         match Op::decode(node.tag, &node.body) {
-            Ok(Op::Launch { kernel, grid, block, .. }) => Some((index as u32, kernel, grid, block)),
+            Ok(Op::Launch { kernel, shape, .. }) => Some((index as u32, kernel, shape.grid, shape.block)),
             _ => None,
         }
     }

@@ -166,8 +166,7 @@ impl Shared {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Epoch {
-        let &LaunchShape { grid, block, cluster, shared, flags } = shape;
-        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &[] };
+        let op = Op::Launch { stream, kernel, shape: *shape, params: &[] };
         let origin = self.place(call, thread, stack, &op);
         if touches::is_linked() {
             self.set_gate();

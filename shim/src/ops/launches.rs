@@ -39,17 +39,7 @@ impl Cx<'_> {
             unsafe { kernel.gather(kernel_params, &mut gathered) };
             &gathered
         });
-        let op = Op::Launch {
-            stream,
-            kernel: kernel.id,
-            grid: shape.grid,
-            block: shape.block,
-            cluster: shape.cluster,
-            shared: shape.shared,
-            flags: shape.flags,
-            params,
-        };
-        then(self, &op);
+        then(self, &Op::Launch { stream, kernel: kernel.id, shape, params });
     }
 
     #[unsafe(link_section = "streamsan_hot")]

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trace::file::Reader;
-use trace::{ImageId, KernelId, MemoryKind, Op, ParamSlot, Record, launch_flags};
+use trace::{ImageId, KernelId, LaunchShape, MemoryKind, Op, ParamSlot, Record, launch_flags};
 
 use crate::product;
 use code::Images;
@@ -143,11 +143,8 @@ struct Kernel {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Launch {
     kernel: KernelId,
-    grid: [u32; 3],
-    block: [u32; 3],
-    cluster: [u32; 3],
-    shared: u32,
-    is_cooperative: bool,
+    /// Of its flags only [`launch_flags::COOPERATIVE`].
+    shape: LaunchShape,
     /// Zero where a pointer is.
     params: Vec<u8>,
     pointers: Vec<Pointer>,
@@ -195,17 +192,13 @@ impl Process {
     }
 
     fn launch(&self, op: &Op<'_>) -> Result<Launch, String> {
-        let Op::Launch { kernel, grid, block, cluster, shared, flags, params, .. } = *op else { unreachable!() };
-        if flags & launch_flags::PARAMS_UNKNOWN != 0 {
+        let Op::Launch { kernel, shape, params, .. } = *op else { unreachable!() };
+        if shape.flags & launch_flags::PARAMS_UNKNOWN != 0 {
             return Err("parameters are not known".into());
         }
         let mut launch = Launch {
             kernel,
-            grid,
-            block,
-            cluster,
-            shared,
-            is_cooperative: flags & launch_flags::COOPERATIVE != 0,
+            shape: shape.with_flags(shape.flags & launch_flags::COOPERATIVE),
             params: params.to_vec(),
             pointers: Vec::new(),
             memory: Vec::new(),
@@ -273,9 +266,10 @@ impl Launch {
     fn json(&self, kernel: &Kernel, image: &str) -> Value {
         let pointers: Vec<_> = self.pointers.iter().map(|p| (p.at, p.into, p.offset)).collect();
         let slots: Vec<_> = kernel.params.iter().map(|slot| (slot.offset, slot.size)).collect();
+        let LaunchShape { grid, block, cluster, shared, flags } = self.shape;
         json!({
-            "kernel": kernel.name, "image": image, "grid": self.grid, "block": self.block,
-            "cluster": self.cluster, "shared": self.shared, "cooperative": self.is_cooperative,
+            "kernel": kernel.name, "image": image, "grid": grid, "block": block,
+            "cluster": cluster, "shared": shared, "cooperative": flags != 0,
             "params": hex(&self.params), "slots": slots, "pointers": pointers, "memory": self.memory,
         })
     }

@@ -29,16 +29,18 @@
 //! next; the last hands all of them to `op_enum`. Two rows with one tag do not compile.
 //!
 //! The types of fields are in [`kinds`] (small enumerations), [`items`] (items of lists, bits of
-//! flags) and [`region`] (the bytes that a copy touches).
+//! flags), [`region`] (the bytes that a copy touches) and [`launch_shape`].
 
 pub mod items;
 pub mod kinds;
+pub mod launch_shape;
 pub mod region;
 
 use crate::codec::{DecodeError, Decoder, Encoder, Field, List, Text};
 use crate::id::*;
 use crate::op::items::*;
 use crate::op::kinds::*;
+use crate::op::launch_shape::LaunchShape;
 use crate::op::region::Region;
 
 /// The lowest tag of an op that is no definition.
@@ -47,7 +49,7 @@ pub const FIRST_OP: u16 = 32;
 macro_rules! op_enum {
     ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {
         /// One op. Variants are append-only; tags are never reused.
-        #[derive(Clone, Copy, PartialEq, Debug)]
+        #[derive(Clone, Copy, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub enum Op<'a> {
@@ -58,6 +60,18 @@ macro_rules! op_enum {
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod tag {
             $(pub const $name: u16 = $tag;)*
+        }
+
+        impl core::fmt::Debug for Op<'_> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self {
+                    $(Self::$name { $($field,)* } => {
+                        let mut to = f.debug_struct(stringify!($name));
+                        $(Field::show($field, stringify!($field), &mut to);)*
+                        to.finish()
+                    })*
+                }
+            }
         }
 
         impl<'a> Op<'a> {

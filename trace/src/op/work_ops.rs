@@ -58,16 +58,9 @@ macro_rules! work_ops {
         stream: StreamId,
         /// Which kernel.
         kernel: KernelId,
-        /// Blocks.
-        grid: [u32; 3],
-        /// Threads a block.
-        block: [u32; 3],
-        /// Blocks a cluster; zeros when there are no clusters.
-        cluster: [u32; 3],
-        /// Dynamic shared memory, bytes.
-        shared: u32,
-        /// Launch attributes that matter, see [`launch_flags`].
-        flags: u32,
+        /// Grid, block, cluster, shared memory, flags.
+        #[cfg_attr(feature = "serde", serde(flatten))]
+        shape: LaunchShape,
         /// The parameter buffer.
         params: &'a [u8],
     }

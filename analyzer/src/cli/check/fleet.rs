@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::common::wrong;
+use crate::exit_code::Ending;
 
 /// Check the traces of many machines, on Ray or here, and ask the results (a Python package)
 #[derive(clap::Args, Debug)]
@@ -22,7 +23,7 @@ pub struct FleetArgs {
 const INSTALL: &str = "'fleet' is in the Python package: pip install 'streamsan[fleet]'";
 
 /// Becomes Python. A package or a dependency that is missing is one line, and code 2.
-pub fn main(args: &FleetArgs) -> i32 {
+pub fn main(args: &FleetArgs) -> Ending {
     let script = format!(
         "import sys\n\
          try:\n    from streamsan.fleet.__main__ import main\n\

@@ -4,8 +4,9 @@ pub mod fleet;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
-use crate::exit_code;
+use crate::exit_code::{Ending, Reason};
 use crate::file_name::FileName;
+use crate::gate::ending;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
@@ -27,17 +28,17 @@ pub struct CheckArgs {
 }
 
 /// Analyses the traces and reports.
-pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
+pub fn main(args: &CheckArgs, mut options: Options) -> Ending {
     let files = match recorded::files(&args.files) {
         Ok(files) => files,
         Err(error) => return wrong(&error),
     };
-    if let Some(Err(code)) = files.iter().map(readable).find(Result::is_err) {
-        return code;
+    if let Some(Err(ending)) = files.iter().map(readable).find(Result::is_err) {
+        return ending;
     }
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &files) {
         Ok(gate) => gate,
-        Err(code) => return code,
+        Err(ending) => return ending,
     };
     let with = match written(&options) {
         Ok(with) => with,
@@ -86,11 +87,12 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         unread.iter().for_each(|error| eprintln!("streamsan: {}", harmless(error)));
     }
     if outcomes.is_empty() && !unread.is_empty() {
-        return exit_code::INTERNAL;
+        return Reason::NotRead.into();
     }
     let (report, printed) = report(outcomes, &gate, options, Outside::default());
-    let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
-    if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
+    ending::of_run(&report, options.error_exitcode, options.require_cuda)
+        .and(!unread.is_empty(), Reason::NotRead)
+        .and(!printed, Reason::NotWritten)
 }
 
 /// The waits of the files that `--with` names. The error is a line for the user.

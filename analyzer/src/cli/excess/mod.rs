@@ -3,7 +3,7 @@
 use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
 use crate::Analysis;
-use crate::exit_code;
+use crate::exit_code::{Ending, Reason};
 use crate::file_name::FileName;
 use crate::ingest::recorded::FileRecords;
 use crate::ingest::segments::parts;
@@ -24,13 +24,13 @@ pub struct ExcessArgs {
 }
 
 /// Reads the trace and judges what synchronises.
-pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
+pub fn main(args: &ExcessArgs, mut options: Options) -> Ending {
     let file = &args.file;
     let inputs = std::slice::from_ref(file);
-    if let Err(code) =
+    if let Err(ending) =
         readable(file).and_then(|()| prepare(&mut options, std::process::id(), StandardOutput::Free, inputs))
     {
-        return code;
+        return ending;
     }
     let mut progress = Progress::new(parts::parts(file).map_or(0, |parts| parts.bytes()));
     let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, &[], (0, &mut progress));
@@ -64,8 +64,5 @@ pub fn main(args: &ExcessArgs, mut options: Options) -> i32 {
     if !taken {
         print(&text::text(&all));
     }
-    match unreadable(file, error) {
-        exit_code::CLEAN if !fine => exit_code::INTERNAL,
-        code => code,
-    }
+    unreadable(file, error).and(!fine, Reason::NotWritten)
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use super::arguments::Given;
 use super::common::{failed, prepare, print, wrong};
 use crate::exact::setup;
+use crate::exit_code::{Ending, Reason};
+use crate::gate;
 use crate::gate::Gate;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
@@ -23,7 +25,6 @@ use crate::report::escape::{Harmless, harmless};
 use crate::report::format::Reporters;
 use crate::report::model::Report;
 use crate::report::program::{Checked, Program};
-use crate::{exit_code, gate};
 
 /// Find the programs and tests of a folder that use CUDA, and check them all
 #[derive(clap::Args, Debug)]
@@ -54,7 +55,7 @@ pub struct HuntArgs {
 const LIMIT: u64 = 300;
 
 /// Runs the hunt.
-pub fn main(args: &HuntArgs, mut options: Options) -> i32 {
+pub fn main(args: &HuntArgs, mut options: Options) -> Ending {
     // The configuration file may name a trace for 'record'.
     options.output = None;
     let root = match args.folder.canonicalize() {
@@ -78,7 +79,7 @@ pub fn main(args: &HuntArgs, mut options: Options) -> i32 {
     }
     if args.list {
         print(&list(&targets));
-        return exit_code::CLEAN;
+        return Ending::default();
     }
     hunt(args, options, &targets)
 }
@@ -96,10 +97,10 @@ fn list(targets: &[Target]) -> String {
     targets.iter().map(line).collect()
 }
 
-fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
+fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> Ending {
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &[]) {
         Ok(gate) => gate,
-        Err(code) => return code,
+        Err(ending) => return ending,
     };
     let no_gpu = if options.sim { None } else { super::run::no_gpu() };
     if !options.quiet
@@ -135,11 +136,11 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
     let report = merged(ran, &gate, &options);
     let written = Reporters::asked_for(&options).write(&report);
     keep(args, &options, &report, &output);
+    let mut ending = gate::ending::of_hunt(&report, options.error_exitcode, options.require_cuda);
     if let Some(signal) = signal {
-        process::die_of(signal);
+        ending.note(Reason::Signal(signal));
     }
-    let code = gate::ending::hunt_exit_code(&report, options.error_exitcode, options.require_cuda);
-    if code == exit_code::CLEAN && !written { exit_code::INTERNAL } else { code }
+    ending.and(!written, Reason::NotWritten)
 }
 
 /// Whether programs with findings in doubt run a second time, and can. Who says what is measured

@@ -3,10 +3,12 @@
 //! Owns the wording of these paragraphs. What stands around them is [`super::text`]'s.
 
 use super::text::{Ink, Style};
+use crate::memory::Precision;
 use crate::report::call_site::site_frame;
 use crate::report::model::{Actor, AllocationInfo, Finding, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
+use crate::report::words::LaneKind;
 use crate::symbols::frame::{Frame, FrameKind};
 use std::fmt::Write as _;
 
@@ -27,7 +29,7 @@ fn launched_by(s: &Side) -> &str {
 
 /// Whether a library made the access for the host, during a call.
 pub(super) fn is_in_call(s: &Side) -> bool {
-    s.actor == Actor::Message && s.stream.kind == "host"
+    s.actor == Actor::Message && s.stream.kind == LaneKind::Host
 }
 
 /// One side of a finding: what it is, where it runs, and its stack.
@@ -47,7 +49,7 @@ pub(super) fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Fi
     let verb = match s.verb {
         _ if s.guessed => "may read or write",
         _ if s.does_both => "reads and writes",
-        verb => verb,
+        verb => verb.name(),
     };
     let _ = writeln!(out, "{}: {what} {verb} {}", style.paint(Ink::Title, title), bytes(s, f));
     let mut by = if s.actor == Actor::Host || is_in_call(s) { String::new() } else { format!("on {}", s.stream.long) };
@@ -104,12 +106,12 @@ fn bytes(s: &Side, f: &Finding) -> String {
     let at = |n: u64| if f.allocation.is_some() { n.to_string() } else { format!("{n:#x}") };
     let gaps = if s.gaps.is_empty() { String::new() } else { format!(" ({})", s.gaps) };
     match s.precision {
-        "exact" if f.allocation.as_ref().is_some_and(|m| s.from == 0 && s.to == m.size) => {
+        Precision::Exact if f.allocation.as_ref().is_some_and(|m| s.from == 0 && s.to == m.size) => {
             format!("all {} bytes", s.to)
         }
-        "exact" => format!("bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
-        "bound" => format!("some of the bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
-        _ => format!("from byte {}{of} on (how many is unknown)", at(s.from)),
+        Precision::Exact => format!("bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        Precision::Bound => format!("some of the bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        Precision::Unknown => format!("from byte {}{of} on (how many is unknown)", at(s.from)),
     }
 }
 

@@ -8,7 +8,7 @@ use super::short;
 use super::text::{Ink, Style, finding};
 use crate::report::cause::RootCause;
 use crate::report::model::Finding;
-use crate::report::words::counted;
+use crate::report::words::{CauseKind, counted};
 use std::fmt::Write as _;
 
 /// Findings of one cause that are printed in full unless the user asks for another number.
@@ -85,7 +85,7 @@ impl CauseGroup {
 /// no wait mends it.
 fn head(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) -> String {
     let mut out = String::new();
-    if findings == 1 && cause.kind != "kernel-range" {
+    if findings == 1 && cause.kind != CauseKind::KernelRange {
         return out;
     }
     let size = match findings {
@@ -100,7 +100,7 @@ fn head(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) ->
     let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}", cause.missing);
     for mend in &cause.mend {
-        let verb = if cause.kind == "kernel-range" { "mend it" } else { "order all of it" };
+        let verb = if cause.kind == CauseKind::KernelRange { "mend it" } else { "order all of it" };
         let _ = writeln!(out, "  This would {verb} ({}):", mend.api);
         for line in &mend.lines {
             let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));

@@ -11,7 +11,7 @@ use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
 use crate::report::format::{programs, text};
 use crate::report::model::{Breach, Finding, GateStatus, Report};
-use crate::report::words::counted;
+use crate::report::words::{CauseKind, counted};
 use crate::symbols::demangle;
 use crate::symbols::frame::Frame;
 use crate::symbols::library::is_own;
@@ -76,7 +76,7 @@ pub fn trial(report: &Report) -> String {
     if m.waits == 0 {
         return String::new();
     }
-    let is_wait = |cause: &&RootCause| matches!(cause.kind, "missing-wait" | "missing-host-wait");
+    let is_wait = |cause: &&RootCause| matches!(cause.kind, CauseKind::MissingWait | CauseKind::MissingHostWait);
     let what =
         if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
     let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
@@ -273,7 +273,7 @@ pub fn coverage(report: &Report) -> String {
 /// The pairs that are possible only by a rule, which may be the wrong one here.
 fn weak(report: &Report) -> String {
     let of = |why: Weakness| {
-        let which = |f: &&Finding| f.confidence == Confidence::Possible && f.weakness == why.name();
+        let which = |f: &&Finding| f.confidence == Confidence::Possible && f.weakness == Some(why);
         let shown = |f: &&Finding| f.internal || f.latent || f.standing != GateStatus::New;
         report.findings.iter().filter(which).filter(|f| !shown(f)).count() as u64
     };

@@ -8,6 +8,7 @@
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::format::{closing, short};
 use crate::report::model::{Finding, Report, Side};
+use crate::report::words::Verb;
 use crate::symbols::frame::{Frame, FrameKind};
 use std::fmt::Write as _;
 
@@ -82,7 +83,7 @@ fn finding(f: &Finding) -> String {
 fn side(out: &mut String, title: &str, s: &Side) {
     let what = s.operator.as_deref().or(s.kernel.as_deref()).unwrap_or(&s.call);
     let _ = writeln!(out, "{title} by stream {} during kernel:\n{what}", s.stream.handle);
-    let writes = s.does_both || !matches!(s.verb, "reads" | "reads atomically");
+    let writes = s.does_both || !matches!(s.verb, Verb::Reads | Verb::ReadsAtomically);
     let arguments = &s.arguments;
     out.push_str(if writes { "writing to" } else { "reading from" });
     if !arguments.is_empty() {

@@ -78,7 +78,7 @@ impl Annotations {
     }
 
     fn breach(&mut self, b: &Breach, level: &str) {
-        let title = format!("StreamSan: {} ({})", b.kind, b.confidence.name());
+        let title = format!("StreamSan: {} ({})", b.kind.name(), b.confidence.name());
         self.annotate(level, site_frame(&b.side.stack), &title, &rules::breach(b, text::Style::default()));
     }
 

@@ -48,6 +48,7 @@
 //! `--pedantic` all. A finding's `processes` are indices into `processes[]`; `occurrences` counts
 //! by process.
 
+use crate::detect::confidence::Weakness;
 use crate::detect::coverage::KernelCoverage;
 use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::doubt::Doubt;
@@ -58,6 +59,7 @@ use crate::report::model::{
     Report, Running, Side,
 };
 use crate::report::program::{Program, SecondRun};
+use crate::report::words::Verb;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::library::library;
@@ -346,7 +348,7 @@ pub fn finding(f: &Finding) -> Value {
         "host": f.host,
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
-        "weakness": f.weakness,
+        "weakness": f.weakness.map_or("", Weakness::name),
         "established": f.established,
         "doubts": f.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "latent": f.latent,
@@ -429,10 +431,10 @@ fn side(s: &Side) -> Value {
     json!({
         "operation": s.actor.name(),
         "kind": match s.verb {
-            "reads" => "read",
-            "updates atomically" => "atomic",
-            "reads atomically" => "atomic_read",
-            "writes atomically" => "atomic_write",
+            Verb::Reads => "read",
+            Verb::UpdatesAtomically => "atomic",
+            Verb::ReadsAtomically => "atomic_read",
+            Verb::WritesAtomically => "atomic_write",
             _ => "write",
         },
         "reads_and_writes": s.does_both,

@@ -63,11 +63,11 @@ impl Junit {
 
     fn breach(&mut self, b: &Breach, verdict: Verdict) {
         let at = site(&b.side.stack).unwrap_or_else(|| "unknown place".into());
-        let name = format!("{} at {at} [{}]", b.kind, b.fingerprint);
+        let name = format!("{} at {at} [{}]", b.kind.name(), b.fingerprint);
         let status = match verdict {
             Verdict::Fails => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_type(b.kind).set_message(b.text.as_str());
+                status.set_type(b.kind.name()).set_message(b.text.as_str());
                 status.set_description(rules::breach(b, text::Style::default()));
                 status
             }

@@ -81,10 +81,10 @@ const FINDING: &[(&str, Column<Row>)] = &[
     ("arguments", Text(|r| some(&r.process.args.get(1..).unwrap_or_default().join(" ")))),
     ("cuda_driver", Number(|r| Some(r.process.driver.into()))),
     ("fingerprint", Text(|r| some(r.either(|f| &f.fingerprint, |b| &b.fingerprint)))),
-    ("hazard", Text(|r| some(r.either(|f| f.hazard.name(), |b| b.kind)))),
-    ("kind", Text(|r| some(r.either(|f| f.kind, |_| "forbidden")))),
+    ("hazard", Text(|r| some(r.either(|f| f.hazard.name(), |b| b.kind.name())))),
+    ("kind", Text(|r| some(r.either(|f| f.kind.name(), |_| "forbidden")))),
     ("confidence", Text(|r| some(r.either(|f| f.confidence, |b| b.confidence).name()))),
-    ("established", Text(|r| some(r.either(|f| f.established, |_| "call")))),
+    ("established", Text(|r| some(r.either(|f| f.established.name(), |_| "call")))),
     ("verdict", Text(|r| some(r.verdict.name()))),
     ("standing", Text(|r| some(standing(r.either(|f| f.standing, |b| b.standing))))),
     ("latent", Truth(|r| r.race().is_some_and(|f| f.latent))),
@@ -98,12 +98,12 @@ const FINDING: &[(&str, Column<Row>)] = &[
 /// The columns of each side, after `access_` and `previous_`.
 const SIDE: &[(&str, Column<Side>)] = &[
     ("operation", Text(|s| some(s.actor.name()))),
-    ("does", Text(|s| some(s.verb))),
+    ("does", Text(|s| some(s.verb.name()))),
     ("call", Text(|s| some(&s.call))),
     ("kernel", Text(|s| s.kernel.clone())),
     ("operator", Text(|s| s.operator.clone())),
     ("stream", Text(|s| some(&s.stream.name))),
-    ("stream_kind", Text(|s| some(s.stream.kind))),
+    ("stream_kind", Text(|s| some(s.stream.kind.name()))),
     ("thread", Number(thread)),
     ("region", Text(|s| some(&s.regions.join(" > ")))),
     ("function", Text(|s| function(&s.stack))),
@@ -111,7 +111,7 @@ const SIDE: &[(&str, Column<Side>)] = &[
     ("line", Number(|s| line(&s.stack))),
     ("from", Number(|s| whole(s.from))),
     ("to", Number(|s| whole(s.to))),
-    ("extent", Text(|s| some(s.precision))),
+    ("extent", Text(|s| some(s.precision.name()))),
 ];
 
 /// The columns of the memory and of the missing synchronisation, after the sides.
@@ -123,7 +123,7 @@ const REST: &[(&str, Column<Row>)] = &[
     ("memory_file", Text(|r| r.memory().and_then(|m| file(&m.stack)))),
     ("memory_line", Number(|r| r.memory().and_then(|m| line(&m.stack)))),
     ("cause", Text(|r| r.cause().and_then(|c| some(&c.fingerprint)))),
-    ("cause_kind", Text(|r| r.cause().and_then(|c| some(c.kind)))),
+    ("cause_kind", Text(|r| r.cause().and_then(|c| some(c.kind.name())))),
     ("cause_missing", Text(|r| r.cause().and_then(|c| some(&c.missing)))),
     ("cause_after", Text(|r| r.cause().and_then(|c| some(&c.after.at)))),
     ("cause_before", Text(|r| r.cause().and_then(|c| some(&c.before.at)))),

@@ -7,7 +7,7 @@ use super::text::{Ink, Style};
 use crate::report::format::programs;
 use crate::report::model::{Breach, Side};
 use crate::report::stack_text;
-use crate::report::words::counted;
+use crate::report::words::{LaneKind, counted};
 use crate::rules::forbidden::RuleKind;
 use std::fmt::Write as _;
 
@@ -15,7 +15,8 @@ use std::fmt::Write as _;
 pub fn breach(b: &Breach, style: Style) -> String {
     let mut out = String::new();
     let rule = style.paint(Ink::Faint, &"=".repeat(80));
-    let head = format!("streamsan: FORBIDDEN: {} ({})", b.kind.trim_start_matches("forbidden-"), b.confidence.name());
+    let head =
+        format!("streamsan: FORBIDDEN: {} ({})", b.kind.name().trim_start_matches("forbidden-"), b.confidence.name());
     let _ = writeln!(out, "{rule}\n{}\n{}.", style.paint(Ink::Alarm, &head), b.text);
     if !b.programs.is_empty() {
         let _ = writeln!(out, "In {}.", programs::listed(&b.programs));
@@ -26,21 +27,21 @@ pub fn breach(b: &Breach, style: Style) -> String {
     }
     let times = counted(b.count, "time", "times");
     let by = submitter(&b.side);
-    let on = if b.side.stream.kind == "host" { String::new() } else { format!("on {}", b.side.stream.long) };
+    let on = if b.side.stream.kind == LaneKind::Host { String::new() } else { format!("on {}", b.side.stream.long) };
     let _ = writeln!(out, "\n{}: {times}, forbidden by --forbid {}", style.paint(Ink::Title, "Call"), b.rule);
     let _ = writeln!(out, "  {}", [on, by].iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(", "));
     if let Some(operator) = &b.side.operator {
         let _ = writeln!(out, "  in the operator {}", stack_text::shortened(operator, 240));
     }
     print_stack(&mut out, style, &b.side.stack);
-    if b.kind == RuleKind::UnnamedStream.name() && !b.side.stream.stack.is_empty() {
+    if b.kind == RuleKind::UnnamedStream && !b.side.stream.stack.is_empty() {
         let _ = writeln!(out, "  the stream was made at");
         print_stack(&mut out, style, &b.side.stream.stack);
     }
     let call = if b.side.call.is_empty() { "-" } else { &b.side.call };
     let machine = format!(
         "[streamsan forbidden={} confidence={} call={call} stream={} count={} pid={} fingerprint={}]",
-        b.kind.trim_start_matches("forbidden-"),
+        b.kind.name().trim_start_matches("forbidden-"),
         b.confidence.name(),
         b.side.stream.id,
         b.count,

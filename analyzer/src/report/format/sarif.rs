@@ -117,7 +117,7 @@ impl Sarif {
         let mut advice = s.facts.clone();
         advice.push(s.missing.clone());
         for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
-            let how = if mend.api.starts_with("CUDA") { String::new() } else { format!(" (in {})", mend.api) };
+            let how = if mend.api.is_cuda() { String::new() } else { format!(" (in {})", mend.api) };
             advice.push(format!("This would order them{how}: {}", mend.lines.join(" ")));
         }
         advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
@@ -151,11 +151,11 @@ impl Sarif {
     }
 
     fn breach(&self, b: &Breach, verdict: Verdict) -> Value {
-        let rule = FORBIDDEN.iter().position(|(kind, ..)| kind.name() == b.kind).unwrap_or_default();
+        let rule = FORBIDDEN.iter().position(|(kind, ..)| *kind == b.kind).unwrap_or_default();
         let locations: Vec<Value> = at(&b.side.stack).map(|frame| self.location(frame)).into_iter().collect();
         let mut related = Vec::new();
         let made = &b.side.stream.stack[..];
-        if let Some(frame) = at(made).filter(|_| b.kind == RuleKind::UnnamedStream.name()) {
+        if let Some(frame) = at(made).filter(|_| b.kind == RuleKind::UnnamedStream) {
             let mut location = self.location(frame);
             location["id"] = 1.into();
             location["message"] = json!({ "text": "the stream was made here" });

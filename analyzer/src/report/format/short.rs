@@ -83,7 +83,7 @@ pub(super) fn line(f: &Finding) -> String {
 
 /// A broken rule in one line.
 pub fn breach(b: &Breach) -> String {
-    format!("{}: {} ({}): {} [{}]\n", place(&b.side.stack), b.kind, b.confidence.name(), b.text, b.fingerprint)
+    format!("{}: {} ({}): {} [{}]\n", place(&b.side.stack), b.kind.name(), b.confidence.name(), b.text, b.fingerprint)
 }
 
 impl Reporter for Short {

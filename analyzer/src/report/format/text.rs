@@ -12,7 +12,7 @@ use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::stack_text;
-use crate::report::words::counted;
+use crate::report::words::{Established, FindingKind, counted};
 use std::fmt::Write as _;
 
 /// How to print.
@@ -64,7 +64,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
     out.push_str(&doubts(f));
-    if f.established == "exact" {
+    if f.established == Established::Exact {
         let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
     }
     if !f.programs.is_empty() {
@@ -96,8 +96,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
         let _ = writeln!(out, "  {line}");
     }
     for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
-        let title =
-            if mend.api.starts_with("CUDA") { "This would order them".into() } else { format!("In {}", mend.api) };
+        let title = if mend.api.is_cuda() { "This would order them".into() } else { format!("In {}", mend.api) };
         let _ = writeln!(out, "  {title}:");
         for line in &mend.lines {
             let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
@@ -158,8 +157,8 @@ pub fn headline(f: &Finding) -> String {
         None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
         None => format!("{} on {}", f.access.call, f.access.stream.long),
     };
-    if f.kind != "race" {
-        let what = if f.kind == "freed-while-used" {
+    if f.kind != FindingKind::Race {
+        let what = if f.kind == FindingKind::FreedWhileUsed {
             "block of a pool was freed"
         } else {
             "tensor was freed without record_stream"

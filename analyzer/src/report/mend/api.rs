@@ -2,43 +2,11 @@
 //!
 //! Owns the choice, by the packages on the stacks.
 
-use crate::report::words::Word;
+pub use crate::report::words::Api;
 use crate::state::names::TorchUse;
 use crate::symbols::frame::{Frame, FrameKind};
 
-/// An interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Api {
-    /// CUDA's runtime.
-    Runtime,
-    /// CUDA's driver API.
-    Driver,
-    /// PyTorch, and Triton, which launches on PyTorch's current stream.
-    Torch,
-    /// CuPy.
-    CuPy,
-    /// JAX.
-    Jax,
-    /// cuda.core.
-    CudaCore,
-    /// Numba.
-    Numba,
-}
-
 impl Api {
-    /// Its name.
-    pub fn name(self) -> Word {
-        match self {
-            Self::Runtime => "CUDA runtime",
-            Self::Driver => "CUDA driver",
-            Self::Torch => "PyTorch",
-            Self::CuPy => "CuPy",
-            Self::Jax => "JAX",
-            Self::CudaCore => "cuda.core",
-            Self::Numba => "Numba",
-        }
-    }
-
     /// The Python interfaces of these frames, PyTorch first. `torch`: what was seen of PyTorch in
     /// the process. Where the frames show no interface, PyTorch's libraries alone speak for it;
     /// without them the list is empty, and CUDA's own calls are all that can be advised.

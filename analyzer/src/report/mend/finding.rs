@@ -15,7 +15,7 @@ use crate::report::elaborate::{Elaborator, called};
 use crate::report::finding::STAGED;
 use crate::report::format::text::short_kernel;
 use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
-use crate::report::words::completion;
+use crate::report::words::{LaneKind, completion};
 use crate::state::streams::FailedCall;
 use cuda_sys::CUresult;
 use cuda_sys::runtime_types::cudaError;
@@ -64,7 +64,7 @@ impl Elaborator<'_> {
             };
             let after = format!("after the previous access{}", self.behind(previous));
             s.mend = self.lines(Join::KeepAlive, (previous, access), &end(p, &after), &end(a, "before it goes back"));
-            s.mend.retain(|mend| mend.api != Api::Torch.name());
+            s.mend.retain(|mend| mend.api != Api::Torch);
             return s;
         }
         if race.freed_early {
@@ -78,7 +78,7 @@ impl Elaborator<'_> {
                 format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)),
                 format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)),
             ];
-            s.mend.push(MendingLines { api: Api::Torch.name(), lines });
+            s.mend.push(MendingLines { api: Api::Torch, lines });
             return s;
         }
         if race.previous.epoch == race.access.epoch {
@@ -104,7 +104,7 @@ impl Elaborator<'_> {
             return s;
         }
         let early = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
-        if p.id == a.id && early && race.access.epoch.time > race.previous.epoch.time && p.kind != "host" {
+        if p.id == a.id && early && race.access.epoch.time > race.previous.epoch.time && p.kind != LaneKind::Host {
             s.facts.push(
                 "The attributes of the copy let it read its source out of stream order, before earlier work of its \
                  stream is over."
@@ -121,8 +121,7 @@ impl Elaborator<'_> {
         if p.id == a.id && race.access.site.batch != 0 {
             s.facts.push("Both are copies of one batch, which may run in any order.".into());
             s.missing = "Nothing orders the members of a batch among themselves.".into();
-            s.mend
-                .push(MendingLines { api: Api::Runtime.name(), lines: vec!["split the batch into two calls".into()] });
+            s.mend.push(MendingLines { api: Api::Runtime, lines: vec!["split the batch into two calls".into()] });
             return s;
         }
         if let Some(link) = links.forward {
@@ -161,7 +160,7 @@ impl Elaborator<'_> {
         if let Some(mistake) = self.mistaken_wait(&raw.around) {
             s.facts.push(mistake);
         }
-        if p.kind != "request" && !race.latent {
+        if p.kind != LaneKind::Request && !race.latent {
             s.facts.extend(self.host_waited_elsewhere(&raw.around));
         }
         if !access.seen_by.is_empty() {
@@ -177,7 +176,10 @@ impl Elaborator<'_> {
                  previous access to be over, and nothing in the program orders that."
             ));
         }
-        if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
+        if matches!(
+            (p.kind, a.kind),
+            (LaneKind::Legacy, LaneKind::NonBlocking) | (LaneKind::NonBlocking, LaneKind::Legacy)
+        ) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
         }
         if is_staged_copy(self.names.call(race.previous.site.call), &race.previous) {
@@ -187,15 +189,15 @@ impl Elaborator<'_> {
                 previous.call
             ));
         }
-        let by_host = |name: &StreamName| matches!(name.kind, "host" | "request");
+        let by_host = |name: &StreamName| matches!(name.kind, LaneKind::Host | LaneKind::Request);
         if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
             s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
         let (first, second) = (self.behind(previous), self.behind(access));
-        if p.kind == "request" {
+        if p.kind == LaneKind::Request {
             s.missing = format!("The host does not wait until {} is complete.", p.name);
             let lines = vec![format!("{}  // before this access{second}", completion(&previous.call))];
-            s.mend.push(MendingLines { api: Api::Runtime.name(), lines });
+            s.mend.push(MendingLines { api: Api::Runtime, lines });
             return s;
         }
         if access.actor == Actor::Host || by_host(a) {
@@ -223,7 +225,7 @@ impl Elaborator<'_> {
             let foreign = old.stream != race.previous.site.stream;
             foreign && old.freed.is_some() && raw.allocation.is_some_and(|new| new.id != old.id)
         });
-        if reused && let Some(torch) = s.mend.iter_mut().find(|mend| mend.api == Api::Torch.name()) {
+        if reused && let Some(torch) = s.mend.iter_mut().find(|mend| mend.api == Api::Torch) {
             torch.lines = vec![format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p))];
         }
         s
@@ -252,14 +254,14 @@ impl Elaborator<'_> {
         if self.names.python {
             let frames = previous.stack.iter().chain(&access.stack);
             for api in Api::of_python(frames, self.names.torch) {
-                mend.push(MendingLines { api: api.name(), lines: lines::python(api, join, first, then) });
+                mend.push(MendingLines { api, lines: lines::python(api, join, first, then) });
             }
         }
         let api = Api::of_both(
             Api::of_call(&previous.call, &previous.stack),
             Api::of_call(if access.call.is_empty() { &previous.call } else { &access.call }, &access.stack),
         );
-        mend.push(MendingLines { api: api.name(), lines: lines::cuda(api, join, first, then, None) });
+        mend.push(MendingLines { api, lines: lines::cuda(api, join, first, then, None) });
         mend
     }
 
@@ -285,5 +287,5 @@ fn cap(text: &str) -> String {
 }
 
 fn torch_name(stream: &StreamName) -> String {
-    if stream.kind == "legacy" { "torch.cuda.default_stream()".into() } else { stream.short.clone() }
+    if stream.kind == LaneKind::Legacy { "torch.cuda.default_stream()".into() } else { stream.short.clone() }
 }

@@ -5,6 +5,7 @@
 use super::api::Api;
 use crate::replan::waits::Join;
 use crate::report::model::StreamName;
+use crate::report::words::LaneKind;
 
 /// One end of a wait.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +34,8 @@ impl WaitEnd {
             _ => ("torch.cuda.default_stream()", "torch.cuda.ExternalStream(2)"),
         };
         match one.kind {
-            "legacy" => names.0.into(),
-            "per-thread" => names.1.into(),
+            LaneKind::Legacy => names.0.into(),
+            LaneKind::PerThread => names.1.into(),
             _ => one.short.clone(),
         }
     }

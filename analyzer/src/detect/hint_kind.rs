@@ -1,0 +1,39 @@
+//! The kinds of hints.
+//!
+//! Owns their names. [`super::hints`] finds them.
+
+use serde::{Deserialize, Serialize};
+
+/// What a hint is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum HintKind {
+    /// A wait for an event that was never recorded: CUDA treats it as complete.
+    #[serde(rename = "wait-never-recorded")]
+    WaitNeverRecorded,
+    /// An event that was recorded and that nothing ever waited for or queried.
+    #[serde(rename = "event-never-waited-for")]
+    NeverWaitedFor,
+    /// An event that was recorded again on another stream although nothing had waited for the
+    /// previous record, which the new one does not cover. Then something waited.
+    #[serde(rename = "event-recorded-again")]
+    RecordedAgain,
+    /// A kernel on the legacy default stream, which waits for none of the program's non-blocking
+    /// streams.
+    #[serde(rename = "legacy-stream-kernel")]
+    LegacyKernel,
+}
+
+impl HintKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::WaitNeverRecorded, Self::NeverWaitedFor, Self::RecordedAgain, Self::LegacyKernel];
+
+    /// The name that JSON and scripts use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WaitNeverRecorded => "wait-never-recorded",
+            Self::NeverWaitedFor => "event-never-waited-for",
+            Self::RecordedAgain => "event-recorded-again",
+            Self::LegacyKernel => "legacy-stream-kernel",
+        }
+    }
+}
