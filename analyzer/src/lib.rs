@@ -66,6 +66,7 @@ pub mod causes;
 pub mod cli;
 pub mod detect;
 pub mod exact;
+pub mod excess;
 pub mod exit_code;
 pub mod file_name;
 pub mod gate;

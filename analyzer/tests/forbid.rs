@@ -2,10 +2,10 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
+use analyzer::gate::forbidden::Forbidden;
 use analyzer::gate::{baseline, suppressions};
 use analyzer::report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
 use analyzer::report::model::{Breach, Report};
-use analyzer::rules::forbidden::Forbidden;
 use trace::*;
 
 fn under(rules: &[&str]) -> Program {

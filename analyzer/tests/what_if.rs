@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
-use analyzer::whatif::assumed::{Assumptions, DefaultStream};
+use analyzer::options::{Assumptions, DefaultStream};
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);

@@ -4,12 +4,13 @@
 
 use super::{Analysis, AnalysisOptions};
 use crate::detect::coverage::KernelCoverage;
+use crate::options::DefaultStream;
 use crate::replan::waits::Replan;
 use crate::report::elaborate::called;
 use crate::state::captures::Captures;
 use crate::state::graph_waits::GraphWaits;
 use crate::state::graphs::Graph;
-use crate::whatif::assumed::{Assumed, AssumedRecord, DefaultStream, LeftOut};
+use crate::whatif::assumed::{Assumed, AssumedRecord, LeftOut};
 use crate::whatif::pattern;
 use crate::whatif::steps::{self, Steps};
 use crate::whatif::sync::{SyncKind, SyncSite, made_by, stream_mut, stream_of, unblocked};

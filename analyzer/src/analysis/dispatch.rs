@@ -73,7 +73,7 @@ impl Analysis {
             Op::RequestDone { request } => self.streams.destroy(request),
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
-                let is_capture = result == crate::report::fault::UNJOINED;
+                let is_capture = result == crate::detect::faults::UNJOINED;
                 let capture = is_capture.then(|| self.captures.take_unjoined(origin.thread)).flatten();
                 self.submissions.faults.failed(result, stream, origin, capture, |epoch| ordering.host_saw(epoch));
             }

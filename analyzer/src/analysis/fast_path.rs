@@ -13,7 +13,7 @@ use crate::launch_memory::launch_key::LaunchKey;
 use crate::launches::effects::Launch;
 use crate::memory::{Cause, Site};
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
-use trace::{LaunchRecord, LaunchShape};
+use trace::{LaunchRecord, LaunchShape, Record};
 
 /// Flags that give a launch a meaning beyond its bytes.
 const SPECIAL: u32 = EXACT | INSIDE_LIBRARY | PARAMS_UNKNOWN | PROGRAMMATIC_SERIALIZATION;
@@ -32,6 +32,28 @@ impl Analysis {
             && self.memory.escapes.is_idle()
             && !self.gaps.are_doubtful()
             && self.replan.is_none()
+    }
+
+    /// Decodes and feeds one record. A damaged one is counted and skipped.
+    #[inline]
+    pub fn feed_encoded(&mut self, bytes: &[u8]) {
+        let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
+        self.feed_prefetched(bytes, launch.map(|launch| self.prefetch(&launch)));
+    }
+
+    /// The same. `launch`: the hash, if the record is a launch.
+    #[inline]
+    pub fn feed_prefetched(&mut self, bytes: &[u8], launch: Option<u64>) {
+        if let Some(hash) = launch
+            && let Some(Ok(launch)) = LaunchRecord::decode(bytes)
+            && self.feed_repeated(&launch, hash)
+        {
+            return;
+        }
+        match Record::decode(bytes) {
+            Ok(record) => self.feed(&record),
+            Err(_) => self.damaged(),
+        }
     }
 
     /// The hash of a launch that is fed later. Prefetches its cache entry.

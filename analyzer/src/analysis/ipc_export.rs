@@ -5,10 +5,10 @@
 
 use trace::{Epoch, Op, SyncScope};
 
+use super::elaborator::elaborator;
 use crate::analysis::Analysis;
 use crate::ipc::{Member, PeerProcess};
 use crate::memory::Access;
-use crate::report::elaborate::elaborator;
 use crate::report::model::Outcome;
 
 impl Analysis {

@@ -33,6 +33,7 @@
 pub(crate) mod alloc_free;
 pub(crate) mod assuming;
 pub(crate) mod dispatch;
+mod elaborator;
 pub(crate) mod fast_path;
 mod gap;
 pub(crate) mod host_access;
@@ -62,18 +63,20 @@ use crate::exact::measuring::SimMeasuring;
 use crate::exact::oracle::Oracle;
 use crate::exact::pending::PendingRecords;
 use crate::exact::settle::Settle;
+use crate::gate::forbidden::Forbidden;
 use crate::ipc::Member;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::launches::kernel_code::CodeReader;
 use crate::memory::Allocations;
+use crate::options::Assumptions;
 use crate::replan::waits::Replan;
 use crate::report::doubt::Measuring;
-use crate::report::elaborate::elaborator;
+use crate::report::fault::faults;
 use crate::report::fingerprint::{Identity, number};
+use crate::report::hint::hint;
 use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
 use crate::rules::elaborate::breach;
-use crate::rules::forbidden::Forbidden;
 use crate::rules::watch::RuleWatch;
 use crate::state::captures::Captures;
 use crate::state::found_values::LeftMoments;
@@ -83,8 +86,9 @@ use crate::state::names::Names;
 use crate::state::streams::Streams;
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::Schemas;
-use crate::whatif::assumed::{Assumed, AssumedRecord, Assumptions};
+use crate::whatif::assumed::{Assumed, AssumedRecord};
 use crate::whatif::steps::Steps;
+use elaborator::elaborator;
 use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -445,8 +449,8 @@ impl Analysis {
         }
         let breaches = self.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
         let breaches = breaches.iter().map(|raw| breach(raw, &mut elaborator)).collect();
-        let hints = self.hints.finish(&mut elaborator);
-        let faults = self.submissions.faults.finish(&mut elaborator);
+        let hints = self.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
+        let faults = faults(self.submissions.faults.failures(), &mut elaborator);
         let mut outcome = Outcome {
             process: self.names.process.clone(),
             member: None,

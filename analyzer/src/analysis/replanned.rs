@@ -8,10 +8,11 @@
 use super::Analysis;
 use crate::detect::findings::Findings;
 use crate::launches::kernel_code::{CodeReader, KernelCode};
-use crate::replan::site::{OpClass, OpSite};
-use crate::replan::waits::{Join, KeptBlock, Recorded, Replan};
+use crate::replan::waits::{KeptBlock, Recorded, Replan};
 use crate::replan::written::WrittenWait;
+use crate::report::cause::Join;
 use crate::state::graphs::Graph;
+use crate::state::op_site::{OpClass, OpSite};
 use crate::symbols::stacks::RawStacks;
 use trace::{Epoch, EventId, EventMode, FreeKind, ImageId, MemoryKind, Op, Record, StreamId, SyncScope, ThreadId};
 

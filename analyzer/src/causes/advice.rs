@@ -8,16 +8,16 @@ use super::search::{FoundSet, FoundWait};
 use crate::Analysis;
 use crate::detect::findings::RawFinding;
 use crate::memory::Access;
-use crate::replan::site::OpSite;
-use crate::replan::waits::Join;
 use crate::report::call_site::site;
+use crate::report::cause::Join;
 use crate::report::cause::{CausePoint, RootCause};
-use crate::report::elaborate::{Elaborator, elaborator};
+use crate::report::elaborate::Elaborator;
 use crate::report::fingerprint::of_cause;
 use crate::report::mend::api::Api;
 use crate::report::mend::lines;
 use crate::report::model::{MendingLines, StreamName};
 use crate::report::words::Word;
+use crate::state::op_site::OpSite;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One end of a wait.
@@ -87,7 +87,7 @@ impl End {
 
 /// The causes of a process: one for each wait, then one for each kernel that runs past its memory.
 pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
-    let mut elaborator = elaborator!(analysis);
+    let mut elaborator = analysis.elaborator();
     let mut of: Vec<Vec<&RawFinding>> = vec![Vec::new(); found.waits.len() + found.overruns.len()];
     for (at, raw) in raws.iter().enumerate() {
         of.get_mut(found.cause_of(at).unwrap_or(usize::MAX)).into_iter().for_each(|list| list.push(raw));

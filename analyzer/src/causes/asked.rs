@@ -4,8 +4,8 @@
 
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Race;
-use crate::replan::site::{OpClass, OpSite};
-use crate::replan::waits::Join;
+use crate::report::cause::Join;
+use crate::state::op_site::{OpClass, OpSite};
 use trace::{KernelId, MemoryKind, StackId};
 
 /// What a finding asks for.

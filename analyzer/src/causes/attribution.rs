@@ -10,9 +10,10 @@ use super::places::{Group, Occurrence, ordered_by};
 use super::search::{Needed, Search};
 use crate::detect::findings::RawFinding;
 use crate::memory::Access;
-use crate::replan::site::OpSite;
 use crate::replan::trial::Trial;
-use crate::replan::waits::{AddedWait, Join};
+use crate::replan::waits::AddedWait;
+use crate::report::cause::Join;
+use crate::state::op_site::OpSite;
 
 /// A set of waits, by what a finding knows of them. Of several waits the first one counts.
 struct Index<'a> {

@@ -8,10 +8,11 @@ use trace::StreamId;
 
 use super::places::{Group, Occurrence, Positions, ordered_by};
 use super::search::{FoundSet, Search};
-use crate::replan::rerun::Rerun;
-use crate::replan::site::OpSite;
+use crate::causes::rerun::Rerun;
 use crate::replan::trial::Trial;
-use crate::replan::waits::{AddedWait, Join};
+use crate::replan::waits::AddedWait;
+use crate::report::cause::Join;
+use crate::state::op_site::OpSite;
 
 /// The program's own records, ascending.
 #[derive(Default)]

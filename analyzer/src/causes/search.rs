@@ -2,7 +2,7 @@
 //! the run is analysed again.
 //!
 //! Owns the loop and its budget. What is tried comes from [`super::cover`]; a trial is
-//! [`crate::replan::rerun`]. Most waits of a large set are shown to be needed by the races of one
+//! [`crate::causes::rerun`]. Most waits of a large set are shown to be needed by the races of one
 //! trial ([`super::proof`]), so that the trials do not grow with the waits.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,13 +14,14 @@ use super::places::{Group, Occurrence, Positions};
 use super::proof::ActingPlaces;
 use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
 use crate::Analysis;
+use crate::causes::rerun::{Rerun, rerun};
 use crate::detect::findings::RawFinding;
 use crate::replan::records::Records;
-use crate::replan::rerun::{Rerun, rerun};
-use crate::replan::site::OpSite;
 use crate::replan::trial::Trial;
-use crate::replan::waits::{AddedWait, Join, Replan};
+use crate::replan::waits::{AddedWait, Replan};
 use crate::report::call_site::site;
+use crate::report::cause::Join;
+use crate::state::op_site::OpSite;
 
 /// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
 pub(super) const RACE: u64 = 200;
@@ -90,7 +91,7 @@ pub(super) struct Search<'a> {
     /// Further sites of ops that race.
     beside: FxHashSet<OpSite>,
     members: Vec<Vec<OpSite>>,
-    labels: FxHashMap<(String, crate::replan::site::OpClass), Group>,
+    labels: FxHashMap<(String, crate::state::op_site::OpClass), Group>,
     pairs: FxHashMap<Pair, usize>,
     pub racing: Vec<Racing>,
     overruns: Vec<(OpSite, Overrun)>,

@@ -4,22 +4,22 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cli::outputs::{self, StandardOutput};
 use crate::exact::learned::{self, Learned};
 use crate::file_name::FileName;
 use crate::gate::Gate;
+use crate::gate::forbidden::Forbidden;
 use crate::gate::pattern::Pattern;
 use crate::ingest::live::{Early, Recorder};
 use crate::ingest::recorded;
 use crate::ingest::segments::store::TraceStore;
 use crate::ingest::segments::writer::SegmentLimits;
 use crate::options::Options;
-use crate::output::{self, StandardOutput};
 use crate::report::doubt::Measuring;
 use crate::report::escape::{Harmless as _, harmless};
 use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
-use crate::rules::forbidden::Forbidden;
 use crate::{AnalysisOptions, exit_code};
 
 /// Says what the user did wrong.
@@ -113,9 +113,9 @@ fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileNam
     // A baseline may be written anew, for it is read before.
     let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
     let inputs: Vec<FileName> = inputs.iter().cloned().chain(more).collect();
-    output::expand_all(options, pid, out, &inputs)?;
+    outputs::expand_all(options, pid, out, &inputs)?;
     let gate = Gate::open(options)?;
-    output::check_writable(options)?;
+    outputs::check_writable(options)?;
     if let Some(path) = &options.exact.learned {
         learned::give(Learned::read(path)?);
     }

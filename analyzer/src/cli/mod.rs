@@ -19,6 +19,7 @@ mod explain;
 mod hunt;
 mod man;
 mod memory;
+mod outputs;
 mod record;
 mod run;
 mod timeline;

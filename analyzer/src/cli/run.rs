@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
+use crate::cli::outputs::StandardOutput;
 use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
@@ -17,7 +18,6 @@ use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
 use crate::options::Options;
-use crate::output::StandardOutput;
 use crate::report::format::closing;
 use crate::report::words::counted;
 
@@ -368,7 +368,7 @@ fn named(signal: i32) -> &'static str {
 fn exact(options: &Options) -> Result<Vec<Vec<u8>>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
     let beside = shim.parent().unwrap_or(Path::new(""));
-    crate::exact::setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
+    crate::launcher::exact_setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
 }
 
 #[cfg(test)]

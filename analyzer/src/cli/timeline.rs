@@ -4,9 +4,10 @@ use std::io::Write;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
+use crate::cli::outputs::StandardOutput;
 use crate::file_name::FileName;
 use crate::options::Options;
-use crate::output::{self, StandardOutput};
+use crate::output;
 use crate::report::words::counted;
 use crate::{exit_code, tools};
 

@@ -5,19 +5,15 @@
 //! later call. Without `--launch-blocking`, all that can be said is which launches were still in
 //! flight, by stream and place in the program.
 
-use crate::report::call_site::site;
-use crate::report::elaborate::{Elaborator, called};
-use crate::report::fault::UNJOINED;
-use crate::report::fault::UnjoinedStream;
-use crate::report::model::{Fault, FaultSite, Running};
-use crate::state::captures::{Capture, Unjoined};
+use crate::state::captures::Capture;
 use rustc_hash::FxHashMap;
 use trace::{CallId, Epoch, KernelId, Origin, StackId, StreamId};
 
 /// Maximum number of launches kept for a stream: more than the driver queues.
 const MOST: usize = 4096;
-/// Maximum number of places reported for a stream.
-const PLACES: usize = 16;
+
+/// `CUDA_ERROR_STREAM_CAPTURE_UNJOINED`.
+pub const UNJOINED: u32 = 904;
 
 #[derive(Clone, Copy)]
 struct Launched {
@@ -44,13 +40,20 @@ impl Lane {
 /// Places that launched, each with its number of launches.
 type Places = Vec<((KernelId, StackId), u64)>;
 
-struct Failure {
-    result: u32,
-    call: CallId,
-    stack: StackId,
-    culprit: Option<(StreamId, KernelId, StackId)>,
-    running: Vec<(StreamId, u64, Places)>,
-    capture: Option<Capture>,
+/// An error that ended a context or a capture.
+pub struct Failure {
+    /// The driver's answer (`CUresult`).
+    pub result: u32,
+    /// The call that returned it.
+    pub call: CallId,
+    /// Where that was.
+    pub stack: StackId,
+    /// The launch that caused it, if every launch was waited for.
+    pub culprit: Option<(StreamId, KernelId, StackId)>,
+    /// Otherwise: the launches in flight, by stream, with their number.
+    pub running: Vec<(StreamId, u64, Places)>,
+    /// The capture with unjoined work.
+    pub capture: Option<Capture>,
 }
 
 /// Launches in flight and failures of one process.
@@ -121,76 +124,8 @@ impl Faults {
         self.failures.push(Failure { result, call: origin.call, stack: origin.stack, culprit, running, capture });
     }
 
-    /// Failures with names and lines.
-    pub fn finish(&self, elaborator: &mut Elaborator<'_>) -> Vec<Fault> {
-        let launched = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
-            kernel: elaborator.kernel_name(kernel),
-            stack: elaborator.stacks.resolve(stack),
-            count,
-        };
-        let one = |f: &Failure| {
-            let stack = elaborator.stacks.resolve(f.stack);
-            let (origin, unjoined) = f.capture.as_ref().map(|f| unjoined(elaborator, f)).unwrap_or_default();
-            Fault {
-                origin,
-                unjoined,
-                pid: elaborator.names.process.pid,
-                result: f.result,
-                call: called(&stack, elaborator.names.call(f.call)),
-                culprit: f.culprit.map(|(_, kernel, stack)| launched(elaborator, kernel, stack, 1)),
-                stream: f.culprit.map(|(stream, ..)| elaborator.stream_name(stream)).unwrap_or_default(),
-                running: f
-                    .running
-                    .iter()
-                    .map(|(stream, total, places)| Running {
-                        stream: elaborator.stream_name(*stream),
-                        total: *total,
-                        places: places.len() as u64,
-                        oldest: places
-                            .iter()
-                            .take(PLACES)
-                            .map(|((kernel, stack), count)| launched(elaborator, *kernel, *stack, *count))
-                            .collect(),
-                    })
-                    .collect(),
-                stack,
-            }
-        };
-        self.failures.iter().map(one).collect()
-    }
-}
-
-/// The stream that a capture began on, as lines name it, and the streams that were not joined.
-fn unjoined(elaborator: &mut Elaborator<'_>, capture: &Capture) -> (String, Vec<UnjoinedStream>) {
-    let at =
-        |elaborator: &mut Elaborator<'_>, stack: StackId| site(&elaborator.stacks.resolve(stack)).unwrap_or_default();
-    let one = |unjoined: &Unjoined| {
-        let name = elaborator.stream(unjoined.stream);
-        let drawn_in = unjoined.brought_by.and_then(|wait| capture.waits.get(wait as usize));
-        UnjoinedStream {
-            stream: name.long,
-            short: name.short,
-            drawn_in: drawn_in.map_or_else(String::new, |wait| at(elaborator, wait.stack)),
-            last: capture.nodes.get(unjoined.node as usize).map_or_else(String::new, |node| at(elaborator, node.stack)),
-        }
-    };
-    let streams = capture.replay(&|_| false).unjoined.iter().map(one).collect();
-    (elaborator.stream(capture.origin).short, streams)
-}
-
-/// CUDA's name of an error.
-pub fn error_name(result: u32) -> &'static str {
-    match result {
-        700 => "CUDA_ERROR_ILLEGAL_ADDRESS",
-        702 => "CUDA_ERROR_LAUNCH_TIMEOUT",
-        710 => "CUDA_ERROR_ASSERT",
-        714 => "CUDA_ERROR_HARDWARE_STACK_ERROR",
-        715 => "CUDA_ERROR_ILLEGAL_INSTRUCTION",
-        716 => "CUDA_ERROR_MISALIGNED_ADDRESS",
-        717 => "CUDA_ERROR_INVALID_ADDRESS_SPACE",
-        718 => "CUDA_ERROR_INVALID_PC",
-        719 => "CUDA_ERROR_LAUNCH_FAILED",
-        904 => "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
-        _ => "CUDA error",
+    /// The failures, in their order.
+    pub fn failures(&self) -> &[Failure] {
+        &self.failures
     }
 }

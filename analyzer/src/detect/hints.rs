@@ -2,12 +2,10 @@
 //! failing a run.
 //!
 //! Owns the kinds of hints ([`HintKind`]) and when each is reported. A hint is about calls of the
-//! program, so only their call sites are kept; [`Hints::finish`] makes sentences of them. Events
+//! program, so only their call sites are kept; [`crate::report::hint`] makes sentences of them. Events
 //! whose creation was not seen, and those shared with other processes, are left alone: code that is
 //! not observed may record or wait for them.
 
-use crate::report::elaborate::Elaborator;
-use crate::report::model::Hint;
 use crate::state::happens_before::View;
 use crate::state::names::Names;
 use crate::state::streams::Streams;
@@ -72,18 +70,24 @@ struct Event {
 
 /// One hint, by its call sites.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    kind: HintKind,
-    stack: StackId,
-    other: StackId,
+pub struct Key {
+    /// What it is about.
+    pub kind: HintKind,
+    /// Where.
+    pub stack: StackId,
+    /// Where the other call was made, if there are two.
+    pub other: StackId,
 }
 
+/// A hint with the number of its occurrences.
 #[derive(Clone, Copy)]
-struct Said {
-    key: Key,
+pub struct Said {
+    /// The hint.
+    pub key: Key,
     /// The streams that the sentence names.
-    streams: (StreamId, StreamId),
-    count: u64,
+    pub streams: (StreamId, StreamId),
+    /// Occurrences.
+    pub count: u64,
 }
 
 /// The hints of one process.
@@ -206,7 +210,7 @@ impl Hints {
     }
 
     /// All hints of the process, in the order in which they came up.
-    pub fn finish(&mut self, elaborator: &mut Elaborator<'_>) -> Vec<Hint> {
+    pub fn finish(&mut self) -> &[Said] {
         let mut events: Vec<(EventId, Event)> = self.events.drain().collect();
         events.sort_by_key(|(id, _)| id.0);
         for (_, event) in &events {
@@ -226,36 +230,6 @@ impl Hints {
                 );
             }
         }
-        self.said.iter().map(|said| said.resolve(elaborator)).collect()
-    }
-}
-
-impl Said {
-    fn resolve(&self, elaborator: &mut Elaborator<'_>) -> Hint {
-        let (first, second) = (elaborator.stream_name(self.streams.0), elaborator.stream_name(self.streams.1));
-        let text = match self.key.kind {
-            HintKind::WaitNeverRecorded => {
-                format!(
-                    "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
-                )
-            }
-            HintKind::NeverWaitedFor => {
-                format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
-            }
-            HintKind::RecordedAgain => format!(
-                "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
-                 not wait for {first}."
-            ),
-            HintKind::LegacyKernel => format!(
-                "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
-            ),
-        };
-        let mut text = text;
-        if let Some(head) = text.get(..1).map(str::to_uppercase) {
-            text.replace_range(..1, &head);
-        }
-        let other = elaborator.stacks.resolve(self.key.other);
-        let stack = elaborator.stacks.resolve(self.key.stack);
-        Hint { kind: self.key.kind.name(), text, count: self.count, pid: elaborator.names.process.pid, stack, other }
+        &self.said
     }
 }

@@ -4,8 +4,7 @@
 //! with predictions. Does not measure: the ranges come from the shim (`Op::Exact`), which gets them
 //! from patched kernels.
 //!
-//! The files in the order of use: `setup` finds what exact mode needs before the program starts,
-//! `pending` holds records back until a launch is measured, `measured` turns measured runs into
+//! The files in the order of use: `pending` holds records back until a launch is measured, `measured` turns measured runs into
 //! effects, `atomics` corrects the kinds of atomic loads and stores, `locks` notes which were made
 //! under a lock. `compare` and `oracle` hold predictions against measurements for
 //! `--exact-compare`, with `byte_set` as their arithmetic. `confirm` checks findings by measurement
@@ -28,4 +27,3 @@ pub mod measuring;
 pub mod oracle;
 pub mod pending;
 pub mod settle;
-pub mod setup;

@@ -5,12 +5,13 @@
 //! find or print anything.
 //!
 //! The files in the order of use: `filter` leaves findings out, `suppressions` and `baseline` set
-//! findings aside, `pattern` is the matching that the first two share, and `ending` makes an exit
-//! code of the judged report. Otherwise the files do not know each other.
+//! findings aside, `forbidden` reads the rules of `--forbid`, `pattern` is the matching that these
+//! share, and `ending` makes an exit code of the judged report. Otherwise the files do not know each other.
 
 pub mod baseline;
 pub mod ending;
 pub mod filter;
+pub mod forbidden;
 pub mod pattern;
 pub mod suppressions;
 

@@ -1,7 +1,6 @@
 //! One live process: a thread of its own reads the ring until the process ends.
 //!
-//! Owns the pace of reading, the heartbeat, and the decoding of single records. Does not decide
-//! what a record means.
+//! Owns the pace of reading and the heartbeat. Does not decide what a record means.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trace::ring::{Consumer, Ring};
-use trace::{LaunchRecord, NoteKind, Op, Origin, Record};
+use trace::{NoteKind, Op, Origin};
 
 use crate::causes::{self, Effort};
 use crate::ingest::heart::Heart;
@@ -129,7 +128,7 @@ pub fn follow(
             }
             if let (Some(analysis), Some(kept)) = (&mut analysis, &mut kept) {
                 kept.keep(bytes);
-                feed(analysis, bytes);
+                analysis.feed_encoded(bytes);
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
                 }
@@ -185,7 +184,7 @@ pub fn follow(
             write_error = lock(recorder).record(process, &note).is_err();
         }
         if let Some(analysis) = &mut analysis {
-            feed(analysis, &note);
+            analysis.feed_encoded(&note);
         }
     }
     if let Some(recorder) = &sink.recorder
@@ -234,26 +233,4 @@ fn monotonic() -> u64 {
     // SAFETY: time is writable; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Decodes and feeds one record. A damaged one is counted and skipped.
-#[inline]
-pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
-    let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
-    feed_prefetched(analysis, bytes, launch.map(|launch| analysis.prefetch(&launch)));
-}
-
-/// The same. `launch`: the hash, if the record is a launch.
-#[inline]
-pub fn feed_prefetched(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
-    if let Some(hash) = launch
-        && let Some(Ok(launch)) = LaunchRecord::decode(bytes)
-        && analysis.feed_repeated(&launch, hash)
-    {
-        return;
-    }
-    match Record::decode(bytes) {
-        Ok(record) => analysis.feed(&record),
-        Err(_) => analysis.damaged(),
-    }
 }

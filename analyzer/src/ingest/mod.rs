@@ -11,8 +11,7 @@
 //!
 //! `segments` is what is recorded into, and finds the files of a recording for `recorded`.
 //!
-//! `recorded` feeds frames through `prefetch`, which uses the decoding of `live`. `attach` reads
-//! its ring through `live`, and `live` builds its analysis with `recorded::analysis`, so that a
+//! `recorded` feeds frames through `prefetch`. `attach` reads its ring through `live`, and `live` builds its analysis with `recorded::analysis`, so that a
 //! live run and a recorded one are equal.
 
 /// Stack size of the threads that analyse. The analysis of a kernel's code follows its dependencies

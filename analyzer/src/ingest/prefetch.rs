@@ -9,7 +9,6 @@
 use trace::LaunchRecord;
 use trace::file::{FileError, Frame};
 
-use super::live;
 use crate::Analysis;
 
 /// Number of records to look ahead. A power of two.
@@ -23,14 +22,14 @@ pub fn feed(analysis: &mut Analysis, frame: &Frame) -> Result<(), FileError> {
         let Ok(bytes) = bytes.map_err(|error| end = Err(error)) else { break };
         let here = count % AHEAD;
         if count >= AHEAD {
-            live::feed_prefetched(analysis, records[here], launches[here]);
+            analysis.feed_prefetched(records[here], launches[here]);
         }
         let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
         (records[here], launches[here]) = (bytes, launch.map(|launch| analysis.prefetch(&launch)));
         count += 1;
     }
     for here in (count.saturating_sub(AHEAD)..count).map(|n| n % AHEAD) {
-        live::feed_prefetched(analysis, records[here], launches[here]);
+        analysis.feed_prefetched(records[here], launches[here]);
     }
     end
 }

@@ -6,7 +6,7 @@
 use super::allocation::AllocationId;
 use super::extent::Extent;
 use super::lock::Lock;
-use crate::state::regions::Region;
+use crate::memory::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.

@@ -5,7 +5,8 @@
 //! [`access_map::Clocks`]).
 //!
 //! The files in the order of use: `extent` is the bytes of one access, which `pieces` lists where
-//! they follow no pattern, `lock` the lock that is held meanwhile, and `access` the access itself;
+//! they follow no pattern, `lock` the lock that is held meanwhile, `region` the region of the
+//! program that it is made in, and `access` the access itself;
 //! `interval_map` is the container below the tables; `access_map/` remembers the accesses of one
 //! allocation; `allocation` describes one allocation and `roots` holds those that are live, each
 //! with its access map; `generations` says whether an address still lies where it lay; `contents`
@@ -28,6 +29,7 @@ pub(crate) mod interval_map;
 pub mod lock;
 mod pieces;
 pub(crate) mod prefetch;
+mod region;
 mod roots;
 mod strays;
 
@@ -41,5 +43,6 @@ pub use escapes::{Escapes, Missed};
 pub use extent::{Dim, Extent, Meet, Precision};
 pub use lock::Lock;
 pub use pieces::Pieces;
+pub use region::Region;
 pub use roots::Slot;
 pub use strays::Strays;

@@ -7,13 +7,14 @@
 //! To add an option: one row in that table, one field here with its default, one arm in
 //! [`Options::set`].
 
+mod assumptions;
 mod filters;
 pub mod nearest;
 
+pub use assumptions::{Assumptions, DefaultStream};
 pub use filters::Filters;
 
 use crate::file_name::FileName;
-use crate::whatif::assumed::{Assumptions, DefaultStream};
 use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
 

@@ -7,30 +7,14 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, Op, Record, StreamId};
 
-use super::site::OpSite;
 use super::trial::Trial;
 use super::written::{self, WrittenWait};
+use crate::report::cause::{Applied, Join};
+use crate::state::op_site::OpSite;
 use crate::symbols::frame::Frame;
 
 /// The events of added waits are numbered from here on. The shim counts from 1.
 const FIRST_EVENT: u32 = 0xf000_0000;
-
-/// How the later side is made to wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Join {
-    /// An event is recorded after the earlier op, and the later op's stream waits for it.
-    Event,
-    /// The stream of the later op waits for an event that the program records itself: the earlier
-    /// sites are those records.
-    Existing,
-    /// The host waits for the stream of the earlier op.
-    Host,
-    /// A pool is told that the stream of the earlier op uses a block that is freed at the later
-    /// site (`record_stream`).
-    KeepAlive,
-    /// While a graph is captured: one captured stream waits for the other.
-    Capture,
-}
 
 /// A wait that is added to the order: what is at `before` waits for what is at `after`, on every
 /// stream that has run that so far.
@@ -42,22 +26,6 @@ pub struct AddedWait {
     pub before: Vec<OpSite>,
     /// How.
     pub join: Join,
-}
-
-/// What became of an added wait in one pass.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Applied {
-    /// Times it had something to wait for.
-    pub waits: u64,
-    /// Times nothing had been recorded yet, or only on the same stream.
-    pub idle: u64,
-    /// Times anything was recorded for it.
-    pub records: u64,
-    /// Times it would wait behind a wait for a value that nobody has been seen to write yet: the
-    /// program may never get past that.
-    pub blocked: u64,
-    /// Graphs that hold one of its two places only: a wait within a capture reaches no other work.
-    pub captured: u64,
 }
 
 /// The latest record for a wait on one stream.

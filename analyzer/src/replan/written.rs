@@ -10,8 +10,9 @@
 //! race.cu:30 -> host race.cu:41  the host waits
 //! ```
 
-use super::site::OpSite;
-use super::waits::{AddedWait, Join};
+use crate::replan::waits::AddedWait;
+use crate::report::cause::Join;
+use crate::state::op_site::OpSite;
 use crate::symbols::frame::{Frame, FrameKind};
 
 /// A place in the program.

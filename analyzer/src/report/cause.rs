@@ -3,13 +3,45 @@
 //! Owns the data, and the cause of a finding that was not tried. [`crate::causes`] makes the
 //! others.
 
-use crate::replan::waits::Applied;
 use crate::report::call_site::site;
 use crate::report::finding::{Actor, Finding, MendingLines};
 use crate::report::fingerprint::of_cause;
 use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
+
+/// How the later side is made to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Join {
+    /// An event is recorded after the earlier op, and the later op's stream waits for it.
+    Event,
+    /// The stream of the later op waits for an event that the program records itself: the earlier
+    /// sites are those records.
+    Existing,
+    /// The host waits for the stream of the earlier op.
+    Host,
+    /// A pool is told that the stream of the earlier op uses a block that is freed at the later
+    /// site (`record_stream`).
+    KeepAlive,
+    /// While a graph is captured: one captured stream waits for the other.
+    Capture,
+}
+
+/// What became of an added wait in one pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Applied {
+    /// Times it had something to wait for.
+    pub waits: u64,
+    /// Times nothing had been recorded yet, or only on the same stream.
+    pub idle: u64,
+    /// Times anything was recorded for it.
+    pub records: u64,
+    /// Times it would wait behind a wait for a value that nobody has been seen to write yet: the
+    /// program may never get past that.
+    pub blocked: u64,
+    /// Graphs that hold one of its two places only: a wait within a capture reaches no other work.
+    pub captured: u64,
+}
 
 /// One of the two places that a missing wait joins.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -34,7 +34,7 @@ pub struct Elaborator<'a> {
     /// NVTX regions.
     pub regions: &'a Regions,
     /// Work that threads of Python have handed to others.
-    pub(crate) handovers: &'a HandOvers,
+    pub handovers: &'a HandOvers,
     /// Graphs, for the streams that were captured.
     pub graphs: &'a Graphs,
     /// Stacks.
@@ -48,36 +48,15 @@ pub struct Elaborator<'a> {
     /// What this run measures.
     pub measuring: Measuring,
     /// Stacks that have been resolved: many findings share few.
-    pub(crate) resolved: Resolved,
+    pub resolved: Resolved,
 }
-
-/// The elaborator of an analysis. A macro, because it borrows only these fields, which a method
-/// could not: findings, hints and faults are iterated at the same time.
-macro_rules! elaborator {
-    ($analysis:expr) => {
-        $crate::report::elaborate::Elaborator {
-            names: &$analysis.names,
-            streams: &$analysis.streams,
-            regions: &$analysis.submissions.regions,
-            handovers: &$analysis.submissions.handovers,
-            graphs: &$analysis.graphs,
-            stacks: &mut *$analysis.stacks,
-            schemas: $analysis.schemas.clone(),
-            code: &mut $analysis.code,
-            memory_names: $analysis.memory.names(),
-            measuring: $analysis.options.measuring,
-            resolved: Default::default(),
-        }
-    };
-}
-pub(crate) use elaborator;
 
 /// Most stacks that are kept resolved.
 const MOST: usize = 1 << 14;
 
 /// What is known of stacks.
 #[derive(Default)]
-pub(crate) struct Resolved {
+pub struct Resolved {
     frames: FxHashMap<StackId, Rc<[Frame]>>,
     places: FxHashMap<StackId, Option<String>>,
     sites: FxHashMap<StackId, (Rc<str>, Rc<str>)>,

@@ -23,6 +23,7 @@ pub(crate) mod fault;
 mod finding;
 pub mod fingerprint;
 pub mod format;
+pub(crate) mod hint;
 mod judgement;
 pub(crate) mod mend;
 pub mod model;
@@ -30,5 +31,4 @@ pub mod neighbourhood;
 pub mod program;
 pub(crate) mod words;
 
-pub use crate::symbols::stack_text;
 pub use model::{Finding, Report};

@@ -17,11 +17,12 @@
 //!
 //! While the program has switched checking off, nothing is looked at.
 
-use super::forbidden::{Forbidden, RuleKind};
 use super::waiting::Waiting;
 use crate::detect::coverage::Coverage;
+use crate::gate::forbidden::{Forbidden, RuleKind};
+use crate::memory::Region;
 use crate::report::model::Actor;
-use crate::state::regions::{RangeName, Region, Regions};
+use crate::state::regions::{RangeName, Regions};
 use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use crate::whatif::sync::stream_of;

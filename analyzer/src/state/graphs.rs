@@ -8,7 +8,7 @@
 //! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
 //! little for the long and narrow graphs that programs record.
 
-use crate::replan::site::OpSite;
+use crate::state::op_site::OpSite;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Cow;

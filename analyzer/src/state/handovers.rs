@@ -13,7 +13,7 @@ const MOST: usize = 1 << 16;
 
 /// The hand-overs of one process.
 #[derive(Default)]
-pub(crate) struct HandOvers {
+pub struct HandOvers {
     /// Stacks with Python frames.
     python: FxHashSet<StackId>,
     /// The thread and stack of the last call.

@@ -6,7 +6,8 @@
 //! that each thread is in, `streams` the call sites behind streams and events, `graphs` the
 //! executable graphs with their inner order, `captures` the calls that made captured ones,
 //! `graph_waits` which edges of a graph are there because of which captured wait, and
-//! `happens_before` the epoch of each op and the questions about order. `happens_before` knows
+//! `happens_before` the epoch of each op and the questions about order; `op_site` is the call site
+//! of an op in every pass. `happens_before` knows
 //! `graphs`, because two nodes of one launch are ordered by their graph; `graph_waits` knows both
 //! `graphs` and `captures`, and `found_values` asks `happens_before` about values in memory. The
 //! other files know no sibling. `handovers` is work that threads of Python hand to others.
@@ -15,8 +16,9 @@ pub mod captures;
 pub(crate) mod found_values;
 pub mod graph_waits;
 pub mod graphs;
-pub(crate) mod handovers;
+pub mod handovers;
 pub mod happens_before;
 pub mod names;
+pub mod op_site;
 pub mod regions;
 pub mod streams;

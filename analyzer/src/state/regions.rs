@@ -6,12 +6,9 @@
 
 use std::sync::Arc;
 
+use crate::memory::Region;
 use rustc_hash::FxHashMap;
 use trace::{Op, ThreadId};
-
-/// A region with all regions around it; 0: none.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Region(u32);
 
 /// Maximum number of different regions. A program that numbers its ranges (one a step) gets this
 /// many.

@@ -7,9 +7,9 @@
 
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
-use crate::report::stack_text::{self, Line};
 use crate::report::words::counted;
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::stack_text::{self, Line};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

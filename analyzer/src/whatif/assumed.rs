@@ -1,55 +1,15 @@
 //! What is assumed of a program: another default stream, synchronisations that are left out.
 //!
-//! Owns the assumptions and their state during one pass. How they act on an analysis is in
-//! [`crate::analysis`], file `assuming`.
+//! Owns the state of the assumptions ([`crate::options::Assumptions`]) during one pass. How they act
+//! on an analysis is in [`crate::analysis`], file `assuming`.
 
+use crate::options::{Assumptions, DefaultStream};
 use crate::whatif::sync::SyncSite;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{ContextId, GraphExecId, Op, Record, StreamId, ThreadId};
 
 /// The first stream that is made up for an assumption. The shim counts from 1.
 const FIRST_STREAM: u32 = 0xe000_0000;
-
-/// The kind that the default stream is assumed to have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DefaultStream {
-    /// One for each context, which blocking streams wait for. Per-thread ones become it.
-    Legacy,
-    /// One for each host thread (`nvcc --default-stream per-thread`).
-    PerThread,
-    /// A stream of its own, which no other waits for.
-    NonBlocking,
-}
-
-impl DefaultStream {
-    /// All, as the option lists them.
-    pub const ALL: [Self; 3] = [Self::Legacy, Self::PerThread, Self::NonBlocking];
-
-    /// The word of the option.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::PerThread => "per-thread",
-            Self::NonBlocking => "non-blocking",
-        }
-    }
-}
-
-/// What a user wants to have assumed.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Assumptions {
-    /// The kind of the default stream, if it is another one.
-    pub default_stream: Option<DefaultStream>,
-    /// Synchronisations that are left out; see [`super::pattern`].
-    pub without: Vec<String>,
-}
-
-impl Assumptions {
-    /// These, for the rest of the process. `None`: nothing is assumed.
-    pub fn keep(self) -> Option<&'static Self> {
-        (self != Self::default()).then(|| &*Box::leak(Box::new(self)))
-    }
-}
 
 /// Which synchronisations are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

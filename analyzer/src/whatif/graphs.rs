@@ -2,12 +2,12 @@
 //!
 //! Owns the graphs of a trace as they were launched, the pairs of nodes that would race if no
 //! captured wait was made, and the trial of their order without some of those waits. What comes
-//! before and after a launch is none of its: that is [`super::trial`].
+//! before and after a launch is none of its: that is [`crate::excess::trial`].
 
 use crate::detect::race::{Hazard, Race};
 use crate::state::graph_waits::GraphWaits;
 use crate::state::graphs::Graph;
-use crate::whatif::needs::{Need, Why};
+use crate::whatif::need::{Need, Why};
 use crate::whatif::steps::NONE;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{GraphExecId, KernelId, Op, StreamId};

@@ -2,7 +2,7 @@
 //! synchronised.
 //!
 //! Owns the recording, which is made during one analysis. Does not work out any order: that is
-//! [`super::trial`].
+//! [`crate::excess::trial`].
 
 use crate::detect::race::{Hazard, Race};
 use crate::state::graph_waits::GraphWaits;

@@ -10,10 +10,10 @@ pub use kernels::{Does, Shape, atomics, reads, writes};
 pub use stacks::resolved;
 
 use analyzer::causes::{self, Effort};
+use analyzer::excess::judge;
+use analyzer::excess::listing::Listing;
 use analyzer::replan::records::KeptRecords;
 use analyzer::report::model::{Finding, Outcome, Report};
-use analyzer::whatif::judge;
-use analyzer::whatif::listing::Listing;
 use analyzer::{Analysis, AnalysisOptions};
 use kernels::{Kernels, Reader};
 use stacks::Lines;

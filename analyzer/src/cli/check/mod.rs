@@ -4,17 +4,17 @@ pub mod fleet;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
+use crate::cli::outputs::StandardOutput;
 use crate::exit_code;
 use crate::file_name::FileName;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
+use crate::options::Assumptions;
 use crate::options::Options;
-use crate::output::StandardOutput;
 use crate::replan::written::{self, WrittenWait};
 use crate::report::escape::harmless;
 use crate::report::model::Outcome;
-use crate::whatif::assumed::Assumptions;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]

@@ -3,15 +3,16 @@
 use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
 use crate::Analysis;
+use crate::cli::outputs::StandardOutput;
+use crate::excess::listing::Listing;
+use crate::excess::{judge, page, text};
 use crate::exit_code;
 use crate::file_name::FileName;
 use crate::ingest::recorded::FileRecords;
 use crate::ingest::segments::parts;
 use crate::ingest::{progress::Progress, recorded};
 use crate::options::Options;
-use crate::output::{self, StandardOutput};
-use crate::whatif::listing::Listing;
-use crate::whatif::{judge, page, text};
+use crate::output;
 
 /// List the synchronisations of a trace: needed, or ordering nothing
 #[derive(clap::Args, Debug)]

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, print, wrong};
-use crate::exact::setup;
+use crate::cli::outputs::StandardOutput;
 use crate::gate::Gate;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
 use crate::hunt::target::Target;
 use crate::hunt::{Under, find, queue};
+use crate::launcher::exact_setup;
 use crate::launcher::process;
 use crate::options::{ExactOptions, Options};
-use crate::output::StandardOutput;
 use crate::report::escape::{Harmless, harmless};
 use crate::report::format::Reporters;
 use crate::report::model::Report;
@@ -151,7 +151,7 @@ fn second(options: &Options) -> Option<Result<(), String>> {
     }
     let measured = ExactOptions { confirm: true, ..options.exact.clone() };
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    Some(setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim, false).map(|_| ()))
+    Some(exact_setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim, false).map(|_| ()))
 }
 
 /// One report of all.

@@ -5,9 +5,9 @@
 use super::text::{Ink, Style};
 use crate::report::call_site::site_frame;
 use crate::report::model::{Actor, AllocationInfo, Finding, Side};
-use crate::report::stack_text;
-use crate::report::stack_text::Line;
 use crate::symbols::frame::{Frame, FrameKind};
+use crate::symbols::stack_text;
+use crate::symbols::stack_text::Line;
 use std::fmt::Write as _;
 
 /// Frames of a stack that are printed.

@@ -281,7 +281,7 @@ fn fault(f: &Fault) -> Value {
     };
     json!({
         "pid": f.pid,
-        "error": crate::detect::faults::error_name(f.result),
+        "error": crate::report::fault::error_name(f.result),
         "code": f.result,
         "call": f.call,
         "text": f.explained().map(|(said, _)| said),

@@ -4,11 +4,11 @@
 
 use super::access_text::print_stack;
 use super::text::{Ink, Style};
+use crate::gate::forbidden::RuleKind;
 use crate::report::format::programs;
 use crate::report::model::{Breach, Side};
-use crate::report::stack_text;
 use crate::report::words::counted;
-use crate::rules::forbidden::RuleKind;
+use crate::symbols::stack_text;
 use std::fmt::Write as _;
 
 /// One broken rule.

@@ -29,7 +29,7 @@ impl Short {
             let _ = writeln!(self.out, "{}: hint: {}", place(stack), text.lines().next().unwrap_or_default());
         }
         for fault in &report.faults {
-            let error = crate::detect::faults::error_name(fault.result);
+            let error = crate::report::fault::error_name(fault.result);
             let _ = writeln!(self.out, "{}: error: {error}, answered by {}", place(&fault.stack), fault.call);
         }
         if !self.quiet {

@@ -11,8 +11,8 @@ use crate::report::format::by_cause::{CauseGroup, IN_FULL};
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
-use crate::report::stack_text;
 use crate::report::words::counted;
+use crate::symbols::stack_text;
 use std::fmt::Write as _;
 
 /// How to print.
@@ -249,7 +249,7 @@ fn machine(f: &Finding) -> String {
 
 /// An error that ended a context.
 fn fault(out: &mut String, style: Style, f: &Fault) {
-    let name = crate::detect::faults::error_name(f.result);
+    let name = crate::report::fault::error_name(f.result);
     let head = format!("streamsan: CUDA ERROR: {name} ({}), answered by {}", f.result, f.call);
     let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
     let site = |out: &mut String, s: &FaultSite| {

@@ -3,7 +3,7 @@
 //! Owns the calls. Where they go is said in the comment behind each, whose words the caller gives.
 
 use super::api::Api;
-use crate::replan::waits::Join;
+use crate::report::cause::Join;
 use crate::report::model::StreamName;
 
 /// One end of a wait.

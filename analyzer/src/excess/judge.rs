@@ -4,18 +4,19 @@
 //! [`super::trial`], the sets are [`super::search`].
 
 use crate::Analysis;
+use crate::excess::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
+use crate::excess::needs;
+use crate::excess::search;
+use crate::excess::trial::OrderTrial;
 use crate::replan::records::Records;
 use crate::report::call_site;
-use crate::report::elaborate::{called, elaborator};
+use crate::report::elaborate::called;
 use crate::report::escape::harmless;
 use crate::report::words::counted;
 use crate::whatif::graphs::LaunchedGraph;
-use crate::whatif::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
-use crate::whatif::needs::{self, Need, Why};
-use crate::whatif::search;
+use crate::whatif::need::{Need, Why};
 use crate::whatif::steps::{NONE, Reuse, Steps, marks};
 use crate::whatif::sync::SyncKind;
-use crate::whatif::trial::OrderTrial;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,7 +34,7 @@ const NAMED: usize = 6;
 pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing> {
     let outcome = first.finish();
     let mut twin = first.unsynchronised();
-    let read = records.each(&mut |bytes| crate::ingest::live::feed(&mut twin, bytes));
+    let read = records.each(&mut |bytes| twin.feed_encoded(bytes));
     let (steps, forgotten) = first.take_steps(twin).filter(|_| read)?;
     let devices = first.names.devices();
     let trial = OrderTrial { steps: &steps, options: first.ordering.options(), devices: &devices };
@@ -257,7 +258,7 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: &[Nee
 
 /// The allocation that could be given a block.
 fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
-    let stream = elaborator!(first).stream_name(reuse.stream);
+    let stream = first.elaborator().stream_name(reuse.stream);
     let at = call_site::site(&first.stacks.resolve(reuse.stack)).unwrap_or_default();
     let what = "an allocation that could be given its block".to_owned();
     End { what, at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
@@ -266,7 +267,7 @@ fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
 /// A node of a graph as a side of a pair.
 fn node_end(first: &mut Analysis, graph: &LaunchedGraph, number: u32) -> End {
     let Some(node) = graph.graph.node(number) else { return End::default() };
-    let mut elaborator = elaborator!(first);
+    let mut elaborator = first.elaborator();
     let op = node.op();
     let what = match op {
         Some(Op::Launch { kernel, .. }) => format!("kernel {}", elaborator.kernel_name(kernel)),
@@ -297,7 +298,7 @@ fn what(op: Option<&Op<'_>>) -> &'static str {
 /// A step as a side of a pair.
 fn end(first: &mut Analysis, steps: &Steps, number: u32) -> End {
     let step = &steps.steps[number as usize];
-    let mut elaborator = elaborator!(first);
+    let mut elaborator = first.elaborator();
     let what = if step.marks & marks::LAUNCH != 0 {
         format!("kernel {}", elaborator.kernel_name(step.kernel))
     } else {

@@ -2,8 +2,8 @@
 //!
 //! Owns the wording.
 
+use crate::excess::listing::{End, Listed, Listing, SyncVerdict};
 use crate::report::words::counted;
-use crate::whatif::listing::{End, Listed, Listing, SyncVerdict};
 use std::fmt::Write as _;
 
 /// The heading of a verdict.

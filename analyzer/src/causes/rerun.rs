@@ -5,11 +5,11 @@
 
 use rustc_hash::FxHashSet;
 
-use super::records::Records;
-use super::site::OpSite;
-use super::waits::Replan;
 use crate::Analysis;
 use crate::detect::findings::{FindingState, RawFinding};
+use crate::replan::records::Records;
+use crate::replan::waits::Replan;
+use crate::state::op_site::OpSite;
 
 /// What a pass has found.
 pub struct Rerun {

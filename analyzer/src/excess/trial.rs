@@ -2,7 +2,8 @@
 //!
 //! Owns the pass. Knows no rule of order: those are in the crate `order`.
 
-use crate::whatif::needs::{Need, OrderNeeds, Why};
+use crate::excess::needs::OrderNeeds;
+use crate::whatif::need::{Need, Why};
 use crate::whatif::steps::{NONE, Step, Steps, marks};
 use crate::whatif::sync::unblocked;
 use order::{Engine, Options};
