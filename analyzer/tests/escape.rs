@@ -7,7 +7,7 @@ use analyzer::options::FailOn;
 use analyzer::report::format::{Reporter, feed};
 use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
 use analyzer::report::model::{Finding, Hint, Report};
-use analyzer::symbols::frame::{Frame, FrameKind};
+use symbols::frame::{Frame, FrameKind};
 use trace::*;
 
 /// Ends the line, issues a command, clears the screen, reverses the text, leaves the markup.

@@ -3,8 +3,8 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
-use analyzer::detect::confidence::Confidence;
 use analyzer::report::model::Report;
+use detect::confidence::Confidence;
 use trace::*;
 
 const N: u64 = 4096;

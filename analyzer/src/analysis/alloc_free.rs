@@ -2,11 +2,11 @@
 //!
 //! Owns what an `Alloc` or a `Free` does: the new or ended lifetime, the accesses that a
 //! stream-ordered allocation or any free stands for, and the watch over blocks that return to a
-//! pool too early. Does not keep the lifetimes ([`crate::memory::Allocations`]).
+//! pool too early. Does not keep the lifetimes ([`detect::memory::Allocations`]).
 
 use super::{Analysis, OpContext};
-use crate::memory::{Allocation, AllocationId, Cause};
-use crate::state::graphs::Graph;
+use detect::memory::{Allocation, AllocationId, Cause};
+use detect::state::graphs::Graph;
 use trace::{FreeKind, MemoryKind, Op, Origin, StreamId};
 
 impl Analysis {

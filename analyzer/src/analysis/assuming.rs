@@ -3,17 +3,17 @@
 //! Owns how an assumption acts on a record. What is assumed is [`crate::whatif::assumed`].
 
 use super::{Analysis, AnalysisOptions};
-use crate::detect::coverage::KernelCoverage;
 use crate::options::DefaultStream;
 use crate::replan::waits::Replan;
 use crate::report::elaborate::called;
-use crate::state::captures::Captures;
-use crate::state::graph_waits::GraphWaits;
-use crate::state::graphs::Graph;
 use crate::whatif::assumed::{Assumed, AssumedRecord, LeftOut};
 use crate::whatif::pattern;
 use crate::whatif::steps::{self, Steps};
 use crate::whatif::sync::{SyncKind, SyncSite, made_by, stream_mut, stream_of, unblocked};
+use detect::coverage::KernelCoverage;
+use detect::state::captures::Captures;
+use detect::state::graph_waits::GraphWaits;
+use detect::state::graphs::Graph;
 use rustc_hash::FxHashSet;
 use trace::{CallId, Epoch, GraphExecId, KernelId, Op, Record, StackId, StreamKind, SyncScope, TimelineId};
 

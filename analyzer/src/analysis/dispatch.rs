@@ -1,15 +1,15 @@
 //! What each op does: to memory, to the tables of names, to the order on the host.
 //!
 //! Owns the dispatch from an op to the part that implements it, and the walk over the nodes of a
-//! launched graph. Does not decide which bytes an op touches: that is [`crate::detect::accesses`].
+//! launched graph. Does not decide which bytes an op touches: that is [`detect::accesses`].
 
 use super::{Analysis, OpContext};
-use crate::detect::accesses::Work;
-use crate::launches::effects::Launch;
-use crate::memory::Object;
-use crate::memory::{AccessKind, Allocation, Cause, Site};
-use crate::state::graphs::Graph;
-use crate::state::streams::Stream;
+use detect::accesses::Work;
+use detect::launches::effects::Launch;
+use detect::memory::Object;
+use detect::memory::{AccessKind, Allocation, Cause, Site};
+use detect::state::graphs::Graph;
+use detect::state::streams::Stream;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
 use trace::{ContextId, Epoch, MemoryKind, Op, Origin, StreamId, StreamKind};
 
@@ -73,7 +73,7 @@ impl Analysis {
             Op::RequestDone { request } => self.streams.destroy(request),
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
-                let is_capture = result == crate::detect::faults::UNJOINED;
+                let is_capture = result == detect::faults::UNJOINED;
                 let capture = is_capture.then(|| self.captures.take_unjoined(origin.thread)).flatten();
                 self.submissions.faults.failed(result, stream, origin, capture, |epoch| ordering.host_saw(epoch));
             }

@@ -6,12 +6,12 @@
 //! nothing that the slow path ([`Analysis::feed`]) does not do, in the same order. It steps aside
 //! for anything out of the ordinary, before it has changed anything.
 //!
-//! [`crate::launch_memory`] describes this layer among the others that remember launches.
+//! [`detect::launch_memory`] describes this layer among the others that remember launches.
 
 use super::Analysis;
-use crate::launch_memory::launch_key::LaunchKey;
-use crate::launches::effects::Launch;
-use crate::memory::{Cause, Site};
+use detect::launch_memory::launch_key::LaunchKey;
+use detect::launches::effects::Launch;
+use detect::memory::{Cause, Site};
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{LaunchRecord, LaunchShape, Record};
 

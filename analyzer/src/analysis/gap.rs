@@ -13,12 +13,12 @@
 
 use super::Analysis;
 use crate::analysis::host_touch::HostTouches;
-use crate::detect::coverage::Coverage;
-use crate::detect::early_free::EarlyFreeWatch;
-use crate::detect::host_watch::HostWatches;
-use crate::detect::race::Race;
-use crate::state::graphs::Graphs;
-use crate::state::regions::Regions;
+use detect::coverage::Coverage;
+use detect::early_free::EarlyFreeWatch;
+use detect::host_watch::HostWatches;
+use detect::race::Race;
+use detect::state::graphs::Graphs;
+use detect::state::regions::Regions;
 use trace::{Op, Record, SyncId, SyncScope, tag};
 
 /// What is missing of a trace.
@@ -101,7 +101,7 @@ impl Analysis {
 
     /// Whether a finding stands that is shown by default.
     pub fn has_found(&self) -> bool {
-        let least = crate::detect::confidence::Confidence::Likely;
+        let least = detect::confidence::Confidence::Likely;
         self.findings.judged_so_far(|race: &Race| race.confidence >= least && !race.latent)
     }
 

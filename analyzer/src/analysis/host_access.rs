@@ -1,17 +1,17 @@
 //! The host's own loads and stores, as the shim observed them.
 //!
 //! Owns the way from a `HostWatch` and a `HostAccess` op to a race. Does not decide whether
-//! something else explains a changed byte: that is [`crate::detect::host_watch`]. Accesses that
+//! something else explains a changed byte: that is [`detect::host_watch`]. Accesses that
 //! were seen themselves, and are compared with all work, are in [`super::host_touch`].
 
 use super::Analysis;
 use super::host_touch::possible_behind_function;
-use crate::detect::confidence::Confidence;
-use crate::detect::host_watch;
-use crate::detect::host_watch::HostWatch;
-use crate::detect::race::Race;
-use crate::memory::allocations::Home;
-use crate::memory::{Access, AccessKind, AllocationId, Cause, Extent, Meet, Site};
+use detect::confidence::Confidence;
+use detect::host_watch;
+use detect::host_watch::HostWatch;
+use detect::memory::allocations::Home;
+use detect::memory::{Access, AccessKind, AllocationId, Cause, Extent, Meet, Site};
+use detect::race::Race;
 use order::Awaits;
 use trace::{Epoch, HostFuncId, Op, Origin, StackId, StreamId};
 

@@ -35,11 +35,11 @@ use std::collections::VecDeque;
 use trace::{Epoch, GraphExecId, HostFuncId, KernelId, Op, Origin, Space, StreamId, TimelineId};
 
 use super::Analysis;
-use crate::detect::confidence::{Confidence, Weakness};
-use crate::detect::host_watch;
-use crate::detect::race::Race;
-use crate::memory::{Access, AccessKind, Cause};
-use crate::state::happens_before::Ordering;
+use detect::confidence::{Confidence, Weakness};
+use detect::host_watch;
+use detect::memory::{Access, AccessKind, Cause};
+use detect::race::Race;
+use detect::state::happens_before::Ordering;
 
 /// Maximum number of ops remembered as reported. Beyond that, one may be reported twice: by its
 /// bytes and by the access itself.

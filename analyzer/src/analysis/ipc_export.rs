@@ -8,8 +8,8 @@ use trace::{Epoch, Op, SyncScope};
 use super::elaborator::elaborator;
 use crate::analysis::Analysis;
 use crate::ipc::{Member, PeerProcess};
-use crate::memory::Access;
 use crate::report::model::Outcome;
+use detect::memory::Access;
 
 impl Analysis {
     /// Compares this process with the others of its run.
@@ -98,7 +98,7 @@ impl Analysis {
         }
         // Earlier accesses that may not have finished yet.
         let ordering = &self.ordering;
-        let home = crate::memory::allocations::Home::Root(start);
+        let home = detect::memory::allocations::Home::Root(start);
         for access in self.memory.accesses(home).filter(|a| !ordering.host_saw(a.epoch)) {
             member.access(root, &access, None);
         }

@@ -2,23 +2,23 @@
 //! two counts.
 //!
 //! Owns that choice, and the short cut for launches that can be replayed
-//! ([`crate::launch_memory::replay`]). Measured bytes replace predicted ones except for
-//! instructions that the measurement does not see ([`crate::exact::measured`]). Learned bytes stand
+//! ([`detect::launch_memory::replay`]). Measured bytes replace predicted ones except for
+//! instructions that the measurement does not see ([`detect::exact::measured`]). Learned bytes stand
 //! in for measured ones when the prediction is not exact. Does not evaluate kernels
-//! ([`crate::launch_memory::evaluator`]) and does not compare accesses
-//! ([`crate::detect::accesses`]).
+//! ([`detect::launch_memory::evaluator`]) and does not compare accesses
+//! ([`detect::accesses`]).
 
 use super::{Analysis, OpContext};
-use crate::detect::accesses::Work;
-use crate::exact::learned::Shape;
-use crate::exact::pending::MeasuredLaunch;
-use crate::exact::{atomics, compare, locks, measured, measuring, settle};
 use crate::ipc::Member;
-use crate::launch_memory::launch_key::LaunchKey;
-use crate::launch_memory::replay::ReplayLog;
-use crate::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
-use crate::memory::{Cause, Site};
-use crate::state::graphs::Graph;
+use detect::accesses::Work;
+use detect::exact::learned::Shape;
+use detect::exact::pending::MeasuredLaunch;
+use detect::exact::{atomics, compare, locks, measured, measuring, settle};
+use detect::launch_memory::launch_key::LaunchKey;
+use detect::launch_memory::replay::ReplayLog;
+use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
+use detect::memory::{Cause, Site};
+use detect::state::graphs::Graph;
 use kernels::Reason;
 use order::has_programmatic_launches;
 use trace::ring::back_channel::LaunchClass;

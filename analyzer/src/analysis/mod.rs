@@ -2,13 +2,13 @@
 //!
 //! Owns [`Analysis`], the sequence of steps that each record takes, and the final step that turns
 //! raw findings into report data. Does not decide which bytes an op touches
-//! ([`crate::detect::accesses`]), what is ordered ([`crate::state::happens_before`]), or what is a
-//! race ([`crate::detect::race`]).
+//! ([`detect::accesses`]), what is ordered ([`detect::state::happens_before`]), or what is a
+//! race ([`detect::race`]).
 //!
 //! # The steps of one record
 //!
 //! 1. [`Analysis::feed`] holds the record back while an earlier launch is still being measured
-//!    ([`crate::exact::pending`]).
+//!    ([`detect::exact::pending`]).
 //! 2. A definition goes to the tables of names, symbols and code, and ends there.
 //! 3. Any other op gets its epoch from the happens-before engine.
 //! 4. `submissions` records the submission: coverage counters, the history of the stream, launches
@@ -50,24 +50,8 @@ use crate::analysis::gap::Gaps;
 use crate::analysis::host_touch::HostTouches;
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
-use crate::detect::confidence::{self, Confidence};
-use crate::detect::coverage::{Coverage, KernelCoverage};
-use crate::detect::findings::{FindingState, Findings, RawFinding};
-use crate::detect::hints::Hints;
-use crate::detect::host_watch::HostWatches;
-use crate::detect::race;
-use crate::detect::race::Race;
-use crate::exact::confirm::Confirm;
-use crate::exact::learned::{Learned, Lessons};
-use crate::exact::measuring::SimMeasuring;
-use crate::exact::oracle::Oracle;
-use crate::exact::pending::PendingRecords;
-use crate::exact::settle::Settle;
 use crate::gate::forbidden::Forbidden;
 use crate::ipc::Member;
-use crate::launch_memory::evaluator::LaunchEvaluator;
-use crate::launches::kernel_code::CodeReader;
-use crate::memory::Allocations;
 use crate::options::Assumptions;
 use crate::replan::waits::Replan;
 use crate::report::doubt::Measuring;
@@ -78,20 +62,36 @@ use crate::report::model::merge_finding;
 use crate::report::model::{AllocationInfo, Outcome};
 use crate::rules::elaborate::breach;
 use crate::rules::watch::RuleWatch;
-use crate::state::captures::Captures;
-use crate::state::found_values::LeftMoments;
-use crate::state::graphs::Graphs;
-use crate::state::happens_before::Ordering;
-use crate::state::names::Names;
-use crate::state::streams::Streams;
-use crate::symbols::stacks::Stacks;
-use crate::symbols::torch::Schemas;
 use crate::whatif::assumed::{Assumed, AssumedRecord};
 use crate::whatif::steps::Steps;
+use detect::confidence::{self, Confidence};
+use detect::coverage::{Coverage, KernelCoverage};
+use detect::exact::confirm::Confirm;
+use detect::exact::learned::{Learned, Lessons};
+use detect::exact::measuring::SimMeasuring;
+use detect::exact::oracle::Oracle;
+use detect::exact::pending::PendingRecords;
+use detect::exact::settle::Settle;
+use detect::findings::{FindingState, Findings, RawFinding};
+use detect::hints::Hints;
+use detect::host_watch::HostWatches;
+use detect::launch_memory::evaluator::LaunchEvaluator;
+use detect::launches::kernel_code::CodeReader;
+use detect::memory::Allocations;
+use detect::race;
+use detect::race::Race;
+use detect::state::captures::Captures;
+use detect::state::found_values::LeftMoments;
+use detect::state::graphs::Graphs;
+use detect::state::happens_before::Ordering;
+use detect::state::names::Names;
+use detect::state::streams::Streams;
 use elaborator::elaborator;
 use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use symbols::stacks::Stacks;
+use symbols::torch::Schemas;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
@@ -481,7 +481,7 @@ impl Analysis {
     }
 
     /// Launches that found their memory where an earlier equal launch had found it, and were
-    /// replayed; see [`crate::launch_memory::replay`].
+    /// replayed; see [`detect::launch_memory::replay`].
     pub fn repeats(&self) -> u64 {
         self.code.repeats()
     }
@@ -533,7 +533,7 @@ impl Analysis {
             }
             // A library that sends from device memory asks for such copies to be over
             // (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which GPUDirect RDMA demands).
-            !(staged && observed && race.access.site.cause == crate::memory::Cause::Message)
+            !(staged && observed && race.access.site.cause == detect::memory::Cause::Message)
         });
         race::merge(&mut self.races);
         self.suspect();

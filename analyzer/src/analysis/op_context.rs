@@ -3,7 +3,7 @@
 //! Owns the plain data that is passed along with an op or a graph node, and the [`Site`] made from
 //! it.
 
-use crate::memory::{Cause, Region, Site};
+use detect::memory::{Cause, Region, Site};
 use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 
 /// When and from where an op, or a node of a graph, acts.

@@ -6,14 +6,14 @@
 //! to the order alone: it is no op of the program, so nothing else observes it.
 
 use super::Analysis;
-use crate::detect::findings::Findings;
-use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::replan::waits::{KeptBlock, Recorded, Replan};
 use crate::replan::written::WrittenWait;
 use crate::report::cause::Join;
-use crate::state::graphs::Graph;
-use crate::state::op_site::{OpClass, OpSite};
-use crate::symbols::stacks::RawStacks;
+use detect::findings::Findings;
+use detect::launches::kernel_code::{CodeReader, KernelCode};
+use detect::state::graphs::Graph;
+use detect::state::op_site::{OpClass, OpSite};
+use symbols::stacks::RawStacks;
 use trace::{Epoch, EventId, EventMode, FreeKind, ImageId, MemoryKind, Op, Record, StreamId, SyncScope, ThreadId};
 
 /// Reads nothing: the code was read in the first pass.

@@ -7,12 +7,12 @@
 //! what races with it.
 
 use super::OpContext;
-use crate::detect::coverage::Coverage;
-use crate::detect::early_free::EarlyFreeWatch;
-use crate::detect::faults::Faults;
-use crate::detect::history::History;
-use crate::state::handovers::HandOvers;
-use crate::state::regions::Regions;
+use detect::coverage::Coverage;
+use detect::early_free::EarlyFreeWatch;
+use detect::faults::Faults;
+use detect::history::History;
+use detect::state::handovers::HandOvers;
+use detect::state::regions::Regions;
 use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
 
 /// The parts of the analysis that observe every op of a process.

@@ -2,12 +2,12 @@
 //! because findings rest on them.
 //!
 //! Owns when an op's races and supposed races go to the trial. The rules are those of
-//! [`crate::exact::confirm`].
+//! [`detect::exact::confirm`].
 
 use super::Analysis;
-use crate::detect::confidence::Confidence;
-use crate::detect::race;
-use crate::exact::confirm;
+use detect::confidence::Confidence;
+use detect::exact::confirm;
+use detect::race;
 use trace::KernelId;
 
 impl Analysis {

@@ -6,8 +6,6 @@
 use super::overrun::Overrun;
 use super::search::{FoundSet, FoundWait};
 use crate::Analysis;
-use crate::detect::findings::RawFinding;
-use crate::memory::Access;
 use crate::report::call_site::site;
 use crate::report::cause::Join;
 use crate::report::cause::{CausePoint, RootCause};
@@ -17,7 +15,9 @@ use crate::report::mend::api::Api;
 use crate::report::mend::lines;
 use crate::report::model::{MendingLines, StreamName};
 use crate::report::words::Word;
-use crate::state::op_site::OpSite;
+use detect::findings::RawFinding;
+use detect::memory::Access;
+use detect::state::op_site::OpSite;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One end of a wait.

@@ -2,10 +2,10 @@
 //!
 //! Owns the classification. Does not choose among waits.
 
-use crate::detect::findings::RawFinding;
-use crate::detect::race::Race;
 use crate::report::cause::Join;
-use crate::state::op_site::{OpClass, OpSite};
+use detect::findings::RawFinding;
+use detect::race::Race;
+use detect::state::op_site::{OpClass, OpSite};
 use trace::{KernelId, MemoryKind, StackId};
 
 /// What a finding asks for.
@@ -35,7 +35,7 @@ pub fn of(raw: &RawFinding) -> AskedWait {
             false => AskedWait::Nothing,
         };
     }
-    let block = |info: &crate::memory::Allocation| info.kind == Some(MemoryKind::Block);
+    let block = |info: &detect::memory::Allocation| info.kind == Some(MemoryKind::Block);
     // The allocator's own order covers uses on the block's stream, where `record_stream` does
     // nothing.
     let reused = raw

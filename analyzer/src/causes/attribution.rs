@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use super::asked::AskedWait;
 use super::places::{Group, Occurrence, ordered_by};
 use super::search::{Needed, Search};
-use crate::detect::findings::RawFinding;
-use crate::memory::Access;
 use crate::replan::trial::Trial;
 use crate::replan::waits::AddedWait;
 use crate::report::cause::Join;
-use crate::state::op_site::OpSite;
+use detect::findings::RawFinding;
+use detect::memory::Access;
+use detect::state::op_site::OpSite;
 
 /// A set of waits, by what a finding knows of them. Of several waits the first one counts.
 struct Index<'a> {

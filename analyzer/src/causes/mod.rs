@@ -42,14 +42,14 @@ mod search;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Analysis;
-use crate::detect::confidence::Confidence;
-use crate::detect::findings::RawFinding;
-use crate::detect::race::Race;
 use crate::replan::records::Records;
 use crate::replan::waits::AddedWait;
 use crate::report::cause::{GivenWait, RootCause, SetCheck};
 use crate::report::fingerprint::Identity;
 use crate::report::model::Outcome;
+use detect::confidence::Confidence;
+use detect::findings::RawFinding;
+use detect::race::Race;
 
 /// How much may be fed again, in ops: a live program waits for its report.
 #[derive(Clone, Copy, Debug)]

@@ -20,9 +20,9 @@
 //! A halo that a kernel reads on purpose is no whole number of bytes for each thread, and two
 //! kernels on one buffer begin at one address.
 
-use crate::detect::race::Race;
-use crate::memory::{Access, Cause, Precision};
 use crate::replan::trial::Threads;
+use detect::memory::{Access, Cause, Precision};
+use detect::race::Race;
 
 /// A kernel that reaches into its neighbour's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,7 @@ mod tests {
     use trace::{Epoch, StreamId, TimelineId};
 
     use super::*;
-    use crate::memory::{AccessKind, AllocationId, Extent, Site};
+    use detect::memory::{AccessKind, AllocationId, Extent, Site};
 
     fn access(stream: u32, kind: AccessKind, bytes: (u64, u64), allocation: u32, cause: Cause) -> Access {
         Access {

@@ -6,10 +6,10 @@
 use rustc_hash::FxHashSet;
 
 use crate::Analysis;
-use crate::detect::findings::{FindingState, RawFinding};
 use crate::replan::records::Records;
 use crate::replan::waits::Replan;
-use crate::state::op_site::OpSite;
+use detect::findings::{FindingState, RawFinding};
+use detect::state::op_site::OpSite;
 
 /// What a pass has found.
 pub struct Rerun {

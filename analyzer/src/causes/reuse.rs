@@ -12,7 +12,7 @@ use crate::causes::rerun::Rerun;
 use crate::replan::trial::Trial;
 use crate::replan::waits::AddedWait;
 use crate::report::cause::Join;
-use crate::state::op_site::OpSite;
+use detect::state::op_site::OpSite;
 
 /// The program's own records, ascending.
 #[derive(Default)]

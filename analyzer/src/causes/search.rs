@@ -15,13 +15,13 @@ use super::proof::ActingPlaces;
 use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
 use crate::Analysis;
 use crate::causes::rerun::{Rerun, rerun};
-use crate::detect::findings::RawFinding;
 use crate::replan::records::Records;
 use crate::replan::trial::Trial;
 use crate::replan::waits::{AddedWait, Replan};
 use crate::report::call_site::site;
 use crate::report::cause::Join;
-use crate::state::op_site::OpSite;
+use detect::findings::RawFinding;
+use detect::state::op_site::OpSite;
 
 /// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
 pub(super) const RACE: u64 = 200;
@@ -91,7 +91,7 @@ pub(super) struct Search<'a> {
     /// Further sites of ops that race.
     beside: FxHashSet<OpSite>,
     members: Vec<Vec<OpSite>>,
-    labels: FxHashMap<(String, crate::state::op_site::OpClass), Group>,
+    labels: FxHashMap<(String, detect::state::op_site::OpClass), Group>,
     pairs: FxHashMap<Pair, usize>,
     pub racing: Vec<Racing>,
     overruns: Vec<(OpSite, Overrun)>,
@@ -139,7 +139,7 @@ impl Search<'_> {
 
     /// One pass. `None`: there is no budget for it, or the records can not be had.
     pub(super) fn pass(&mut self, waits: &[AddedWait]) -> Option<Rerun> {
-        if crate::interrupt::is_asked() {
+        if system::interrupt::is_asked() {
             return None;
         }
         self.left = self.left.checked_sub(self.ops.max(1) + RACE * self.racing.len() as u64)?;
@@ -194,7 +194,7 @@ impl Search<'_> {
                 continue;
             };
             let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked else { continue };
-            let number = |access: &crate::memory::Access| trial.numbers.get(&access.epoch).copied();
+            let number = |access: &detect::memory::Access| trial.numbers.get(&access.epoch).copied();
             let (Some(p), Some(a)) = (number(&race.previous), number(&race.access)) else { continue };
             let (Some(g), Some(h)) = (self.groups.get(&first), self.groups.get(&then)) else { continue };
             let (s, t): (StreamId, StreamId) = (race.previous.site.stream, race.access.site.stream);
@@ -300,7 +300,7 @@ impl Search<'_> {
             let pair = asked::pair(race);
             let stands = !race.latent && is_worthy_race(race, self.pedantic) && !pass.fallen.contains(&pair);
             let number = self.pairs.get(&pair).filter(|number| stands && open.contains(number))?;
-            let at = |access: &crate::memory::Access| trial.numbers.get(&access.epoch).copied();
+            let at = |access: &detect::memory::Access| trial.numbers.get(&access.epoch).copied();
             Some((*number, at(&race.previous)?, at(&race.access)?))
         });
         for (wait, pair) in spans.needed(races) {
@@ -313,7 +313,7 @@ impl Search<'_> {
         let Some(trial) = &pass.plan.trial else { return };
         for race in &trial.races {
             let Some(pair) = self.pairs.get(&asked::pair(race)).copied() else { continue };
-            let threads = |access: &crate::memory::Access| trial.threads.get(&access.epoch).copied();
+            let threads = |access: &detect::memory::Access| trial.threads.get(&access.epoch).copied();
             if let Some(overrun) = overrun::of(race, threads) {
                 let at = OpSite::of_access(if overrun.later { &race.access } else { &race.previous });
                 // The mistake is in the kernel, wherever it is launched.
@@ -338,7 +338,7 @@ pub fn search(
 ) -> Result<FoundSet, String> {
     const TOO_LONG: &str = "the run has too many operations and findings to be checked again";
     const INTERRUPTED: &str = "the analysis was interrupted";
-    let why = || if crate::interrupt::is_asked() { INTERRUPTED } else { TOO_LONG };
+    let why = || if system::interrupt::is_asked() { INTERRUPTED } else { TOO_LONG };
     let ops = analysis.coverage.ops;
     let mut search = Search {
         analysis,

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cli::outputs::{self, StandardOutput};
-use crate::exact::learned::{self, Learned};
-use crate::file_name::FileName;
 use crate::gate::Gate;
 use crate::gate::forbidden::Forbidden;
 use crate::gate::pattern::Pattern;
@@ -21,6 +19,8 @@ use crate::report::format::Reporters;
 use crate::report::model::{Outcome, Report};
 use crate::report::words::counted;
 use crate::{AnalysisOptions, exit_code};
+use detect::exact::learned::{self, Learned};
+use system::file_name::FileName;
 
 /// Says what the user did wrong.
 pub fn wrong(error: &str) -> i32 {
@@ -107,9 +107,9 @@ pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[F
 
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
     crate::set_cache(options.cache.as_ref());
-    crate::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
+    system::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
-    crate::symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
+    symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.
     let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
     let inputs: Vec<FileName> = inputs.iter().cloned().chain(more).collect();

@@ -9,8 +9,8 @@ use trace::{Op, Record};
 use super::arguments::Given;
 use super::common::{failed, readable};
 use crate::exit_code;
-use crate::file_name::FileName;
 use crate::ingest::recorded;
+use system::file_name::FileName;
 
 /// Print the ops of a trace, one a line
 #[derive(clap::Args, Debug)]

@@ -3,10 +3,10 @@
 use super::arguments::Given;
 use super::common::{print, wrong};
 use crate::exit_code;
-use crate::file_name::FileName;
 use crate::options::Options;
 use crate::options::nearest::nearest;
 use crate::tools::explain::{Asked, describe};
+use system::file_name::FileName;
 
 /// Show what kernels touch, as far as it is known
 #[derive(clap::Args, Debug)]

@@ -3,10 +3,10 @@
 use super::arguments::Given;
 use super::common::{prepare, print, readable, unreadable};
 use crate::cli::outputs::StandardOutput;
-use crate::file_name::FileName;
 use crate::options::Options;
-use crate::output;
 use crate::{exit_code, tools};
+use system::file_name::FileName;
+use system::output;
 
 /// Report the allocations of a trace: peak, who held it, leaks
 #[derive(clap::Args, Debug)]

@@ -249,7 +249,7 @@ pub fn main(args: &[OsString]) -> i32 {
     }
     // A program that runs here names its own files; a trace may be anybody's.
     if !matches!(line.command, Command::Run(_) | Command::Hunt(_) | Command::Record(_)) {
-        crate::local_files::named_by_traces();
+        system::local_files::named_by_traces();
     }
     let options = match resolve(&line, environment.as_bytes()) {
         Ok(options) => options,

@@ -3,14 +3,14 @@
 //! Owns the placeholders, which mean what they mean in Valgrind, and the checks that a file can be
 //! written and that no output overwrites another.
 
-use crate::file_name::{self, FileName};
 use crate::options::Options;
-use crate::output::{STANDARD, host};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use system::file_name::{self, FileName};
+use system::output::{STANDARD, host};
 
 /// Replaces `%p` by the process id, `%h` by the host, `%q{VAR}` by a variable of the environment
 /// and `%%` by a percent sign. The error is a line for the user.

@@ -191,7 +191,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
     // From here on signals are ours: there is no program to pass them on to.
-    crate::interrupt::watch();
+    system::interrupt::watch();
     let mut outcomes = server.finish();
     let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);

@@ -5,11 +5,11 @@ use std::io::Write;
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::file_name::FileName;
 use crate::options::Options;
-use crate::output;
 use crate::report::words::counted;
 use crate::{exit_code, tools};
+use system::file_name::FileName;
+use system::output;
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]

@@ -2,10 +2,10 @@
 //!
 //! Owns the rule. Does not own the numbers, which are in [`crate::exit_code`].
 
-use crate::detect::coverage::Coverage;
 use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use crate::report::model::Report;
 use crate::report::program::Checked;
+use detect::coverage::Coverage;
 
 /// What a run ends with. `program`: the exit code of the program, or 0 where none was run.
 ///

@@ -6,7 +6,7 @@
 use super::pattern::Pattern;
 use crate::options::Filters;
 use crate::report::model::{Finding, Side};
-use crate::symbols::frame::FrameKind;
+use symbols::frame::FrameKind;
 
 /// What a filter looks at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ impl Filter {
             Field::Kernel => side.kernel.as_deref().is_some_and(any),
             Field::Stream => any(&side.stream.long),
             Field::Module => {
-                let named = |f: &crate::symbols::frame::Frame| {
+                let named = |f: &symbols::frame::Frame| {
                     f.module.as_deref().is_some_and(any) || f.file.as_deref().is_some_and(any)
                 };
                 let mut shown = side.stack.iter().filter(|f| f.kind != FrameKind::Folded);

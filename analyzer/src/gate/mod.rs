@@ -15,7 +15,6 @@ pub mod forbidden;
 pub mod pattern;
 pub mod suppressions;
 
-use crate::file_name::FileName;
 use crate::options::{FailOn, Options};
 use crate::report::fingerprint::former;
 use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
@@ -23,6 +22,7 @@ use baseline::Baseline;
 use filter::Filter;
 use std::io::ErrorKind;
 use suppressions::Suppression;
+use system::file_name::FileName;
 
 /// All decisions of the user, read from their files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

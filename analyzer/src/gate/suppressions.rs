@@ -17,7 +17,7 @@
 use super::pattern::Pattern;
 use crate::report::fingerprint::former;
 use crate::report::model::{Breach, Finding, Side};
-use crate::symbols::frame::{Frame, FrameKind};
+use symbols::frame::{Frame, FrameKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {

@@ -14,11 +14,11 @@ use crate::causes::{self, Effort};
 use crate::ingest::heart::Heart;
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ingest::segments::store::TraceStore;
-use crate::interrupt;
 use crate::ipc::{Across, Member};
 use crate::replan::records::{KeptRecords, Records};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
+use system::interrupt;
 
 /// Pause between two reads of the ring while it holds little.
 const SHORTEST: Duration = Duration::from_micros(500);

@@ -16,15 +16,15 @@ use trace::{Op, Record};
 use super::progress::Progress;
 use super::segments::parts::{self, Part, Parts};
 use crate::causes::{self, Effort};
-use crate::file_name::FileName;
 use crate::ipc::Across;
-use crate::launches::image_reader::ImageReader;
-use crate::local_files::RecordedFiles;
 use crate::replan::records::Records;
 use crate::replan::written::WrittenWait;
 use crate::report::model::Outcome;
-use crate::symbols::Symbolizer;
 use crate::{Analysis, AnalysisOptions};
+use detect::launches::image_reader::ImageReader;
+use symbols::Symbolizer;
+use system::file_name::FileName;
+use system::local_files::RecordedFiles;
 
 /// An analysis with the real symboliser and the real code reader.
 pub fn analysis(options: AnalysisOptions) -> Analysis {
@@ -36,7 +36,7 @@ fn analysis_beside(options: AnalysisOptions, shared: Option<&Path>) -> Analysis 
     let files = RecordedFiles::default();
     let code = ImageReader::new(shared.map(Path::to_path_buf), files.clone());
     let mut analysis = Analysis::new(options, Box::new(Symbolizer::of(files)), Box::new(code));
-    if let Some(learned) = crate::exact::learned::given() {
+    if let Some(learned) = detect::exact::learned::given() {
         analysis.learn(learned);
     }
     analysis
@@ -92,7 +92,8 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
 
 fn is_trace(path: &Path) -> bool {
     let mut head = [0; 8];
-    crate::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
+    system::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && head == trace::file::MAGIC
 }
 
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has
@@ -144,7 +145,7 @@ pub fn analysed(
             crate::ingest::prefetch::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);
-        match crate::interrupt::signal() {
+        match system::interrupt::signal() {
             Some(signal) => Err(FileError::Interrupted { signal, at: frame.upto }),
             None => Ok(()),
         }
@@ -292,7 +293,7 @@ fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), Fil
 pub fn each_late(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &Op<'_>)) {
     let Ok(parts) = parts::parts(path) else { return };
     for file in parts.symbols().into_iter().chain(parts.files.into_iter().map(|part| part.path)) {
-        let Ok(file) = crate::local_files::open(&file) else { continue };
+        let Ok(file) = system::local_files::open(&file) else { continue };
         trace::file::late(BufReader::new(file), |process, bytes| {
             if let Ok(record) = Record::decode(bytes) {
                 each(process, &record.op);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op, Origin, Record};
 
-use crate::symbols::Symbolizer;
+use symbols::Symbolizer;
 
 /// Maximum size of the code added for one process, in bytes, so that the trace stays a trace.
 const MAX_CODE: usize = 512 << 20;
@@ -56,7 +56,7 @@ impl Late {
         let arch = if self.archs.len() == 1 { self.archs.first().copied() } else { None };
         let mut total = 0;
         for (id, (path, offset, size)) in self.images.iter().filter(|(id, _)| self.launched.contains(id)) {
-            let code = arch.and_then(|arch| crate::launches::image_reader::selected(path, *offset, *size, arch));
+            let code = arch.and_then(|arch| detect::launches::image_reader::selected(path, *offset, *size, arch));
             let Some(code) = code.filter(|code| total + code.len() <= MAX_CODE) else { continue };
             total += code.len();
             let op = Op::Image {

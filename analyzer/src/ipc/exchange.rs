@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
-use crate::detect::confidence::{Confidence, Weakness};
-use crate::detect::race::{Hazard, Race};
 use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
-use crate::memory::{Access, AccessMap, AllocationId, Cause};
 use crate::report::doubt::{self, Doubt};
 use crate::report::mend::api::Api;
 use crate::report::mend::lines;
 use crate::report::model::{
     AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding,
 };
-use crate::state::names::TorchUse;
+use detect::confidence::{Confidence, Weakness};
+use detect::memory::{Access, AccessMap, AllocationId, Cause};
+use detect::race::{Hazard, Race};
+use detect::state::names::TorchUse;
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.

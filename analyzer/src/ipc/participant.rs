@@ -10,7 +10,7 @@ use trace::{Epoch, EventId, SyncId};
 
 use super::lock;
 use crate::ipc::exchange::{Exchange, Message, PeerProcess};
-use crate::memory::{Access, AllocationId, Lock, Site};
+use detect::memory::{Access, AllocationId, Lock, Site};
 
 /// Offsets in shared memory count from here, so that bytes below the exported address have an
 /// offset too.
@@ -36,10 +36,11 @@ pub struct Member {
 }
 
 /// The key of one side of a finding.
-type SiteKey = (trace::StackId, trace::KernelId, u32, crate::memory::AccessKind, trace::StreamId, crate::memory::Cause);
+type SiteKey =
+    (trace::StackId, trace::KernelId, u32, detect::memory::AccessKind, trace::StreamId, detect::memory::Cause);
 
 /// What accesses of one site may differ in, and what the reason for an inexact extent depends on.
-type Details = (Option<u32>, crate::memory::Precision);
+type Details = (Option<u32>, detect::memory::Precision);
 
 /// The details of an access.
 pub fn details(access: &Access) -> Details {

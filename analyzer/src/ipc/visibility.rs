@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
-use crate::memory::Access;
-use crate::memory::access_map::{Clocks, Ordered};
+use detect::memory::Access;
+use detect::memory::access_map::{Clocks, Ordered};
 
 /// Maximum number of timelines of one process. Ops on higher ones are not tracked, and count as
 /// finished.

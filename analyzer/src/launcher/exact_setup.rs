@@ -6,8 +6,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::file_name::FileName;
 use crate::options::ExactOptions;
+use system::file_name::FileName;
 
 /// NVIDIA's library.
 const LIBRARY: &str = "libsanitizer-public.so";

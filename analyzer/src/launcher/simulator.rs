@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::file_name::FileName;
 use crate::launcher::dynamic_section;
 use crate::options::SimOptions;
+use system::file_name::FileName;
 
 /// The libraries under the names that programs load, and the files they are built as.
 /// `libcudart.so.12` differs from `.13` in its symbol versions: `scripts/build` makes it.

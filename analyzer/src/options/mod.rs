@@ -14,9 +14,9 @@ pub mod nearest;
 pub use assumptions::{Assumptions, DefaultStream};
 pub use filters::Filters;
 
-use crate::file_name::FileName;
 use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
+use system::file_name::FileName;
 
 /// The weakest finding that fails a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -6,8 +6,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, Op, StreamId};
 
-use crate::detect::race::Race;
-use crate::state::op_site::{OpClass, OpSite};
+use detect::race::Race;
+use detect::state::op_site::{OpClass, OpSite};
 
 /// Occurrences kept of one pair of sites.
 const KEPT: u32 = 48;

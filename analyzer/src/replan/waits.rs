@@ -10,8 +10,8 @@ use trace::{Epoch, EventId, Op, Record, StreamId};
 use super::trial::Trial;
 use super::written::{self, WrittenWait};
 use crate::report::cause::{Applied, Join};
-use crate::state::op_site::OpSite;
-use crate::symbols::frame::Frame;
+use detect::state::op_site::OpSite;
+use symbols::frame::Frame;
 
 /// The events of added waits are numbered from here on. The shim counts from 1.
 const FIRST_EVENT: u32 = 0xf000_0000;

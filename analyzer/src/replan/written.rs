@@ -12,8 +12,8 @@
 
 use crate::replan::waits::AddedWait;
 use crate::report::cause::Join;
-use crate::state::op_site::OpSite;
-use crate::symbols::frame::{Frame, FrameKind};
+use detect::state::op_site::OpSite;
+use symbols::frame::{Frame, FrameKind};
 
 /// A place in the program.
 #[derive(Clone, PartialEq, Eq, Debug)]

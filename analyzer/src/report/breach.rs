@@ -3,11 +3,11 @@
 //! Owns the data, and the merging of those of several processes and programs. It is no race, so it
 //! has one side only. [`crate::rules::elaborate`] makes it.
 
-use crate::detect::confidence::Confidence;
 use crate::options::FailOn;
 use crate::report::finding::{GateStatus, Side};
 use crate::report::fingerprint::{Identity, text_of};
 use crate::report::words::{self, Word};
+use detect::confidence::Confidence;
 use serde::{Deserialize, Serialize};
 
 /// A call site that breaks a rule.

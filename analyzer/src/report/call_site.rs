@@ -2,11 +2,11 @@
 //!
 //! Owns the choice, the innermost line of the program's own source, and how that place is written:
 //! [`site`] as `file:line`, and [`place`] in prose, which names the caller too where the line alone
-//! would hide it. Does not print whole stacks: that is [`crate::symbols::stack_text`].
+//! would hide it. Does not print whole stacks: that is [`symbols::stack_text`].
 
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::library::{is_own, is_rust_s, library};
-use crate::symbols::stacks::Stacks;
+use symbols::frame::{Frame, FrameKind};
+use symbols::library::{is_own, is_rust_s, library};
+use symbols::stacks::Stacks;
 
 /// The frame that a reader looks for first: the innermost one in the program's own source. Those of
 /// libraries count only where there is no other.
@@ -43,7 +43,7 @@ pub fn site(stack: &[Frame]) -> Option<String> {
         None => {
             let has_name = |f: &&Frame| f.kind == FrameKind::Native && !f.function.is_empty();
             let named = stack.iter().filter(has_name).find(|f| is_own(f)).or_else(|| stack.iter().find(has_name))?;
-            Some(crate::symbols::stack_text::shortened(&named.function, 60))
+            Some(symbols::stack_text::shortened(&named.function, 60))
         }
     }
 }
@@ -91,7 +91,7 @@ fn written(frame: &Frame) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::stacks::RawStacks;
+    use symbols::stacks::RawStacks;
     use trace::{Op, StackId};
 
     fn native(file: &str, function: &str) -> Frame {

@@ -7,8 +7,8 @@ use crate::report::call_site::site;
 use crate::report::finding::{Actor, Finding, MendingLines};
 use crate::report::fingerprint::of_cause;
 use crate::report::words::{self, Word};
-use crate::symbols::frame::Frame;
 use serde::{Deserialize, Serialize};
+use symbols::frame::Frame;
 
 /// How the later side is made to wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -2,14 +2,14 @@
 //! each.
 //!
 //! Owns the choice of the reasons and their wording. The confidence itself is decided in
-//! [`crate::detect::confidence`], and why code does not say its bytes in `kernels::Summary::loss`.
+//! [`detect::confidence`], and why code does not say its bytes in `kernels::Summary::loss`.
 
-use crate::detect::confidence::{Confidence, Weakness, is_staged_copy};
-use crate::detect::race::Race;
-use crate::memory::{Access, Cause, Precision};
 use crate::report::elaborate::Elaborator;
 use crate::report::finding::Inside;
 use crate::report::words::{self, Word};
+use detect::confidence::{Confidence, Weakness, is_staged_copy};
+use detect::memory::{Access, Cause, Precision};
+use detect::race::Race;
 use kernels::{Loss, LossRole, Reason};
 use serde::{Deserialize, Serialize};
 use trace::ParamSlot;

@@ -3,26 +3,26 @@
 //! Owns the naming of things. Runs for findings only, so it may be slow. What would mend a finding
 //! is [`super::mend`]. Does not print.
 
-use crate::detect::confidence::Weakness;
-use crate::detect::findings::RawFinding;
-use crate::detect::race::Beside;
-use crate::launch_memory::evaluator::LaunchEvaluator;
-use crate::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
 use crate::report::call_site::{self, place, site, site_frame};
 use crate::report::doubt::{Measuring, parameter};
 use crate::report::fingerprint::identity;
 use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
 use crate::report::words::{memory_kind, verb};
-use crate::state::graphs::Graphs;
-use crate::state::handovers::HandOvers;
-use crate::state::names::{KernelDef, Names};
-use crate::state::regions::Regions;
-use crate::state::streams::Streams;
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::stacks::Stacks;
-use crate::symbols::torch::{Operator, Schemas, backward, held_by, operands, purpose, touched};
+use detect::confidence::Weakness;
+use detect::findings::RawFinding;
+use detect::launch_memory::evaluator::LaunchEvaluator;
+use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
+use detect::race::Beside;
+use detect::state::graphs::Graphs;
+use detect::state::handovers::HandOvers;
+use detect::state::names::{KernelDef, Names};
+use detect::state::regions::Regions;
+use detect::state::streams::Streams;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use symbols::frame::{Frame, FrameKind};
+use symbols::stacks::Stacks;
+use symbols::torch::{Operator, Schemas, backward, held_by, operands, purpose, touched};
 use trace::{MemoryKind, StackId, StreamId, StreamKind};
 
 /// Everything that resolving ids takes.
@@ -429,7 +429,7 @@ fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<
 /// The function that the program called: that of CUDA's runtime when the stack shows it, otherwise
 /// the driver's, as in CUDA's documentation.
 pub(crate) fn called(stack: &[Frame], driver: &str) -> String {
-    if let Some(runtime) = stack.first().and_then(crate::symbols::entered_by) {
+    if let Some(runtime) = stack.first().and_then(symbols::entered_by) {
         return runtime.to_string();
     }
     let name = driver.trim_end_matches("_ptsz").trim_end_matches("_ptds");

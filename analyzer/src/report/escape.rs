@@ -3,13 +3,10 @@
 //! or reverses the direction of text.
 //!
 //! Owns which texts of a report are escaped: all of them, once, when the outcomes of the processes
-//! are merged, so that no format has to care. Which characters are harmful is [`crate::printable`].
+//! are merged, so that no format has to care. Which characters are harmful is [`system::printable`].
 //! Does not escape markup, which each format does itself. Tables that are looked up by name keep
 //! their names.
 
-use crate::detect::coverage::Coverage;
-pub use crate::printable::harmless;
-use crate::printable::is_harmful;
 use crate::report::breach::Breach;
 use crate::report::cause::{CausePoint, GivenWait, RootCause};
 use crate::report::doubt::Doubt;
@@ -18,9 +15,12 @@ use crate::report::model::{
     UnjoinedStream,
 };
 use crate::report::neighbourhood::{Scene, Shown};
-use crate::state::names::Process;
-use crate::symbols::frame::Frame;
+use detect::coverage::Coverage;
+use detect::state::names::Process;
 use std::collections::BTreeMap;
+use symbols::frame::Frame;
+pub use system::printable::harmless;
+use system::printable::is_harmful;
 
 /// Data whose texts can be escaped in place.
 pub trait Harmless {

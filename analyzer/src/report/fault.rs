@@ -1,14 +1,14 @@
 //! An error that ended a context or a capture, as reports print it.
 //!
 //! Owns the data, its names and lines, and what an error of a capture means.
-//! [`crate::detect::faults`] finds the launches that may have caused the others.
+//! [`detect::faults`] finds the launches that may have caused the others.
 
-use crate::detect::faults::{Failure, UNJOINED};
 use crate::report::call_site::site;
 use crate::report::elaborate::{Elaborator, called};
-use crate::state::captures::{Capture, Unjoined};
-use crate::symbols::frame::Frame;
+use detect::faults::{Failure, UNJOINED};
+use detect::state::captures::{Capture, Unjoined};
 use serde::{Deserialize, Serialize};
+use symbols::frame::Frame;
 use trace::{KernelId, StackId};
 
 /// Maximum number of places reported for a stream.

@@ -2,15 +2,15 @@
 //!
 //! Owns the data only. [`crate::report::elaborate`] makes it; there, ids have become names.
 
-use crate::detect::confidence::Confidence;
-use crate::detect::race::Hazard;
 use crate::options::FailOn;
 use crate::report::doubt::Doubt;
 use crate::report::fingerprint::Identity;
 use crate::report::neighbourhood::Scene;
 use crate::report::words::{self, Word};
-use crate::symbols::frame::Frame;
+use detect::confidence::Confidence;
+use detect::race::Hazard;
 use serde::{Deserialize, Serialize};
+use symbols::frame::Frame;
 
 /// What a report says of a copy that may not be over when it returns, behind the function's name.
 pub const STAGED: &str = "from pageable memory has read its source when it returns";

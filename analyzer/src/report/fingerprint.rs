@@ -9,9 +9,9 @@
 //! wherever the program calls it from.
 
 use crate::report::model::{Finding, Side};
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::library::is_own;
 use serde::{Deserialize, Serialize};
+use symbols::frame::{Frame, FrameKind};
+use symbols::library::is_own;
 
 /// Number of frames of a stack that distinguish call sites.
 const SIGNIFICANT_FRAMES: usize = 6;

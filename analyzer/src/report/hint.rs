@@ -1,10 +1,10 @@
 //! A hint as reports print it: one sentence, and the call sites that it is about.
 //!
-//! Owns the sentences. [`crate::detect::hints`] finds what they say.
+//! Owns the sentences. [`detect::hints`] finds what they say.
 
-use crate::detect::hints::{HintKind, Said};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::Hint;
+use detect::hints::{HintKind, Said};
 
 /// The sentence of a hint.
 pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {

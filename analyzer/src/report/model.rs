@@ -12,24 +12,24 @@ pub use crate::report::finding::{
 };
 pub use crate::report::judgement::{AppliedFilter, AppliedSuppression, Judgement};
 
-use crate::detect::confidence::Confidence;
-use crate::detect::coverage::Coverage;
-use crate::exact::learned::Learned;
-use crate::exact::oracle::Oracle;
 use crate::options::FailOn;
 use crate::report::breach;
 use crate::report::escape::Harmless;
 use crate::report::fingerprint::number;
 use crate::report::program::Program;
 use crate::report::words::{self, Word};
-use crate::state::names::Process;
-use crate::symbols::frame::Frame;
+use detect::confidence::Confidence;
+use detect::coverage::Coverage;
+use detect::exact::learned::Learned;
+use detect::exact::oracle::Oracle;
+use detect::state::names::Process;
 use serde::{Deserialize, Serialize};
+use symbols::frame::Frame;
 
 /// A call that is no race but probably a mistake.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hint {
-    /// Its kind, see [`crate::detect::hints::HintKind`].
+    /// Its kind, see [`detect::hints::HintKind`].
     #[serde(deserialize_with = "words::known")]
     pub kind: Word,
     /// One sentence.

@@ -1,12 +1,12 @@
 //! The neighbourhood of a race as reports show it: lanes, steps, and the waits between them.
 //!
-//! Owns their names, and which waits are drawn. [`crate::detect::history`] remembers the steps.
+//! Owns their names, and which waits are drawn. [`detect::history`] remembers the steps.
 
-use crate::detect::history::{After, Around, HistoryEntry, What};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::StreamName;
 use crate::report::words::{self, Word};
-use crate::state::streams::Stream;
+use detect::history::{After, Around, HistoryEntry, What};
+use detect::state::streams::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trace::{StreamId, StreamKind};

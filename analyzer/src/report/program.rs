@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use crate::detect::coverage::Coverage;
 use crate::report::escape::Harmless;
 use crate::report::model::{Breach, Report, merge_into};
+use detect::coverage::Coverage;
 
 /// How a program came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

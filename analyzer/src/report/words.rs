@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Deserializer};
 use trace::MemoryKind;
 
-use crate::memory::{AccessKind, Cause};
+use detect::memory::{AccessKind, Cause};
 
 /// A word that the code of this crate has written.
 pub type Word = &'static str;

@@ -3,12 +3,12 @@
 //! Owns the sentences.
 
 use super::watch::{RawBreach, innermost_module};
-use crate::detect::confidence::Confidence;
 use crate::gate::forbidden::RuleKind;
 use crate::report::elaborate::{Elaborator, called};
 use crate::report::fingerprint::of_call;
 use crate::report::model::{Breach, GateStatus, Side};
-use crate::symbols::torch::Operator;
+use detect::confidence::Confidence;
+use symbols::torch::Operator;
 
 /// What a raw breach of a rule stands for.
 pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
@@ -16,7 +16,7 @@ pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
     let side = side(raw, elaborator);
     let stream = &side.stream.long;
     let what = match &side.kernel {
-        Some(kernel) => format!("kernel {}", crate::symbols::stack_text::shortened(kernel, 120)),
+        Some(kernel) => format!("kernel {}", symbols::stack_text::shortened(kernel, 120)),
         None => side.call.clone(),
     };
     let confidence = match raw.waiting {

@@ -18,15 +18,15 @@
 //! While the program has switched checking off, nothing is looked at.
 
 use super::waiting::Waiting;
-use crate::detect::coverage::Coverage;
 use crate::gate::forbidden::{Forbidden, RuleKind};
-use crate::memory::Region;
 use crate::report::model::Actor;
-use crate::state::regions::{RangeName, Regions};
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::stacks::Stacks;
 use crate::whatif::sync::stream_of;
+use detect::coverage::Coverage;
+use detect::memory::Region;
+use detect::state::regions::{RangeName, Regions};
 use rustc_hash::{FxHashMap, FxHashSet};
+use symbols::frame::{Frame, FrameKind};
+use symbols::stacks::Stacks;
 use trace::{CallId, FreeKind, KernelId, MemoryKind, Op, Origin, StackId, StreamId, StreamKind};
 
 /// Maximum number of call sites that are kept for one process. More are only counted.

@@ -8,12 +8,12 @@
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
 use crate::report::words::counted;
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::stack_text::{self, Line};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use symbols::frame::{Frame, FrameKind};
+use symbols::stack_text::{self, Line};
 use trace::file::FileError;
 use trace::{CallId, FreeKind, MemoryKind, Op, StackId};
 

@@ -4,11 +4,11 @@
 //! captured wait was made, and the trial of their order without some of those waits. What comes
 //! before and after a launch is none of its: that is [`crate::excess::trial`].
 
-use crate::detect::race::{Hazard, Race};
-use crate::state::graph_waits::GraphWaits;
-use crate::state::graphs::Graph;
 use crate::whatif::need::{Need, Why};
 use crate::whatif::steps::NONE;
+use detect::race::{Hazard, Race};
+use detect::state::graph_waits::GraphWaits;
+use detect::state::graphs::Graph;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{GraphExecId, KernelId, Op, StreamId};
 

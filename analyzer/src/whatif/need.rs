@@ -2,7 +2,7 @@
 //!
 //! Owns the data. [`crate::excess::needs`] lists those of a trace.
 
-use crate::detect::race::Hazard;
+use detect::race::Hazard;
 
 /// Why two steps must stay ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 //! Owns the forms of a site: `FILE:LINE`, the name of a function, or a kind of synchronisation.
 
 use crate::gate::pattern::Pattern;
-use crate::symbols::frame::Frame;
 use crate::whatif::sync::SyncKind;
+use symbols::frame::Frame;
 
 /// Whether a word names a synchronisation of this kind, called by this name, with this stack.
 pub fn names(word: &str, kind: SyncKind, calls: [&str; 2], stack: &[Frame]) -> bool {
@@ -35,7 +35,7 @@ fn bare(function: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::frame::FrameKind;
+    use symbols::frame::FrameKind;
 
     #[test]
     fn a_site_is_a_line_a_function_or_a_kind() {

@@ -4,11 +4,11 @@
 //! Owns the recording, which is made during one analysis. Does not work out any order: that is
 //! [`crate::excess::trial`].
 
-use crate::detect::race::{Hazard, Race};
-use crate::state::graph_waits::GraphWaits;
-use crate::state::graphs::Graph;
 use crate::whatif::graphs::{self, LaunchedGraphs};
 use crate::whatif::sync::{SyncKind, SyncSite, class, made_by, stream_of};
+use detect::race::{Hazard, Race};
+use detect::state::graph_waits::GraphWaits;
+use detect::state::graphs::Graph;
 use order::Policy;
 use order::policy::MemoryClass;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -285,7 +285,7 @@ impl Steps {
         self.of_pool.contains_key(&(event, record))
     }
 
-    /// Notes what pools do with their blocks. As in [`crate::detect::early_free`], the events that
+    /// Notes what pools do with their blocks. As in [`detect::early_free`], the events that
     /// stand for a block are those that its thread has recorded directly before it goes back.
     fn blocks(&mut self, record: &Record<'_>, races: &[Race]) {
         let (thread, next) = (record.origin.thread, self.steps.len() as u32);

@@ -6,7 +6,6 @@ use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
 use crate::cli::outputs::StandardOutput;
 use crate::exit_code;
-use crate::file_name::FileName;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
@@ -15,6 +14,7 @@ use crate::options::Options;
 use crate::replan::written::{self, WrittenWait};
 use crate::report::escape::harmless;
 use crate::report::model::Outcome;
+use system::file_name::FileName;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
@@ -51,7 +51,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
             "--with, --without and --default-stream need a whole trace, and segments of this one are missing",
         );
     }
-    crate::interrupt::watch();
+    system::interrupt::watch();
     let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.

@@ -7,12 +7,12 @@ use crate::cli::outputs::StandardOutput;
 use crate::excess::listing::Listing;
 use crate::excess::{judge, page, text};
 use crate::exit_code;
-use crate::file_name::FileName;
 use crate::ingest::recorded::FileRecords;
 use crate::ingest::segments::parts;
 use crate::ingest::{progress::Progress, recorded};
 use crate::options::Options;
-use crate::output;
+use system::file_name::FileName;
+use system::output;
 
 /// List the synchronisations of a trace: needed, or ordering nothing
 #[derive(clap::Args, Debug)]

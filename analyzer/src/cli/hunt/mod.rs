@@ -177,7 +177,7 @@ fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
 fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
     let Some(path) = named else {
         // Programs run in other folders: its name must hold there too.
-        let made = crate::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
+        let made = system::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
         return made.map_err(|error| format!("no temporary folder: {error}"));
     };
     let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_and_what_was_saved_stays() {
-        let folder = crate::private_file::folder("streamsan-keep-").expect("a folder");
+        let folder = system::private_file::folder("streamsan-keep-").expect("a folder");
         let mut kept = KeptSegments::new(&folder, Some(Amount::Bytes(30)));
         for n in 0..4 {
             fs::write(folder.join(n.to_string()), [n; 10]).expect("written");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn without_a_bound_nothing_goes_and_by_age_the_old_do() {
-        let folder = crate::private_file::folder("streamsan-age-").expect("a folder");
+        let folder = system::private_file::folder("streamsan-age-").expect("a folder");
         for (most, left) in [(None, 1), (Some(Amount::Seconds(3600)), 1), (Some(Amount::Seconds(0)), 0)] {
             let mut kept = KeptSegments::new(&folder, most);
             fs::write(folder.join("0"), [0; 10]).expect("written");

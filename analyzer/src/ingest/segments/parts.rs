@@ -76,7 +76,7 @@ fn named(path: &Path) -> Option<&str> {
 
 /// The header of a segment. A file that is none is foreign here.
 fn head(path: &Path) -> Result<SegmentHead, FileError> {
-    Reader::new(BufReader::new(crate::local_files::open(path)?))?.segment().ok_or(FileError::Foreign)
+    Reader::new(BufReader::new(system::local_files::open(path)?))?.segment().ok_or(FileError::Foreign)
 }
 
 /// The files of a trace, of a folder of segments, or of one segment by itself.
@@ -113,7 +113,7 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
             // Who writes it holds its lock. One that nobody writes any more has what was saved of
             // it when its writer died.
             let is_written = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
-            if crate::local_files::open(&path).is_ok_and(is_written) {
+            if system::local_files::open(&path).is_ok_and(is_written) {
                 goes_on = true;
                 continue;
             }

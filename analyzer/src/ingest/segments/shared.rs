@@ -24,7 +24,7 @@ use trace::segment::{CODE, SHARED, SYMBOLS};
 use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::ingest::trailer::Late;
-use crate::private_file;
+use system::private_file;
 
 /// Digits of a name: half of a SHA-256.
 const DIGITS: usize = 32;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::writer::{SegmentLimits, SegmentWriter};
-use crate::private_file;
+use system::private_file;
 
 /// The signal that saves what is kept: one that does nothing to who does not expect it.
 pub const SAVE: libc::c_int = libc::SIGURG;

@@ -22,7 +22,7 @@ use trace::{ImageSource, Op, Origin, Record, tag};
 use super::keep::KeptSegments;
 use super::live_state::{LiveState, framed};
 use super::shared::SharedFiles;
-use crate::private_file;
+use system::private_file;
 
 /// Bytes of records in a block, as in other traces.
 const BLOCK: usize = 1 << 20;

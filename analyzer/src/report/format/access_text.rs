@@ -5,10 +5,10 @@
 use super::text::{Ink, Style};
 use crate::report::call_site::site_frame;
 use crate::report::model::{Actor, AllocationInfo, Finding, Side};
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::stack_text;
-use crate::symbols::stack_text::Line;
 use std::fmt::Write as _;
+use symbols::frame::{Frame, FrameKind};
+use symbols::stack_text;
+use symbols::stack_text::Line;
 
 /// Frames of a stack that are printed.
 const MAX_FRAMES: usize = 24;

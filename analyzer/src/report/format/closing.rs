@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::detect::confidence::{Confidence, Weakness};
-use crate::detect::coverage::Coverage;
 use crate::report::cause::RootCause;
 use crate::report::format::{programs, text};
 use crate::report::model::{Breach, Finding, GateStatus, Report};
 use crate::report::words::counted;
-use crate::symbols::demangle;
-use crate::symbols::frame::Frame;
-use crate::symbols::library::is_own;
+use detect::confidence::{Confidence, Weakness};
+use detect::coverage::Coverage;
+use symbols::demangle;
+use symbols::frame::Frame;
+use symbols::library::is_own;
 
 /// The line of fixed form at the end of every run.
 pub fn summary(report: &Report) -> String {
@@ -66,7 +66,7 @@ pub fn summary(report: &Report) -> String {
 pub fn trial(report: &Report) -> String {
     let Some(m) = &report.mended else { return String::new() };
     if !m.skipped.is_empty() {
-        let mend = if report.coverage.gaps > 0 || crate::interrupt::is_asked() {
+        let mend = if report.coverage.gaps > 0 || system::interrupt::is_asked() {
             ""
         } else {
             "; record the run (-o FILE) and check the trace"

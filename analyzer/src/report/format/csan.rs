@@ -8,8 +8,8 @@
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::format::{closing, short};
 use crate::report::model::{Finding, Report, Side};
-use crate::symbols::frame::{Frame, FrameKind};
 use std::fmt::Write as _;
+use symbols::frame::{Frame, FrameKind};
 
 /// Writes findings in that format.
 #[derive(Default)]

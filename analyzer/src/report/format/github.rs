@@ -9,9 +9,9 @@ use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict, closing, programs};
 use crate::report::model::{Breach, Finding};
 use crate::report::program::Program;
-use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use symbols::frame::Frame;
 
 /// The folder that paths in annotations are relative to.
 #[derive(Clone, Debug, Default)]

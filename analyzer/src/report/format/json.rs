@@ -48,7 +48,6 @@
 //! `--pedantic` all. A finding's `processes` are indices into `processes[]`; `occurrences` counts
 //! by process.
 
-use crate::detect::coverage::KernelCoverage;
 use crate::report::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::report::doubt::Doubt;
 use crate::report::format::closing::lost_exactness;
@@ -58,11 +57,12 @@ use crate::report::model::{
     Report, Running, Side,
 };
 use crate::report::program::{Program, SecondRun};
-use crate::symbols::demangle;
-use crate::symbols::frame::{Frame, FrameKind};
-use crate::symbols::library::library;
+use detect::coverage::KernelCoverage;
 use kernels::Gap;
 use serde_json::{Value, json};
+use symbols::demangle;
+use symbols::frame::{Frame, FrameKind};
+use symbols::library::library;
 
 /// Version of the contract.
 pub const VERSION: u32 = 1;

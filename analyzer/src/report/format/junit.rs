@@ -26,7 +26,7 @@ pub struct Origin {
 impl Origin {
     /// Now, on this machine.
     pub fn here() -> Self {
-        Self { time: iso(Utc::now()), host: crate::output::host() }
+        Self { time: iso(Utc::now()), host: system::output::host() }
     }
 }
 

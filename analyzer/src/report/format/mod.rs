@@ -20,12 +20,12 @@ pub mod sarif;
 pub mod short;
 pub mod text;
 
-use crate::file_name::FileName;
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
-use crate::output;
 use crate::report::model::{Breach, Finding, GateStatus, Report};
 use std::io::{IsTerminal, Write};
+use system::file_name::FileName;
+use system::output;
 
 /// An event for reporters: the beginning, every finding worth showing (most certain first, then
 /// those set aside), the end.

@@ -9,8 +9,7 @@ use crate::report::cause::RootCause;
 use crate::report::doubt::Doubt;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Actor, AllocationInfo, Breach, Finding, GateStatus, Side};
-use crate::state::names::Process;
-use crate::symbols::frame::Frame;
+use detect::state::names::Process;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -18,6 +17,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use std::sync::Arc;
+use symbols::frame::Frame;
 
 /// Rows of a row group.
 const GROUP: usize = 1 << 16;

@@ -8,8 +8,8 @@ use crate::gate::forbidden::RuleKind;
 use crate::report::format::programs;
 use crate::report::model::{Breach, Side};
 use crate::report::words::counted;
-use crate::symbols::stack_text;
 use std::fmt::Write as _;
+use symbols::stack_text;
 
 /// One broken rule.
 pub fn breach(b: &Breach, style: Style) -> String {

@@ -6,15 +6,15 @@
 
 use super::github::Workspace;
 use super::text;
-use crate::detect::race::Hazard;
 use crate::gate::forbidden::RuleKind;
 use crate::report::call_site::site_frame;
 use crate::report::cause::RootCause;
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Breach, Finding, GateStatus, Inside, Report, Side};
-use crate::symbols::frame::{Frame, FrameKind};
+use detect::race::Hazard;
 use serde_json::{Map, Value, json};
+use symbols::frame::{Frame, FrameKind};
 
 const RULES: [(Hazard, &str, &str); 3] = [
     (

@@ -7,8 +7,8 @@ use crate::report::call_site::{site, site_frame};
 use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Actor, Breach, Finding, Hint, Report, Side};
-use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
+use symbols::frame::Frame;
 
 /// Writes the lines.
 #[derive(Default)]

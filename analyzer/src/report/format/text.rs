@@ -4,7 +4,6 @@
 //! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
-use crate::detect::race::Hazard;
 use crate::report::cause::RootCause;
 use crate::report::format::access_text::{allocation, is_in_call, print_stack, side};
 use crate::report::format::by_cause::{CauseGroup, IN_FULL};
@@ -12,8 +11,9 @@ use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::format::{closing, programs, rules};
 use crate::report::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::words::counted;
-use crate::symbols::stack_text;
+use detect::race::Hazard;
 use std::fmt::Write as _;
+use symbols::stack_text;
 
 /// How to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,8 +3,8 @@
 //! Owns the choice, by the packages on the stacks.
 
 use crate::report::words::Word;
-use crate::state::names::TorchUse;
-use crate::symbols::frame::{Frame, FrameKind};
+use detect::state::names::TorchUse;
+use symbols::frame::{Frame, FrameKind};
 
 /// An interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,9 +5,6 @@
 
 use super::api::Api;
 use super::lines::{self, WaitEnd};
-use crate::detect::confidence::is_staged_copy;
-use crate::detect::findings::RawFinding;
-use crate::memory::{AccessKind, Cause};
 use crate::report::call_site;
 use crate::report::cause::Join;
 use crate::report::elaborate::{Elaborator, called};
@@ -15,10 +12,13 @@ use crate::report::finding::STAGED;
 use crate::report::format::text::short_kernel;
 use crate::report::model::{Actor, MendingLines, Side, StreamName, Synchronisation};
 use crate::report::words::completion;
-use crate::state::op_site::OpSite;
-use crate::state::streams::FailedCall;
 use cuda_sys::CUresult;
 use cuda_sys::runtime_types::cudaError;
+use detect::confidence::is_staged_copy;
+use detect::findings::RawFinding;
+use detect::memory::{AccessKind, Cause};
+use detect::state::op_site::OpSite;
+use detect::state::streams::FailedCall;
 use trace::StackId;
 
 impl Elaborator<'_> {
