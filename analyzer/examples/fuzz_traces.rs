@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use analyzer::ingest::progress::Progress;
 use analyzer::ingest::recorded;
-use analyzer::report::format::feed;
-use analyzer::report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
-use analyzer::report::model::Report;
 use analyzer::{AnalysisOptions, tools};
+use report::format::feed;
+use report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
+use report::model::Report;
 use trace::file::{LATE, Reader, Writer};
 
 const SLOW: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use std::time::Instant;
 use analyzer::AnalysisOptions;
 use analyzer::ingest::progress::Progress;
 use analyzer::ingest::recorded;
-use analyzer::report::model::Report;
+use report::model::Report;
 use trace::codec::List;
 use trace::file::Writer;
 use trace::*;

@@ -3,7 +3,8 @@
 
 use std::ffi::OsString;
 
-use analyzer::{cli, exit_code};
+use analyzer::cli;
+use settings::exit_code;
 
 fn main() {
     // A trace that grows past the limit of file sizes is an error that is named, not our death.

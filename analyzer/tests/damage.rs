@@ -1,8 +1,8 @@
 //! The analysis does not panic, whatever a trace holds: damaged, foreign and hostile records.
 
 use crate::support::*;
-use analyzer::report::format::{json, text};
 use proptest::prelude::*;
+use report::format::{json, text};
 use trace::codec::{List, Text};
 use trace::*;
 
@@ -160,7 +160,7 @@ proptest! {
                 Err(_) => p.analysis.damaged(),
             }
         }
-        let report = analyzer::report::Report::merge(vec![p.outcome()], pedantic);
+        let report = report::Report::merge(vec![p.outcome()], pedantic);
         let _ = text::report(&report, text::Style::default(), 5);
         let _ = json::report(&report).to_string();
     }

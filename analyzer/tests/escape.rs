@@ -3,10 +3,10 @@
 //! control sequence and no markup.
 
 use crate::support::*;
-use analyzer::options::FailOn;
-use analyzer::report::format::{Reporter, feed};
-use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
-use analyzer::report::model::{Finding, Hint, Report};
+use report::format::{Reporter, feed};
+use report::format::{csan, github, html, json, junit, sarif, text};
+use report::model::{Finding, Hint, Report};
+use settings::FailOn;
 use symbols::frame::{Frame, FrameKind};
 use trace::*;
 

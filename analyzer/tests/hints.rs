@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
-use analyzer::report::format::{json, text};
+use report::format::{json, text};
 use trace::*;
 
 fn program() -> Program {
@@ -157,7 +157,7 @@ fn hints_are_listed_apart_and_fail_nothing() {
     let e = event(&mut p, 1);
     p.wait(A, e);
     let report = p.report();
-    assert_eq!(analyzer::gate::ending::exit_code(&report, 0, 66, false), 0);
+    assert_eq!(report::gate::ending::exit_code(&report, 0, 66, false), 0);
     let value = json::report(&report);
     assert_eq!(value["summary"]["findings"], 0);
     assert_eq!(value["hints"][0]["kind"], "wait-never-recorded");

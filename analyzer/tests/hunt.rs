@@ -2,11 +2,11 @@
 //! are one.
 
 use crate::support::*;
-use analyzer::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
-use analyzer::gate::ending::hunt_exit_code;
 use analyzer::hunt::handed::Handed;
-use analyzer::report::model::{Outcome, Report};
-use analyzer::report::program::{Checked, Program as Hunted};
+use report::gate::ending::hunt_exit_code;
+use report::model::{Outcome, Report};
+use report::program::{Checked, Program as Hunted};
+use settings::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
-use analyzer::report::model::Report;
 use detect::confidence::Confidence;
+use report::model::Report;
 use trace::*;
 
 const N: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use analyzer::AnalysisOptions;
-use analyzer::options::{Assumptions, DefaultStream};
+use settings::{Assumptions, DefaultStream};
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);

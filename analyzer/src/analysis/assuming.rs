@@ -3,9 +3,7 @@
 //! Owns how an assumption acts on a record. What is assumed is [`crate::whatif::assumed`].
 
 use super::{Analysis, AnalysisOptions};
-use crate::options::DefaultStream;
 use crate::replan::waits::Replan;
-use crate::report::elaborate::called;
 use crate::whatif::assumed::{Assumed, AssumedRecord, LeftOut};
 use crate::whatif::pattern;
 use crate::whatif::steps::{self, Steps};
@@ -14,7 +12,9 @@ use detect::coverage::KernelCoverage;
 use detect::state::captures::Captures;
 use detect::state::graph_waits::GraphWaits;
 use detect::state::graphs::Graph;
+use report::elaborate::called;
 use rustc_hash::FxHashSet;
+use settings::DefaultStream;
 use trace::{CallId, Epoch, GraphExecId, KernelId, Op, Record, StackId, StreamKind, SyncScope, TimelineId};
 
 impl Analysis {

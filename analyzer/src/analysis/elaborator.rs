@@ -1,15 +1,15 @@
 //! The elaborator of an analysis: everything that names what its ids stand for.
 //!
-//! Owns which fields that takes. The naming is [`crate::report::elaborate`].
+//! Owns which fields that takes. The naming is [`report::elaborate`].
 
 use super::Analysis;
-use crate::report::elaborate::Elaborator;
+use report::elaborate::Elaborator;
 
 /// The elaborator of an analysis. A macro for the analysis itself, because it borrows only these fields, which a method
 /// could not: findings, hints and faults are iterated at the same time.
 macro_rules! elaborator {
     ($analysis:expr) => {
-        $crate::report::elaborate::Elaborator {
+        report::elaborate::Elaborator {
             names: &$analysis.names,
             streams: &$analysis.streams,
             regions: &$analysis.submissions.regions,

@@ -8,8 +8,8 @@ use trace::{Epoch, Op, SyncScope};
 use super::elaborator::elaborator;
 use crate::analysis::Analysis;
 use crate::ipc::{Member, PeerProcess};
-use crate::report::model::Outcome;
 use detect::memory::Access;
+use report::model::Outcome;
 
 impl Analysis {
     /// Compares this process with the others of its run.

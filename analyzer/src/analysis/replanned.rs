@@ -8,11 +8,11 @@
 use super::Analysis;
 use crate::replan::waits::{KeptBlock, Recorded, Replan};
 use crate::replan::written::WrittenWait;
-use crate::report::cause::Join;
 use detect::findings::Findings;
 use detect::launches::kernel_code::{CodeReader, KernelCode};
 use detect::state::graphs::Graph;
 use detect::state::op_site::{OpClass, OpSite};
+use report::cause::Join;
 use symbols::stacks::RawStacks;
 use trace::{Epoch, EventId, EventMode, FreeKind, ImageId, MemoryKind, Op, Record, StreamId, SyncScope, ThreadId};
 

@@ -6,18 +6,18 @@
 use super::overrun::Overrun;
 use super::search::{FoundSet, FoundWait};
 use crate::Analysis;
-use crate::report::call_site::site;
-use crate::report::cause::Join;
-use crate::report::cause::{CausePoint, RootCause};
-use crate::report::elaborate::Elaborator;
-use crate::report::fingerprint::of_cause;
-use crate::report::mend::api::Api;
-use crate::report::mend::lines;
-use crate::report::model::{MendingLines, StreamName};
-use crate::report::words::Word;
 use detect::findings::RawFinding;
 use detect::memory::Access;
 use detect::state::op_site::OpSite;
+use report::call_site::site;
+use report::cause::Join;
+use report::cause::{CausePoint, RootCause};
+use report::elaborate::Elaborator;
+use report::fingerprint::of_cause;
+use report::mend::api::Api;
+use report::mend::lines;
+use report::model::{MendingLines, StreamName};
+use report::words::Word;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One end of a wait.
@@ -187,7 +187,7 @@ fn nodes(elaborator: &Elaborator<'_>, accesses: &[Access]) -> String {
         [] => String::new(),
         [one] => {
             let kernel = accesses.first().map(|access| elaborator.kernel_name(access.site.kernel)).unwrap_or_default();
-            let kernel = crate::report::format::text::short_kernel(&kernel);
+            let kernel = report::format::text::short_kernel(&kernel);
             let name = kernel.split('(').next().unwrap_or_default();
             if name.is_empty() { format!(", as node {one}") } else { format!(", as node {one} ({name})") }
         }
@@ -204,7 +204,7 @@ fn of_overrun(elaborator: &mut Elaborator<'_>, at: OpSite, overrun: &Overrun, ra
     let kernels: Vec<Access> = raws.iter().map(side).collect();
     let others: Vec<Access> = raws.iter().map(other).collect();
     let kernel = End::of(elaborator, &[at], &kernels);
-    let name = crate::report::format::text::short_kernel(&elaborator.kernel_name(at.kernel));
+    let name = report::format::text::short_kernel(&elaborator.kernel_name(at.kernel));
     let (start, limit, end) = overrun.bytes;
     let (total, _) = overrun.threads;
     let meant = (limit - start) / overrun.each;

@@ -2,10 +2,10 @@
 //!
 //! Owns the classification. Does not choose among waits.
 
-use crate::report::cause::Join;
 use detect::findings::RawFinding;
 use detect::race::Race;
 use detect::state::op_site::{OpClass, OpSite};
+use report::cause::Join;
 use trace::{KernelId, MemoryKind, StackId};
 
 /// What a finding asks for.

@@ -10,10 +10,10 @@ use super::places::{Group, Occurrence, ordered_by};
 use super::search::{Needed, Search};
 use crate::replan::trial::Trial;
 use crate::replan::waits::AddedWait;
-use crate::report::cause::Join;
 use detect::findings::RawFinding;
 use detect::memory::Access;
 use detect::state::op_site::OpSite;
+use report::cause::Join;
 
 /// A set of waits, by what a finding knows of them. Of several waits the first one counts.
 struct Index<'a> {

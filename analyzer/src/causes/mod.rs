@@ -44,12 +44,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Analysis;
 use crate::replan::records::Records;
 use crate::replan::waits::AddedWait;
-use crate::report::cause::{GivenWait, RootCause, SetCheck};
-use crate::report::fingerprint::Identity;
-use crate::report::model::Outcome;
 use detect::confidence::Confidence;
 use detect::findings::RawFinding;
 use detect::race::Race;
+use report::cause::{GivenWait, RootCause, SetCheck};
+use report::fingerprint::Identity;
+use report::model::Outcome;
 
 /// How much may be fed again, in ops: a live program waits for its report.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use super::search::{FoundSet, Search};
 use crate::causes::rerun::Rerun;
 use crate::replan::trial::Trial;
 use crate::replan::waits::AddedWait;
-use crate::report::cause::Join;
 use detect::state::op_site::OpSite;
+use report::cause::Join;
 
 /// The program's own records, ascending.
 #[derive(Default)]

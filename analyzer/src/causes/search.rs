@@ -18,10 +18,10 @@ use crate::causes::rerun::{Rerun, rerun};
 use crate::replan::records::Records;
 use crate::replan::trial::Trial;
 use crate::replan::waits::{AddedWait, Replan};
-use crate::report::call_site::site;
-use crate::report::cause::Join;
 use detect::findings::RawFinding;
 use detect::state::op_site::OpSite;
+use report::call_site::site;
+use report::cause::Join;
 
 /// What a race costs in a pass, in ops: its accesses are compared, kept and named each time.
 pub(super) const RACE: u64 = 200;

@@ -8,11 +8,11 @@ use options::{Id, Reader, Value, Word};
 
 use super::common::{Outside, analysis_options, early, finish, prepare, recorder, report};
 use crate::cli::outputs::StandardOutput;
-use crate::exit_code;
-use crate::gate;
 use crate::ingest::attach;
 use crate::ingest::live::{Judged, Sink};
-use crate::options::Options;
+use report::gate;
+use settings::Options;
+use settings::exit_code;
 
 /// Follow a program through the ring on a descriptor (internal)
 #[derive(clap::Args, Debug)]

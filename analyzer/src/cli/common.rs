@@ -4,22 +4,23 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::AnalysisOptions;
 use crate::cli::outputs::{self, StandardOutput};
-use crate::gate::Gate;
-use crate::gate::forbidden::Forbidden;
-use crate::gate::pattern::Pattern;
 use crate::ingest::live::{Early, Recorder};
 use crate::ingest::recorded;
 use crate::ingest::segments::store::TraceStore;
 use crate::ingest::segments::writer::SegmentLimits;
-use crate::options::Options;
-use crate::report::doubt::Measuring;
-use crate::report::escape::{Harmless as _, harmless};
-use crate::report::format::Reporters;
-use crate::report::model::{Outcome, Report};
-use crate::report::words::counted;
-use crate::{AnalysisOptions, exit_code};
 use detect::exact::learned::{self, Learned};
+use report::doubt::Measuring;
+use report::escape::{Harmless as _, harmless};
+use report::format::Reporters;
+use report::gate::Gate;
+use report::gate::forbidden::Forbidden;
+use report::gate::pattern::Pattern;
+use report::model::{Outcome, Report};
+use report::words::counted;
+use settings::Options;
+use settings::exit_code;
 use system::file_name::FileName;
 
 /// Says what the user did wrong.

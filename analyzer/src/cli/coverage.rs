@@ -2,8 +2,8 @@
 
 use super::arguments::Given;
 use super::common::{failed, print, readable};
-use crate::exit_code;
 use crate::tools::function_coverage;
+use settings::exit_code;
 use system::file_name::FileName;
 
 /// List what is modelled of CUDA, and what a trace has of it

@@ -8,8 +8,8 @@ use trace::{Op, Record};
 
 use super::arguments::Given;
 use super::common::{failed, readable};
-use crate::exit_code;
 use crate::ingest::recorded;
+use settings::exit_code;
 use system::file_name::FileName;
 
 /// Print the ops of a trace, one a line

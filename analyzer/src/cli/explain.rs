@@ -2,10 +2,10 @@
 
 use super::arguments::Given;
 use super::common::{print, wrong};
-use crate::exit_code;
-use crate::options::Options;
-use crate::options::nearest::nearest;
 use crate::tools::explain::{Asked, describe};
+use settings::Options;
+use settings::exit_code;
+use settings::nearest::nearest;
 use system::file_name::FileName;
 
 /// Show what kernels touch, as far as it is known

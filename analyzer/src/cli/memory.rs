@@ -3,8 +3,9 @@
 use super::arguments::Given;
 use super::common::{prepare, print, readable, unreadable};
 use crate::cli::outputs::StandardOutput;
-use crate::options::Options;
-use crate::{exit_code, tools};
+use crate::tools;
+use settings::Options;
+use settings::exit_code;
 use system::file_name::FileName;
 use system::output;
 

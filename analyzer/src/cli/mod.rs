@@ -31,8 +31,8 @@ use arguments::{AnyGiven, Given, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::exit_code;
-use crate::options::Options;
+use settings::Options;
+use settings::exit_code;
 
 const RUN: u16 = options::Command::Run as u16;
 

@@ -3,7 +3,7 @@
 //! Owns the placeholders, which mean what they mean in Valgrind, and the checks that a file can be
 //! written and that no output overwrites another.
 
-use crate::options::Options;
+use settings::Options;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;

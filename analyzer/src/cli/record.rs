@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::arguments::Given;
 use super::common::wrong;
 use super::run;
-use crate::options::Options;
+use settings::Options;
 
 /// Run a program and write a trace, to check it later
 #[derive(clap::Args, Debug)]

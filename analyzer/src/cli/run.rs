@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::exit_code;
 use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
 use crate::ipc::Across;
@@ -17,9 +16,10 @@ use crate::launcher::process::{self, Finished, LaunchError, Plan};
 use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
-use crate::options::Options;
-use crate::report::format::closing;
-use crate::report::words::counted;
+use report::format::closing;
+use report::words::counted;
+use settings::Options;
+use settings::exit_code;
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
@@ -273,7 +273,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
         eprintln!("streamsan: NOTE: {why}; {how} on a simulated GPU");
     }
     let judged = |code| {
-        let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
+        let code = report::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (!printed || !recorded) { exit_code::INTERNAL } else { code }
     };
     ranks.dismiss(judged);

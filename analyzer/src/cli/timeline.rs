@@ -5,9 +5,10 @@ use std::io::Write;
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::options::Options;
-use crate::report::words::counted;
-use crate::{exit_code, tools};
+use crate::tools;
+use report::words::counted;
+use settings::Options;
+use settings::exit_code;
 use system::file_name::FileName;
 use system::output;
 

@@ -3,7 +3,7 @@
 //! Owns the wording.
 
 use crate::excess::listing::{End, Listed, Listing, SyncVerdict};
-use crate::report::words::counted;
+use report::words::counted;
 use std::fmt::Write as _;
 
 /// The heading of a verdict.

@@ -12,8 +12,8 @@ use super::progress::HuntProgress;
 use super::second;
 use super::target::Target;
 use crate::launcher::descendants;
-use crate::report::model::Report;
-use crate::report::program::Checked;
+use report::model::Report;
+use report::program::Checked;
 
 /// What a signal handler can reach.
 static SHARED: HuntState = HuntState { running: Mutex::new(Vec::new()), stop: std::sync::atomic::AtomicI32::new(0) };

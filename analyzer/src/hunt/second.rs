@@ -13,11 +13,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::report::doubt::IRREGULAR;
-use crate::report::fingerprint::text_of;
-use crate::report::model::{Finding, GateStatus, Report, Side};
-use crate::report::program::SecondRun;
 use detect::confidence::{Confidence, Weakness};
+use report::doubt::IRREGULAR;
+use report::fingerprint::text_of;
+use report::model::{Finding, GateStatus, Report, Side};
+use report::program::SecondRun;
 
 /// Findings to settle.
 #[derive(Default, Debug, PartialEq, Eq)]

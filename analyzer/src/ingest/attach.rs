@@ -10,7 +10,7 @@ use trace::ring::Ring;
 
 use super::live::{Judged, Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
-use crate::report::model::Outcome;
+use report::model::Outcome;
 
 /// Follows the process `pid` through the ring on descriptor `fd`, then reports. Returns an exit
 /// code (for which nothing waits).
@@ -23,10 +23,10 @@ pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<
         (Ok(ring), Ok(beat)) => (ring, beat),
         (Err(error), _) | (_, Err(error)) => {
             eprintln!("streamsan: process {pid} is not checked: {error}");
-            return crate::exit_code::INTERNAL;
+            return settings::exit_code::INTERNAL;
         }
     };
-    let mut code = crate::exit_code::CLEAN;
+    let mut code = settings::exit_code::CLEAN;
     follow(ring, beat, 0, &ProcessWatch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
         let judged = report(outcome);
         code = judged.exit_code as i32;

@@ -16,8 +16,8 @@ use crate::ingest::process_watch::ProcessWatch;
 use crate::ingest::segments::store::TraceStore;
 use crate::ipc::{Across, Member};
 use crate::replan::records::{KeptRecords, Records};
-use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
+use report::model::Outcome;
 use system::interrupt;
 
 /// Pause between two reads of the ring while it holds little.

@@ -12,16 +12,14 @@ use trace::Epoch;
 
 use crate::ipc::participant::{BASE, details, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
-use crate::report::doubt::{self, Doubt};
-use crate::report::mend::api::Api;
-use crate::report::mend::lines;
-use crate::report::model::{
-    AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding,
-};
 use detect::confidence::{Confidence, Weakness};
 use detect::memory::{Access, AccessMap, AllocationId, Cause};
 use detect::race::{Hazard, Race};
 use detect::state::names::TorchUse;
+use report::doubt::{self, Doubt};
+use report::mend::api::Api;
+use report::mend::lines;
+use report::model::{AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -330,7 +328,7 @@ impl Exchange {
             }
         }
         for outcome in outcomes {
-            crate::report::fingerprint::number(&mut outcome.findings);
+            report::fingerprint::number(&mut outcome.findings);
         }
     }
 
@@ -373,7 +371,7 @@ impl Exchange {
             from: from.wrapping_sub(BASE),
             to: to.wrapping_sub(BASE),
         };
-        finding.identity = crate::report::fingerprint::identity(&finding);
+        finding.identity = report::fingerprint::identity(&finding);
         Some(finding)
     }
 
@@ -399,7 +397,7 @@ impl Exchange {
         let alike = of_site().find(|(sample, ..)| details(sample) == details(access));
         let (_, side, doubt) = alike.or_else(|| of_site().next())?;
         let (mut side, doubt) = (side.clone(), doubt.clone());
-        crate::report::elaborate::describe_bytes(&mut side, access, BASE);
+        report::elaborate::describe_bytes(&mut side, access, BASE);
         let of = format!(" of {}", process.name);
         if access.site.cause != Cause::Free || !access.site.stream.is_none() {
             side.stream.long.push_str(&of);

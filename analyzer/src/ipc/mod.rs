@@ -53,7 +53,7 @@ pub use crate::ipc::exchange::PeerProcess;
 pub use crate::ipc::participant::Member;
 
 use crate::ipc::exchange::Exchange;
-use crate::report::model::Outcome;
+use report::model::Outcome;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The processes of one run.

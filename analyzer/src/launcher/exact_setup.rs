@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::options::ExactOptions;
+use settings::ExactOptions;
 use system::file_name::FileName;
 
 /// NVIDIA's library.

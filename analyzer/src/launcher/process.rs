@@ -75,9 +75,9 @@ impl LaunchError {
     /// The exit code that a shell would return.
     pub fn exit_code(&self) -> i32 {
         match self {
-            Self::Missing(_) => crate::exit_code::INTERNAL,
-            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => crate::exit_code::NOT_FOUND,
-            Self::Program { .. } | Self::ThreadSanitizer(_) => crate::exit_code::CANNOT_EXECUTE,
+            Self::Missing(_) => settings::exit_code::INTERNAL,
+            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => settings::exit_code::NOT_FOUND,
+            Self::Program { .. } | Self::ThreadSanitizer(_) => settings::exit_code::CANNOT_EXECUTE,
         }
     }
 }
@@ -255,6 +255,6 @@ pub fn ending(status: ExitStatus) -> Result<i32, i32> {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ok(code),
         (None, Some(signal)) => Err(signal),
-        (None, None) => Ok(crate::exit_code::INTERNAL),
+        (None, None) => Ok(settings::exit_code::INTERNAL),
     }
 }

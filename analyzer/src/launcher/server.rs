@@ -18,7 +18,7 @@ use crate::ingest::live::{Judged, Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::Across;
 use crate::launcher::run_folder::RunFolder;
-use crate::report::model::Outcome;
+use report::model::Outcome;
 
 /// A process that has connected.
 struct Connected {

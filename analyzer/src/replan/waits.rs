@@ -9,8 +9,8 @@ use trace::{Epoch, EventId, Op, Record, StreamId};
 
 use super::trial::Trial;
 use super::written::{self, WrittenWait};
-use crate::report::cause::{Applied, Join};
 use detect::state::op_site::OpSite;
+use report::cause::{Applied, Join};
 use symbols::frame::Frame;
 
 /// The events of added waits are numbered from here on. The shim counts from 1.

@@ -11,8 +11,8 @@
 //! ```
 
 use crate::replan::waits::AddedWait;
-use crate::report::cause::Join;
 use detect::state::op_site::OpSite;
+use report::cause::Join;
 use symbols::frame::{Frame, FrameKind};
 
 /// A place in the program.

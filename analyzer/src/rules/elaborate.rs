@@ -3,11 +3,11 @@
 //! Owns the sentences.
 
 use super::watch::{RawBreach, innermost_module};
-use crate::gate::forbidden::RuleKind;
-use crate::report::elaborate::{Elaborator, called};
-use crate::report::fingerprint::of_call;
-use crate::report::model::{Breach, GateStatus, Side};
 use detect::confidence::Confidence;
+use report::elaborate::{Elaborator, called};
+use report::fingerprint::of_call;
+use report::gate::forbidden::RuleKind;
+use report::model::{Breach, GateStatus, Side};
 use symbols::torch::Operator;
 
 /// What a raw breach of a rule stands for.

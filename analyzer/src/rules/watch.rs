@@ -18,12 +18,12 @@
 //! While the program has switched checking off, nothing is looked at.
 
 use super::waiting::Waiting;
-use crate::gate::forbidden::{Forbidden, RuleKind};
-use crate::report::model::Actor;
 use crate::whatif::sync::stream_of;
 use detect::coverage::Coverage;
 use detect::memory::Region;
 use detect::state::regions::{RangeName, Regions};
+use report::gate::forbidden::{Forbidden, RuleKind};
+use report::model::Actor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use symbols::frame::{Frame, FrameKind};
 use symbols::stacks::Stacks;
@@ -299,7 +299,7 @@ impl RuleWatch {
     }
 
     fn unjudged(&self) -> Vec<String> {
-        let what = crate::report::words::counted(self.without_stack, "operation", "operations");
+        let what = report::words::counted(self.without_stack, "operation", "operations");
         let line = format!("{what} on the default stream, for --forbid default-stream=MODULE: no stack was recorded");
         if self.without_stack > 0 { vec![line] } else { Vec::new() }
     }

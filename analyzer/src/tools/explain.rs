@@ -13,9 +13,9 @@ use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::ingest::recorded;
 use crate::ingest::segments::parts;
-use crate::report::doubt::words_of;
-use crate::report::escape::harmless;
 use detect::launches::image_reader::read_file;
+use report::doubt::words_of;
+use report::escape::harmless;
 use symbols::demangle;
 use system::file_name::FileName;
 use system::local_files::{self, RecordedFiles};

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::report::escape::harmless;
-use crate::report::words::counted;
 use cuda_sys::model_coverage::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
+use report::escape::harmless;
+use report::words::counted;
 use trace::file::FileError;
 use trace::{NoteKind, Op, Record};
 

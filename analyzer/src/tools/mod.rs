@@ -15,8 +15,8 @@ pub mod snapshot;
 pub mod timeline;
 
 use crate::ingest::recorded;
-use crate::report::call_site::site;
 use detect::state::names::Names;
+use report::call_site::site;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use symbols::Symbolizer;

@@ -1,11 +1,11 @@
 //! What is assumed of a program: another default stream, synchronisations that are left out.
 //!
-//! Owns the state of the assumptions ([`crate::options::Assumptions`]) during one pass. How they act
+//! Owns the state of the assumptions ([`settings::Assumptions`]) during one pass. How they act
 //! on an analysis is in [`crate::analysis`], file `assuming`.
 
-use crate::options::{Assumptions, DefaultStream};
 use crate::whatif::sync::SyncSite;
 use rustc_hash::{FxHashMap, FxHashSet};
+use settings::{Assumptions, DefaultStream};
 use trace::{ContextId, GraphExecId, Op, Record, StreamId, ThreadId};
 
 /// The first stream that is made up for an assumption. The shim counts from 1.
@@ -122,13 +122,13 @@ impl Assumed {
     pub fn lines(&self) -> Vec<String> {
         let LeftOut::Named(assumptions) = self.left_out else { return Vec::new() };
         let kind = assumptions.default_stream.map(|kind| {
-            let ops = crate::report::words::counted(self.moved, "operation", "operations");
+            let ops = report::words::counted(self.moved, "operation", "operations");
             format!("the default stream is {} ({ops} on it)", kind.word())
         });
         let without = assumptions.without.iter().zip(&self.counts).map(|(word, count)| match count {
             0 => format!("without {word}: nothing that synchronises is called so"),
             _ => {
-                let times = crate::report::words::counted(*count, "synchronisation", "synchronisations");
+                let times = report::words::counted(*count, "synchronisation", "synchronisations");
                 format!("without {word}: {times} left out")
             }
         });

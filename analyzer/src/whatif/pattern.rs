@@ -2,8 +2,8 @@
 //!
 //! Owns the forms of a site: `FILE:LINE`, the name of a function, or a kind of synchronisation.
 
-use crate::gate::pattern::Pattern;
 use crate::whatif::sync::SyncKind;
+use report::gate::pattern::Pattern;
 use symbols::frame::Frame;
 
 /// Whether a word names a synchronisation of this kind, called by this name, with this stack.

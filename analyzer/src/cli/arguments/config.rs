@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use options::{Command, Error, Id, Kind, Row};
 use toml::{Table, Value};
 
-use crate::options::{Options, refusal};
+use settings::{Options, refusal};
 
 /// The name that is looked for.
 pub const NAME: &str = "streamsan.toml";

@@ -5,15 +5,15 @@ pub mod fleet;
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::exit_code;
 use crate::ingest::segments::parts::{self, Parts};
 use crate::ingest::{progress::Progress, recorded};
 use crate::ipc::Across;
-use crate::options::Assumptions;
-use crate::options::Options;
 use crate::replan::written::{self, WrittenWait};
-use crate::report::escape::harmless;
-use crate::report::model::Outcome;
+use report::escape::harmless;
+use report::model::Outcome;
+use settings::Assumptions;
+use settings::Options;
+use settings::exit_code;
 use system::file_name::FileName;
 
 /// Check traces, or folders of them (one for each rank, say)
@@ -89,7 +89,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
         return exit_code::INTERNAL;
     }
     let (report, printed) = report(outcomes, &gate, options, Outside::default());
-    let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
+    let code = report::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }
 

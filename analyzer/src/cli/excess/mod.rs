@@ -6,11 +6,11 @@ use crate::Analysis;
 use crate::cli::outputs::StandardOutput;
 use crate::excess::listing::Listing;
 use crate::excess::{judge, page, text};
-use crate::exit_code;
 use crate::ingest::recorded::FileRecords;
 use crate::ingest::segments::parts;
 use crate::ingest::{progress::Progress, recorded};
-use crate::options::Options;
+use settings::Options;
+use settings::exit_code;
 use system::file_name::FileName;
 use system::output;
 

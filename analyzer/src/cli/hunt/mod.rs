@@ -1,7 +1,7 @@
 //! `streamsan hunt`: all programs of a folder, one table, one report.
 //!
 //! Owns the arguments and the way from a folder to the report. Finding and running is
-//! [`crate::hunt`]; how the reports of the programs become one is [`crate::report::program`].
+//! [`crate::hunt`]; how the reports of the programs become one is [`report::program`].
 
 mod passed_on;
 
@@ -11,19 +11,20 @@ use std::time::Duration;
 use super::arguments::Given;
 use super::common::{failed, prepare, print, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::gate::Gate;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
 use crate::hunt::target::Target;
 use crate::hunt::{Under, find, queue};
 use crate::launcher::exact_setup;
 use crate::launcher::process;
-use crate::options::{ExactOptions, Options};
-use crate::report::escape::{Harmless, harmless};
-use crate::report::format::Reporters;
-use crate::report::model::Report;
-use crate::report::program::{Checked, Program};
-use crate::{exit_code, gate};
+use report::escape::{Harmless, harmless};
+use report::format::Reporters;
+use report::gate;
+use report::gate::Gate;
+use report::model::Report;
+use report::program::{Checked, Program};
+use settings::exit_code;
+use settings::{ExactOptions, Options};
 
 /// Find the programs and tests of a folder that use CUDA, and check them all
 #[derive(clap::Args, Debug)]

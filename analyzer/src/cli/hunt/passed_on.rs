@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 
 use options::{Id, Kind, ROWS};
 
-use crate::options::Options;
+use settings::Options;
 use system::file_name::FileName;
 
 /// The words for `streamsan run`.

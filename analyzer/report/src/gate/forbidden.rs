@@ -1,0 +1,82 @@
+//! What a user forbids: `--forbid default-stream[=MODULE]`, `sync[=NVTX RANGE]`, `unnamed-stream`.
+//!
+//! Owns the reading. Which words there are is checked by the table of options already.
+
+use crate::gate::pattern::Pattern;
+use crate::words::Word;
+
+/// A kind of rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RuleKind {
+    /// No op on the legacy default stream.
+    DefaultStream,
+    /// No synchronisation of the host.
+    Sync,
+    /// No work on a stream that the program has made and not named.
+    UnnamedStream,
+}
+
+impl RuleKind {
+    /// All of them, in the order of the help.
+    pub const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
+
+    /// The word of the option.
+    pub fn word(self) -> Word {
+        match self {
+            Self::DefaultStream => "default-stream",
+            Self::Sync => "sync",
+            Self::UnnamedStream => "unnamed-stream",
+        }
+    }
+
+    /// The name in files: where a race has its hazard.
+    pub fn name(self) -> Word {
+        match self {
+            Self::DefaultStream => "forbidden-default-stream",
+            Self::Sync => "forbidden-sync",
+            Self::UnnamedStream => "forbidden-unnamed-stream",
+        }
+    }
+}
+
+/// A rule as it was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forbidden {
+    /// Its kind.
+    pub kind: RuleKind,
+    /// As written: `sync=step`.
+    pub text: String,
+    /// The module or the range that it is limited to.
+    pub only: Option<Pattern>,
+}
+
+impl Forbidden {
+    /// Reads a rule. `None`: there is no such rule.
+    pub fn read(text: &str) -> Option<Self> {
+        let (word, only) = text.split_once('=').map_or((text, None), |(word, only)| (word, Some(only)));
+        let kind = RuleKind::ALL.into_iter().find(|kind| kind.word() == word)?;
+        Some(Self { kind, text: text.to_string(), only: only.map(Pattern::new) })
+    }
+
+    /// These rules, for the rest of the process. `None`: nothing is forbidden.
+    pub fn keep(texts: &[String]) -> Option<&'static [Self]> {
+        let rules: Vec<Self> = texts.iter().filter_map(|text| Self::read(text)).collect();
+        (!rules.is_empty()).then(|| &*Vec::leak(rules))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_table_is_a_rule() {
+        let options::Kind::Rules(words) = options::find(options::Id::Forbid).kind else { panic!("rules") };
+        for word in words {
+            let rule = Forbidden::read(&format!("{word}=x=y")).expect("a rule");
+            assert_eq!((rule.kind.word(), rule.only), (*word, Some(Pattern::new("x=y"))));
+        }
+        assert_eq!(words.len(), RuleKind::ALL.len());
+        assert_eq!(Forbidden::read("sync").and_then(|rule| rule.only), None);
+    }
+}
