@@ -10,7 +10,7 @@ fn main() {
     // A trace that grows past the limit of file sizes is an error that is named, not our death.
     analyzer::launcher::process::ignore_file_size_signal();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let thread = std::thread::Builder::new().stack_size(analyzer::ingest::STACK).spawn(move || cli::main(&args));
+    let thread = std::thread::Builder::new().stack_size(ingest::STACK).spawn(move || cli::main(&args));
     // A panic has printed its own message.
     let code = thread.map(|thread| thread.join().unwrap_or(exit_code::INTERNAL));
     std::process::exit(code.unwrap_or_else(|error| {

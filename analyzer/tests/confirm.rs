@@ -2,7 +2,7 @@
 //! do to findings.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use report::model::Report;
 use trace::codec::List;
 use trace::*;

@@ -152,7 +152,7 @@ proptest! {
 
     #[test]
     fn hostile_records_do_no_harm(records in proptest::collection::vec(op(), 1..60), pedantic in any::<bool>()) {
-        let mut p = Program::with(analyzer::AnalysisOptions { pedantic, latent: pedantic, ..Default::default() });
+        let mut p = Program::with(analysis::AnalysisOptions { pedantic, latent: pedantic, ..Default::default() });
         p.malloc(X, 8192);
         for bytes in &records {
             match Record::decode(bytes) {

@@ -1,7 +1,7 @@
 //! `--forbid`: each rule with a program that breaks it and a twin that keeps it.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
 use report::gate::forbidden::Forbidden;
 use report::gate::{baseline, suppressions};

@@ -1,7 +1,7 @@
 //! Hints: each one with a program that gets it and a twin that does not.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use report::format::{json, text};
 use trace::*;
 

@@ -1,9 +1,9 @@
 //! Races between the processes of a run, each with a twin that must stay silent. Sources: cuda.h on
 //! `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`. The rule for hosts is
-//! StreamSan's own (see `analyzer::ipc`).
+//! StreamSan's own (see `analysis::ipc`).
 
 use crate::support::*;
-use analyzer::ipc::Across;
+use analysis::ipc::Across;
 use report::model::{Finding, Report};
 use trace::*;
 

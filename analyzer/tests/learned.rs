@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::*;
-use analyzer::{Analysis, AnalysisOptions};
+use analysis::{Analysis, AnalysisOptions};
 use detect::exact::learned::Learned;
 use report::model::Report;
 use trace::codec::List;

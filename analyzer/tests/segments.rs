@@ -6,11 +6,11 @@
 
 mod program;
 
-use analyzer::AnalysisOptions;
-use analyzer::ingest::progress::Progress;
-use analyzer::ingest::recorded;
-use analyzer::ingest::segments::parts;
-use analyzer::ingest::segments::writer::{SegmentLimits, SegmentWriter};
+use analysis::AnalysisOptions;
+use ingest::progress::Progress;
+use ingest::recorded;
+use ingest::segments::parts;
+use ingest::segments::writer::{SegmentLimits, SegmentWriter};
 use options::Amount;
 use program::{CELL, Program, Step, programs};
 use proptest::prelude::*;

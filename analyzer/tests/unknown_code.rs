@@ -2,7 +2,7 @@
 //! that rests on it is worth.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use detect::confidence::Confidence;
 use report::model::Report;
 use trace::*;

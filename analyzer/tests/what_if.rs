@@ -1,7 +1,7 @@
 //! Checks under assumptions: another default stream, synchronisations that are left out.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use settings::{Assumptions, DefaultStream};
 use trace::*;
 

@@ -8,8 +8,8 @@ use options::{Id, Reader, Value, Word};
 
 use super::common::{Outside, analysis_options, early, finish, prepare, recorder, report};
 use crate::cli::outputs::StandardOutput;
-use crate::ingest::attach;
-use crate::ingest::live::{Judged, Sink};
+use ingest::attach;
+use ingest::live::{Judged, Sink};
 use report::gate;
 use settings::Options;
 use settings::exit_code;

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::AnalysisOptions;
 use crate::cli::outputs::{self, StandardOutput};
-use crate::ingest::live::{Early, Recorder};
-use crate::ingest::recorded;
-use crate::ingest::segments::store::TraceStore;
-use crate::ingest::segments::writer::SegmentLimits;
+use analysis::AnalysisOptions;
 use detect::exact::learned::{self, Learned};
+use ingest::live::{Early, Recorder};
+use ingest::recorded;
+use ingest::segments::store::TraceStore;
+use ingest::segments::writer::SegmentLimits;
 use report::doubt::Measuring;
 use report::escape::{Harmless as _, harmless};
 use report::format::Reporters;
@@ -107,7 +107,7 @@ pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[F
 }
 
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
-    crate::set_cache(options.cache.as_ref());
+    detect::launches::image_reader::set_cache(options.cache.as_ref());
     system::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
     symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));

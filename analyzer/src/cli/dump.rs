@@ -8,7 +8,7 @@ use trace::{Op, Record};
 
 use super::arguments::Given;
 use super::common::{failed, readable};
-use crate::ingest::recorded;
+use ingest::recorded;
 use settings::exit_code;
 use system::file_name::FileName;
 

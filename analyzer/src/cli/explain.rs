@@ -26,7 +26,7 @@ pub struct ExplainArgs {
 
 /// Prints it.
 pub fn main(args: &ExplainArgs, options: &Options) -> i32 {
-    crate::set_cache(options.cache.as_ref());
+    detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {
             print(&text);

@@ -52,7 +52,7 @@ pub fn run(
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, targets.len().max(1)) {
             // Findings may be deep.
-            let thread = std::thread::Builder::new().stack_size(crate::ingest::STACK);
+            let thread = std::thread::Builder::new().stack_size(ingest::STACK);
             if thread.spawn_scoped(scope, work).is_err() {
                 // One thread is enough, and this is one.
                 work();

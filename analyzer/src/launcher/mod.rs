@@ -3,7 +3,7 @@
 //!
 //! Owns everything outside of the program: its environment, the simulated GPU in front of it, and
 //! the socket on which its processes report. Does not interpret their ops: that is
-//! [`crate::ingest`].
+//! [`ingest`].
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is

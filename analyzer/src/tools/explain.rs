@@ -11,9 +11,9 @@ use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
-use crate::ingest::recorded;
-use crate::ingest::segments::parts;
 use detect::launches::image_reader::read_file;
+use ingest::recorded;
+use ingest::segments::parts;
 use report::doubt::words_of;
 use report::escape::harmless;
 use symbols::demangle;

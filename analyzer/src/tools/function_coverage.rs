@@ -30,7 +30,7 @@ pub struct CalledFunctions {
 pub fn seen(path: &std::path::Path) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();
-    crate::ingest::recorded::each_record(path, |process, bytes| {
+    ingest::recorded::each_record(path, |process, bytes| {
         let process = process & !trace::file::LATE;
         let Ok(record) = Record::decode(bytes) else { return };
         match record.op {

@@ -14,8 +14,8 @@ pub mod memory;
 pub mod snapshot;
 pub mod timeline;
 
-use crate::ingest::recorded;
 use detect::state::names::Names;
+use ingest::recorded;
 use report::call_site::site;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

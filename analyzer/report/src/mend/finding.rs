@@ -33,7 +33,7 @@ impl Elaborator<'_> {
     }
 
     /// The synchronisation between the two sides of a finding.
-    pub(crate) fn synchronisation(
+    pub fn synchronisation(
         &mut self,
         raw: &RawFinding,
         previous: &Side,

@@ -2,13 +2,13 @@
 
 use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
-use crate::Analysis;
 use crate::cli::outputs::StandardOutput;
-use crate::excess::listing::Listing;
-use crate::excess::{judge, page, text};
-use crate::ingest::recorded::FileRecords;
-use crate::ingest::segments::parts;
-use crate::ingest::{progress::Progress, recorded};
+use analysis::Analysis;
+use ingest::excess::listing::Listing;
+use ingest::excess::{judge, page, text};
+use ingest::recorded::FileRecords;
+use ingest::segments::parts;
+use ingest::{progress::Progress, recorded};
 use settings::Options;
 use settings::exit_code;
 use system::file_name::FileName;
