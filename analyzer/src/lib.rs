@@ -9,8 +9,8 @@
 //! Each uses those below it in this list only, as its `Cargo.toml` says.
 //!
 //! - This one: [`cli`] is the command line, [`launcher`] starts the program with the shim preloaded
-//!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, and [`tools`]
-//!   are the other commands that read traces or code images.
+//!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, and
+//!   [`tools`] are the other commands that read traces or code images.
 //! - `ingest` reads records, live or from a trace file, and feeds one `Analysis` a process. Its
 //!   `causes` finds the few waits whose absence explains the findings, `excess` the
 //!   synchronisations that nothing needs.

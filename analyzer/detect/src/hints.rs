@@ -2,7 +2,7 @@
 //! failing a run.
 //!
 //! Owns the kinds of hints ([`HintKind`]) and when each is reported. A hint is about calls of the
-//! program, so only their call sites are kept; `report::hint` makes sentences of them. Events
+//! program, so only their call sites are kept; `report::fault` makes sentences of them. Events
 //! whose creation was not seen, and those shared with other processes, are left alone: code that is
 //! not observed may record or wait for them.
 

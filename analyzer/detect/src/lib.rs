@@ -3,9 +3,10 @@
 //! Owns what a process has and does as far as races are concerned: `state` holds what ids stand for
 //! and the happens-before order, `memory` the allocations and the accesses that can still race,
 //! `launches` the way from a kernel launch to its bytes, `launch_memory` what repeated launches
-//! save, `exact` measured bytes. The files of this folder own the accesses of each op, the judgement of pairs, and everything else that the analysis
-//! reports: hints, faults, coverage. Does not own the order ([`crate::state::happens_before`]) or
-//! the accesses that are remembered ([`crate::memory`]).
+//! save, `exact` measured bytes. The files of this folder own the accesses of each op, the
+//! judgement of pairs, and everything else that the analysis reports: hints, faults, coverage. Does
+//! not own the order ([`crate::state::happens_before`]) or the accesses that are remembered
+//! ([`crate::memory`]).
 //!
 //! The files in the order of use: `accesses` turns an op into accesses and compares them,
 //! `recording` notes where they went, `race` judges a pair and `confidence` its certainty,

@@ -1,7 +1,7 @@
 //! Ingest: the processes of a run and their records, live from rings or from trace files.
 //!
-//! Owns the way of the records into one [`analysis::Analysis`] a process, and what a recording adds at
-//! its end. Does not interpret records: the analysis does.
+//! Owns the way of the records into one [`analysis::Analysis`] a process, and what a recording adds
+//! at its end. Does not interpret records: the analysis does.
 //!
 //! The files in the order of use: `live` reads the ring of a live process, `heart` tells the
 //! process that somebody does, and `process_watch` says when the process has ended; `attach` does
@@ -11,8 +11,8 @@
 //!
 //! `segments` is what is recorded into, and finds the files of a recording for `recorded`.
 //!
-//! `recorded` feeds frames through `prefetch`. `attach` reads its ring through `live`, and `live` builds its analysis with `recorded::analysis`, so that a
-//! live run and a recorded one are equal.
+//! `recorded` feeds frames through `prefetch`. `attach` reads its ring through `live`, and `live`
+//! builds its analysis with `recorded::analysis`, so that a live run and a recorded one are equal.
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 

@@ -3,9 +3,9 @@
 //! or reverses the direction of text.
 //!
 //! Owns which texts of a report are escaped: all of them, once, when the outcomes of the processes
-//! are merged, so that no format has to care. Which characters are harmful is [`system::printable`].
-//! Does not escape markup, which each format does itself. Tables that are looked up by name keep
-//! their names.
+//! are merged, so that no format has to care. Which characters are harmful is
+//! [`system::printable`]. Does not escape markup, which each format does itself. Tables that are
+//! looked up by name keep their names.
 
 use crate::breach::Breach;
 use crate::cause::{CausePoint, GivenWait, RootCause};

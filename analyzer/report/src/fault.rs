@@ -1,11 +1,13 @@
-//! An error that ended a context or a capture, as reports print it.
+//! An error that ended a context or a capture, and the sentence of a hint, as reports print them.
 //!
 //! Owns the data, its names and lines, and what an error of a capture means.
 //! [`detect::faults`] finds the launches that may have caused the others.
 
 use crate::call_site::site;
 use crate::elaborate::{Elaborator, called};
+use crate::model::Hint;
 use detect::faults::{Failure, UNJOINED};
+use detect::hints::{HintKind, Said};
 use detect::state::captures::{Capture, Unjoined};
 use serde::{Deserialize, Serialize};
 use symbols::frame::Frame;
@@ -172,6 +174,35 @@ fn unjoined(elaborator: &mut Elaborator<'_>, capture: &Capture) -> (String, Vec<
     };
     let streams = capture.replay(&|_| false).unjoined.iter().map(one).collect();
     (elaborator.stream(capture.origin).short, streams)
+}
+
+/// The sentence of a hint.
+pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
+    let (first, second) = (elaborator.stream_name(said.streams.0), elaborator.stream_name(said.streams.1));
+    let text = match said.key.kind {
+        HintKind::WaitNeverRecorded => {
+            format!(
+                "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
+            )
+        }
+        HintKind::NeverWaitedFor => {
+            format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
+        }
+        HintKind::RecordedAgain => format!(
+            "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
+             not wait for {first}."
+        ),
+        HintKind::LegacyKernel => format!(
+            "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
+        ),
+    };
+    let mut text = text;
+    if let Some(head) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &head);
+    }
+    let other = elaborator.stacks.resolve(said.key.other);
+    let stack = elaborator.stacks.resolve(said.key.stack);
+    Hint { kind: said.key.kind.name(), text, count: said.count, pid: elaborator.names.process.pid, stack, other }
 }
 
 /// CUDA's name of an error.

@@ -28,7 +28,6 @@ mod finding;
 pub mod fingerprint;
 pub mod format;
 pub mod gate;
-pub mod hint;
 mod judgement;
 pub mod mend;
 pub mod model;

@@ -1,9 +1,8 @@
 //! What the analyzer makes of the options.
 //!
 //! Owns the struct [`Options`], where each row of the table is stored in it, what the launcher
-//! passes on to the shim, which options exclude each other, and the numbers that a command ends with
-//! ([`exit_code`]). The table and the language of
-//! values are the crate `options`.
+//! passes on to the shim, which options exclude each other, and the numbers that a command ends
+//! with ([`exit_code`]). The table and the language of values are the crate `options`.
 //!
 //! To add an option: one row in that table, one field here with its default, one arm in
 //! [`Options::set`].

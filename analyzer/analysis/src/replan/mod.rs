@@ -7,8 +7,8 @@
 //! A change acts where [`crate::Analysis`] applies a record: before the op, after it, or in its
 //! place. So measured launches, graphs and everything else that an op goes through stay as they
 //! are, and the added waits follow the rules of order of the crate `order`, those of the default
-//! streams included. Call sites are compared by stack and kernel ([`detect::state::op_site::OpSite`]),
-//! which are the same in every pass over a trace.
+//! streams included. Call sites are compared by stack and kernel
+//! ([`detect::state::op_site::OpSite`]), which are the same in every pass over a trace.
 //!
 //! The files in the order of use: `waits` and `trial` are data that the analysis knows
 //! ([`crate`], file `replanned`). `written` reads waits of a file. `records` are kept or

@@ -3,10 +3,10 @@
 //!
 //! Owns the way from findings to waits: which kind of wait a finding asks for ([`asked`]), which
 //! few waits order many findings ([`cover`], by [`places`]), the trials that prove or refute a set
-//! ([`search`] by [`rerun`], shortened by [`proof`]), events of the program that serve as well ([`reuse`]),
-//! which wait stands for which finding ([`attribution`]), kernels that run past their memory, which
-//! no wait can mend ([`overrun`]), and the words ([`advice`]). Does not change the order itself:
-//! that is [`analysis::replan`]. Does not print.
+//! ([`search`] by [`rerun`], shortened by [`proof`]), events of the program that serve as well
+//! ([`reuse`]), which wait stands for which finding ([`attribution`]), kernels that run past their
+//! memory, which no wait can mend ([`overrun`]), and the words ([`advice`]). Does not change the
+//! order itself: that is [`analysis::replan`]. Does not print.
 //!
 //! # What a cause is
 //!

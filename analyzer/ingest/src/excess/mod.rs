@@ -4,10 +4,10 @@
 //!
 //! # How excess is found
 //!
-//! A second analysis leaves out every synchronisation ([`analysis::whatif::steps`]). What races then is
-//! all that any of them is needed for: leaving out fewer only adds order, and an access that is
-//! forgotten stands behind one that races in its place. So each trial needs no bytes. It is the
-//! order alone, worked out again for some set of left-out sites, and asked for those pairs
+//! A second analysis leaves out every synchronisation ([`analysis::whatif::steps`]). What races
+//! then is all that any of them is needed for: leaving out fewer only adds order, and an access
+//! that is forgotten stands behind one that races in its place. So each trial needs no bytes. It is
+//! the order alone, worked out again for some set of left-out sites, and asked for those pairs
 //! ([`trial`]).
 //!
 //! Two nodes of one launch are ordered by their graph alone. So their pairs are kept with the graph

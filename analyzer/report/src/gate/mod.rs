@@ -6,7 +6,8 @@
 //!
 //! The files in the order of use: `filter` leaves findings out, `suppressions` and `baseline` set
 //! findings aside, `forbidden` reads the rules of `--forbid`, `pattern` is the matching that these
-//! share, and `ending` makes an exit code of the judged report. Otherwise the files do not know each other.
+//! share, and `ending` makes an exit code of the judged report. Otherwise the files do not know
+//! each other.
 
 pub mod baseline;
 pub mod ending;

@@ -3,10 +3,9 @@
 //!
 //! Owns that choice, and the short cut for launches that can be replayed
 //! ([`detect::launch_memory::replay`]). Measured bytes replace predicted ones except for
-//! instructions that the measurement does not see ([`detect::exact::measured`]). Learned bytes stand
-//! in for measured ones when the prediction is not exact. Does not evaluate kernels
-//! ([`detect::launch_memory::evaluator`]) and does not compare accesses
-//! ([`detect::accesses`]).
+//! instructions that the measurement does not see ([`detect::exact::measured`]). Learned bytes
+//! stand in for measured ones when the prediction is not exact. Does not evaluate kernels
+//! ([`detect::launch_memory::evaluator`]) and does not compare accesses ([`detect::accesses`]).
 
 use super::{Analysis, OpContext};
 use crate::ipc::Member;

@@ -5,7 +5,7 @@
 
 use trace::{Epoch, Op, SyncScope};
 
-use super::elaborator::elaborator;
+use super::elaborator;
 use crate::Analysis;
 use crate::ipc::{Member, PeerProcess};
 use detect::memory::Access;

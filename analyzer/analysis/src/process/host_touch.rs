@@ -109,8 +109,8 @@ impl HostTouches {
         races
     }
 
-    /// Judges a race of the host with work that a host function may keep from beginning. `func`: the
-    /// function that touched the bytes. `None`: it is judged later.
+    /// Judges a race of the host with work that a host function may keep from beginning. `func`:
+    /// the function that touched the bytes. `None`: it is judged later.
     pub fn behind_function(
         &mut self,
         ordering: &Ordering,

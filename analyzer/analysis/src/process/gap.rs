@@ -12,7 +12,7 @@
 //! waited for all work.
 
 use super::Analysis;
-use crate::host_touch::HostTouches;
+use crate::process::host_touch::HostTouches;
 use detect::coverage::Coverage;
 use detect::early_free::EarlyFreeWatch;
 use detect::host_watch::HostWatches;
