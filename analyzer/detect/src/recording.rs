@@ -39,7 +39,7 @@ pub struct ReplayRecorder {
 
 impl ReplayRecorder {
     /// Notes the result of a look-up.
-    pub fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
+    pub(crate) fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
         let Some(place) = place else {
             self.open = true;
             return;
@@ -52,7 +52,7 @@ impl ReplayRecorder {
     }
 
     /// Notes that the launch does something that can not be replayed.
-    pub fn spoil(&mut self) {
+    pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
 

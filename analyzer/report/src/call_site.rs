@@ -10,7 +10,7 @@ use symbols::stacks::Stacks;
 
 /// The frame that a reader looks for first: the innermost one in the program's own source. Those of
 /// libraries count only where there is no other.
-pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
+pub(crate) fn site_frame(stack: &[Frame]) -> Option<&Frame> {
     let has_file = |f: &&Frame| f.kind != FrameKind::Folded && f.file.is_some();
     let of_library = |f: &&Frame| has_file(f) && !is_rust_s(f);
     innermost(stack.iter().filter(|f| is_own(f) && has_file(f))).or_else(|| innermost(stack.iter().filter(of_library)))

@@ -40,7 +40,7 @@ impl Doubt {
     }
 
     /// The reason with its place, in one line.
-    pub fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let known = match (self.side, self.known) {
             ("pair", _) | (_, "") => String::new(),
             (side, known) => {

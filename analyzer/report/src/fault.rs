@@ -206,7 +206,7 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
 }
 
 /// CUDA's name of an error.
-pub fn error_name(result: u32) -> &'static str {
+pub(crate) fn error_name(result: u32) -> &'static str {
     match result {
         700 => "CUDA_ERROR_ILLEGAL_ADDRESS",
         702 => "CUDA_ERROR_LAUNCH_TIMEOUT",

@@ -13,7 +13,7 @@ use settings::FailOn;
 use symbols::frame::Frame;
 
 /// What a report says of a copy that may not be over when it returns, behind the function's name.
-pub const STAGED: &str = "from pageable memory has read its source when it returns";
+pub(crate) const STAGED: &str = "from pageable memory has read its source when it returns";
 
 /// The kind of a side of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

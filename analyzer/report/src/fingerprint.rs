@@ -121,7 +121,7 @@ pub fn identity(f: &Finding) -> Identity {
 
 /// The fingerprint that versions before 2026-11-24 gave a finding, the first of its kind: baselines
 /// and suppressions of theirs still name it. `None`: it is the same today.
-pub fn former(f: &Finding) -> Option<String> {
+pub(crate) fn former(f: &Finding) -> Option<String> {
     let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
     let changed = |stack: &[Frame]| !formerly(stack).eq(significant(stack));
     let any = [&f.previous.stack[..], &f.access.stack, memory].into_iter().any(changed);

@@ -208,7 +208,7 @@ impl Report {
     }
 
     /// The causes that some of these findings have, in the order of the list.
-    pub fn causes_of<'a>(&'a self, findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a RootCause> {
+    pub(crate) fn causes_of<'a>(&'a self, findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a RootCause> {
         let wanted: std::collections::BTreeSet<&str> = findings.map(|f| f.cause.as_str()).collect();
         self.causes.iter().filter(|cause| wanted.contains(cause.fingerprint.as_str())).collect()
     }
@@ -302,7 +302,7 @@ pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// Adds a finding, or merges it with the one at this place.
-pub fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, finding: Finding) {
+pub(crate) fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, finding: Finding) {
     let Some(first) = same.and_then(|same| findings.get_mut(same)) else {
         findings.push(finding);
         return;

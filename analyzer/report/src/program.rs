@@ -133,7 +133,7 @@ impl Program {
     }
 
     /// What is wrong with it besides findings, without its name.
-    pub fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         let what = match self.ended {
             Checked::NotChecked | Checked::Failed | Checked::NotRun => self.ended.name(),
             Checked::TimedOut => "timed out, and checked up to there",
@@ -148,7 +148,7 @@ impl Program {
     }
 
     /// What was not settled, without its name.
-    pub fn unsettled(&self) -> Option<String> {
+    pub(crate) fn unsettled(&self) -> Option<String> {
         let second = self.second.as_ref().filter(|second| second.stay > 0)?;
         let what = if second.made { "not settled by the second run" } else { "not measured in a second run" };
         Some(format!("findings in doubt {what}: {}", second.why))

@@ -32,7 +32,7 @@ impl Callers {
     }
 
     /// Whether several lines of the program go through the line of this frame.
-    pub fn are_several(&self, site: &Frame) -> bool {
+    pub(crate) fn are_several(&self, site: &Frame) -> bool {
         line_of(site).and_then(|line| self.0.get(&line)).is_some_and(|(_, several)| *several)
     }
 }

@@ -108,7 +108,7 @@ impl Symbolizer {
     }
 
     /// Sets the folder of the process, for relative paths.
-    pub fn set_directory(&mut self, directory: impl Into<PathBuf>) {
+    pub(crate) fn set_directory(&mut self, directory: impl Into<PathBuf>) {
         self.sources.set_directory(directory.into());
     }
 

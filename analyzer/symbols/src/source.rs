@@ -40,7 +40,7 @@ impl Sources {
     }
 
     /// Debug information of a file here names this source.
-    pub fn trust(&mut self, file: &str) {
+    pub(crate) fn trust(&mut self, file: &str) {
         if !self.trusted.contains(file) {
             self.trusted.insert(file.to_string());
             self.files.remove(file);
@@ -48,7 +48,7 @@ impl Sources {
     }
 
     /// Sets the folder for relative paths.
-    pub fn set_directory(&mut self, directory: PathBuf) {
+    pub(crate) fn set_directory(&mut self, directory: PathBuf) {
         self.directory = Some(directory);
         self.files.clear();
     }

@@ -83,7 +83,10 @@ impl Schemas {
 
     /// Name and schema of every known operator whose entry is one of these functions of object
     /// files.
-    pub fn of_functions<'a>(&mut self, functions: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    pub(crate) fn of_functions<'a>(
+        &mut self,
+        functions: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Vec<(String, String)> {
         let operators = functions.filter_map(|(function, module)| Operator::named(function, Some(module.to_string())));
         let mut known: Vec<_> = operators.filter_map(|o| self.found(&o).map(|schema| (o.raw, schema))).collect();
         known.sort();

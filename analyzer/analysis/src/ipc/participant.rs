@@ -43,12 +43,12 @@ type SiteKey =
 type Details = (Option<u32>, detect::memory::Precision);
 
 /// The details of an access.
-pub fn details(access: &Access) -> Details {
+pub(crate) fn details(access: &Access) -> Details {
     (access.site.param, access.extent.precision)
 }
 
 /// The key of an access.
-pub fn site_key(access: &Access) -> SiteKey {
+pub(crate) fn site_key(access: &Access) -> SiteKey {
     let s = &access.site;
     (s.stack, s.kernel, s.node, access.kind, s.stream, s.cause)
 }
@@ -75,7 +75,7 @@ impl Member {
     }
 
     /// Whether it shares memory or events.
-    pub fn shares(&self) -> bool {
+    pub(crate) fn shares(&self) -> bool {
         self.shares
     }
 
@@ -153,7 +153,7 @@ impl Member {
     }
 
     /// The latest record of an event is another process's.
-    pub fn recorded_by_others(&mut self, event: EventId, record: u64) {
+    pub(crate) fn recorded_by_others(&mut self, event: EventId, record: u64) {
         if let Some((_, sent)) = self.events.get_mut(&event) {
             *sent = record;
         }
@@ -173,21 +173,21 @@ impl Member {
     }
 
     /// A host thread begins to wait for an event.
-    pub fn sync_begins(&mut self, sync: SyncId, event: EventId) {
+    pub(crate) fn sync_begins(&mut self, sync: SyncId, event: EventId) {
         if let Some((key, _)) = self.events.get(&event) {
             self.waits.insert(sync, (key.clone(), self.now));
         }
     }
 
     /// A host thread has waited.
-    pub fn sync_ends(&mut self, sync: SyncId) {
+    pub(crate) fn sync_ends(&mut self, sync: SyncId) {
         if let Some((key, began)) = self.waits.remove(&sync) {
             self.send(Message::HostWaited { key, began });
         }
     }
 
     /// A query found a shared event complete.
-    pub fn reached_event(&mut self, event: EventId) {
+    pub(crate) fn reached_event(&mut self, event: EventId) {
         if let Some((key, _)) = self.events.get(&event) {
             let (key, began) = (key.clone(), self.now);
             self.send(Message::HostWaited { key, began });
@@ -195,7 +195,7 @@ impl Member {
     }
 
     /// Forgets an event.
-    pub fn forget_event(&mut self, event: EventId) {
+    pub(crate) fn forget_event(&mut self, event: EventId) {
         self.events.remove(&event);
     }
 

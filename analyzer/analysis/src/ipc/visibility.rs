@@ -29,7 +29,7 @@ fn local(epoch: Epoch) -> (u32, Epoch) {
 }
 
 /// The process that an access in the exchange belongs to.
-pub fn member_of(access: &Access) -> u32 {
+pub(crate) fn member_of(access: &Access) -> u32 {
     local(access.epoch).0
 }
 

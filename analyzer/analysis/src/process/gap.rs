@@ -42,12 +42,12 @@ impl Gaps {
     }
 
     /// Whether what lives is being told.
-    pub fn are_told(&self) -> bool {
+    pub(crate) fn are_told(&self) -> bool {
         self.counted.is_some()
     }
 
     /// Whether nothing is judged for now.
-    pub fn are_doubtful(&self) -> bool {
+    pub(crate) fn are_doubtful(&self) -> bool {
         self.doubtful || self.are_told()
     }
 
@@ -77,7 +77,7 @@ impl Gaps {
     }
 
     /// Whether the program makes this call now, or it is of use to know that it once did.
-    pub fn obey(&self, op: &Op<'_>) -> bool {
+    pub(crate) fn obey(&self, op: &Op<'_>) -> bool {
         let of_use = || {
             matches!(
                 op,

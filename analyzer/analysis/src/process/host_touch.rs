@@ -78,14 +78,14 @@ impl HostTouches {
     }
 
     /// A host function is put into a stream. `times`: how far each timeline is.
-    pub fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
+    pub(crate) fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
         if self.functions.len() < MOST {
             self.functions.insert(func, VecDeque::from([times]));
         }
     }
 
     /// A graph is launched with this node. Launches of one executable run one after the other.
-    pub fn function_launched(&mut self, func: HostFuncId, node: (GraphExecId, u32), times: Vec<u64>) {
+    pub(crate) fn function_launched(&mut self, func: HostFuncId, node: (GraphExecId, u32), times: Vec<u64>) {
         self.nodes.insert(func, node);
         let runs = self.functions.entry(func).or_default();
         runs.push_back(times);
@@ -95,7 +95,7 @@ impl HostTouches {
     }
 
     /// It is over. Returns the races that its thread knows nothing about.
-    pub fn function_ended(&mut self, func: HostFuncId, ordering: &Ordering) -> Vec<Race> {
+    pub(crate) fn function_ended(&mut self, func: HostFuncId, ordering: &Ordering) -> Vec<Race> {
         if let Some(runs) = self.functions.get_mut(&func) {
             runs.pop_front();
             if runs.is_empty() {
@@ -111,7 +111,7 @@ impl HostTouches {
 
     /// Judges a race of the host with work that a host function may keep from beginning. `func`:
     /// the function that touched the bytes. `None`: it is judged later.
-    pub fn behind_function(
+    pub(crate) fn behind_function(
         &mut self,
         ordering: &Ordering,
         host_threads: bool,
@@ -145,7 +145,7 @@ impl HostTouches {
     }
 
     /// Whether it was.
-    pub fn is_reported(&self, work: &Access) -> bool {
+    pub(crate) fn is_reported(&self, work: &Access) -> bool {
         self.reported.contains(&(work.epoch, work.site.node))
     }
 }

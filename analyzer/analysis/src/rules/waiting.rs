@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Whether it is known to wait.
-    pub fn is_sure(self) -> bool {
+    pub(crate) fn is_sure(self) -> bool {
         !matches!(self, Self::Alloc | Self::Staged)
     }
 

@@ -130,7 +130,7 @@ impl RuleWatch {
     }
 
     /// Whether launches can break a rule.
-    pub fn is_for_launches(&self) -> bool {
+    pub(crate) fn is_for_launches(&self) -> bool {
         self.for_launches
     }
 
@@ -292,7 +292,7 @@ impl RuleWatch {
     }
 
     /// Notes what could not be judged or kept.
-    pub fn count_in(&self, coverage: &mut Coverage) {
+    pub(crate) fn count_in(&self, coverage: &mut Coverage) {
         coverage.unjudged = self.unjudged();
         coverage.rules_unmet = self.not_entered().map(|rule| (rule.text.clone(), 1)).collect();
         coverage.findings_dropped += self.dropped;
@@ -325,7 +325,7 @@ fn actor(op: &Op<'_>) -> Actor {
 
 /// The object file, without its folder, of the innermost frame that is none of CUDA's; of Python
 /// code its source file.
-pub fn innermost_module(frames: &[Frame]) -> Option<&str> {
+pub(crate) fn innermost_module(frames: &[Frame]) -> Option<&str> {
     let frame = frames.iter().find(|frame| frame.kind != FrameKind::Folded)?;
     let path = frame.module.as_deref().or(frame.file.as_deref())?;
     path.rsplit('/').next()

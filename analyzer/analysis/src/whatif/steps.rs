@@ -281,7 +281,7 @@ impl Steps {
     }
 
     /// Whether a query tells a pool that it may hand a block out again.
-    pub fn is_of_pool(&self, event: EventId, record: u64) -> bool {
+    pub(crate) fn is_of_pool(&self, event: EventId, record: u64) -> bool {
         self.of_pool.contains_key(&(event, record))
     }
 

@@ -109,7 +109,7 @@ pub struct SyncSite {
 }
 
 /// The call stack of what an op does, and the call.
-pub fn made_by(record: &Record<'_>) -> (StackId, CallId) {
+pub(crate) fn made_by(record: &Record<'_>) -> (StackId, CallId) {
     match record.op {
         // Where the node was captured or added, not where the graph was instantiated.
         Op::GraphNode { stack, call, .. } => (stack, call),
@@ -135,7 +135,7 @@ pub fn unblocked<'a>(op: &Op<'a>) -> Option<Op<'a>> {
 }
 
 /// The field of an op that names its stream.
-pub fn stream_mut<'o>(op: &'o mut Op<'_>) -> Option<&'o mut StreamId> {
+pub(crate) fn stream_mut<'o>(op: &'o mut Op<'_>) -> Option<&'o mut StreamId> {
     match op {
         Op::EventRecord { stream, .. }
         | Op::StreamWait { stream, .. }
@@ -163,6 +163,6 @@ pub fn stream_mut<'o>(op: &'o mut Op<'_>) -> Option<&'o mut StreamId> {
 }
 
 /// The stream of an op.
-pub fn stream_of(op: &Op<'_>) -> Option<StreamId> {
+pub(crate) fn stream_of(op: &Op<'_>) -> Option<StreamId> {
     stream_mut(&mut { *op }).copied()
 }

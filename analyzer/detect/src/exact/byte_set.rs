@@ -50,13 +50,13 @@ impl ByteSet {
 
     /// The union.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         Self::of(self.spans.iter().chain(&other.spans).copied().collect())
     }
 
     /// The bytes that the other set lacks.
     #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
+    pub(crate) fn minus(&self, other: &Self) -> Self {
         let mut left = Vec::new();
         let mut holes = other.spans.iter().peekable();
         for &(mut from, to) in &self.spans {

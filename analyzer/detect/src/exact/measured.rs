@@ -116,7 +116,7 @@ fn split(runs: &[ExactRun]) -> (Vec<&ExactRun>, Vec<Effect>) {
 
 /// Whether no measurement has such an access: copies by a tensor map; and on a device textures,
 /// surfaces and reads of constant memory, which NVIDIA's API does not report.
-pub fn is_unseen(effect: &Effect, simulated: bool) -> bool {
+pub(crate) fn is_unseen(effect: &Effect, simulated: bool) -> bool {
     if simulated {
         return matches!(effect.base, EffectBase::Tensor(..));
     }

@@ -138,7 +138,7 @@ impl LaunchCache {
 
     /// Prefetches the first set of a launch that is fed later.
     #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
+    pub(crate) fn fetch(&self, hash: u64) {
         fetch(&self.0[first_set(hash)]);
     }
 }

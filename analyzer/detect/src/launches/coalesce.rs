@@ -94,7 +94,7 @@ fn bounds(effects: &[Effect]) -> Vec<Bound> {
 }
 
 /// Unites bounds that join up. The union takes the place of the first of them.
-pub fn unite(effects: &mut Vec<Effect>) {
+pub(crate) fn unite(effects: &mut Vec<Effect>) {
     let mut bounds = bounds(effects);
     let mut gone: SmallVec<[usize; 16]> = SmallVec::new();
     for _ in 0..ROUNDS {

@@ -179,7 +179,7 @@ impl Effect {
     }
 
     /// Whether the addresses are those that a table holds.
-    pub fn is_through_table(&self) -> bool {
+    pub(crate) fn is_through_table(&self) -> bool {
         matches!(self.base, EffectBase::PointerTable(_) | EffectBase::VariableTable(_))
     }
 

@@ -25,7 +25,7 @@ pub struct ParamUse {
 
 impl ParamUse {
     /// The evaluation may depend on any byte.
-    pub fn use_everything(&mut self) {
+    pub(crate) fn use_everything(&mut self) {
         self.everything = true;
     }
 
@@ -80,7 +80,7 @@ impl Mask {
 
     /// Calls `each` with the same words.
     #[inline(always)]
-    pub fn each_word(&self, params: &[u8], mut each: impl FnMut(u128)) {
+    pub(crate) fn each_word(&self, params: &[u8], mut each: impl FnMut(u128)) {
         let (all, rest) = params.as_chunks::<16>();
         let mut masks = self.0.as_deref().unwrap_or_default().iter();
         let mut each = |word| each(word & masks.next().unwrap_or(&u128::MAX));

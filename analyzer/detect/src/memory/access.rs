@@ -41,7 +41,7 @@ impl AccessKind {
     }
 
     /// Whether it conflicts with no other atomic access.
-    pub fn is_atomic(self) -> bool {
+    pub(crate) fn is_atomic(self) -> bool {
         !matches!(self, Self::Read | Self::Write)
     }
 
@@ -72,7 +72,7 @@ impl AccessKind {
 
     /// The bits of all kinds that stand for it.
     #[inline]
-    pub fn stood_for_by(self) -> u32 {
+    pub(crate) fn stood_for_by(self) -> u32 {
         match self {
             Self::Write => Self::Write as u32,
             Self::Read => Self::Read as u32 | Self::Write as u32,
@@ -185,7 +185,7 @@ pub struct Access {
 
 impl Access {
     /// Whether both belong to one op, or to one node of one graph launch.
-    pub fn same_op(&self, other: &Self) -> bool {
+    pub(crate) fn same_op(&self, other: &Self) -> bool {
         self.epoch == other.epoch && self.site.node == other.site.node
     }
 }

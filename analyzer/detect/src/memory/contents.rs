@@ -38,7 +38,7 @@ impl Contents {
     }
 
     /// Stores a word that is known for the next launch only.
-    pub fn put_fleeting(&mut self, address: u64, word: u64) {
+    pub(crate) fn put_fleeting(&mut self, address: u64, word: u64) {
         self.put(address, word);
         self.fleeting.push(address);
     }

@@ -8,7 +8,7 @@ use super::pieces::{self, Pieces};
 
 /// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D
 /// tensor with four gaps.
-pub const MAX_DIMS: usize = 3;
+pub(crate) const MAX_DIMS: usize = 3;
 
 /// Pieces of a pattern that are compared one by one before the comparison gives up with
 /// [`Meet::Maybe`]: fields of 100,000 structures beside others of another size. (A millisecond.)
@@ -198,7 +198,7 @@ impl Extent {
 
     /// The part between two addresses.
     #[must_use]
-    pub fn clip(mut self, start: u64, end: u64) -> Self {
+    pub(crate) fn clip(mut self, start: u64, end: u64) -> Self {
         self.start = self.start.max(start);
         self.end = self.end.min(end).max(self.start);
         self
@@ -226,7 +226,7 @@ impl Extent {
 
     /// Whether both describe the same bytes in the same way, apart from clipping, so that the later
     /// one can stand for the earlier one.
-    pub fn same_shape(&self, other: &Self) -> bool {
+    pub(crate) fn same_shape(&self, other: &Self) -> bool {
         self.anchor == other.anchor
             && self.precision == other.precision
             && self.scattered == other.scattered
@@ -255,7 +255,7 @@ impl Extent {
     /// bounds without gaps and the other's bytes are among these. (An access that overlaps such an
     /// inner bound overlaps this one too, and one of the two begins inside of the other, unless
     /// that access has gaps.)
-    pub fn speaks_for(&self, other: &Self) -> bool {
+    pub(crate) fn speaks_for(&self, other: &Self) -> bool {
         let is_bound = |e: &Self| e.precision == Precision::Bound && e.is_dense();
         let bounds = || {
             is_bound(self)

@@ -63,7 +63,7 @@ impl Stamps {
     }
 
     /// Begins the lifetime of a block.
-    pub fn begin_block(&mut self, id: AllocationId, spot: Spot) -> Number {
+    pub(crate) fn begin_block(&mut self, id: AllocationId, spot: Spot) -> Number {
         match self.parked.remove(&spot) {
             Some(Generation { number, stamp }) => {
                 self.lives[number.0 as usize] = Life { stamp, id };
@@ -85,13 +85,13 @@ impl Stamps {
     }
 
     /// The layout of this allocation has changed: its generations become void.
-    pub fn renew(&mut self, number: Number) {
+    pub(crate) fn renew(&mut self, number: Number) {
         self.last += 1;
         self.lives[number.0 as usize].stamp = self.last;
     }
 
     /// The generation of a place in this allocation.
-    pub fn generation(&self, number: Number) -> Generation {
+    pub(crate) fn generation(&self, number: Number) -> Generation {
         Generation { number, stamp: self.lives[number.0 as usize].stamp }
     }
 

@@ -30,12 +30,12 @@ pub struct At {
 
 impl At {
     /// Packed, for positions that are stored. One that does not fit becomes another position.
-    pub fn pack(self) -> (u32, u32) {
+    pub(crate) fn pack(self) -> (u32, u32) {
         (self.chunk as u32, self.index as u32)
     }
 
     /// The inverse of [`At::pack`].
-    pub fn unpack((chunk, index): (u32, u32)) -> Self {
+    pub(crate) fn unpack((chunk, index): (u32, u32)) -> Self {
         Self { chunk: chunk as usize, index: index as usize }
     }
 }
@@ -82,7 +82,7 @@ impl<T> Spans<T> {
     /// The same as [`Spans::seek`], tried first at a position where a span around this address was
     /// found before.
     #[inline]
-    pub fn seek_near(&self, address: u64, near: At) -> At {
+    pub(crate) fn seek_near(&self, address: u64, near: At) -> At {
         match self.get(near) {
             Some(span) if span.start <= address && address < span.end => near,
             _ => self.seek(address),
@@ -103,7 +103,7 @@ impl<T> Spans<T> {
 
     /// Widens the span at a position over these addresses. There must be a span, and no other span
     /// may hold the addresses.
-    pub fn widen(&mut self, at: At, start: u64, end: u64) -> &mut Span<T> {
+    pub(crate) fn widen(&mut self, at: At, start: u64, end: u64) -> &mut Span<T> {
         let span = &mut self.chunks[at.chunk][at.index];
         if start < span.start {
             span.start = start;
@@ -166,7 +166,7 @@ impl<T> Spans<T> {
     }
 
     /// Removes `count` spans from a position on, and passes them to `each`.
-    pub fn remove_run(&mut self, at: At, count: usize, each: impl FnMut(Span<T>)) {
+    pub(crate) fn remove_run(&mut self, at: At, count: usize, each: impl FnMut(Span<T>)) {
         let mut each = each;
         let (mut at, mut left) = (at, count);
         while left > 0 && at.chunk < self.chunks.len() {

@@ -56,7 +56,7 @@ impl Lock {
     }
 
     /// Whether the two may be one lock.
-    pub fn may_be(self, other: Self) -> bool {
+    pub(crate) fn may_be(self, other: Self) -> bool {
         let stride = gcd(u64::from(self.stride), u64::from(other.stride));
         let apart = stride != 0 && {
             let from = i128::from(other.lo) - i128::from(self.lo);

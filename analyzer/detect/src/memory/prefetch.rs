@@ -4,7 +4,7 @@
 
 /// Prefetches the bytes of a value into the processor's cache. Only a hint.
 #[inline(always)]
-pub fn fetch<T>(value: &T) {
+pub(crate) fn fetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

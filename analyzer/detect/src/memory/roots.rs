@@ -99,7 +99,7 @@ impl Roots {
 
     /// The root in a slot.
     #[inline]
-    pub fn at_mut(&mut self, slot: Slot) -> &mut Root {
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Root {
         &mut self.slots[slot.0 as usize]
     }
 
@@ -123,7 +123,7 @@ impl Roots {
     }
 
     /// The first address after this one at which a root begins.
-    pub fn next_after(&self, address: u64) -> Option<u64> {
+    pub(crate) fn next_after(&self, address: u64) -> Option<u64> {
         self.index.range((Bound::Excluded(address), Bound::Unbounded)).next().map(|(ptr, _)| *ptr)
     }
 

@@ -42,7 +42,7 @@ impl Strays {
     }
 
     /// Whether one of these allocations may have been written to since a moment.
-    pub fn any_since(&self, moment: u64, allocations: [AllocationId; 2]) -> bool {
+    pub(crate) fn any_since(&self, moment: u64, allocations: [AllocationId; 2]) -> bool {
         let latest = allocations.iter().filter_map(|id| self.inside.get(id)).max();
         self.anywhere.max(latest.copied().unwrap_or(0)) > moment
     }

@@ -198,7 +198,7 @@ impl Graph {
     }
 
     /// The order of the nodes, if these came directly before each.
-    pub fn order_by(&self, edges: &[&[Dependency]]) -> Inner {
+    pub(crate) fn order_by(&self, edges: &[&[Dependency]]) -> Inner {
         let added = |node: &Node| node.added.iter().map(|from| Dependency { from: *from, port: 0 }).collect::<Vec<_>>();
         let edges: Vec<Cow<'_, [Dependency]>> = (edges.iter().zip(&self.nodes))
             .map(|(edges, node)| match node.added.is_empty() {

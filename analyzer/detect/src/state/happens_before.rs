@@ -62,17 +62,17 @@ impl Ordering {
     }
 
     /// See [`Engine::left_by`].
-    pub fn left_by(&self, thread: ThreadId) -> Option<Epoch> {
+    pub(crate) fn left_by(&self, thread: ThreadId) -> Option<Epoch> {
         self.engine.left_by(thread)
     }
 
     /// See [`Engine::values_found`].
-    pub fn values_found(&mut self, op: &Op<'_>) -> Vec<FoundValues> {
+    pub(crate) fn values_found(&mut self, op: &Op<'_>) -> Vec<FoundValues> {
         self.engine.values_found(op)
     }
 
     /// See [`Engine::doubt_left_value`].
-    pub fn doubt_left_value(&mut self, address: u64, epoch: Epoch) {
+    pub(crate) fn doubt_left_value(&mut self, address: u64, epoch: Epoch) {
         self.engine.doubt_left_value(address, epoch);
     }
 
@@ -92,7 +92,7 @@ impl Ordering {
     /// The part of that order which constant-time checks can see. `node`: whether the op applied
     /// last stands for a graph node.
     #[inline]
-    pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
+    pub(crate) fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
         // An unpromised synchronisation does not count as finished here.
         let usual = if self.latent { FastClock::default() } else { self.engine.fast_start_clock() };
         Reach { usual, epoch: (!node).then_some(epoch) }

@@ -16,7 +16,7 @@ const MOST_WEIGHED: u64 = 4 << 20;
 
 /// Waits that order all of these races: each time the one that orders most pairs of sites that were
 /// not ordered before. `weighed` grows by the work done.
-pub fn cover(races: &[Occurrence], positions: &Positions, weighed: &mut u64) -> Vec<(Group, Group)> {
+pub(crate) fn cover(races: &[Occurrence], positions: &Positions, weighed: &mut u64) -> Vec<(Group, Group)> {
     let own: FxHashSet<(Group, Group)> = races.iter().map(|r| (r.first.0, r.then.0)).collect();
     let Some((candidates, by)) = candidates(races, positions, weighed) else {
         return stab(races, positions, weighed);

@@ -63,7 +63,7 @@ impl Effort {
 }
 
 /// Bytes of records that a live run keeps of a process, to check it again.
-pub const KEPT_LIVE: usize = 64 << 20;
+pub(crate) const KEPT_LIVE: usize = 64 << 20;
 
 /// Ops of one trial, or what takes as long, that take so long that the process may be ended
 /// meanwhile: some hundredths of a second.
@@ -80,7 +80,7 @@ pub struct Sought {
 
 impl Sought {
     /// Whether the findings should be written down before.
-    pub fn takes_long(&self) -> bool {
+    pub(crate) fn takes_long(&self) -> bool {
         !self.worthy.is_empty() && self.cost >= LONG
     }
 }
@@ -92,7 +92,7 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
 }
 
 /// The outcome as it is to be reported if the causes never come.
-pub fn unsought(outcome: &Outcome) -> Outcome {
+pub(crate) fn unsought(outcome: &Outcome) -> Outcome {
     let mut outcome = outcome.clone();
     let skipped = "the analysis ended before".to_string();
     outcome.mended = Some(SetCheck { skipped, ..SetCheck::default() });

@@ -62,18 +62,18 @@ impl<'a> Lines<'a> {
     }
 
     /// The last op before `to` on a stream.
-    pub fn last_before(&self, stream: StreamId, to: u64) -> Option<(u64, Group)> {
+    pub(crate) fn last_before(&self, stream: StreamId, to: u64) -> Option<(u64, Group)> {
         let ops = &self.lines.get(&stream)?.ops;
         ops[..ops.partition_point(|(at, _)| *at < to)].last().copied()
     }
 
     /// Of each group its first op on a stream from `from` on and before `to`.
-    pub fn firsts(&mut self, stream: StreamId, from: u64, to: u64, found: &mut Vec<(u64, Group)>) {
+    pub(crate) fn firsts(&mut self, stream: StreamId, from: u64, to: u64, found: &mut Vec<(u64, Group)>) {
         self.each(stream, (from, to), false, found);
     }
 
     /// Of each group its last op on a stream behind `from` and up to `to`.
-    pub fn lasts(&mut self, stream: StreamId, from: u64, to: u64, found: &mut Vec<(u64, Group)>) {
+    pub(crate) fn lasts(&mut self, stream: StreamId, from: u64, to: u64, found: &mut Vec<(u64, Group)>) {
         self.each(stream, (from + 1, to + 1), true, found);
     }
 
@@ -124,7 +124,7 @@ pub fn orders(wait: (Group, Group), race: &Occurrence, positions: &Positions) ->
 
 /// For each race, those of the waits that come between its two ops, ascending. A wait between the
 /// places of the race itself always does.
-pub fn ordered_by(waits: &[(Group, Group)], races: &[Occurrence], positions: &Positions) -> Vec<Vec<u32>> {
+pub(crate) fn ordered_by(waits: &[(Group, Group)], races: &[Occurrence], positions: &Positions) -> Vec<Vec<u32>> {
     let mut after: FxHashMap<Group, Vec<(u32, Group)>> = FxHashMap::default();
     let mut before: FxHashMap<Group, ()> = FxHashMap::default();
     for (index, (first, then)) in (0_u32..).zip(waits) {

@@ -38,7 +38,7 @@ impl ActingPlaces {
     }
 
     /// Adds a wait that takes whatever a stream has run: it acts at these places alone.
-    pub fn add_places(&mut self, wait: usize, at: &[u64]) {
+    pub(crate) fn add_places(&mut self, wait: usize, at: &[u64]) {
         self.list.extend(at.iter().map(|at| (*at, *at, wait)));
         self.given_up |= self.list.len() > MOST;
     }

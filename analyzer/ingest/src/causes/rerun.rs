@@ -23,7 +23,7 @@ pub struct Rerun {
 
 /// Checks the records of the process that `first` has analysed again, with these changes. `None`:
 /// not all records can be had, or the changes are too much work.
-pub fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
+pub(crate) fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
     let mut twin = first.twin(plan);
     let read = records.each(&mut |bytes| {
         // What could not be read in the first pass was counted there.

@@ -7,7 +7,7 @@ use report::words::counted;
 use std::fmt::Write as _;
 
 /// The heading of a verdict.
-pub fn heading(verdict: SyncVerdict) -> &'static str {
+pub(crate) fn heading(verdict: SyncVerdict) -> &'static str {
     match verdict {
         SyncVerdict::Nothing => "Orders nothing that is not ordered otherwise in this run",
         SyncVerdict::Together => "Needed only together with others: each can go, but not all of them",

@@ -21,7 +21,7 @@ pub struct OrderTrial<'a> {
 }
 
 /// Whether work that a stream gets now would start after this.
-pub fn is_ready(engine: &mut Engine, stream: StreamId, epoch: Epoch) -> bool {
+pub(crate) fn is_ready(engine: &mut Engine, stream: StreamId, epoch: Epoch) -> bool {
     engine.prepare_stream(stream);
     engine.stream_clock(stream).covers(epoch)
 }

@@ -42,7 +42,7 @@ impl KeptSegments {
     }
 
     /// Deletes what is too much or too old. `writing`: bytes of the segment that is being written.
-    pub fn prune(&mut self, writing: u64) {
+    pub(crate) fn prune(&mut self, writing: u64) {
         let is_old = |first: &FinishedSegment, bytes: u64| match self.most {
             None => false,
             Some(Amount::Bytes(most)) => bytes + writing > most,
@@ -62,7 +62,7 @@ impl KeptSegments {
     }
 
     /// Gives all kept segments a second name in a folder of their own, which is answered.
-    pub fn save(&mut self, reason: &str) -> io::Result<PathBuf> {
+    pub(crate) fn save(&mut self, reason: &str) -> io::Result<PathBuf> {
         self.saves += 1;
         let word: String = reason.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
         let word = if word.is_empty() { "asked" } else { &word };

@@ -78,7 +78,7 @@ pub struct LiveState {
 }
 
 /// Appends a record with its length.
-pub fn framed(block: &mut Vec<u8>, record: &[u8]) {
+pub(crate) fn framed(block: &mut Vec<u8>, record: &[u8]) {
     block.extend_from_slice(&(record.len() as u32).to_le_bytes());
     block.extend_from_slice(record);
 }
@@ -328,7 +328,7 @@ impl LiveState {
     }
 
     /// The stacks that this segment or a later one refers to.
-    pub fn stacks_since(&self, segment: u64) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn stacks_since(&self, segment: u64) -> impl Iterator<Item = &[u8]> {
         self.stacks.values().filter(move |known| known.segment >= segment).map(|known| &known.bytes[..])
     }
 

@@ -61,7 +61,7 @@ impl Parts {
 }
 
 /// Whether a folder holds the segments of a recording.
-pub fn holds_recording(folder: &Path) -> bool {
+pub(crate) fn holds_recording(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         entries.filter_map(Result::ok).any(|entry| named(&entry.path()).is_some() && head(&entry.path()).is_ok())
     })

@@ -74,12 +74,12 @@ impl SharedFiles {
     }
 
     /// What was defined so far stays, whatever is deleted later.
-    pub fn pin(&self) {
+    pub(crate) fn pin(&self) {
         self.send(Message::Pin);
     }
 
     /// Whether there are so many symbols that [`SharedFiles::keep`] pays.
-    pub fn are_many(&self) -> bool {
+    pub(crate) fn are_many(&self) -> bool {
         self.is_much.load(Ordering::Relaxed)
     }
 

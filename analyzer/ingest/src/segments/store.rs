@@ -12,7 +12,7 @@ use super::writer::{SegmentLimits, SegmentWriter};
 use system::private_file;
 
 /// The signal that saves what is kept: one that does nothing to who does not expect it.
-pub const SAVE: libc::c_int = libc::SIGURG;
+pub(crate) const SAVE: libc::c_int = libc::SIGURG;
 
 /// The signal has come.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -88,12 +88,12 @@ impl TraceStore {
     }
 
     /// Whether symbols are added when a process has ended. Segments add them by themselves.
-    pub fn wants_symbols(&self) -> bool {
+    pub(crate) fn wants_symbols(&self) -> bool {
         matches!(self.to, To::File(_))
     }
 
     /// Keeps what there is, if older records would be deleted.
-    pub fn save(&mut self, reason: &str) -> io::Result<()> {
+    pub(crate) fn save(&mut self, reason: &str) -> io::Result<()> {
         self.tried(|to| match to {
             To::File(_) => Ok(()),
             To::Segments(writer) => writer.save(reason),

@@ -197,7 +197,7 @@ impl SegmentWriter {
     }
 
     /// Ends the segment and keeps all that is there, if not everything is kept anyway.
-    pub fn save(&mut self, reason: &str) -> io::Result<()> {
+    pub(crate) fn save(&mut self, reason: &str) -> io::Result<()> {
         if self.limits.keep.is_none() || self.ended {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use crate::words::counted;
 use std::fmt::Write as _;
 
 /// Findings of one cause that are printed in full unless the user asks for another number.
-pub const IN_FULL: u64 = 3;
+pub(crate) const IN_FULL: u64 = 3;
 
 /// A cause, and what has come of it so far.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl CauseGroup {
 
     /// Whether the cause is printed. `shows_later`: whether it may be without findings, as a wait
     /// that is needed once the others are there.
-    pub fn is_told(&self, shows_later: bool) -> bool {
+    pub(crate) fn is_told(&self, shows_later: bool) -> bool {
         self.findings > 0 || shows_later && self.cause.tried
     }
 

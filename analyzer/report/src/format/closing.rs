@@ -369,14 +369,14 @@ fn idle_suppressions(report: &Report) -> String {
 }
 
 /// That nothing was there to be checked.
-pub fn without_work(report: &Report) -> String {
+pub(crate) fn without_work(report: &Report) -> String {
     let c = &report.coverage;
     let nothing = !c.any_work() && c.unchecked.is_empty();
     note(nothing.then(|| "no CUDA work was seen, so nothing was checked".to_owned()))
 }
 
 /// Why a run is not clean even if nothing was found: parts of it were not checked. A line each.
-pub fn incomplete(c: &Coverage) -> Vec<String> {
+pub(crate) fn incomplete(c: &Coverage) -> Vec<String> {
     let refused = c.not_simulated.iter().take(MOST_REFUSALS);
     let refused = refused.map(|why| format!("not run on the simulated GPU, and not checked: {why}"));
     let more = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0);
@@ -398,7 +398,7 @@ pub fn unrecorded(c: &Coverage) -> Vec<String> {
 }
 
 /// What could not be checked at all: these lines stand in every report, the quiet one too.
-pub fn errors(report: &Report) -> String {
+pub(crate) fn errors(report: &Report) -> String {
     let mut out = String::new();
     let c = &report.coverage;
     for why in incomplete(c) {
@@ -428,7 +428,7 @@ pub fn errors(report: &Report) -> String {
 
 /// What would make most launches exact: why extents are unknown, the reason with most launches
 /// first, each with the kernels it concerns most.
-pub fn lost_exactness(c: &Coverage) -> Vec<(&'static str, u64, Vec<&str>)> {
+pub(crate) fn lost_exactness(c: &Coverage) -> Vec<(&'static str, u64, Vec<&str>)> {
     let mut reasons: BTreeMap<&'static str, Vec<(u64, &str)>> = BTreeMap::new();
     for (name, kernel) in &c.kernels {
         for (gap, launches) in &kernel.gaps {
@@ -473,11 +473,11 @@ fn most_frequent(counts: &BTreeMap<String, u64>) -> String {
 
 /// What would name lines. `nvcc -lineinfo` makes a line table of kernels only (nvcc's manual,
 /// "--generate-line-info").
-pub const NO_LINES: &str = "streamsan: NOTE: the program's calls are named by functions: compile with -g to see their lines \
+pub(crate) const NO_LINES: &str = "streamsan: NOTE: the program's calls are named by functions: compile with -g to see their lines \
                             (nvcc -lineinfo gives lines inside kernels only)\n";
 
 /// Whether a side of a finding has a function of the program, and no line.
-pub fn shows_no_line(f: &Finding) -> bool {
+pub(crate) fn shows_no_line(f: &Finding) -> bool {
     [&f.access, &f.previous].iter().any(|side| {
         let own = |frame: &&Frame| is_own(frame) && !frame.function.is_empty();
         let mut own = side.stack.iter().filter(own).peekable();

@@ -19,7 +19,7 @@ pub struct Workspace(Option<PathBuf>);
 
 impl Workspace {
     /// `GITHUB_WORKSPACE`, otherwise the current folder.
-    pub fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         let given = std::env::var_os("GITHUB_WORKSPACE").filter(|v| !v.is_empty()).map(PathBuf::from);
         Self(given.or_else(|| std::env::current_dir().ok()))
     }

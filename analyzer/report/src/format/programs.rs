@@ -17,12 +17,12 @@ pub fn listed(names: &[String]) -> String {
 }
 
 /// What is wrong with programs besides findings: a line for all that have the same trouble.
-pub fn errors(programs: &[Program]) -> Vec<String> {
+pub(crate) fn errors(programs: &[Program]) -> Vec<String> {
     together(programs, Program::trouble)
 }
 
 /// Which findings a second run did not settle, and why: a line for all with the same reason.
-pub fn unsettled(programs: &[Program]) -> Vec<String> {
+pub(crate) fn unsettled(programs: &[Program]) -> Vec<String> {
     together(programs, Program::unsettled)
 }
 

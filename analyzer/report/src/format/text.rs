@@ -150,7 +150,7 @@ fn hazard_sentence(hazard: Hazard) -> &'static str {
 }
 
 /// One line that says what happened.
-pub fn headline(f: &Finding) -> String {
+pub(crate) fn headline(f: &Finding) -> String {
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
         None if f.access.actor == Actor::Host => "The host".to_string(),

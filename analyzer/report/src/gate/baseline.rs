@@ -42,12 +42,12 @@ impl Baseline {
     }
 
     /// Whether a finding has a cause of which all findings are known.
-    pub fn knows_cause(&self, cause: &str) -> bool {
+    pub(crate) fn knows_cause(&self, cause: &str) -> bool {
         self.causes.contains(cause)
     }
 
     /// Number of known findings that have not occurred.
-    pub fn absent(&self) -> u64 {
+    pub(crate) fn absent(&self) -> u64 {
         self.known.values().filter(|seen| !**seen).count() as u64
     }
 }

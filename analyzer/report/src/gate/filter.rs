@@ -55,7 +55,7 @@ impl Filter {
     }
 
     /// Whether what has these sides stays.
-    pub fn keeps_sides(&self, sides: &[&Side]) -> bool {
+    pub(crate) fn keeps_sides(&self, sides: &[&Side]) -> bool {
         sides.iter().any(|side| self.names(side)) == self.only
     }
 

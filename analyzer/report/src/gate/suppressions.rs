@@ -108,7 +108,7 @@ impl Suppression {
     }
 
     /// Whether it covers this broken rule.
-    pub fn covers_breach(&self, breach: &Breach) -> bool {
+    pub(crate) fn covers_breach(&self, breach: &Breach) -> bool {
         match self.field {
             Field::Fingerprint => self.pattern.matches(&breach.fingerprint),
             Field::Any | Field::Top => false,

@@ -48,7 +48,7 @@ impl Piece {
 
     /// Whether the kind of its access is among these bits.
     #[inline(always)]
-    pub fn is_among(self, kinds: u32) -> bool {
+    pub(crate) fn is_among(self, kinds: u32) -> bool {
         self.word & kinds & ((1 << AccessKind::BITS) - 1) != 0
     }
 

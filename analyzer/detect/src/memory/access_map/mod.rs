@@ -71,7 +71,7 @@ const FULL: usize = 16;
 const SMALL: usize = 8;
 
 /// Maximum number of accesses kept for a byte.
-pub const MAX_PIECES: usize = 256;
+pub(crate) const MAX_PIECES: usize = 256;
 
 /// Number of cells from which a map is swept.
 const SWEEP_CELLS: usize = 64;
@@ -287,7 +287,7 @@ impl AccessMap {
     }
 
     /// The accesses that may touch a byte. One in several pieces there appears several times.
-    pub fn each_at(&self, byte: u64, each: &mut impl FnMut(&Access)) {
+    pub(crate) fn each_at(&self, byte: u64, each: &mut impl FnMut(&Access)) {
         let within = (byte, byte.saturating_add(1));
         if let Some(cell) = self.cells.get(self.cells.seek(byte)).filter(|cell| cell.start <= byte) {
             cell::hand_out(&cell.value, &self.pool, within, |_| Some(false), &mut |access, _| each(access));

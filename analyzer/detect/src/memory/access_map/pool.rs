@@ -66,7 +66,7 @@ impl Held {
     }
 
     /// Whether it belongs to this op, or to this node of this graph launch.
-    pub fn is_of(&self, epoch: Epoch, node: u32) -> bool {
+    pub(crate) fn is_of(&self, epoch: Epoch, node: u32) -> bool {
         self.epoch == epoch && self.site.node == node
     }
 }

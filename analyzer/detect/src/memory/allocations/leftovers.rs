@@ -17,7 +17,7 @@ const OF_DEVICES: [MemoryKind; 4] =
 impl Allocations {
     /// Whether what the op of this epoch left at an address can only have been overwritten by
     /// writes of known values. `moment`: when it was made ([`crate::memory::Strays::now`]).
-    pub fn holds_left(&self, found: &FoundValues, epoch: Epoch, moment: u64) -> bool {
+    pub(crate) fn holds_left(&self, found: &FoundValues, epoch: Epoch, moment: u64) -> bool {
         let Some(place) = self.locate(found.address) else { return false };
         let Home::Root(start) = place.home else { return false };
         let Some(root) = self.roots.get(start).filter(|root| !root.shared) else { return false };

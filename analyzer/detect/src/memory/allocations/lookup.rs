@@ -83,18 +83,18 @@ impl Allocations {
     }
 
     /// First and last address (exclusive) of the innermost allocation of a place.
-    pub fn bounds(&self, place: &Location) -> (u64, u64) {
+    pub(crate) fn bounds(&self, place: &Location) -> (u64, u64) {
         let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
         (place.start, end.max(place.address.saturating_add(1)))
     }
 
     /// One past the last address of the root that a place lies in.
-    pub fn root_end(&self, place: &Location) -> u64 {
+    pub(crate) fn root_end(&self, place: &Location) -> u64 {
         self.roots.around(place.address).map_or(place.end, |(_, root)| root.end)
     }
 
     /// The first address after this one that an allocation, an alias or an array begins at.
-    pub fn next_known(&self, address: u64) -> u64 {
+    pub(crate) fn next_known(&self, address: u64) -> u64 {
         let after = (Bound::Excluded(address), Bound::Unbounded);
         let root = self.roots.next_after(address).unwrap_or(u64::MAX);
         let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
@@ -103,7 +103,7 @@ impl Allocations {
     }
 
     /// Where an offset in an array lies.
-    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Location> {
+    pub(crate) fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Location> {
         let root = self.arrays.get(&array)?;
         let home = Home::Array(array);
         Some(Location {
@@ -152,7 +152,7 @@ impl Allocations {
     /// The generation of a place in a root. While [`Allocations::holds`] is true, every address of
     /// that look-up result lies there. It does not cover addresses in no allocation or under an
     /// alias: see [`Allocations::layout`].
-    pub fn generation(&self, place: &Location) -> Option<Generation> {
+    pub(crate) fn generation(&self, place: &Location) -> Option<Generation> {
         let Home::Root(ptr) = place.home else { return None };
         let root = self.roots.get(ptr)?;
         let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
@@ -186,7 +186,7 @@ impl Allocations {
 
     /// The allocation of a generation that holds.
     #[inline]
-    pub fn allocation_of(&self, generation: Generation) -> AllocationId {
+    pub(crate) fn allocation_of(&self, generation: Generation) -> AllocationId {
         self.stamps.id(generation)
     }
 
@@ -198,7 +198,7 @@ impl Allocations {
 
     /// The access map of a root that lives.
     #[inline]
-    pub fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
+    pub(crate) fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
         &mut self.roots.at_mut(slot).map
     }
 
@@ -206,7 +206,7 @@ impl Allocations {
     /// lies in no allocation), and how often aliases, objects or addresses of variables have
     /// changed.
     #[inline]
-    pub fn layout(&self) -> (u64, u64) {
+    pub(crate) fn layout(&self) -> (u64, u64) {
         (self.roots.changes(), self.others)
     }
 }

@@ -250,7 +250,7 @@ impl Allocations {
     }
 
     /// The object behind a handle.
-    pub fn object_of(&self, handle: u64) -> Option<Object> {
+    pub(crate) fn object_of(&self, handle: u64) -> Option<Object> {
         if self.objects.is_empty() { None } else { self.objects.get(&handle).copied() }
     }
 
