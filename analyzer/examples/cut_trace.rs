@@ -13,7 +13,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::Instant;
 
-use analyzer::ingest::segments::writer::{SegmentLimits, SegmentWriter};
+use ingest::segments::writer::{SegmentLimits, SegmentWriter};
 use trace::file::{LATE, Reader, Writer};
 
 /// Passes all records to `each`, and answers the seconds that it took for them.

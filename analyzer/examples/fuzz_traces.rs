@@ -13,12 +13,13 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use analyzer::ingest::progress::Progress;
-use analyzer::ingest::recorded;
-use analyzer::report::format::feed;
-use analyzer::report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
-use analyzer::report::model::Report;
-use analyzer::{AnalysisOptions, tools};
+use analysis::AnalysisOptions;
+use analyzer::tools;
+use ingest::progress::Progress;
+use ingest::recorded;
+use report::format::feed;
+use report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
+use report::model::Report;
 use trace::file::{LATE, Reader, Writer};
 
 const SLOW: Duration = Duration::from_secs(10);
@@ -151,7 +152,7 @@ fn read(path: &str, round: u64) -> usize {
     let (outcomes, _) = recorded::check(
         path,
         options,
-        Some(&analyzer::ipc::Across::new(false)),
+        Some(&analysis::ipc::Across::new(false)),
         &[],
         (0, &mut Progress::new(1)),
         &mut drop,

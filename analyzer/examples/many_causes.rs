@@ -11,10 +11,10 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
-use analyzer::AnalysisOptions;
-use analyzer::ingest::progress::Progress;
-use analyzer::ingest::recorded;
-use analyzer::report::model::Report;
+use analysis::AnalysisOptions;
+use ingest::progress::Progress;
+use ingest::recorded;
+use report::model::Report;
 use trace::codec::List;
 use trace::file::Writer;
 use trace::*;

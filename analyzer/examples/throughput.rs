@@ -9,13 +9,13 @@
 //! `kept`: the same in turns with keeping the records for a second analysis, as a live run does up
 //! to 64 MiB: the ratio of the times, its median and quartiles over 31 rounds.
 
-use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
-use analyzer::launches::kernel_code::{CodeReader, KernelCode};
-use analyzer::memory::AccessKind;
-use analyzer::replan::records::KeptRecords;
-use analyzer::symbols::stacks::RawStacks;
-use analyzer::{Analysis, AnalysisOptions};
+use analysis::replan::records::KeptRecords;
+use analysis::{Analysis, AnalysisOptions};
+use detect::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
+use detect::launches::kernel_code::{CodeReader, KernelCode};
+use detect::memory::AccessKind;
 use std::time::Instant;
+use symbols::stacks::RawStacks;
 use trace::*;
 
 const BASE: u64 = 0x7f00_0000_0000;

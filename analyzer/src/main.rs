@@ -4,13 +4,13 @@
 use std::ffi::OsString;
 
 use analyzer::cli;
-use analyzer::exit_code::{Ending, Reason};
+use settings::exit_code::{Ending, Reason};
 
 fn main() {
     // A trace that grows past the limit of file sizes is an error that is named, not our death.
     analyzer::launcher::process::ignore_file_size_signal();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let thread = std::thread::Builder::new().stack_size(analyzer::ingest::STACK).spawn(move || cli::main(&args));
+    let thread = std::thread::Builder::new().stack_size(ingest::STACK).spawn(move || cli::main(&args));
     let failed = || Ending::from(Reason::Failed).code();
     let code = match thread {
         // A panic has printed its own message.

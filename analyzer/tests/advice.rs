@@ -2,8 +2,8 @@
 //! with the twin that must not get it.
 
 use crate::support::*;
-use analyzer::report::format::text;
-use analyzer::report::words::FindingKind;
+use report::format::text;
+use report::words::FindingKind;
 use trace::*;
 
 const N: u64 = 1 << 21;
@@ -243,7 +243,7 @@ fn a_cause_shows_its_largest_findings_and_the_others_in_one_line_each() {
     let printed = |number: Option<u64>| {
         let text = text::Text::new(text::Style::default(), 50);
         let text = number.map_or(text::Text::new(text::Style::default(), 50), |number| text.per_cause(number));
-        String::from_utf8(analyzer::report::format::feed(&report, &mut { text })).expect("UTF-8")
+        String::from_utf8(report::format::feed(&report, &mut { text })).expect("UTF-8")
     };
     let full = |text: &str| text.matches("streamsan: DATA RACE").count();
     let lines = |text: &str| text.matches(", after kernel fill_").count();

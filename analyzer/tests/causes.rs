@@ -1,7 +1,7 @@
 //! Causes: findings that one wait would order are one cause, and the set of waits is tried.
 
 use crate::support::*;
-use analyzer::report::model::{Outcome, SetCheck};
+use report::model::{Outcome, SetCheck};
 use trace::*;
 
 const N: u64 = 4096;
@@ -179,7 +179,7 @@ fn a_halo_and_a_whole_block_too_many_are_missing_waits() {
 /// and 51, with waits that the user wrote down.
 fn captured(edge: bool, streams: &[StreamId], with: &str) -> Program {
     let mut p = Program::new();
-    p.add_waits(&analyzer::replan::written::read("w", with).expect("waits"));
+    p.add_waits(&analysis::replan::written::read("w", with).expect("waits"));
     p.malloc(X, N);
     let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
     let before = if edge { vec![0] } else { vec![] };
@@ -227,7 +227,7 @@ fn a_wait_between_captured_streams_that_the_user_wrote_down_orders_the_nodes() {
     for text in ["app.cu:50 -> app.cu:51", "fill -> scale"] {
         let outcome = launched(captured(false, &[A, B], text));
         assert!(outcome.findings.is_empty(), "{text}");
-        let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome], false));
+        let closing = report::format::closing::coverage(&report::Report::merge(vec![outcome], false));
         assert!(closing.contains(&format!("streamsan: WITH: {text} (w:1): 1 wait added\n")), "{closing}");
     }
     // The other way round, and from inside the capture to a place outside.
@@ -237,7 +237,7 @@ fn a_wait_between_captured_streams_that_the_user_wrote_down_orders_the_nodes() {
     ] {
         let outcome = launched(captured(false, &[A, B], text));
         assert_eq!(outcome.findings.len(), 1, "{text}");
-        let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome], false));
+        let closing = report::format::closing::coverage(&report::Report::merge(vec![outcome], false));
         assert!(closing.contains(why), "{text}: {closing}");
     }
 }
@@ -292,9 +292,9 @@ fn lines_are_those_of_the_package_that_the_call_sites_use() {
         let of_cause = &outcome.causes[0].mend;
         let without = |line: &String| line.replace("the previous access, ", "").replace("this access, ", "");
         assert_eq!(of_cause[0].lines, lines.iter().map(without).collect::<Vec<_>>(), "the cause says the same");
-        let text = analyzer::report::format::text::report(
-            &analyzer::Report::merge(vec![outcome], false),
-            analyzer::report::format::text::Style::default(),
+        let text = report::format::text::report(
+            &report::Report::merge(vec![outcome], false),
+            report::format::text::Style::default(),
             9,
         );
         let (python, cuda) = (text.find(&format!("  In {api}:")), text.find("  This would order them:"));
@@ -323,13 +323,13 @@ fn a_wait_for_a_value_behind_the_record_blocks_nothing() {
 /// The program of two racing kernels in lines 20 and 30, with waits that the user wrote down.
 fn with(text: &str) -> (Outcome, String) {
     let mut p = Program::new();
-    p.add_waits(&analyzer::replan::written::read("w", text).expect("waits"));
+    p.add_waits(&analysis::replan::written::read("w", text).expect("waits"));
     p.malloc(X, N);
     let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
     p.line(20).launch(A, fill, &[X]);
     p.line(30).launch(B, scale, &[X]);
     let outcome = p.outcome();
-    let closing = analyzer::report::format::closing::coverage(&analyzer::Report::merge(vec![outcome.clone()], false));
+    let closing = report::format::closing::coverage(&report::Report::merge(vec![outcome.clone()], false));
     (outcome, closing)
 }
 
@@ -362,7 +362,7 @@ fn a_wait_that_would_never_end_is_said_to() {
     // A waits for a value that B writes behind its launch: B must not wait for A there.
     let mut p = Program::new();
     let address = X + (1 << 20);
-    p.add_waits(&analyzer::replan::written::read("w", "app.cu:22 -> app.cu:30").expect("waits"));
+    p.add_waits(&analysis::replan::written::read("w", "app.cu:22 -> app.cu:30").expect("waits"));
     p.malloc(X, N);
     p.malloc(address, 64);
     let wait = Op::WaitValue { stream: A, address, value: 1, width: 4, compare: WaitCompare::Equal };
@@ -373,7 +373,7 @@ fn a_wait_that_would_never_end_is_said_to() {
     p.line(31).does("cuStreamWriteValue32", value);
     let outcome = p.outcome();
     assert_eq!((outcome.with[0].waits, outcome.with[0].blocked), (0, 1));
-    let report = analyzer::Report::merge(vec![outcome], false);
-    let closing = analyzer::report::format::closing::coverage(&report);
+    let report = report::Report::merge(vec![outcome], false);
+    let closing = report::format::closing::coverage(&report);
     assert!(closing.contains("a wait there might never end"), "{closing}");
 }

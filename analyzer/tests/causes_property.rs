@@ -9,8 +9,8 @@
 //! thousand programs.
 
 use crate::support::*;
-use analyzer::report::model::Outcome;
 use proptest::prelude::*;
+use report::model::Outcome;
 use std::collections::BTreeMap;
 use trace::*;
 

@@ -2,8 +2,8 @@
 //! do to findings.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
-use analyzer::report::model::Report;
+use analysis::AnalysisOptions;
+use report::model::Report;
 use trace::codec::List;
 use trace::*;
 
@@ -128,9 +128,9 @@ fn ranges_that_do_not_meet_withdraw_the_finding() {
     let report = l.report();
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     assert_eq!(report.withdrawn().count(), 1);
-    let text = analyzer::report::format::closing::coverage(&report);
+    let text = report::format::closing::coverage(&report);
     assert!(text.contains("NOTE: 1 finding withdrawn: exact ranges do not meet\n"), "{text}");
-    let json = analyzer::report::format::json::report(&report);
+    let json = report::format::json::report(&report);
     assert_eq!((&json["summary"]["withdrawn"], &json["summary"]["findings"]), (&1.into(), &0.into()));
     assert_eq!(json["withdrawn"][0]["confidence"], "likely");
 }

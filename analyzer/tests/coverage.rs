@@ -1,8 +1,8 @@
 //! What the coverage says of memory that nothing looks after.
 
 use crate::support::*;
-use analyzer::report::format::text;
-use analyzer::report::model::Report;
+use report::format::text;
+use report::model::Report;
 use trace::*;
 
 const N: u64 = 4096;

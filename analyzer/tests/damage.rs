@@ -1,8 +1,8 @@
 //! The analysis does not panic, whatever a trace holds: damaged, foreign and hostile records.
 
 use crate::support::*;
-use analyzer::report::format::{json, text};
 use proptest::prelude::*;
+use report::format::{json, text};
 use trace::codec::{List, Text};
 use trace::*;
 
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn hostile_records_do_no_harm(records in proptest::collection::vec(op(), 1..60), pedantic in any::<bool>()) {
-        let mut p = Program::with(analyzer::AnalysisOptions { pedantic, latent: pedantic, ..Default::default() });
+        let mut p = Program::with(analysis::AnalysisOptions { pedantic, latent: pedantic, ..Default::default() });
         p.malloc(X, 8192);
         for bytes in &records {
             match Record::decode(bytes) {
@@ -162,7 +162,7 @@ proptest! {
                 Err(_) => p.analysis.damaged(),
             }
         }
-        let report = analyzer::report::Report::merge(vec![p.outcome()], pedantic);
+        let report = report::Report::merge(vec![p.outcome()], pedantic);
         let _ = text::report(&report, text::Style::default(), 5);
         let _ = json::report(&report).to_string();
     }

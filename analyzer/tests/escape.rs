@@ -3,12 +3,12 @@
 //! control sequence and no markup.
 
 use crate::support::*;
-use analyzer::detect::hints::HintKind;
-use analyzer::options::FailOn;
-use analyzer::report::format::{Reporter, feed};
-use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
-use analyzer::report::model::{Finding, Hint, Report};
-use analyzer::symbols::frame::{Frame, FrameKind};
+use detect::hints::HintKind;
+use report::format::{Reporter, feed};
+use report::format::{csan, github, html, json, junit, sarif, text};
+use report::model::{Finding, Hint, Report};
+use settings::FailOn;
+use symbols::frame::{Frame, FrameKind};
 use trace::*;
 
 /// Ends the line, issues a command, clears the screen, reverses the text, leaves the markup.

@@ -2,7 +2,7 @@
 //! that have changed, and nothing otherwise.
 
 use crate::support::{A, B, D2D, LEGACY, Program, Shape, X, launch, reads, writes};
-use analyzer::report::format::text;
+use report::format::text;
 use trace::codec::List;
 use trace::*;
 

@@ -1,9 +1,9 @@
 //! Launches whose bytes were measured: what that changes, and what it must not change.
 
 use crate::support::*;
-use analyzer::memory::AccessKind;
-use analyzer::report::model::Report;
-use analyzer::{Analysis, AnalysisOptions};
+use analysis::{Analysis, AnalysisOptions};
+use detect::memory::AccessKind;
+use report::model::Report;
 use trace::codec::List;
 use trace::*;
 

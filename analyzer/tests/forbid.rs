@@ -1,11 +1,11 @@
 //! `--forbid`: each rule with a program that breaks it and a twin that keeps it.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
-use analyzer::gate::{baseline, suppressions};
-use analyzer::report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
-use analyzer::report::model::{Breach, Report};
-use analyzer::rules::forbidden::Forbidden;
+use analysis::AnalysisOptions;
+use report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
+use report::gate::forbidden::Forbidden;
+use report::gate::{baseline, suppressions};
+use report::model::{Breach, Report};
 use trace::*;
 
 fn under(rules: &[&str]) -> Program {
@@ -98,7 +98,7 @@ fn without_a_stack_a_module_is_not_judged() {
     assert_eq!((run("default-stream=app", 5), run("default-stream", 0)), ((1, 0), (1, 0)));
     let mut p = under(&["default-stream=app"]);
     p.line(0).set(LEGACY, X, 8);
-    assert_eq!(analyzer::gate::ending::of_run(&p.report(), 66, false).code(), 70);
+    assert_eq!(report::gate::ending::of_run(&p.report(), 66, false).code(), 70);
 }
 
 fn range<'a>(name: &'a str) -> Op<'a> {
@@ -303,9 +303,8 @@ fn every_format_tells_them() {
     assert_eq!(value["findings"][1]["rule"], "sync=step");
     assert!(value["findings"][1]["previous"].is_null() && value["findings"][1]["access"]["call"] == "cudaMalloc");
     let workspace = || github::Workspace::new("/home/me");
-    let bytes = |reporter: &mut dyn analyzer::report::format::Reporter| {
-        String::from_utf8_lossy(&feed(&report, reporter)).into_owned()
-    };
+    let bytes =
+        |reporter: &mut dyn report::format::Reporter| String::from_utf8_lossy(&feed(&report, reporter)).into_owned();
     let log: serde_json::Value = serde_json::from_str(&bytes(&mut sarif::Sarif::new(workspace()))).expect("JSON");
     let run = &log["runs"][0];
     for result in run["results"].as_array().expect("results") {
@@ -329,29 +328,29 @@ fn every_format_tells_them() {
 
 #[test]
 fn the_gate_judges_them() {
-    let judged = |options: analyzer::options::Options| {
+    let judged = |options: settings::Options| {
         let mut report = broken();
-        analyzer::gate::Gate::open(&options).expect("a gate").judge(&mut report);
-        (report.failing(), analyzer::gate::ending::of_run(&report, 66, false).code())
+        report::gate::Gate::open(&options).expect("a gate").judge(&mut report);
+        (report.failing(), report::gate::ending::of_run(&report, 66, false).code())
     };
     let file = |name: &str, text: String| {
         let path = std::env::temp_dir().join(format!("streamsan-forbid-{}-{name}", std::process::id()));
         std::fs::write(&path, text).expect("written");
         path.to_string_lossy().into_owned()
     };
-    let options = analyzer::options::Options::default;
+    let options = settings::Options::default;
     assert_eq!(judged(options()), (2, 66));
-    let fail_on = Some(analyzer::options::FailOn::Certain);
-    assert_eq!(judged(analyzer::options::Options { fail_on, ..options() }), (1, 66));
+    let fail_on = Some(settings::FailOn::Certain);
+    assert_eq!(judged(settings::Options { fail_on, ..options() }), (1, 66));
     let report = broken();
     let all = file("all.supp", suppressions::generate(&[], &report.breaches));
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![all.into()], ..options() }), (0, 0));
+    assert_eq!(judged(settings::Options { suppressions: vec![all.into()], ..options() }), (0, 0));
     let by_name = file("name.supp", "forbidden:run\n".into());
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![by_name.into()], ..options() }), (0, 0));
+    assert_eq!(judged(settings::Options { suppressions: vec![by_name.into()], ..options() }), (0, 0));
     let of_races = file("race.supp", "race:*\n".into());
-    assert_eq!(judged(analyzer::options::Options { suppressions: vec![of_races.into()], ..options() }), (2, 66));
+    assert_eq!(judged(settings::Options { suppressions: vec![of_races.into()], ..options() }), (2, 66));
     let known = file("known.json", baseline::write(&[], &report.breaches[..1]));
-    assert_eq!(judged(analyzer::options::Options { baseline: Some(known.into()), ..options() }), (1, 66));
+    assert_eq!(judged(settings::Options { baseline: Some(known.into()), ..options() }), (1, 66));
     let before = file("report.json", json::report(&report).to_string());
-    assert_eq!(judged(analyzer::options::Options { baseline: Some(before.into()), ..options() }), (0, 0));
+    assert_eq!(judged(settings::Options { baseline: Some(before.into()), ..options() }), (0, 0));
 }

@@ -1,8 +1,8 @@
 //! Hints: each one with a program that gets it and a twin that does not.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
-use analyzer::report::format::{json, text};
+use analysis::AnalysisOptions;
+use report::format::{json, text};
 use trace::*;
 
 fn program() -> Program {
@@ -157,7 +157,7 @@ fn hints_are_listed_apart_and_fail_nothing() {
     let e = event(&mut p, 1);
     p.wait(A, e);
     let report = p.report();
-    assert_eq!(analyzer::gate::ending::of_run(&report, 66, false).code(), 0);
+    assert_eq!(report::gate::ending::of_run(&report, 66, false).code(), 0);
     let value = json::report(&report);
     assert_eq!(value["summary"]["findings"], 0);
     assert_eq!(value["hints"][0]["kind"], "wait-never-recorded");

@@ -1,7 +1,7 @@
 //! Host accesses: what counts as a race, and everything that explains a change otherwise.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use trace::*;
 
 const N: u64 = 4096;

@@ -2,12 +2,12 @@
 //! are one.
 
 use crate::support::*;
-use analyzer::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
-use analyzer::gate::ending::of_hunt;
 use analyzer::hunt::handed::Handed;
-use analyzer::report::cause::SetCheck;
-use analyzer::report::model::{Outcome, Report};
-use analyzer::report::program::{Checked, Program as Hunted};
+use report::cause::SetCheck;
+use report::gate::ending::of_hunt;
+use report::model::{Outcome, Report};
+use report::program::{Checked, Program as Hunted};
+use settings::exit_code::{CLEAN, FINDINGS, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use std::path::PathBuf;
 use std::time::Duration;
 

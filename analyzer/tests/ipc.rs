@@ -1,10 +1,10 @@
 //! Races between the processes of a run, each with a twin that must stay silent. Sources: cuda.h on
 //! `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`. The rule for hosts is
-//! StreamSan's own (see `analyzer::ipc`).
+//! StreamSan's own (see `analysis::ipc`).
 
 use crate::support::*;
-use analyzer::ipc::Across;
-use analyzer::report::model::{Finding, Report};
+use analysis::ipc::Across;
+use report::model::{Finding, Report};
 use trace::*;
 
 const N: u64 = 1 << 20;
@@ -376,7 +376,7 @@ fn an_owner_that_is_not_checked_is_named() {
     let mut outcomes = vec![run.processes[0].outcome()];
     run.across.finish(&mut outcomes);
     assert!(outcomes[0].findings.is_empty());
-    let named = |o: &analyzer::report::model::Outcome| o.coverage.unobserved.keys().any(|k| k.contains("not checked"));
+    let named = |o: &report::model::Outcome| o.coverage.unobserved.keys().any(|k| k.contains("not checked"));
     assert!(named(&outcomes[0]), "{:?}", outcomes[0].coverage.unobserved);
 }
 

@@ -2,7 +2,7 @@
 //! the first time, whatever happened to the memory in between.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use proptest::prelude::*;
 use trace::*;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::support::*;
-use analyzer::exact::learned::Learned;
-use analyzer::report::model::Report;
-use analyzer::{Analysis, AnalysisOptions};
+use analysis::{Analysis, AnalysisOptions};
+use detect::exact::learned::Learned;
+use report::model::Report;
 use trace::codec::List;
 use trace::*;
 

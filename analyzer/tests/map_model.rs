@@ -1,7 +1,7 @@
 //! The access map against a model that keeps every access of every byte forever.
 
-use analyzer::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
-use analyzer::memory::{
+use detect::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
+use detect::memory::{
     Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Pieces, Precision, Site, Touch,
 };
 use proptest::prelude::*;

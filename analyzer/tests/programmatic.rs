@@ -2,7 +2,7 @@
 //! they do not.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
+use analysis::AnalysisOptions;
 use trace::codec::List;
 use trace::*;
 

@@ -2,8 +2,8 @@
 //! rewrites them.
 
 use crate::support::*;
-use analyzer::report::format::{json, text};
-use analyzer::report::model::Report;
+use report::format::{json, text};
+use report::model::Report;
 use std::path::PathBuf;
 use trace::codec::List;
 use trace::*;
@@ -215,7 +215,7 @@ fn the_same_finding_in_two_processes_is_one() {
     assert_eq!(report.findings.len(), 1);
     assert_eq!(report.findings[0].count, 2);
     assert!(
-        analyzer::report::format::closing::summary(&report)
+        report::format::closing::summary(&report)
             .ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes, 1 cause")
     );
 }
@@ -230,7 +230,7 @@ fn limits() {
 
 #[test]
 fn colours_only_where_wanted() {
-    use analyzer::options::Color;
+    use settings::Color;
     let plain = print(&plain_race().report());
     assert!(!plain.contains('\x1b'));
     let style = text::Style { color: true, processes: false, no_machine_lines: false };
@@ -320,7 +320,7 @@ fn doubtful() -> (Report, Vec<&'static str>) {
 
 #[test]
 fn what_makes_a_green_run_doubtful_stands_in_every_format_once() {
-    use analyzer::report::format::{self, csan, short};
+    use report::format::{self, csan, short};
     let (report, lines) = doubtful();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     let quiet = |quiet| text(format::feed(&report, &mut text::Text::new(text::Style::default(), 50).quiet(quiet)));
@@ -348,7 +348,7 @@ fn what_makes_a_green_run_doubtful_stands_in_every_format_once() {
 
 #[test]
 fn a_run_whose_findings_are_all_known_tells_no_cause() {
-    use analyzer::report::model::GateStatus;
+    use report::model::GateStatus;
     let mut p = Program::new();
     p.malloc(X, 4 * N);
     for n in 0..3 {

@@ -1,7 +1,7 @@
 //! Many findings with many causes: the time grows with their number, or a bound is named.
 
 use crate::support::*;
-use analyzer::report::format::json;
+use report::format::json;
 
 const BYTES: u64 = 64;
 

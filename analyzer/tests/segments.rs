@@ -6,15 +6,15 @@
 
 mod program;
 
-use analyzer::AnalysisOptions;
-use analyzer::ingest::progress::Progress;
-use analyzer::ingest::recorded;
-use analyzer::ingest::segments::parts;
-use analyzer::ingest::segments::writer::{SegmentLimits, SegmentWriter};
-use analyzer::report::model::{Finding, Outcome};
+use analysis::AnalysisOptions;
+use ingest::progress::Progress;
+use ingest::recorded;
+use ingest::segments::parts;
+use ingest::segments::writer::{SegmentLimits, SegmentWriter};
 use options::Amount;
 use program::{CELL, Program, Step, programs};
 use proptest::prelude::*;
+use report::model::{Finding, Outcome};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trace::*;
@@ -24,7 +24,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Self {
-        Self(analyzer::private_file::folder("streamsan-segments-").expect("a folder"))
+        Self(system::private_file::folder("streamsan-segments-").expect("a folder"))
     }
 }
 
@@ -57,7 +57,7 @@ fn checked(path: &Path) -> (Vec<Outcome>, Option<String>) {
 
 /// What a finding says: kind, and the lines of both sides and of the allocation.
 fn said(finding: &Finding) -> (String, [String; 3]) {
-    let line = |stack: &[analyzer::symbols::frame::Frame]| stack.first().map_or(String::new(), |f| f.function.clone());
+    let line = |stack: &[symbols::frame::Frame]| stack.first().map_or(String::new(), |f| f.function.clone());
     let allocation = finding.allocation.as_ref().map_or(String::new(), |a| line(&a.stack));
     (format!("{:?}", finding.hazard), [line(&finding.access.stack), line(&finding.previous.stack), allocation])
 }

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use analyzer::symbols::Symbolizer;
-use analyzer::symbols::frame::{Frame, FrameKind};
+use symbols::Symbolizer;
+use symbols::frame::{Frame, FrameKind};
 use trace::StackId;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/symbols_programs/frames.cc");

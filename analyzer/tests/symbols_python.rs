@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use analyzer::symbols::frame::FrameKind;
-use analyzer::symbols::{ENTRY_FRAME, Symbolizer, python::CodeObject};
+use symbols::frame::FrameKind;
+use symbols::{ENTRY_FRAME, Symbolizer, python::CodeObject};
 use trace::{LineTable, PyCodeId, PyFrame, StackId};
 
 fn agrees(kind: &str, encoding: LineTable) {

@@ -2,7 +2,7 @@
 //! mappings.
 
 use crate::support::*;
-use analyzer::report::model::Side;
+use report::model::Side;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
 const MB: u64 = 1 << 20;

@@ -2,9 +2,9 @@
 //! that rests on it is worth.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
-use analyzer::detect::confidence::Confidence;
-use analyzer::report::model::Report;
+use analysis::AnalysisOptions;
+use detect::confidence::Confidence;
+use report::model::Report;
 use trace::*;
 
 const N: u64 = 4096;

@@ -1,8 +1,8 @@
 //! Checks under assumptions: another default stream, synchronisations that are left out.
 
 use crate::support::*;
-use analyzer::AnalysisOptions;
-use analyzer::whatif::assumed::{Assumptions, DefaultStream};
+use analysis::AnalysisOptions;
+use settings::{Assumptions, DefaultStream};
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);

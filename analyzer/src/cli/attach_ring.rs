@@ -7,12 +7,12 @@
 use options::{Id, Reader, Value, Word};
 
 use super::common::{Outside, analysis_options, early, finish, prepare, recorder, report};
-use crate::exit_code::{Ending, Reason};
-use crate::gate;
-use crate::ingest::attach;
-use crate::ingest::live::{Judged, Sink};
-use crate::options::Options;
-use crate::output::StandardOutput;
+use crate::cli::outputs::StandardOutput;
+use ingest::attach;
+use ingest::live::{Judged, Sink};
+use report::gate;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
 
 /// Follow a program through the ring on a descriptor (internal)
 #[derive(clap::Args, Debug)]

@@ -4,24 +4,24 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::AnalysisOptions;
-use crate::exact::learned::{self, Learned};
-use crate::exit_code::{Ending, Reason};
-use crate::file_name::FileName;
-use crate::gate::Gate;
-use crate::gate::pattern::Pattern;
-use crate::ingest::live::{Early, Recorder};
-use crate::ingest::recorded;
-use crate::ingest::segments::store::TraceStore;
-use crate::ingest::segments::writer::SegmentLimits;
-use crate::options::Options;
-use crate::output::{self, StandardOutput};
-use crate::report::doubt::Measuring;
-use crate::report::escape::{Harmless as _, harmless};
-use crate::report::format::Reporters;
-use crate::report::model::{Outcome, Report};
-use crate::report::words::counted;
-use crate::rules::forbidden::Forbidden;
+use crate::cli::outputs::{self, StandardOutput};
+use analysis::AnalysisOptions;
+use detect::exact::learned::{self, Learned};
+use ingest::live::{Early, Recorder};
+use ingest::recorded;
+use ingest::segments::store::TraceStore;
+use ingest::segments::writer::SegmentLimits;
+use report::doubt::Measuring;
+use report::escape::{Harmless as _, harmless};
+use report::format::Reporters;
+use report::gate::Gate;
+use report::gate::forbidden::Forbidden;
+use report::gate::pattern::Pattern;
+use report::model::{Outcome, Report};
+use report::words::counted;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
+use system::file_name::FileName;
 
 /// Says what the user did wrong.
 pub fn wrong(error: &str) -> Ending {
@@ -107,16 +107,16 @@ pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[F
 }
 
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
-    crate::set_cache(options.cache.as_ref());
-    crate::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
+    detect::launches::image_reader::set_cache(options.cache.as_ref());
+    system::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
-    crate::symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
+    symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.
     let more = options.suppressions.iter().chain(&options.with).chain(&options.exact.learned).cloned();
     let inputs: Vec<FileName> = inputs.iter().cloned().chain(more).collect();
-    output::expand_all(options, pid, out, &inputs)?;
+    outputs::expand_all(options, pid, out, &inputs)?;
     let gate = Gate::open(options)?;
-    output::check_writable(options)?;
+    outputs::check_writable(options)?;
     if let Some(path) = &options.exact.learned {
         learned::give(Learned::read(path)?);
     }

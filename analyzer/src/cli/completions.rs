@@ -3,7 +3,7 @@
 use clap_complete::Shell;
 
 use super::common::print;
-use crate::exit_code::Ending;
+use settings::exit_code::Ending;
 
 /// Print the completions of a shell
 #[derive(clap::Args, Debug)]

@@ -2,9 +2,9 @@
 
 use super::arguments::Given;
 use super::common::{failed, print, readable};
-use crate::exit_code::Ending;
-use crate::file_name::FileName;
 use crate::tools::function_coverage;
+use settings::exit_code::Ending;
+use system::file_name::FileName;
 
 /// List what is modelled of CUDA, and what a trace has of it
 #[derive(clap::Args, Debug)]

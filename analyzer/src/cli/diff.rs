@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::arguments::Given;
 use super::common::{print, wrong};
-use crate::exit_code::{Ending, Reason};
-use crate::options::Options;
-use crate::report::escape::harmless;
-use crate::report::words::counted;
+use report::escape::harmless;
+use report::words::counted;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
 
 /// Compare two reports: findings that are new, gone, and kept
 #[derive(clap::Args, Debug)]

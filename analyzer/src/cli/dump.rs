@@ -8,9 +8,9 @@ use trace::{Op, Record};
 
 use super::arguments::Given;
 use super::common::{failed, readable};
-use crate::exit_code::Ending;
-use crate::file_name::FileName;
-use crate::ingest::recorded;
+use ingest::recorded;
+use settings::exit_code::Ending;
+use system::file_name::FileName;
 
 /// Print the ops of a trace, one a line
 #[derive(clap::Args, Debug)]

@@ -2,11 +2,11 @@
 
 use super::arguments::Given;
 use super::common::{print, wrong};
-use crate::exit_code::Ending;
-use crate::file_name::FileName;
-use crate::options::Options;
-use crate::options::nearest::nearest;
 use crate::tools::explain::{Asked, describe};
+use settings::Options;
+use settings::exit_code::Ending;
+use settings::nearest::nearest;
+use system::file_name::FileName;
 
 /// Show what kernels touch, as far as it is known
 #[derive(clap::Args, Debug)]
@@ -26,7 +26,7 @@ pub struct ExplainArgs {
 
 /// Prints it.
 pub fn main(args: &ExplainArgs, options: &Options) -> Ending {
-    crate::set_cache(options.cache.as_ref());
+    detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {
             print(&text);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::common::{failed, print};
-use crate::exit_code::Ending;
+use settings::exit_code::Ending;
 
 /// Print the manual page, or write the pages of all commands to a folder (internal)
 #[derive(clap::Args, Debug)]

@@ -2,11 +2,12 @@
 
 use super::arguments::Given;
 use super::common::{prepare, print, readable, unreadable};
-use crate::exit_code::{Ending, Reason};
-use crate::file_name::FileName;
-use crate::options::Options;
-use crate::output::{self, StandardOutput};
+use crate::cli::outputs::StandardOutput;
 use crate::tools;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
+use system::file_name::FileName;
+use system::output;
 
 /// Report the allocations of a trace: peak, who held it, leaks
 #[derive(clap::Args, Debug)]

@@ -19,6 +19,7 @@ mod explain;
 mod hunt;
 mod man;
 mod memory;
+mod outputs;
 mod record;
 mod run;
 mod timeline;
@@ -30,8 +31,8 @@ use arguments::{AnyGiven, Given, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::exit_code::{Ending, Reason};
-use crate::options::Options;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
 
 const RUN: u16 = options::Command::Run as u16;
 
@@ -257,7 +258,7 @@ fn perform(args: &[OsString]) -> Ending {
     }
     // A program that runs here names its own files; a trace may be anybody's.
     if !matches!(line.command, Command::Run(_) | Command::Hunt(_) | Command::Record(_)) {
-        crate::local_files::named_by_traces();
+        system::local_files::named_by_traces();
     }
     let options = match resolve(&line, environment.as_bytes()) {
         Ok(options) => options,

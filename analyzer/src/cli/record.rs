@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use super::arguments::Given;
 use super::common::wrong;
 use super::run;
-use crate::exit_code::Ending;
-use crate::options::Options;
+use settings::Options;
+use settings::exit_code::Ending;
 
 /// Run a program and write a trace, to check it later
 #[derive(clap::Args, Debug)]

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
-use crate::exit_code::{self, Ending, Reason};
-use crate::gate::{Gate, ending};
+use crate::cli::outputs::StandardOutput;
 use crate::hunt::handed::Handed;
-use crate::ingest::live::Sink;
-use crate::ipc::Across;
 use crate::launcher::node::{Happening, Leader, RankEnd, RankMember, Ranks, Seat};
 use crate::launcher::process::{self, Finished, LaunchError, Plan};
 use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
-use crate::options::Options;
-use crate::output::StandardOutput;
-use crate::report::format::closing;
-use crate::report::model::Outcome;
-use crate::report::words::counted;
+use analysis::ipc::Across;
+use ingest::live::Sink;
+use report::format::closing;
+use report::gate::{Gate, ending};
+use report::model::Outcome;
+use report::words::counted;
+use settings::Options;
+use settings::exit_code::{self, Ending, Reason};
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
@@ -154,7 +154,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
     // From here on signals are ours: there is no program to pass them on to.
-    crate::interrupt::watch();
+    system::interrupt::watch();
     let mut outcomes = server.finish();
     let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);
@@ -407,7 +407,7 @@ fn named(signal: i32) -> &'static str {
 fn exact(options: &Options) -> Result<Vec<Vec<u8>>, String> {
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
     let beside = shim.parent().unwrap_or(Path::new(""));
-    crate::exact::setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
+    crate::launcher::exact_setup::shim_options(&options.exact, beside, options.sim, options.measures_by_itself())
 }
 
 #[cfg(test)]

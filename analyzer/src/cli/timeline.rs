@@ -4,12 +4,13 @@ use std::io::Write;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
-use crate::exit_code::Ending;
-use crate::file_name::FileName;
-use crate::options::Options;
-use crate::output::{self, StandardOutput};
-use crate::report::words::counted;
+use crate::cli::outputs::StandardOutput;
 use crate::tools;
+use report::words::counted;
+use settings::Options;
+use settings::exit_code::Ending;
+use system::file_name::FileName;
+use system::output;
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::target::Target;
-use crate::report::program::Checked;
+use report::program::Checked;
 
 /// The file that a build folder with tests has.
 pub const FILE: &str = "CTestTestfile.cmake";

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::model::Outcome;
+use report::model::Outcome;
 
 /// The end of a program, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

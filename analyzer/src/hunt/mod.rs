@@ -3,7 +3,7 @@
 //! Owns what counts as a program, how each is started and ended, and how it came out. Does not
 //! analyse: each program has a process of this tool to itself (`streamsan run`), which hands over
 //! what it has found ([`handed`]). So neither a crash nor the memory of one analysis is a matter of
-//! the others. Does not merge or print reports: that is [`crate::report`].
+//! the others. Does not merge or print reports: that is [`report`].
 //!
 //! The files in the order of use: `find` walks the folder, `ctest` asks for the tests of a build,
 //! `links` says which executables use CUDA, `pytest` which Python files do. `one` runs a program

@@ -19,10 +19,10 @@ use super::Under;
 use super::handed::Handed;
 use super::second::{self, InDoubt, SecondReport};
 use super::target::Target;
-use crate::exit_code;
 use crate::launcher::descendants;
-use crate::report::model::Report;
-use crate::report::program::{Checked, Program, SecondRun};
+use report::model::Report;
+use report::program::{Checked, Program, SecondRun};
+use settings::exit_code;
 
 /// The processor time that the analysis may take when the program's time is over. What else the
 /// machine does meanwhile does not count.

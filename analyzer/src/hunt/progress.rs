@@ -7,9 +7,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::report::escape::harmless;
-use crate::report::program::{Checked, Program};
-use crate::report::words::counted;
+use report::escape::harmless;
+use report::program::{Checked, Program};
+use report::words::counted;
 
 /// Between two looks of the line with what runs.
 const PAUSE: Duration = Duration::from_millis(500);

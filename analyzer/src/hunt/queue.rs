@@ -12,8 +12,8 @@ use super::progress::HuntProgress;
 use super::second;
 use super::target::Target;
 use crate::launcher::descendants;
-use crate::report::model::Report;
-use crate::report::program::Checked;
+use report::model::Report;
+use report::program::Checked;
 
 /// What a signal handler can reach.
 static SHARED: HuntState = HuntState { running: Mutex::new(Vec::new()), stop: std::sync::atomic::AtomicI32::new(0) };
@@ -52,7 +52,7 @@ pub fn run(
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, targets.len().max(1)) {
             // Findings may be deep.
-            let thread = std::thread::Builder::new().stack_size(crate::ingest::STACK);
+            let thread = std::thread::Builder::new().stack_size(ingest::STACK);
             if thread.spawn_scoped(scope, work).is_err() {
                 // One thread is enough, and this is one.
                 work();

@@ -10,16 +10,16 @@
 //! A finding that it refutes is withdrawn, but only if the program has ended as in the first run:
 //! otherwise what was not seen may still meet. Everything else stays, and is told.
 
-use crate::memory::Precision;
-use crate::report::words::{Established, FindingKind};
+use detect::memory::Precision;
+use report::words::{Established, FindingKind};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::detect::confidence::{Confidence, Weakness};
-use crate::report::doubt::IRREGULAR;
-use crate::report::fingerprint::text_of;
-use crate::report::model::{Finding, GateStatus, Report, Side};
-use crate::report::program::SecondRun;
+use detect::confidence::{Confidence, Weakness};
+use report::doubt::IRREGULAR;
+use report::fingerprint::text_of;
+use report::model::{Finding, GateStatus, Report, Side};
+use report::program::SecondRun;
 
 /// Findings to settle.
 #[derive(Default, Debug, PartialEq, Eq)]

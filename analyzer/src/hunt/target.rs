@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::report::program::Checked;
+use report::program::Checked;
 
 /// A program, and what its test system knows of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

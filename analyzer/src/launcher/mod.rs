@@ -3,12 +3,13 @@
 //!
 //! Owns everything outside of the program: its environment, the simulated GPU in front of it, and
 //! the socket on which its processes report. Does not interpret their ops: that is
-//! [`crate::ingest`].
+//! [`ingest`].
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
-//! instrumented, `simulator` and `soname` prepare the libraries it is to load, `run_folder` and
-//! `server` open the socket, and `process` starts the program and passes on how it ends.
+//! instrumented, `exact_setup` finds what exact mode needs, `simulator` and `soname` prepare the
+//! libraries it is to load, `run_folder` and `server` open the socket, and `process` starts the
+//! program and passes on how it ends.
 //!
 //! `node` brings the ranks of an MPI job on one machine together, each of which has a launcher of
 //! its own.
@@ -21,6 +22,7 @@
 
 pub mod descendants;
 pub mod dynamic_section;
+pub mod exact_setup;
 pub mod executable;
 pub mod node;
 pub mod process;

@@ -12,10 +12,10 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-use crate::exit_code::{Ending, Reason};
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable, sanitized, soname};
+use settings::exit_code::{Ending, Reason};
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
 /// the run.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::private_file;
+use system::private_file;
 
 /// How the names of the folders begin.
 const PREFIX: &str = "streamsan-";

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use trace::ring::Ring;
 
-use crate::ingest::live::{Judged, Sink, follow};
-use crate::ingest::process_watch::ProcessWatch;
-use crate::ipc::Across;
 use crate::launcher::run_folder::RunFolder;
-use crate::report::model::Outcome;
+use analysis::ipc::Across;
+use ingest::live::{Judged, Sink, follow};
+use ingest::process_watch::ProcessWatch;
+use report::model::Outcome;
 
 /// A process that has connected.
 struct Connected {
@@ -218,7 +218,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
                 judged
             });
         };
-        std::thread::Builder::new().name(format!("process {pid}")).stack_size(crate::ingest::STACK).spawn(run)
+        std::thread::Builder::new().name(format!("process {pid}")).stack_size(ingest::STACK).spawn(run)
     };
     let thread = match thread {
         Ok(thread) => thread,

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::launcher::dynamic_section;
-use crate::options::SimOptions;
+use settings::SimOptions;
 
 /// The libraries under the names that programs load, and the files they are built as.
 /// `libcudart.so.12` differs from `.13` in its symbol versions: `scripts/build` makes it.
@@ -41,7 +41,7 @@ impl Sim {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
         let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
-        let keys = options.keys(&given);
+        let keys = keys(options, &given);
         if !keys.is_empty() {
             variables.push(("STREAMSAN_SIM", keys.into()));
         }
@@ -102,18 +102,16 @@ fn libraries(run: &Path) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-impl SimOptions {
-    /// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that they win) the
-    /// options.
-    fn keys(&self, given: &str) -> String {
-        let mut keys: Vec<String> = (!given.is_empty()).then(|| given.to_owned()).into_iter().collect();
-        // A seed means nothing to the other schedules.
-        let names_schedule = given.split(':').any(|key| key.trim().starts_with("schedule"));
-        let schedule = self.schedule.or((self.seed.is_some() && !names_schedule).then_some("random"));
-        keys.extend(schedule.map(|name| format!("schedule={name}")));
-        keys.extend(self.seed.map(|seed| format!("seed={seed}")));
-        keys.join(":")
-    }
+/// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that they win) the
+/// options.
+fn keys(options: &SimOptions, given: &str) -> String {
+    let mut keys: Vec<String> = (!given.is_empty()).then(|| given.to_owned()).into_iter().collect();
+    // A seed means nothing to the other schedules.
+    let names_schedule = given.split(':').any(|key| key.trim().starts_with("schedule"));
+    let schedule = options.schedule.or((options.seed.is_some() && !names_schedule).then_some("random"));
+    keys.extend(schedule.map(|name| format!("schedule={name}")));
+    keys.extend(options.seed.map(|seed| format!("seed={seed}")));
+    keys.join(":")
 }
 
 #[cfg(test)]
@@ -123,11 +121,11 @@ mod tests {
     #[test]
     fn a_seed_alone_asks_for_random_schedules() {
         let seed = SimOptions { seed: Some(7), ..SimOptions::default() };
-        assert_eq!(seed.keys(""), "schedule=random:seed=7");
-        assert_eq!(seed.keys("arch=90"), "arch=90:schedule=random:seed=7");
-        assert_eq!(seed.keys("schedule=late-first"), "schedule=late-first:seed=7");
+        assert_eq!(keys(&seed, ""), "schedule=random:seed=7");
+        assert_eq!(keys(&seed, "arch=90"), "arch=90:schedule=random:seed=7");
+        assert_eq!(keys(&seed, "schedule=late-first"), "schedule=late-first:seed=7");
         let both = SimOptions { schedule: Some("in-order"), ..seed };
-        assert_eq!(both.keys("schedule=late-first"), "schedule=late-first:schedule=in-order:seed=7");
-        assert_eq!(SimOptions::default().keys(""), "");
+        assert_eq!(keys(&both, "schedule=late-first"), "schedule=late-first:schedule=in-order:seed=7");
+        assert_eq!(keys(&SimOptions::default(), ""), "");
     }
 }

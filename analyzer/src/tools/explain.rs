@@ -11,14 +11,14 @@ use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
-use crate::file_name::FileName;
-use crate::ingest::recorded;
-use crate::ingest::segments::parts;
-use crate::launches::image_reader::read_file;
-use crate::local_files::{self, RecordedFiles};
-use crate::report::doubt::words_of;
-use crate::report::escape::harmless;
-use crate::symbols::demangle;
+use detect::launches::image_reader::read_file;
+use ingest::recorded;
+use ingest::segments::parts;
+use report::doubt::words_of;
+use report::escape::harmless;
+use symbols::demangle;
+use system::file_name::FileName;
+use system::local_files::{self, RecordedFiles};
 
 /// Maximum number of source lines listed for one pointer.
 const MAX_LINES: usize = 12;
@@ -46,7 +46,7 @@ pub fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<Asked
         kernels
     } else {
         let named = |error| format!("{path}: {error}");
-        let kernels = explain(&bytes, only, crate::launches::image_reader::cache()).map_err(named)?;
+        let kernels = explain(&bytes, only, detect::launches::image_reader::cache()).map_err(named)?;
         if kernels.is_empty() {
             return Ok(Asked::Nothing(kernels::kernel_names(&bytes).map_err(named)?));
         }
@@ -134,8 +134,8 @@ impl Launched {
             None => Err("its code is not in the trace".to_owned()),
         };
         let found = code.and_then(|code| {
-            let found =
-                explain(code, Some(name), crate::launches::image_reader::cache()).map_err(|error| error.to_string())?;
+            let found = explain(code, Some(name), detect::launches::image_reader::cache())
+                .map_err(|error| error.to_string())?;
             let exactly: Vec<Explained> = found.into_iter().filter(|kernel| kernel.name == name).collect();
             if exactly.is_empty() { Err("it is not in its image".to_owned()) } else { Ok(exactly) }
         });

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::report::escape::harmless;
-use crate::report::words::counted;
 use cuda_sys::model_coverage::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
+use report::escape::harmless;
+use report::words::counted;
 use trace::file::FileError;
 use trace::{NoteKind, Op, Record};
 
@@ -30,7 +30,7 @@ pub struct CalledFunctions {
 pub fn seen(path: &std::path::Path) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();
-    crate::ingest::recorded::each_record(path, |process, bytes| {
+    ingest::recorded::each_record(path, |process, bytes| {
         let process = process & !trace::file::LATE;
         let Ok(record) = Record::decode(bytes) else { return };
         match record.op {

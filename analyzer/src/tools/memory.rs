@@ -6,14 +6,14 @@
 //! so failed allocations are not in it, and the text says so.
 
 use super::{TracedProcess, each_op};
-use crate::report::escape::harmless;
-use crate::report::stack_text::{self, Line};
-use crate::report::words::counted;
-use crate::symbols::frame::{Frame, FrameKind};
+use report::escape::harmless;
+use report::words::counted;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use symbols::frame::{Frame, FrameKind};
+use symbols::stack_text::{self, Line};
 use trace::file::FileError;
 use trace::{CallId, FreeKind, MemoryKind, Op, StackId};
 
@@ -268,7 +268,7 @@ impl MemoryReport {
     /// and its place among `places` (stacks).
     pub fn json(&mut self) -> Value {
         let sites = |list: Vec<Holder>| -> Vec<Value> {
-            let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::format::json::stack(&h.frames) });
+            let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": report::format::json::stack(&h.frames) });
             list.into_iter().map(site).collect()
         };
         let mut list = Vec::new();
@@ -293,12 +293,12 @@ impl MemoryReport {
             };
             let events: Vec<Value> = memory.events.iter().map(event).collect();
             let places: Vec<Value> =
-                places.iter().map(|stack| crate::report::format::json::stack(&process.frames(*stack))).collect();
+                places.iter().map(|stack| report::format::json::stack(&process.frames(*stack))).collect();
             let failed: Vec<Value> = memory
                 .failed
                 .iter()
                 .map(|((call, stack), (count, held))| {
-                    let stack = crate::report::format::json::stack(&process.frames(*stack));
+                    let stack = report::format::json::stack(&process.frames(*stack));
                     json!({ "call": process.names.call(*call), "count": count, "device_bytes": held, "stack": stack })
                 })
                 .collect();

@@ -14,13 +14,13 @@ pub mod memory;
 pub mod snapshot;
 pub mod timeline;
 
-use crate::ingest::recorded;
-use crate::report::call_site::site;
-use crate::state::names::Names;
-use crate::symbols::Symbolizer;
-use crate::symbols::frame::Frame;
+use detect::state::names::Names;
+use ingest::recorded;
+use report::call_site::site;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use symbols::Symbolizer;
+use symbols::frame::Frame;
 use trace::file::{FileError, LATE};
 use trace::{Op, Record, StackId};
 

@@ -7,9 +7,9 @@
 
 use super::TracedProcess;
 use super::memory::{Class, MemoryEvent, MemoryReport, MemoryTotals};
-use crate::symbols::frame::{Frame, FrameKind};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use symbols::frame::{Frame, FrameKind};
 
 /// The snapshot of the process that allocated most.
 pub fn snapshot(report: &mut MemoryReport) -> Value {

@@ -7,11 +7,11 @@
 //! flow arrows show what orders two tracks.
 
 use super::{TracedProcess, each_op};
-use crate::symbols::demangle;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use symbols::demangle;
 use trace::file::FileError;
 use trace::{EventId, Op, Record, Region, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
 

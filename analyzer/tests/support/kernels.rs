@@ -1,8 +1,8 @@
 //! Kernels without code: a list of what each does with its parameters.
 
-use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
-use analyzer::launches::kernel_code::{CodeReader, KernelCode};
-use analyzer::memory::{AccessKind, Dim};
+use detect::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable, VariableTable};
+use detect::launches::kernel_code::{CodeReader, KernelCode};
+use detect::memory::{AccessKind, Dim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use trace::*;

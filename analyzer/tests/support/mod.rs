@@ -9,13 +9,13 @@ mod stacks;
 pub use kernels::{Does, Shape, atomics, reads, writes};
 pub use stacks::resolved;
 
-use analyzer::causes::{self, Effort};
-use analyzer::replan::records::KeptRecords;
-use analyzer::report::model::{Finding, Outcome, Report};
-use analyzer::whatif::judge;
-use analyzer::whatif::listing::Listing;
-use analyzer::{Analysis, AnalysisOptions};
+use analysis::replan::records::KeptRecords;
+use analysis::{Analysis, AnalysisOptions};
+use ingest::causes::{self, Effort};
+use ingest::excess::judge;
+use ingest::excess::listing::Listing;
 use kernels::{Kernels, Reader};
+use report::model::{Finding, Outcome, Report};
 use stacks::Lines;
 use std::collections::HashMap;
 use trace::codec::List;
@@ -192,7 +192,7 @@ impl Program {
         writer.flush().expect("written");
         let (mut reader, mut frame) = (trace::file::Reader::new(&file[..]).expect("header"), Default::default());
         while reader.next_frame(&mut frame).expect("whole") {
-            analyzer::ingest::prefetch::feed(&mut self.analysis, &frame).expect("whole");
+            ingest::prefetch::feed(&mut self.analysis, &frame).expect("whole");
         }
     }
 
@@ -330,7 +330,7 @@ impl Program {
     }
 
     /// Waits that the user wrote down.
-    pub fn add_waits(&mut self, waits: &[analyzer::replan::written::WrittenWait]) {
+    pub fn add_waits(&mut self, waits: &[analysis::replan::written::WrittenWait]) {
         self.analysis.add_waits(waits);
     }
 

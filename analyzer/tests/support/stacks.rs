@@ -1,8 +1,8 @@
 //! Stacks without a program: the number of a stack says its frames.
 
-use analyzer::symbols::frame::{Frame, FrameKind};
-use analyzer::symbols::stacks::Stacks;
 use std::cell::Cell;
+use symbols::frame::{Frame, FrameKind};
+use symbols::stacks::Stacks;
 use trace::*;
 
 /// The package that a Python stack is entered by, by thousands.

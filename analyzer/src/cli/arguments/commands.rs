@@ -3,7 +3,7 @@
 //! Owns the list, and the guess which of them a word was meant to be. What each command does is in
 //! its own file.
 
-use crate::options::nearest::nearest;
+use settings::nearest::nearest;
 
 /// The commands, in the order of the help.
 pub const NAMES: [&str; 13] = [

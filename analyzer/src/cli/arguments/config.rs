@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use options::{Command, Error, Id, Kind, Row};
 use toml::{Table, Value};
 
-use crate::options::{Options, refusal};
+use settings::{Options, refusal};
 
 /// The name that is looked for.
 pub const NAME: &str = "streamsan.toml";
@@ -138,7 +138,7 @@ fn wrong(row: &Row, value: &Value) -> String {
 /// A name of a file, relative to the configuration file; what is no such name stays.
 fn placed(row: &Row, text: &str, folder: &Path) -> OsString {
     let is_path = match row.kind {
-        Kind::File | Kind::Files | Kind::Folders => text != crate::output::STANDARD,
+        Kind::File | Kind::Files | Kind::Folders => text != system::output::STANDARD,
         Kind::PathOrOff(_) => text != "off",
         _ => false,
     };

@@ -5,7 +5,7 @@
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use crate::options::nearest;
+use settings::nearest;
 
 /// The line, without `streamsan: ` before it. `command`: the name of the command, or of the tool.
 pub fn line(error: &Error, command: &str) -> String {

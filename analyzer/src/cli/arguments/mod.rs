@@ -19,7 +19,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches, ValueHint};
 use options::{Command, Kind, ROWS, Row};
 
-use crate::options::{Options, refusal};
+use settings::{Options, refusal};
 
 /// An option as it was written.
 #[derive(Clone, Debug, PartialEq)]

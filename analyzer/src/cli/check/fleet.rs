@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::common::wrong;
-use crate::exit_code::Ending;
+use settings::exit_code::Ending;
 
 /// Check the traces of many machines, on Ray or here, and ask the results (a Python package)
 #[derive(clap::Args, Debug)]

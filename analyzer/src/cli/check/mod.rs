@@ -4,18 +4,18 @@ pub mod fleet;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
-use crate::exit_code::{Ending, Reason};
-use crate::file_name::FileName;
-use crate::gate::ending;
-use crate::ingest::segments::parts::{self, Parts};
-use crate::ingest::{progress::Progress, recorded};
-use crate::ipc::Across;
-use crate::options::Options;
-use crate::output::StandardOutput;
-use crate::replan::written::{self, WrittenWait};
-use crate::report::escape::harmless;
-use crate::report::model::Outcome;
-use crate::whatif::assumed::Assumptions;
+use crate::cli::outputs::StandardOutput;
+use analysis::ipc::Across;
+use analysis::replan::written::{self, WrittenWait};
+use ingest::segments::parts::{self, Parts};
+use ingest::{progress::Progress, recorded};
+use report::escape::harmless;
+use report::gate::ending;
+use report::model::Outcome;
+use settings::Assumptions;
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
+use system::file_name::FileName;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
@@ -52,7 +52,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> Ending {
             "--with, --without and --default-stream need a whole trace, and segments of this one are missing",
         );
     }
-    crate::interrupt::watch();
+    system::interrupt::watch();
     let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.

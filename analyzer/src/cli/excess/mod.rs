@@ -2,16 +2,17 @@
 
 use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
-use crate::Analysis;
-use crate::exit_code::{Ending, Reason};
-use crate::file_name::FileName;
-use crate::ingest::recorded::FileRecords;
-use crate::ingest::segments::parts;
-use crate::ingest::{progress::Progress, recorded};
-use crate::options::Options;
-use crate::output::{self, StandardOutput};
-use crate::whatif::listing::Listing;
-use crate::whatif::{judge, page, text};
+use crate::cli::outputs::StandardOutput;
+use analysis::Analysis;
+use ingest::excess::listing::Listing;
+use ingest::excess::{judge, page, text};
+use ingest::recorded::FileRecords;
+use ingest::segments::parts;
+use ingest::{progress::Progress, recorded};
+use settings::Options;
+use settings::exit_code::{Ending, Reason};
+use system::file_name::FileName;
+use system::output;
 
 /// List the synchronisations of a trace: needed, or ordering nothing
 #[derive(clap::Args, Debug)]

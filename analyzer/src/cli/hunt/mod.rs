@@ -1,7 +1,7 @@
 //! `streamsan hunt`: all programs of a folder, one table, one report.
 //!
 //! Owns the arguments and the way from a folder to the report. Finding and running is
-//! [`crate::hunt`]; how the reports of the programs become one is [`crate::report::program`].
+//! [`crate::hunt`]; how the reports of the programs become one is [`report::program`].
 
 mod passed_on;
 
@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{failed, prepare, print, wrong};
-use crate::exact::setup;
-use crate::exit_code::{Ending, Reason};
-use crate::gate;
-use crate::gate::Gate;
+use crate::cli::outputs::StandardOutput;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
 use crate::hunt::target::Target;
 use crate::hunt::{Under, find, queue};
+use crate::launcher::exact_setup;
 use crate::launcher::process;
-use crate::options::{ExactOptions, Options};
-use crate::output::StandardOutput;
-use crate::report::escape::{Harmless, harmless};
-use crate::report::format::Reporters;
-use crate::report::model::Report;
-use crate::report::program::{Checked, Program};
+use report::escape::{Harmless, harmless};
+use report::format::Reporters;
+use report::gate;
+use report::gate::Gate;
+use report::model::Report;
+use report::program::{Checked, Program};
+use settings::exit_code::{Ending, Reason};
+use settings::{ExactOptions, Options};
 
 /// Find the programs and tests of a folder that use CUDA, and check them all
 #[derive(clap::Args, Debug)]
@@ -152,7 +152,7 @@ fn second(options: &Options) -> Option<Result<(), String>> {
     }
     let measured = ExactOptions { confirm: true, ..options.exact.clone() };
     let shim = process::beside("libstreamsan.so").unwrap_or_default();
-    Some(setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim, false).map(|_| ()))
+    Some(exact_setup::shim_options(&measured, shim.parent().unwrap_or(Path::new("")), options.sim, false).map(|_| ()))
 }
 
 /// One report of all.
@@ -178,7 +178,7 @@ fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
 fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
     let Some(path) = named else {
         // Programs run in other folders: its name must hold there too.
-        let made = crate::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
+        let made = system::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
         return made.map_err(|error| format!("no temporary folder: {error}"));
     };
     let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());

@@ -8,8 +8,8 @@ use std::ffi::{OsStr, OsString};
 
 use options::{Id, Kind, ROWS};
 
-use crate::file_name::FileName;
-use crate::options::Options;
+use settings::Options;
+use system::file_name::FileName;
 
 /// The words for `streamsan run`.
 pub fn words(options: &Options) -> Vec<OsString> {

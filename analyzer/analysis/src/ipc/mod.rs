@@ -1,0 +1,85 @@
+//! Races between the processes of one run, on memory that they share.
+//!
+//! Owns the channel on which each process under analysis reports what the others must know, and the
+//! rule by which accesses of different processes are ordered. Does not know which bytes an op
+//! touches: each process's own [`crate::Analysis`] reports that, in its own ids
+//! ([`crate::process::ipc_export`]).
+//!
+//! The files in the order of use: `participant` is a process's end of the channel, `exchange`
+//! collects and compares the messages of all processes, and `visibility` is the order between
+//! processes. `participant` and `exchange` know each other: one sends into the other, and a finding
+//! asks for the call sites that the participant has named.
+//!
+//! # Which memory
+//!
+//! Memory that one process exports (`cuIpcGetMemHandle`, `cuMemPoolExportPointer`) and another
+//! opens by the same bytes of that handle. Memory that goes through file descriptors
+//! (`cuMemExportToShareableHandle`) can not be distinguished from other such memory, and is not
+//! compared.
+//!
+//! # Which order
+//!
+//! An access `a` of process P comes before an access `b` of process Q in two ways:
+//!
+//! - *By the host.* Some host thread, of any process, had seen `a` finish when `b` was submitted.
+//!   Messages between processes (pipes, sockets, MPI) are not seen, so any of them may have carried
+//!   the news: what one host knows, all know at once. Host threads of one process are treated in
+//!   the same way. Both moments are compared by `CLOCK_MONOTONIC`, which the shim reads inside its
+//!   hooks: whatever the message was, it left after the first moment and arrived before the second.
+//! - *By an event* shared by the processes: P recorded it after `a`, and `b` comes after a wait of
+//!   Q for it, possibly by way of a third process. A wait stands for the latest record that any
+//!   process had made before it.
+//!
+//! So a pair is reported when no event orders the two, and when the later one was submitted while
+//! no host could know that the earlier one had finished. Neither a message nor luck can have
+//! ordered such a pair.
+//!
+//! One thing could: kernels that communicate with kernels of the other process through flags in the
+//! shared memory (the all-reduce of a serving engine). Such kernels contain fences of system scope.
+//! From the launch of one in a process that shares memory on, races with that process are
+//! `possible` only, and the report says why.
+//!
+//! # Time
+//!
+//! Each process is analysed by a thread of its own, at its own pace. Their messages are kept until
+//! all of them have passed the message's time. An idle process has passed the time at which its
+//! ring was last found empty. Recorded traces are compared when all of them have been read.
+
+pub(crate) mod exchange;
+pub(crate) mod participant;
+pub(crate) mod visibility;
+
+pub use crate::ipc::exchange::PeerProcess;
+pub use crate::ipc::participant::Member;
+
+use crate::ipc::exchange::Exchange;
+use report::model::Outcome;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The processes of one run.
+#[derive(Clone)]
+pub struct Across(Arc<Mutex<Exchange>>);
+
+impl Across {
+    /// A run. `live`: its processes are analysed while they run. Otherwise everything is compared
+    /// at the end.
+    pub fn new(live: bool) -> Self {
+        Self(Arc::new(Mutex::new(Exchange::new(live))))
+    }
+
+    /// Adds a process.
+    pub fn join(&self) -> Member {
+        let id = lock(&self.0).join();
+        Member::new(id, self.0.clone())
+    }
+
+    /// Ends the run: adds each finding between two processes to the outcome of the process with the
+    /// later access.
+    pub fn finish(&self, outcomes: &mut [Outcome]) {
+        lock(&self.0).finish(outcomes);
+    }
+}
+
+fn lock(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
+    exchange.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,226 @@
+//! A participant: one process's end of the channel to the others.
+//!
+//! Owns which memory and which events of the process are shared, and since when it reports its
+//! accesses to them. A process that shares nothing sends nothing.
+
+use order::ClockSnapshot;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+use trace::{Epoch, EventId, SyncId};
+
+use super::lock;
+use crate::ipc::exchange::{Exchange, Message, PeerProcess};
+use detect::memory::{Access, AllocationId, Lock, Site};
+
+/// Offsets in shared memory count from here, so that bytes below the exported address have an
+/// offset too.
+pub const BASE: u64 = 1 << 50;
+
+/// Maximum number of call sites of a process.
+const MAX_SITES: usize = 1 << 14;
+
+/// One process of a run.
+pub struct Member {
+    id: u32,
+    exchange: Arc<Mutex<Exchange>>,
+    now: u64,
+    shares: bool,
+    /// Shared events: their names, and the number of the record that was sent last.
+    events: FxHashMap<EventId, (Arc<[u8]>, u64)>,
+    /// Shared memory: the shift to subtract from its addresses.
+    memory: FxHashMap<AllocationId, u64>,
+    waits: FxHashMap<SyncId, (Arc<[u8]>, u64)>,
+    sites: FxHashMap<(SiteKey, Details), Access>,
+    changes: u64,
+    signals: bool,
+}
+
+/// The key of one side of a finding.
+type SiteKey =
+    (trace::StackId, trace::KernelId, u32, detect::memory::AccessKind, trace::StreamId, detect::memory::Cause);
+
+/// What accesses of one site may differ in, and what the reason for an inexact extent depends on.
+type Details = (Option<u32>, detect::memory::Precision);
+
+/// The details of an access.
+pub(crate) fn details(access: &Access) -> Details {
+    (access.site.param, access.extent.precision)
+}
+
+/// The key of an access.
+pub(crate) fn site_key(access: &Access) -> SiteKey {
+    let s = &access.site;
+    (s.stack, s.kernel, s.node, access.kind, s.stream, s.cause)
+}
+
+impl Member {
+    pub(crate) fn new(id: u32, exchange: Arc<Mutex<Exchange>>) -> Self {
+        Self {
+            id,
+            exchange,
+            now: 0,
+            shares: false,
+            events: FxHashMap::default(),
+            memory: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            sites: FxHashMap::default(),
+            changes: 0,
+            signals: false,
+        }
+    }
+
+    /// Its number in the run.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether it shares memory or events.
+    pub(crate) fn shares(&self) -> bool {
+        self.shares
+    }
+
+    /// Sets the time of the messages that follow.
+    pub fn clock(&mut self, ns: u64) {
+        self.now = self.now.max(ns);
+    }
+
+    fn send(&mut self, message: Message) {
+        self.shares = true;
+        lock(&self.exchange).send(self.id, self.now, message);
+    }
+
+    /// Every message from before this time has been sent.
+    pub fn reached(&self, ns: u64) {
+        lock(&self.exchange).reached(self.id, ns);
+    }
+
+    /// An address of an allocation gets a name that other processes can use. False: the allocation
+    /// is shared already.
+    pub fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
+        let is_new = !self.memory.contains_key(&root);
+        let base = *self.memory.entry(root).or_insert(ptr);
+        let at = BASE.wrapping_add(ptr.wrapping_sub(base));
+        self.send(Message::Memory { root, key: key.into(), at, imported });
+        is_new
+    }
+
+    /// The process touches shared memory. `clock`: what had finished by then; `None` when it was
+    /// before the memory was shared.
+    pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
+        let Some(base) = self.memory.get(&root) else { return };
+        let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
+        // Another process has the lock at another address.
+        let site = Site { lock: access.site.lock.map(|_| Lock::ANY), ..access.site };
+        let access = Access { extent: moved, site, ..access.clone() };
+        if self.sites.len() < MAX_SITES {
+            self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());
+        }
+        self.send(Message::Access { root, access, clock });
+    }
+
+    /// Shared memory ends.
+    pub fn free(&mut self, root: AllocationId) {
+        if self.memory.remove(&root).is_some() {
+            self.send(Message::Gone { root });
+        }
+    }
+
+    /// An event gets a name that other processes can use. `record` and `clock` are those of its
+    /// latest record.
+    pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<ClockSnapshot>) {
+        self.shares = true;
+        if self.events.contains_key(&event) {
+            return;
+        }
+        let key: Arc<[u8]> = key.into();
+        self.events.insert(event, (key.clone(), record));
+        if let Some(clock) = clock {
+            self.send(Message::Record { key, clock });
+        }
+    }
+
+    /// The event may have been recorded: `record` is the number of its latest record.
+    pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<ClockSnapshot>) {
+        let Some((key, sent)) = self.events.get_mut(&event) else { return };
+        if *sent == record {
+            return;
+        }
+        *sent = record;
+        let key = key.clone();
+        if let Some(clock) = clock() {
+            self.send(Message::Record { key, clock });
+        }
+    }
+
+    /// The latest record of an event is another process's.
+    pub(crate) fn recorded_by_others(&mut self, event: EventId, record: u64) {
+        if let Some((_, sent)) = self.events.get_mut(&event) {
+            *sent = record;
+        }
+    }
+
+    /// Events that are shared.
+    pub fn events(&self) -> Vec<EventId> {
+        self.events.keys().copied().collect()
+    }
+
+    /// An op waits for a shared event.
+    pub fn waits(&mut self, event: EventId, epoch: Epoch) {
+        if let Some((key, _)) = self.events.get(&event) {
+            let key = key.clone();
+            self.send(Message::Wait { key, epoch });
+        }
+    }
+
+    /// A host thread begins to wait for an event.
+    pub(crate) fn sync_begins(&mut self, sync: SyncId, event: EventId) {
+        if let Some((key, _)) = self.events.get(&event) {
+            self.waits.insert(sync, (key.clone(), self.now));
+        }
+    }
+
+    /// A host thread has waited.
+    pub(crate) fn sync_ends(&mut self, sync: SyncId) {
+        if let Some((key, began)) = self.waits.remove(&sync) {
+            self.send(Message::HostWaited { key, began });
+        }
+    }
+
+    /// A query found a shared event complete.
+    pub(crate) fn reached_event(&mut self, event: EventId) {
+        if let Some((key, _)) = self.events.get(&event) {
+            let (key, began) = (key.clone(), self.now);
+            self.send(Message::HostWaited { key, began });
+        }
+    }
+
+    /// Forgets an event.
+    pub(crate) fn forget_event(&mut self, event: EventId) {
+        self.events.remove(&event);
+    }
+
+    /// The host may have seen something finish: `changes` counts that.
+    pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
+        if self.shares && self.changes != changes {
+            self.changes = changes;
+            self.send(Message::Host { clock: clock() });
+        }
+    }
+
+    /// A kernel is launched that may wait for kernels of other processes.
+    pub fn signals(&mut self) {
+        if !std::mem::replace(&mut self.signals, true) {
+            self.send(Message::Signals);
+        }
+    }
+
+    /// The kinds of accesses of each call site, which the process has to describe at its end.
+    pub fn sites(&self) -> Vec<Access> {
+        self.sites.values().cloned().collect()
+    }
+
+    /// The process has ended.
+    pub fn end(&mut self, process: PeerProcess) {
+        lock(&self.exchange).end(self.id, self.now, process);
+    }
+}

@@ -1,0 +1,115 @@
+//! Visibility between processes: which accesses, that no host has seen finish, are known to have
+//! finished at an op of another process.
+//!
+//! Owns the order between processes. The order inside one process comes from its own clocks.
+
+use order::ClockSnapshot;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use trace::{Epoch, TimelineId};
+
+use detect::memory::Access;
+use detect::memory::access_map::{Clocks, Ordered};
+
+/// Maximum number of timelines of one process. Ops on higher ones are not tracked, and count as
+/// finished.
+const TIMELINES: u32 = 1 << 20;
+
+/// The epoch of an op of one process among those of all processes.
+pub fn global(member: u32, epoch: Epoch) -> Option<Epoch> {
+    let slot = epoch.timeline.0;
+    (slot < TIMELINES && member < u32::MAX / TIMELINES)
+        .then(|| Epoch { timeline: TimelineId(member * TIMELINES + slot), ..epoch })
+}
+
+/// The process of such an epoch, and the epoch in its own terms.
+fn local(epoch: Epoch) -> (u32, Epoch) {
+    let TimelineId(slot) = epoch.timeline;
+    (slot / TIMELINES, Epoch { timeline: TimelineId(slot % TIMELINES), ..epoch })
+}
+
+/// The process that an access in the exchange belongs to.
+pub(crate) fn member_of(access: &Access) -> u32 {
+    local(access.epoch).0
+}
+
+/// Where an access is known to have finished: for each process and timeline, the first op that
+/// comes after it.
+type After = SmallVec<[(u32, Epoch); 2]>;
+
+/// Accesses in flight.
+#[derive(Default)]
+pub struct CrossProcessOrder {
+    pending: FxHashMap<Epoch, After>,
+    sweep_at: usize,
+}
+
+impl CrossProcessOrder {
+    /// Adds an access that no host has seen finish.
+    pub fn begin(&mut self, epoch: Epoch) {
+        self.pending.entry(epoch).or_default();
+    }
+
+    /// The host of a process has seen everything finish that this clock covers, and so have all
+    /// hosts.
+    pub fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
+        self.pending.retain(|epoch, after| !reaches(*epoch, after, member, clock));
+    }
+
+    /// Everything of a process has finished.
+    pub fn ended(&mut self, member: u32) {
+        self.pending.retain(|epoch, _| local(*epoch).0 != member);
+    }
+
+    /// Everything that the clock of one process covers has finished when this op of another starts.
+    pub fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
+        for (epoch, after) in &mut self.pending {
+            if !reaches(*epoch, after, from, clock) {
+                continue;
+            }
+            match after.iter_mut().find(|(m, at)| *m == to && at.timeline == waits.timeline) {
+                // The earlier of two epochs on one timeline says more.
+                Some((_, at)) => at.time = at.time.min(waits.time),
+                None => after.push((to, waits)),
+            }
+        }
+    }
+
+    /// Forgets accesses that no map holds any longer.
+    pub fn sweep(&mut self, held: impl FnOnce() -> FxHashSet<Epoch>) {
+        if self.pending.len() > self.sweep_at.max(4096) {
+            let held = held();
+            self.pending.retain(|epoch, _| held.contains(epoch));
+            self.sweep_at = self.pending.len() * 2;
+        }
+    }
+}
+
+/// Whether a clock of this process covers the access.
+fn reaches(epoch: Epoch, after: &After, member: u32, clock: &ClockSnapshot) -> bool {
+    let clock = clock.clock();
+    let (home, own) = local(epoch);
+    (home == member && clock.covers(own)) || after.iter().any(|(m, at)| *m == member && clock.covers(*at))
+}
+
+/// The order as seen from an access of one process. Without a clock, nothing is known to have
+/// finished before it.
+pub struct PeerView<'a> {
+    pub member: u32,
+    pub clock: Option<&'a ClockSnapshot>,
+    pub known: &'a CrossProcessOrder,
+}
+
+impl Clocks for PeerView<'_> {
+    fn ordered(&self, earlier: Epoch, _: u32) -> Ordered {
+        let Some(after) = self.known.pending.get(&earlier) else { return Ordered::Yes };
+        match self.clock {
+            Some(clock) if reaches(earlier, after, self.member, clock) => Ordered::Yes,
+            _ => Ordered::No,
+        }
+    }
+
+    fn dead(&self, earlier: Epoch) -> bool {
+        !self.known.pending.contains_key(&earlier)
+    }
+}

@@ -1,0 +1,208 @@
+//! A kernel launch on the slow path: what its code predicts, what was measured, and which of the
+//! two counts.
+//!
+//! Owns that choice, and the short cut for launches that can be replayed
+//! ([`detect::launch_memory::replay`]). Measured bytes replace predicted ones except for
+//! instructions that the measurement does not see ([`detect::exact::measured`]). Learned bytes
+//! stand in for measured ones when the prediction is not exact. Does not evaluate kernels
+//! ([`detect::launch_memory::evaluator`]) and does not compare accesses ([`detect::accesses`]).
+
+use super::{Analysis, OpContext};
+use crate::ipc::Member;
+use detect::accesses::Work;
+use detect::exact::learned::Shape;
+use detect::exact::pending::MeasuredLaunch;
+use detect::exact::{atomics, compare, locks, measured, measuring, settle};
+use detect::launch_memory::launch_key::LaunchKey;
+use detect::launch_memory::replay::ReplayLog;
+use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
+use detect::memory::{Cause, Site};
+use detect::state::graphs::Graph;
+use kernels::Reason;
+use order::has_programmatic_launches;
+use trace::ring::back_channel::LaunchClass;
+use trace::{KernelId, StreamId};
+
+impl Analysis {
+    pub(super) fn launch(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        l: &Launch<'_>,
+        context: OpContext,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let mut key = self.code.key(kernel, l);
+        let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
+        let plain = self.is_plain() && self.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
+        if plain && self.launch_repeated(stream, &key, l, &context, node) {
+            return;
+        }
+        let def = self.names.kernel(kernel);
+        let arch = self.arch(stream);
+        let predicted = self.code.evaluate(&mut key, def, arch, l);
+        if self.shares {
+            let signals = self.code.signals(kernel, def, arch);
+            self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
+        }
+        if let Some(settle) = self.settle.as_mut().or(self.measuring.as_mut().map(|measuring| &mut measuring.settle)) {
+            settle.judge(class, &predicted);
+        }
+        let decided = settle::is_decided(&predicted);
+        let image = def.map_or(trace::ImageId::NONE, |d| d.image);
+        let number = node.map_or(0, |(_, index)| index + 1);
+        let mut touched = self.pending.touched(context.origin.epoch, number);
+        // The API reports the whole size of a copy that reads less and fills the rest with zeros
+        // (CUDA 13.0), and so does the simulated GPU.
+        if let Some(touched) = &mut touched
+            && self.code.copies_in_part(kernel, def, arch)
+        {
+            measured::bound_reads(&mut touched.runs);
+        }
+        // Code that runs as it was before the patch reports no access: such an answer is not
+        // evidence.
+        let may_be_unpatched = self.confirm.is_some() && measured::claims(&predicted);
+        let nothing = |of: &MeasuredLaunch| may_be_unpatched && of.runs.is_empty() && !of.is_simulated();
+        let has_run = touched.as_ref().is_none_or(MeasuredLaunch::has_run);
+        let touched = if touched.as_ref().is_some_and(nothing) {
+            *self.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
+            None
+        } else {
+            touched
+        };
+        let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
+        let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
+        if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)
+            && let Some(code) = self.code.identity(kernel, def, arch)
+        {
+            let shape = Shape::of(code, def.map_or("", |d| &d.name), l, &predicted.effects, &self.memory);
+            match &touched {
+                // Code that runs as it was before the patch reports no access.
+                Some(runs) if runs.is_empty() && measured::claims(&predicted) => {}
+                Some(runs) => lessons.fresh.learn(&shape, runs, &self.memory),
+                None => {
+                    touched = lessons.known.recall(&shape, &self.memory);
+                    recalled = touched.is_some();
+                }
+            }
+        }
+        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled && has_run) {
+            let c = compare::compare(&predicted, image, &mut self.memory, runs);
+            let loss = |effect: &Effect| {
+                let param = match effect.base {
+                    EffectBase::Param(offset, _) | EffectBase::Maybe(offset, _) => Some(offset),
+                    _ => None,
+                };
+                self.code.loss(kernel, effect.kind, param, effect.at)
+            };
+            self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c, loss);
+        }
+        // Nobody asked for measurements of what the code decides: they only check the prediction,
+        // which knows the parameter and the instruction of each access besides.
+        if let (Some(measuring), Some(runs), true) = (&mut self.measuring, &touched, decided && !recalled && has_run) {
+            let compared =
+                measuring.compares(class).then(|| compare::compare(&predicted, image, &mut self.memory, runs));
+            let name = || def.map_or_else(|| "(unknown)".to_string(), |d| self.stacks.demangle(&d.name));
+            match compared.and_then(|c| measuring::mistake(name, &c)) {
+                Some(line) => measuring::tell(&mut self.coverage.mispredicted, line),
+                None => touched = None,
+            }
+        }
+        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+        let view = self.ordering.view(context.epoch, node);
+        let measured = touched.map(|mut runs| {
+            atomics::settle(&predicted, image, &mut self.memory, &mut runs);
+            let nowhere = |name: &str| !self.memory.has_address(image, name);
+            let unseen = measured::unseen(&predicted, simulated, nowhere);
+            let mut known = measured::effects(&runs);
+            measured::attribute(&mut known, &predicted, &self.memory);
+            locks::mark(&predicted, image, &mut self.memory, &mut known.effects);
+            (known, unseen)
+        });
+        let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
+        let mut work =
+            Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed);
+        let known = match &measured {
+            Some((known, unseen)) => {
+                work.predicted(|work| match predicted.knowledge {
+                    Knowledge::Unknown => work.pointers(candidate_pointers(l.params, def)),
+                    _ => work.effects(&predicted, image),
+                });
+                work.effects(unseen, image);
+                work.site.measured = true;
+                work.effects(known, image);
+                known
+            }
+            None if predicted.knowledge == Knowledge::Unknown => {
+                work.pointers(candidate_pointers(l.params, def));
+                &predicted
+            }
+            None => {
+                if plain {
+                    work.record();
+                }
+                work.effects(&predicted, image);
+                let replay = ReplayLog::of(&mut work, &predicted, |tally| self.code.tally(tally));
+                self.code.store_replay(&key, l, replay);
+                &predicted
+            }
+        };
+        let (several, work_unfollowed) = (work.several(), work.unfollowed());
+        let known = known.outline();
+        let indirect = known.indirect || work_unfollowed;
+        let c = &mut self.coverage;
+        c.launched(1, &known, indirect, work.unplaced);
+        c.launches_measured += u64::from(measured.is_some() && !recalled);
+        c.launches_learned += u64::from(recalled);
+        c.launches_unmeasured += u64::from(self.measuring.is_some() && measured.is_none() && !decided);
+        if known.knowledge == Knowledge::Unknown {
+            let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");
+            let why = launches.or_else(|| self.code.reason(kernel)).unwrap_or("the code could not be analysed");
+            c.launch_unknown(why);
+        }
+        self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
+    }
+
+    /// Whether a launch with the attribute for it overlaps its predecessor: the device has
+    /// programmatic dependent launch, and the kernel does not wait.
+    pub(super) fn overlaps(&mut self, stream: StreamId, kernel: KernelId) -> bool {
+        let arch = self.arch(stream);
+        self.coverage.count_overlap(arch);
+        has_programmatic_launches(arch) && !self.code.waits(kernel, self.names.kernel(kernel), arch)
+    }
+
+    /// Whether launches are only checked: nothing is measured, learned or sent to other processes.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.shares
+            && self.settle.is_none()
+            && self.confirm.is_none()
+            && self.learned.is_none()
+            && self.pending.is_unused()
+    }
+
+    /// Replays a launch that was made before and finds its memory where it was. False: it is a new
+    /// launch.
+    fn launch_repeated(
+        &mut self,
+        stream: StreamId,
+        key: &LaunchKey,
+        l: &Launch<'_>,
+        context: &OpContext,
+        node: Option<(&Graph, u32)>,
+    ) -> bool {
+        let Some(replay) = self.code.replay_log(key, l).filter(|replay| replay.holds(&self.memory)) else {
+            return false;
+        };
+        let kernel = key.kernel();
+        let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..context.site(Cause::Kernel, stream) };
+        replay.replay(&mut self.memory, (&self.ordering, context.epoch, node), &site, &mut self.races);
+        let tally = replay.tally();
+        self.code.count(tally);
+        true
+    }
+
+    pub(super) fn arch(&self, stream: StreamId) -> Option<u32> {
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |s| s.context);
+        self.names.arch(context)
+    }
+}

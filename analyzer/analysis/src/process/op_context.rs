@@ -1,0 +1,41 @@
+//! The context of an op: when it acts, and which line of the program made it.
+//!
+//! Owns the plain data that is passed along with an op or a graph node, and the [`Site`] made from
+//! it.
+
+use detect::memory::{Cause, Region, Site};
+use trace::{Epoch, KernelId, Origin, StackId, StreamId};
+
+/// When and from where an op, or a node of a graph, acts.
+#[derive(Clone, Copy)]
+pub(super) struct OpContext {
+    pub origin: Origin,
+    pub epoch: Epoch,
+    /// For a graph node: the stream and the call stack of the graph's launch, which its op does not
+    /// name.
+    pub graph: Option<(StreamId, StackId)>,
+    /// The NVTX region that the thread is in.
+    pub region: Region,
+}
+
+impl OpContext {
+    pub fn site(&self, cause: Cause, stream: StreamId) -> Site {
+        Site {
+            stack: self.origin.stack,
+            call: self.origin.call,
+            cause,
+            thread: self.origin.thread,
+            stream: self.graph.map_or(stream, |(stream, _)| stream),
+            kernel: KernelId::NONE,
+            batch: 0,
+            node: 0,
+            launched: self.graph.map_or(StackId::NONE, |(_, stack)| stack),
+            region: self.region,
+            param: None,
+            at: 0,
+            measured: false,
+            guessed: false,
+            lock: None,
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The accesses of a launch: where the effects of its code meet allocations.
+//!
+//! Owns what each effect touches, tables of pointers included, and what a launch of unknown code
+//! may touch. Which effects a launch has is evaluated in [`crate::launches`].
+
+use super::{Outside, Work};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
+use crate::memory::allocations::{Home, Location};
+use crate::memory::{AccessKind, Allocations, Cause, Extent, Lock, Pieces, Precision};
+use trace::{ImageId, MemoryKind, Region};
+
+/// Maximum number of words of a pointer table that are looked up for one access.
+const MAX_TABLE: u64 = 1024;
+
+impl Work<'_, '_> {
+    /// A launch whose code is known. Reads come first, so that the op's own writes stand for them
+    /// afterwards.
+    pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
+        self.site.cause = Cause::Kernel;
+        // Tables are looked up first: a write of the launch itself is not part of what it reads
+        // from them.
+        let tables: Vec<(&Effect, Vec<u64>)> = match evaluated.effects.iter().any(Effect::is_through_table) {
+            true => {
+                self.spoil();
+                self.tables(&evaluated.effects, image)
+            }
+            false => Vec::new(),
+        };
+        for write in [false, true] {
+            for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
+                match &effect.base {
+                    EffectBase::PointerTable(_) | EffectBase::VariableTable(_) => {
+                        let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
+                        self.site.at = effect.at;
+                        for pointer in found.map_or(&[][..], |t| &t.1) {
+                            self.site.param = match effect.base {
+                                EffectBase::PointerTable(table) => Some(table.param),
+                                _ => None,
+                            };
+                            self.kernel_bytes(*pointer, *pointer, &effect.bytes, effect.kind);
+                        }
+                        self.unfollowed |= found.is_none();
+                    }
+                    _ => {
+                        self.site.guessed = effect.guessed();
+                        self.site.lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
+                        self.effect(effect, image);
+                        (self.site.guessed, self.site.lock) = (false, None);
+                    }
+                }
+            }
+        }
+        let lost = |e: &Effect| match e.base {
+            EffectBase::Unknown => true,
+            _ => e.is_through_table() && !tables.iter().any(|t| std::ptr::eq(t.0, e)),
+        };
+        let writes_anywhere = |e: &Effect| e.kind.writes() && lost(e);
+        if !self.predicting && evaluated.effects.iter().any(writes_anywhere) {
+            self.memory.contents.forget_all();
+            self.memory.strays.anywhere();
+        }
+    }
+
+    /// The contents of a launch's pointer tables: only tables whose words are all known and point
+    /// into allocations, and which the launch itself does not change.
+    fn tables<'e>(&mut self, effects: &'e [Effect], image: ImageId) -> Vec<(&'e Effect, Vec<u64>)> {
+        let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown);
+        if self.memory.contents.is_empty() || unknown_writes {
+            return Vec::new();
+        }
+        let mut written: Vec<Option<Home>> = Vec::new();
+        for e in effects.iter().filter(|e| e.kind.writes()) {
+            let at = match &e.base {
+                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
+                EffectBase::Global(name) => match self.memory.global(image, name) {
+                    Some((ptr, _)) => ptr,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            written.push(self.memory.locate(at).map(|p| p.home));
+        }
+        let mut found = Vec::new();
+        for effect in effects {
+            // Where the table lies, its first word, distance and number of its words.
+            let (at, first, stride, count) = match &effect.base {
+                EffectBase::PointerTable(t) => (t.value, t.first, t.stride, t.count),
+                EffectBase::VariableTable(t) => match self.memory.global(image, &t.name) {
+                    Some((ptr, _)) => (ptr, ptr.wrapping_add(t.first), t.stride, t.count),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            if count > MAX_TABLE || written.contains(&self.memory.locate(at).map(|p| p.home)) {
+                continue;
+            }
+            let pointers: Option<Vec<u64>> = (0..count)
+                .map(|i| {
+                    let place = self.memory.locate(first.wrapping_add(i.wrapping_mul(stride)))?;
+                    let word = self.memory.contents.word(place.address)?;
+                    self.memory.locate(word).filter(|p| p.home != place.home).map(|_| word)
+                })
+                .collect();
+            if let Some(mut pointers) = pointers {
+                pointers.sort_unstable();
+                pointers.dedup();
+                found.push((effect, pointers));
+            }
+        }
+        found
+    }
+
+    /// Where a lock lies. A word that is not known, or lies in no allocation, may be any.
+    fn lock(&mut self, HeldLock(words): &HeldLock, image: ImageId) -> Lock {
+        let mut whole: Option<Lock> = None;
+        for (base, bytes) in words {
+            let word = self.lock_word(base, bytes, image).unwrap_or(Lock::ANY);
+            whole = Some(whole.map_or(word, |lock| lock.or(word)));
+        }
+        whole.unwrap_or(Lock::ANY)
+    }
+
+    fn lock_word(&mut self, base: &EffectBase, bytes: &EffectExtent, image: ImageId) -> Option<Lock> {
+        let EffectExtent::Bounded { lo, hi, width, dims, .. } = bytes else { return None };
+        let shift = match base {
+            EffectBase::Param(..) | EffectBase::Absolute(_) => 0,
+            EffectBase::Global(name) => match self.memory.global(image, name) {
+                Some((ptr, _)) => ptr,
+                None => {
+                    self.spoil();
+                    return None;
+                }
+            },
+            _ => return None,
+        };
+        let length = hi.checked_sub(*lo)?;
+        // The address of the place is the same for all mappings of the memory.
+        let place = self.locate(lo.wrapping_add(shift))?;
+        let within = matches!(place.home, Home::Root(_)) && length <= place.end.saturating_sub(place.address);
+        let strides = dims.iter().filter(|dim| dim.count > 1).map(|dim| dim.stride);
+        within.then(|| Lock::words(place.address, place.address + length, *width, strides))
+    }
+
+    /// Whether accesses through a table of pointers could not be followed.
+    pub fn unfollowed(&self) -> bool {
+        self.unfollowed
+    }
+
+    /// Learns the words that the last copy stored, when its source is certain: pageable memory,
+    /// which has been read by now. Or those of pinned memory, for the next launch.
+    pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
+        let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
+        for (i, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            let Some(place) = memory.locate(ptr.wrapping_add(8 * i as u64)) else { return };
+            let kind = memory.root_kind(place.address);
+            if !place.address.is_multiple_of(8) || memory.locate(word).is_none() {
+                continue;
+            }
+            if kind.is_some_and(|k| kinds.contains(&k)) {
+                memory.contents.put(place.address, word);
+            } else if matches!(kind, Some(MemoryKind::PinnedHost | MemoryKind::RegisteredHost)) {
+                memory.contents.put_fleeting(place.address, word);
+            }
+        }
+    }
+
+    fn effect(&mut self, effect: &Effect, image: ImageId) {
+        self.site.param = None;
+        self.site.at = effect.at;
+        match (&effect.base, &effect.bytes) {
+            (EffectBase::Tensor(_, value), EffectExtent::Bounded { .. }) if self.locate(*value).is_none() => {
+                self.unplaced.count(*value);
+            }
+            (EffectBase::Maybe(_, value) | EffectBase::Tensor(_, value), _) if self.locate(*value).is_none() => {}
+            (
+                EffectBase::Param(offset, value) | EffectBase::Maybe(offset, value) | EffectBase::Tensor(offset, value),
+                bytes,
+            ) => {
+                self.site.param = Some(*offset);
+                let guessed = matches!(bytes, EffectExtent::Unknown | EffectExtent::Scattered);
+                if matches!(effect.base, EffectBase::Maybe(..))
+                    || (guessed && matches!(effect.base, EffectBase::Tensor(..)))
+                {
+                    let another = self.candidates.0.is_some_and(|o| o != *offset);
+                    self.candidates = (Some(*offset), self.candidates.1 || another);
+                }
+                self.kernel_bytes(*value, 0, bytes, effect.kind);
+            }
+            (EffectBase::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
+            (EffectBase::Global(name), bytes) => match self.memory.global(image, name) {
+                Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
+                None => {
+                    self.spoil();
+                    self.unplaced.count(0);
+                }
+            },
+            (EffectBase::Handle(offset, handle), _) => {
+                self.spoil();
+                match self.memory.object_of(*handle) {
+                    Some(object) => {
+                        self.site.param = Some(*offset);
+                        self.shown(&object.region, effect.kind);
+                    }
+                    None => self.unplaced.count(0),
+                }
+            }
+            (EffectBase::SomeHandle(words), _) => {
+                self.spoil();
+                let mut found = false;
+                for (offset, handle) in words {
+                    if let Some(object) = self.memory.object_of(*handle) {
+                        found = true;
+                        self.site.param = Some(*offset);
+                        self.shown(&object.region, effect.kind);
+                    }
+                }
+                self.unplaced.accesses += u64::from(!found);
+            }
+            (EffectBase::Object, _) => self.unplaced.count(0),
+            // Counted as indirect, not guessed.
+            (EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::VariableTable(_), _) => {}
+        }
+    }
+
+    /// An access to a variable: offsets become addresses, and an unknown extent is at most the
+    /// whole variable.
+    fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
+        match bytes {
+            EffectExtent::Bounded { .. } | EffectExtent::Among { .. } | EffectExtent::Pieces { .. } => {
+                self.kernel_bytes(ptr, ptr, bytes, kind);
+            }
+            EffectExtent::Unknown | EffectExtent::Scattered => {
+                self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted(ptr), true)
+            }
+        }
+    }
+
+    /// The bytes that a kernel touches from a base address on.
+    fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &EffectExtent, kind: AccessKind) {
+        match bytes {
+            EffectExtent::Bounded { lo, hi, width, dims, exact } => {
+                let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
+                if lo >= hi {
+                    return;
+                }
+                if *exact {
+                    self.spread(
+                        Extent::pattern(lo, *width, dims, lo, Precision::Exact),
+                        kind,
+                        Outside::Counted(base),
+                        true,
+                    );
+                    return;
+                }
+                // An upper bound says nothing about allocations other than the one that the pointer
+                // points into.
+                let Some(place) = self.locate(base).or_else(|| self.locate(lo)) else {
+                    self.unplaced.count(base);
+                    return;
+                };
+                let (start, end) = self.memory.bounds(&place);
+                let moved = place.address.wrapping_sub(base);
+                let mut extent = Extent::pattern(lo.wrapping_add(moved), *width, dims, lo, Precision::Bound);
+                if dims.is_empty() {
+                    extent = Extent::bound(extent.start, hi.wrapping_add(moved), extent.start);
+                }
+                extent = extent.clip(start, end);
+                // Where the bound begins below the pointer that the program passed, that pointer is
+                // what the program meant.
+                let passed = base.wrapping_add(moved);
+                let inside = extent.start < passed && passed < extent.end;
+                extent.anchor = if inside { passed } else { extent.start };
+                if moved == 0 && extent.end > self.memory.root_end(&place) {
+                    // A block over several mappings: each keeps the part in it.
+                    self.spread(extent, kind, Outside::Counted(base), true);
+                } else {
+                    self.add(place.home, place.allocation, kind, extent);
+                }
+            }
+            EffectExtent::Pieces { origin, pieces, exact } => {
+                self.irregular(base, origin.wrapping_add(shift), pieces, *exact, kind);
+            }
+            EffectExtent::Among { lo, hi } => {
+                let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
+                self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted(base), true);
+            }
+            EffectExtent::Unknown => self.pointer(base, kind, false),
+            EffectExtent::Scattered => self.pointer(base, kind, true),
+        }
+    }
+
+    /// Irregular pieces: one access to each allocation that holds some of them.
+    fn irregular(&mut self, base: u64, origin: u64, pieces: &Pieces, exact: bool, kind: AccessKind) {
+        let whole = match exact {
+            true => Extent::irregular(origin, pieces.clone(), Precision::Exact),
+            false => Extent::irregular(origin, pieces.clone(), Precision::Bound).by_data(),
+        };
+        let spans = pieces.spans();
+        let (mut next, mut at) = (0, whole.start);
+        while let Some(span) = spans.get(next) {
+            at = at.max(span.0.wrapping_add(origin));
+            let Some(place) = self.locate(at) else {
+                self.unplaced.count(base);
+                let known = self.memory.next_known(at);
+                next += spans[next..].partition_point(|s| s.1.wrapping_add(origin) <= known);
+                at = known;
+                continue;
+            };
+            let end = at.saturating_add(place.end.saturating_sub(place.address).max(1));
+            let last = spans[next..].partition_point(|s| s.0.wrapping_add(origin) < end) + next;
+            let upto = spans.get(last.wrapping_sub(1)).map_or(at, |s| s.1.wrapping_add(origin)).min(end);
+            let mut part = whole.clone().clip(at, upto).moved(place.address.wrapping_sub(at));
+            part.anchor = part.start;
+            self.add(place.home, place.allocation, kind, part);
+            at = end;
+            next += spans[next..].partition_point(|s| s.1.wrapping_add(origin) <= end);
+        }
+    }
+
+    /// An access of unknown extent through a pointer. False: it points into no allocation.
+    fn pointer(&mut self, value: u64, kind: AccessKind, scattered: bool) {
+        let Some(place) = self.locate(value) else {
+            self.unplaced.count(value);
+            return;
+        };
+        self.unknown_extent(&place, kind, scattered);
+    }
+
+    /// An access of unknown extent at a place. By default it is compared by its start only, so the
+    /// map holds one byte of it.
+    fn unknown_extent(&mut self, place: &Location, kind: AccessKind, scattered: bool) {
+        let at = place.address;
+        let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
+        let extent = Extent::unknown(at, start, end);
+        self.add(place.home, place.allocation, kind, if scattered { extent.by_data() } else { extent });
+    }
+
+    fn shown(&mut self, region: &Region, kind: AccessKind) {
+        let end = region.end();
+        if !region.array.is_none() {
+            if let Some(place) = self.memory.locate_array(region.array, region.start) {
+                // An object of an array reaches all of it, whatever its layers and faces.
+                let end = end.min(place.end);
+                self.add(place.home, place.allocation, kind, Extent::bound(region.start, end, region.start));
+            }
+            return;
+        }
+        self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted(0), true);
+    }
+
+    /// A launch without known accesses: the memory behind every word that points into an allocation
+    /// counts as read and written. Neither is known, which weakens what rests on it
+    /// ([`crate::confidence`]).
+    pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
+        self.site.cause = Cause::Kernel;
+        if !self.predicting {
+            self.memory.contents.forget_all();
+            self.memory.strays.anywhere();
+        }
+        for (offset, value) in params {
+            self.site.param = Some(offset);
+            if let Some(object) = self.memory.object_of(value) {
+                // A texture can only be read.
+                self.site.guessed = object.writable;
+                self.shown(&object.region, AccessKind::Read);
+                if object.writable {
+                    self.shown(&object.region, AccessKind::Write);
+                }
+            } else if let Some(place) = self.memory.locate(value) {
+                self.site.guessed = true;
+                self.unknown_extent(&place, AccessKind::Read, false);
+                self.unknown_extent(&place, AccessKind::Write, false);
+            }
+        }
+        self.site.guessed = false;
+    }
+}

@@ -1,0 +1,308 @@
+//! Confidence: why a finding is `certain`, `likely` or `possible`.
+//!
+//! Owns the rule that grades a pair of extents. It does not know the order: only conflicting pairs
+//! arrive here, from [`super::race::Race::judge`], and the order has been decided before.
+//! Confidence answers one question: do the two accesses share a byte? A `possible` finding is as
+//! unordered as a `certain` one.
+//!
+//! # The rule
+//!
+//! Each side has an [`Extent`] with a [`Precision`]: `Exact` (exactly these bytes), `Bound` (no
+//! byte outside, but not every byte inside need be touched) or `Unknown` (only the start, the
+//! *anchor*).
+//!
+//! | sides | finding |
+//! |---|---|
+//! | both `Exact`, a common byte | certain |
+//! | both `Exact` or `Bound`, no common byte | none |
+//! | both `Exact`, too irregular to compare ([`Meet::Maybe`]) | likely |
+//! | otherwise, same anchor | likely |
+//! | otherwise, the `Exact` or `Bound` bytes of one side hold the anchor of the other | likely |
+//! | otherwise | possible |
+//!
+//! Some pairs are graded down to possible, and the report counts them ([`Weakness`]). Two because
+//! the bytes are selected by data ([`Extent::scattered`]): where the code loads the indices of both
+//! sides, which usually divide a table among themselves, and a bound around measured pieces, which
+//! proves absence only.
+//!
+//! Three more are, because programs are written so on purpose, and the bytes are not known well
+//! enough to tell (all were false alarms in NVIDIA's libraries, `docs/measurements/hunt.md`):
+//!
+//! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
+//!   and of one launch it is not known how many bytes it touches. The launches divide the memory
+//!   among themselves.
+//! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
+//!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
+//! - *Behind the pointer's back.* An upper bound begins below the pointer that the program passed,
+//!   since the kernel rounds addresses down, and the other side ends before that pointer: another
+//!   piece of a workspace.
+//!
+//! So are two critical sections: both kernels touch the bytes while they hold a lock
+//! ([`crate::memory::Site::lock`]), and the addresses of the two locks do not show that they are
+//! two. If it is one lock, the two exclude each other, and only their order is open; what it
+//! protects, the code does not say. Different locks excuse nothing.
+//!
+//! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
+//! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
+//! likely at most.
+//!
+//! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
+//! it is not known whether it reads or writes, so it counts as doing both
+//! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
+//! way. Where it does not, there is a race only if the guess is right.
+//!
+//! A finding keeps the highest confidence of all its occurrences ([`super::race::merge`],
+//! [`super::findings`]).
+//!
+//! # Where the precision of a side comes from
+//!
+//! - *Calls.* Copies, fills, allocations and frees are exact: their bytes are arguments of the call
+//!   ([`super::accesses::Work::region`]).
+//! - *Code.* A kernel's effects come from the analysis of its code ([`crate::launches::effects`],
+//!   [`crate::launches::image_reader`]). A range that is exact for this launch stays `Exact`, even
+//!   if it has gaps, unless the pattern has more gaps than [`Extent::pattern`] can hold. An upper
+//!   bound is cut at the allocation and becomes `Bound`. So do a texture or surface, and a
+//!   `__device__` variable of unknown extent. Any other unknown extent becomes `Unknown`. If the
+//!   kernel loads the index, it is `scattered` too.
+//! - *No code.* If the code can not be read, or its analysis fails, the memory behind every
+//!   parameter word that points into an allocation counts as read and written, with `Unknown`
+//!   extent and a guessed direction ([`super::accesses::Work::pointers`]).
+//! - *Measurement.* Exact mode, and the simulated GPU by itself where code does not decide, replace
+//!   predicted bytes with measured ones, which are `Exact` ([`crate::exact::measured`]), also where
+//!   they are a list of many pieces ([`crate::memory::Pieces`]). Too many to keep apart become a
+//!   scattered `Bound`, and so do reads of asynchronous copies, because the API reports their whole
+//!   size. Accesses that are not reported keep their prediction. Ranges learned in an earlier run
+//!   count as measured ([`crate::exact::learned`]).
+//! - *The host.* An access of the host is certain, also where only changed bytes were seen: some of
+//!   them were written (`analysis/host_access.rs`).
+//! - *Other processes.* Pairs of two processes are graded alike, but are possible if one of them
+//!   runs kernels that may signal the other (`ipc`).
+//!
+//! # Why a given finding is not certain
+//!
+//! 1. The report says it: `established=` in the key-value block says how the bytes are known
+//!    (`call`, `code`, `exact`), and each side has its precision: `exact`, `bound` or `unknown`.
+//! 2. For a side with `bound` or `unknown`, the coverage of the kernel in the JSON report (`gaps`)
+//!    names the reason and the instruction of the first unknown range, and `streamsan explain`
+//!    prints what each pointer of the kernel reads and writes.
+//! 3. The reason is a `kernels::Reason`: its variant names the construct at which the analysis gave
+//!    up. `kernels/src/ranges/` owns the way from an instruction to its range.
+//! 4. If the range in `explain` is exact but the finding is not, the loss is on this side: in
+//!    `launches/image_reader.rs` (translation), in `launches/coalesce.rs` (only bounds), in
+//!    `detect/accesses/kernels.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
+//! 5. If both sides are `exact`, [`Extent::meet`] has given up on irregular patterns.
+//! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
+//!    finding certain or withdraws it. The simulated GPU has measured them, unless the coverage
+//!    says that launches were left unmeasured.
+
+use serde::{Deserialize, Serialize};
+
+use trace::{KernelId, StackId};
+
+use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Precision};
+
+/// How certain it is that the two accesses share a byte.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Confidence {
+    /// Anything weaker than the other two, for example two unknown extents in one allocation.
+    Possible,
+    /// An extent is not exact, but both start at one address, or one side's bytes hold the other's
+    /// start.
+    Likely,
+    /// Both extents are exact, and they share a byte.
+    Certain,
+}
+
+/// Why a pair is possible only, by rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weakness {
+    /// The work comes after a host function that had not returned when the host touched the bytes,
+    /// and that may wait for the thread which did.
+    HostFunction,
+    /// Both kernels touch the bytes while they hold a lock, which may be one.
+    Locks,
+    /// Loaded indices select the bytes on both sides.
+    Indices,
+    /// Only the rim of an upper bound meets the other side.
+    Rim,
+    /// A bound around pieces that data selected.
+    Pieces,
+    /// The direction of one side is a guess.
+    Guess,
+    /// Launches of one kernel that divide the memory among themselves.
+    Siblings,
+}
+
+impl Weakness {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::HostFunction, Self::Locks, Self::Indices, Self::Rim, Self::Pieces, Self::Guess, Self::Siblings];
+
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HostFunction => "host-function",
+            Self::Locks => "locks",
+            Self::Indices => "indices",
+            Self::Rim => "rim",
+            Self::Pieces => "pieces",
+            Self::Guess => "guess",
+            Self::Siblings => "siblings",
+        }
+    }
+}
+
+impl Confidence {
+    /// The name that reports and JSON use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Possible => "possible",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
+
+    /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when
+    /// the two share no byte.
+    pub fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
+        let confidence = Self::of(&previous.extent, &access.extent)?;
+        let weakness = weakness(previous, access);
+        Some((if weakness.is_some() { confidence.min(Self::Possible) } else { confidence }, weakness))
+    }
+
+    /// The confidence that two extents share a byte, whether or not data selected them; `None` when
+    /// they do not.
+    pub fn of(a: &Extent, b: &Extent) -> Option<Self> {
+        use Precision::{Bound, Exact, Unknown};
+        let meet = a.meet(b);
+        match (a.precision, b.precision) {
+            // Exact extents and upper bounds that do not meet prove that there is no race.
+            (Exact | Bound, Exact | Bound) if meet == Meet::No => None,
+            (Exact, Exact) if meet == Meet::Yes => Some(Self::Certain),
+            (Exact, Exact) => Some(Self::Likely),
+            _ if a.anchor == b.anchor => Some(Self::Likely),
+            (Unknown, Unknown) => Some(Self::Possible),
+            (Unknown, _) => Some(if b.holds(a.anchor) { Self::Likely } else { Self::Possible }),
+            (_, Unknown) => Some(if a.holds(b.anchor) { Self::Likely } else { Self::Possible }),
+            _ => Some(if a.holds(b.anchor) || b.holds(a.anchor) { Self::Likely } else { Self::Possible }),
+        }
+    }
+}
+
+/// Whether this is the device's side of a synchronous copy from host memory: such copies are
+/// unordered only where the memory is pageable and the driver stages it. `call`: the function.
+pub fn is_staged_copy(call: &str, access: &Access) -> bool {
+    access.site.cause == Cause::Copy
+        && access.kind == AccessKind::Write
+        && access.site.node == 0
+        && call.starts_with("cuMemcpyHtoD")
+        && !call.contains("Async")
+}
+
+/// Why a pair is possible only, whatever its extents say.
+fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
+    let (a, b) = (&previous.extent, &access.extent);
+    // Only a run shows whether two selections meet.
+    let indices = a.scattered && b.scattered;
+    // A bound around pieces that data selected proves absence only.
+    let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
+    let one_lock = previous.site.lock.is_some_and(|lock| access.site.lock.is_some_and(|other| lock.may_be(other)));
+    let holds = [
+        (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
+        (one_lock, Weakness::Locks),
+        (loose(a) || loose(b), Weakness::Pieces),
+        (indices, Weakness::Indices),
+        (siblings(previous, access), Weakness::Siblings),
+        (at_rim(a, b), Weakness::Rim),
+    ];
+    holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
+
+/// Whether two accesses conflict only if the guess about the first one's direction is right: the
+/// other side may not write, or updates atomically, as the first may do.
+fn rests_on_guess(guess: &Access, other: &Access) -> bool {
+    guess.site.guessed && (other.kind != AccessKind::Write || other.site.guessed)
+}
+
+/// Whether two launches of one kernel come from one place, and the bytes of one are not known.
+fn siblings(a: &Access, b: &Access) -> bool {
+    let unknown = |access: &Access| access.extent.precision == Precision::Unknown;
+    a.site.kernel == b.site.kernel
+        && a.site.kernel != KernelId::NONE
+        && a.site.stack == b.site.stack
+        && a.site.stack != StackId::NONE
+        && a.site.stream != b.site.stream
+        && (unknown(a) || unknown(b))
+}
+
+/// Whether two extents meet in no more than the rim of an upper bound: in its last eighth, or below
+/// the pointer that the program passed.
+fn at_rim(a: &Extent, b: &Extent) -> bool {
+    let rim = |bound, other| reaches_rim(bound, other) || only_below_pointer(bound, other);
+    rim(a, b) || rim(b, a)
+}
+
+/// Whether only the last eighth of an upper bound, or less, reaches into the other side, which
+/// begins there and goes on behind it. A kernel that works in tiles and whose guard is not
+/// understood is bounded by whole tiles.
+fn reaches_rim(bound: &Extent, other: &Extent) -> bool {
+    bound.precision == Precision::Bound
+        && other.precision != Precision::Unknown
+        && bound.start < other.start
+        && bound.end < other.end
+        && (bound.end.saturating_sub(other.start)).saturating_mul(8) <= bound.end - bound.start
+}
+
+/// Whether an upper bound meets the other side only below the pointer that the program passed. A
+/// kernel that rounds addresses down for wide loads and stores is bounded from there.
+fn only_below_pointer(bound: &Extent, other: &Extent) -> bool {
+    bound.precision == Precision::Bound
+        && other.precision != Precision::Unknown
+        && bound.start < bound.anchor
+        && other.end <= bound.anchor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Dim;
+
+    fn of(a: Extent, b: Extent) -> Option<Confidence> {
+        let forward = Confidence::of(&a, &b);
+        assert_eq!(forward, Confidence::of(&b, &a), "confidence must not depend on who came first");
+        forward
+    }
+
+    #[test]
+    fn exact_ranges_are_certain_or_nothing() {
+        assert_eq!(of(Extent::exact(0, 101), Extent::exact(100, 200)), Some(Confidence::Certain));
+        assert_eq!(of(Extent::exact(0, 100), Extent::exact(100, 200)), None);
+    }
+
+    #[test]
+    fn unknown_extents_are_likely_at_one_start_and_possible_elsewhere() {
+        let at = |p| Extent::unknown(p, 0, 1000);
+        assert_eq!(of(at(8), at(8)), Some(Confidence::Likely));
+        assert_eq!(of(at(8), at(16)), Some(Confidence::Possible));
+        assert_eq!(of(at(8), Extent::exact(0, 9)), Some(Confidence::Likely));
+        assert_eq!(of(at(8), Extent::exact(9, 20)), Some(Confidence::Possible));
+    }
+
+    #[test]
+    fn bounds_that_overlap_are_never_certain_and_silent_when_apart() {
+        let bound = |a, b| Extent::bound(a, b, a);
+        assert_eq!(of(bound(0, 10), bound(10, 20)), None);
+        assert_eq!(of(bound(0, 11), bound(10, 20)), Some(Confidence::Likely));
+        assert_eq!(of(bound(0, 10), Extent::exact(0, 10)), Some(Confidence::Likely));
+        assert_eq!(of(bound(5, 10), Extent::exact(0, 5)), None);
+        assert_eq!(of(bound(0, 10), Extent::unknown(20, 20, 21)), Some(Confidence::Possible));
+    }
+
+    #[test]
+    fn interleaved_patterns_are_silent() {
+        let every_other = |p| Extent::pattern(p, 4, &[Dim { stride: 8, count: 100 }], p, Precision::Exact);
+        assert_eq!(of(every_other(0), every_other(4)), None);
+        assert_eq!(of(every_other(0), every_other(2)), Some(Confidence::Certain));
+    }
+}

@@ -1,0 +1,216 @@
+//! From a launch to its effects, with every layer of memory in between.
+//!
+//! Owns the kernels of one process ([`KernelCode`], read at the first launch), their parameter
+//! masks, the [`LaunchCache`], and the tallies of repeated launches. Does not know how code is read
+//! ([`crate::launches::image_reader`]), nor which allocation the bytes belong to
+//! ([`crate::accesses`]).
+
+use crate::coverage::Unplaced;
+use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
+use crate::launch_memory::launch_key::LaunchKey;
+use crate::launch_memory::replay::ReplayLog;
+use crate::launches::effects::{Evaluated, Launch, Outline};
+use crate::launches::kernel_code::{CodeReader, KernelCode};
+use crate::launches::param_mask::{Masks, ParamUse};
+use crate::memory::AccessKind;
+use crate::state::names::KernelDef;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use trace::{KernelId, Op};
+
+/// What repeated launches count as. Launches with equal tallies share one counter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tally {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// How well their accesses are known.
+    pub known: Outline,
+    /// Accesses of each launch at addresses in no allocation.
+    pub unplaced: Unplaced,
+    /// Whether an address was computed from several words that point into allocations.
+    pub several: bool,
+}
+
+/// All code of one process.
+pub struct LaunchEvaluator {
+    reader: Box<dyn CodeReader>,
+    kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
+    masks: Masks,
+    cached: LaunchCache,
+    nothing: Arc<Evaluated>,
+    tallies: FxHashMap<Tally, u32>,
+    /// Repetitions of each tally since the last [`LaunchEvaluator::counted`].
+    counts: Vec<u64>,
+    /// All repeated launches.
+    repeats: u64,
+}
+
+impl LaunchEvaluator {
+    /// Reads code with `reader`.
+    pub fn new(reader: Box<dyn CodeReader>) -> Self {
+        Self {
+            reader,
+            kernels: FxHashMap::default(),
+            masks: Masks::default(),
+            cached: LaunchCache::default(),
+            nothing: Arc::new(Evaluated::nothing()),
+            tallies: FxHashMap::default(),
+            counts: Vec::new(),
+            repeats: 0,
+        }
+    }
+
+    /// Whether a kernel waits for the grids it depends on. A kernel without readable code is taken
+    /// to wait: that is what the launch attribute is for.
+    pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
+    }
+
+    /// Whether a kernel may communicate with kernels of other processes while it runs. A kernel
+    /// without readable code may.
+    pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
+    }
+
+    /// Whether asynchronous copies of a kernel may read less than their size. Those of a kernel
+    /// without readable code may.
+    pub fn copies_in_part(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.copies_in_part())
+    }
+
+    /// See [`KernelCode::identity`].
+    pub fn identity(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> Option<u64> {
+        self.kernel(id, def, arch).as_ref().ok()?.identity()
+    }
+
+    fn kernel(
+        &mut self,
+        id: KernelId,
+        def: Option<&KernelDef>,
+        arch: Option<u32>,
+    ) -> &Result<Box<dyn KernelCode>, Arc<str>> {
+        let reader = &mut self.reader;
+        self.kernels.entry(id).or_insert_with(|| match (def, arch) {
+            (None, _) => Err("the kernel was never defined".into()),
+            (Some(def), _) if def.image.is_none() => Err("the code image is not known".into()),
+            (_, None) => Err("the device is not known".into()),
+            (Some(def), Some(arch)) => reader.read(def.image, &def.name, arch).map_err(Into::into),
+        })
+    }
+
+    /// Forgets where accesses went, so that launches are looked up in another state of memory.
+    pub fn forget_places(&mut self) {
+        self.cached.each(|cached| cached.replay = None);
+    }
+
+    /// Takes the definition of an image.
+    pub fn image(&mut self, op: &Op<'_>) {
+        self.reader.image(op);
+    }
+
+    /// File and line of a kernel's memory instruction, when its code has a line table.
+    pub fn line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
+        self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
+    }
+
+    /// See [`KernelCode::loss`].
+    pub fn loss(&self, kernel: KernelId, kind: AccessKind, param: Option<u32>, at: u32) -> Option<kernels::Loss> {
+        self.kernels.get(&kernel)?.as_ref().ok()?.loss(kind, param, at)
+    }
+
+    /// Writes the evaluations of this run to the cache on disk.
+    pub fn keep(&self) {
+        self.kernels.values().flatten().for_each(|code| code.keep());
+    }
+
+    /// Why the code of a kernel could not be read.
+    pub fn reason(&self, kernel: KernelId) -> Option<&str> {
+        self.kernels.get(&kernel).and_then(|k| k.as_ref().err()).map(|r| &**r)
+    }
+
+    /// The key of a launch.
+    #[inline(always)]
+    pub fn key(&self, kernel: KernelId, l: &Launch<'_>) -> LaunchKey {
+        let words = LaunchKey::shape(kernel, l);
+        LaunchKey { hash: LaunchKey::mixed(&words, l.params, self.masks.get(kernel)), words }
+    }
+
+    /// The accesses of a launch. The key changes when this evaluation is the first to depend on
+    /// some parameter bytes.
+    pub fn evaluate(
+        &mut self,
+        key: &mut LaunchKey,
+        def: Option<&KernelDef>,
+        arch: Option<u32>,
+        l: &Launch<'_>,
+    ) -> Arc<Evaluated> {
+        if let Some(cached) = self.cached(key, l) {
+            return Arc::clone(&cached.result);
+        }
+        let code = self.kernel(key.kernel(), def, arch);
+        let (mut effects, mut usage) = (Vec::new(), ParamUse::default());
+        let Ok(code) = code else { return Arc::clone(&self.nothing) };
+        code.evaluate_noting_use(l, &mut effects, &mut usage);
+        let result = Arc::new(Evaluated::of(effects, &**code));
+        let mask = self.masks.grow(key.kernel(), &usage, l.params.len());
+        key.hash = LaunchKey::mixed(&key.words, l.params, Some(&mask));
+        let (words, params) = (key.words, l.params.into());
+        self.cached.put(key.hash, CachedLaunch { words, params, mask, replay: None, result: Arc::clone(&result) });
+        result
+    }
+
+    /// The hash of a launch that is fed later. Prefetches its cache entry.
+    #[inline(always)]
+    pub fn prefetch(&self, kernel: KernelId, l: &Launch<'_>) -> u64 {
+        let hash = self.key(kernel, l).hash;
+        self.cached.fetch(hash);
+        hash
+    }
+
+    #[inline(always)]
+    fn cached(&mut self, key: &LaunchKey, l: &Launch<'_>) -> Option<&mut CachedLaunch> {
+        match self.cached.get_mut(key.hash) {
+            Some(cached) if cached.is(key, l.params) => Some(cached),
+            _ => None,
+        }
+    }
+
+    /// The replay log of a launch that was evaluated before.
+    #[inline(always)]
+    pub fn replay_log(&mut self, key: &LaunchKey, l: &Launch<'_>) -> Option<&mut ReplayLog> {
+        self.cached(key, l)?.replay.as_mut()
+    }
+
+    /// Launches that were replayed and not looked up again.
+    pub fn repeats(&self) -> u64 {
+        self.repeats
+    }
+
+    /// The number of a tally.
+    pub fn tally(&mut self, tally: Tally) -> u32 {
+        *self.tallies.entry(tally).or_insert_with(|| {
+            self.counts.push(0);
+            self.counts.len() as u32 - 1
+        })
+    }
+
+    /// Counts a repeated launch.
+    #[inline]
+    pub fn count(&mut self, tally: u32) {
+        self.counts[tally as usize] += 1;
+        self.repeats += 1;
+    }
+
+    /// The repetitions of each tally since the last call.
+    pub fn counted(&mut self) -> Vec<(Tally, u64)> {
+        let counts = &mut self.counts;
+        self.tallies.iter().map(|(tally, number)| (*tally, std::mem::take(&mut counts[*number as usize]))).collect()
+    }
+
+    /// Stores the replay log of a launch that was just evaluated.
+    pub fn store_replay(&mut self, key: &LaunchKey, l: &Launch<'_>, replay: Option<ReplayLog>) {
+        if let Some(cached) = self.cached(key, l) {
+            cached.replay = replay;
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The effects of a kernel launch: which bytes it reads and writes, and how precisely they are
+//! known.
+//!
+//! Owns the data. An effect counts from an [`EffectBase`] and covers an [`EffectExtent`] of
+//! absolute addresses. [`crate::accesses`] finds the allocation behind them.
+//! [`super::image_reader`] makes effects from code.
+
+use crate::launches::coalesce::unite;
+use crate::launches::kernel_code::KernelCode;
+use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
+use crate::state::names::KernelDef;
+use kernels::{Gap, Reason};
+use std::sync::Arc;
+use trace::LaunchShape;
+
+/// The parts of a kernel launch that its accesses depend on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Launch<'a> {
+    /// Grid, block, cluster, shared memory. Its flags change nothing in what the kernel touches.
+    pub shape: LaunchShape,
+    /// The parameter buffer.
+    pub params: &'a [u8],
+}
+
+/// The base address of an access.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EffectBase {
+    /// An 8-byte word of the parameters: its byte offset and its value.
+    Param(u32, u64),
+    /// The same, for an address computed from several words. If this one points into no allocation,
+    /// it is a scalar.
+    Maybe(u32, u64),
+    /// A `__device__` variable.
+    Global(Arc<str>),
+    /// A texture or surface object: byte offset of its handle among the parameters, and the handle.
+    Handle(u32, u64),
+    /// A texture, surface or tensor that is not known.
+    Object,
+    /// A texture or surface object whose handle is one of these parameter words (byte offset,
+    /// value).
+    SomeHandle(Box<[(u32, u64)]>),
+    /// A word of a tensor map in the parameters: byte offset and value. One of the map's words is
+    /// the tensor's address.
+    Tensor(u32, u64),
+    /// A fixed address.
+    Absolute(u64),
+    /// The addresses that a table holds: see [`PointerTable`]. Bytes count from each of them.
+    PointerTable(PointerTable),
+    /// The same of a table in a `__device__` or `__constant__` variable.
+    VariableTable(VariableTable),
+    /// An address that is loaded from memory, or of unknown origin.
+    Unknown,
+}
+
+/// Words of a pointer table in device memory. The kernel uses all of them as addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointerTable {
+    /// The 8-byte word of the parameters that points to the table: its byte offset.
+    pub param: u32,
+    /// Its value.
+    pub value: u64,
+    /// Address of the first word used.
+    pub first: u64,
+    /// Bytes from one word to the next.
+    pub stride: u64,
+    /// Number of words.
+    pub count: u64,
+}
+
+/// Words of a pointer table in a variable. The kernel uses all of them as addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VariableTable {
+    /// The variable.
+    pub name: Arc<str>,
+    /// Where the first word used lies in it.
+    pub first: u64,
+    /// Bytes from one word to the next.
+    pub stride: u64,
+    /// Number of words.
+    pub count: u64,
+}
+
+/// Which bytes, as absolute addresses (offsets for [`EffectBase::Global`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EffectExtent {
+    /// Between `lo` and `hi` (exclusive): runs of `width` bytes along `dims` from `lo`.
+    Bounded {
+        /// Lowest byte.
+        lo: u64,
+        /// One past the highest byte.
+        hi: u64,
+        /// Bytes of one run.
+        width: u64,
+        /// Repetitions of the run.
+        dims: Vec<Dim>,
+        /// Whether exactly these bytes are touched. Otherwise they are an upper bound.
+        exact: bool,
+    },
+    /// Irregular pieces (measured).
+    Pieces {
+        /// Where their places count from.
+        origin: u64,
+        /// The pieces.
+        pieces: Pieces,
+        /// Whether all of their bytes are touched. Otherwise they are an upper bound.
+        exact: bool,
+    },
+    /// Some bytes of an interval, selected by data (measured, but in too many pieces to keep
+    /// apart).
+    Among {
+        /// Lowest byte.
+        lo: u64,
+        /// One past the highest byte.
+        hi: u64,
+    },
+    /// Only the base is known.
+    Unknown,
+    /// Only the base is known, because the rest is data: the kernel loads an index.
+    Scattered,
+}
+
+impl EffectExtent {
+    /// Joins runs without gaps into one, once, so that replays of the launch need not.
+    fn join(&mut self) {
+        if let Self::Bounded { lo, width, dims, exact: true, .. } = self {
+            let joined = Extent::pattern(*lo, *width, dims, *lo, Precision::Exact);
+            if joined.is_dense() && joined.precision == Precision::Exact && !joined.is_empty() {
+                (*width, *dims) = (joined.bytes(), Vec::new());
+            }
+        }
+    }
+}
+
+/// A lock that a thread holds, before the addresses of variables are known: base and bytes of each
+/// word that may be it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeldLock(pub Vec<(EffectBase, EffectExtent)>);
+
+/// One access of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// The base address.
+    pub base: EffectBase,
+    /// Read, write or atomic.
+    pub kind: AccessKind,
+    /// The bytes.
+    pub bytes: EffectExtent,
+    /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
+    pub at: u32,
+    /// Why the bytes are not known.
+    pub why: Option<Reason>,
+    /// A read of a `__constant__` variable by its own instructions.
+    pub constant: bool,
+    /// The lock that the thread holds meanwhile.
+    pub lock: Option<HeldLock>,
+}
+
+impl Effect {
+    /// An effect without a known instruction.
+    pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
+        Self { base, kind, bytes, at: 0, why: None, constant: false, lock: None }
+    }
+
+    /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.
+    pub fn failed() -> Self {
+        let unknown = Self::new(EffectBase::Unknown, AccessKind::Write, EffectExtent::Unknown);
+        Self { why: Some(Reason::Failed), ..unknown }
+    }
+
+    /// Whether nothing says that the kernel reads there, nor that it writes: a call that is not
+    /// followed is given the pointer.
+    pub fn guessed(&self) -> bool {
+        self.why == Some(Reason::Passed)
+    }
+
+    /// Whether the addresses are those that a table holds.
+    pub(crate) fn is_through_table(&self) -> bool {
+        matches!(self.base, EffectBase::PointerTable(_) | EffectBase::VariableTable(_))
+    }
+
+    /// Whether this effect leaves the launch without complete ranges. A call that is not followed
+    /// does, whatever it is given.
+    fn open(&self) -> bool {
+        if self.base == EffectBase::Unknown {
+            return self.why == Some(Reason::Call);
+        }
+        matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
+            && !self.is_through_table()
+            && !matches!(self.base, EffectBase::Handle(..) | EffectBase::SomeHandle(_))
+    }
+}
+
+/// How well the accesses of a launch are known. The variants are the columns of the coverage line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Knowledge {
+    /// Every extent is exact or bounded.
+    Exact,
+    /// Reads and writes are known, but some extents are not.
+    KindsOnly,
+    /// Nothing is known: see [`crate::accesses::Work::pointers`].
+    Unknown,
+}
+
+/// The accesses of one launch.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The accesses; empty when `knowledge` is [`Knowledge::Unknown`].
+    pub effects: Vec<Effect>,
+    /// How well the launch is known.
+    pub knowledge: Knowledge,
+    /// Whether accesses through loaded addresses are missing.
+    pub indirect: bool,
+    /// Whether every extent is exact, none only an upper bound.
+    pub exact: bool,
+    /// Where the first unknown extent is.
+    pub gap: Option<Gap>,
+    /// Where the first address is loaded from memory.
+    pub indirect_gap: Option<Gap>,
+}
+
+/// The properties of an evaluated launch that coverage counts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Outline {
+    /// See [`Evaluated`].
+    pub knowledge: Knowledge,
+    /// See [`Evaluated`].
+    pub indirect: bool,
+    /// See [`Evaluated`].
+    pub exact: bool,
+    /// See [`Evaluated`].
+    pub gap: Option<Gap>,
+    /// See [`Evaluated`].
+    pub indirect_gap: Option<Gap>,
+}
+
+impl Evaluated {
+    /// The properties that coverage counts.
+    pub fn outline(&self) -> Outline {
+        let Self { knowledge, indirect, exact, gap, indirect_gap, .. } = *self;
+        Outline { knowledge, indirect, exact, gap, indirect_gap }
+    }
+
+    /// The effects of a launch without readable code, or whose evaluation failed: unknown.
+    pub fn nothing() -> Self {
+        let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
+        Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
+    }
+
+    /// The evaluation that consists of these effects.
+    pub fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+        if effects.iter().any(|e| e.why == Some(Reason::Failed)) {
+            return Self::nothing();
+        }
+        // What it launches is part of the launch, and its accesses are not predicted.
+        if let Some(launches) = effects.iter().find(|e| e.why == Some(Reason::Launches)) {
+            let gap = Some(Gap { reason: Reason::Launches, at: launches.at });
+            return Self { gap, ..Self::nothing() };
+        }
+        effects.iter_mut().for_each(|e| e.bytes.join());
+        unite(&mut effects);
+        let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why.unwrap_or(Reason::Failed), at: e.at });
+        let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
+        let exact = gap.is_none()
+            && effects
+                .iter()
+                .all(|e| !matches!(e.bytes, EffectExtent::Bounded { exact: false, .. } | EffectExtent::Among { .. }));
+        let indirect = code.indirect_in(&effects);
+        let lost = effects.iter().find(|e| indirect && e.base == EffectBase::Unknown);
+        let here = lost.and_then(|e| Some(Gap { reason: e.why?, at: e.at }));
+        Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap().or(here) }
+    }
+}
+
+/// Every 8-byte word of a parameter buffer that could be a pointer: its byte offset and its
+/// value. With a layout only words inside parameters of at least 8 bytes count.
+pub fn candidate_pointers<'a>(
+    params: &'a [u8],
+    def: Option<&'a KernelDef>,
+) -> impl Iterator<Item = (u32, u64)> + Clone + 'a {
+    let layout = def.map_or(&[][..], |d| &d.params);
+    let fits = move |at: u32| {
+        layout.is_empty()
+            || layout.iter().any(|s| at >= s.offset && at.saturating_add(8) <= s.offset.saturating_add(s.size))
+    };
+    params.chunks_exact(8).enumerate().filter_map(move |(i, word)| {
+        let at = i as u32 * 8;
+        let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        (value != 0 && fits(at)).then_some((at, value))
+    })
+}

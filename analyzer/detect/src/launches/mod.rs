@@ -1,0 +1,19 @@
+//! From a kernel launch to the bytes that it touches.
+//!
+//! Owns the effects of a launch and the way from code to effects. Does not remember launches
+//! ([`crate::launch_memory`]) and does not know allocations or order.
+//!
+//! The files in the order of use: [`kernel_code`] is the interface to a kernel's code,
+//! [`image_reader`] its implementation by the crate `kernels`, [`effects`] the result, [`coalesce`]
+//! shortens the list of effects, and [`param_mask`] says which parameter bytes the result depends
+//! on.
+//!
+//! Two pairs know each other. [`effects`] and [`kernel_code`]: code produces effects, and the
+//! summary of a launch asks the code what is missing from them. [`effects`] and [`coalesce`]: a
+//! union is made of effects, as the last step of building them.
+
+pub(crate) mod coalesce;
+pub mod effects;
+pub mod image_reader;
+pub mod kernel_code;
+pub mod param_mask;

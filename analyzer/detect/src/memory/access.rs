@@ -1,0 +1,255 @@
+//! One access: which bytes, how, when, and from where in the program.
+//!
+//! Owns the record that the access map keeps. A copy allocates nothing, because
+//! irregular bytes are shared. Does not judge pairs, except for which kinds conflict.
+
+use super::allocation::AllocationId;
+use super::extent::Extent;
+use super::lock::Lock;
+use crate::memory::Region;
+use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
+
+/// What an access does to its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum AccessKind {
+    /// Loads.
+    Read = 1,
+    /// Stores.
+    Write = 2,
+    /// Reads and writes by atomic instructions only. Conflicts like a write, but not with another
+    /// atomic.
+    Atomic = 4,
+    /// Atomic loads only. Conflicts like a read, but with no other atomic.
+    AtomicRead = 8,
+    /// Atomic stores only. Conflicts like a write, but with no other atomic.
+    AtomicWrite = 16,
+}
+
+impl AccessKind {
+    /// Number of bits that kinds are told apart by.
+    pub const BITS: u32 = 5;
+
+    /// Whether bytes may change.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::AtomicRead)
+    }
+
+    /// Whether the old value of the bytes matters.
+    pub fn reads(self) -> bool {
+        !matches!(self, Self::Write | Self::AtomicWrite)
+    }
+
+    /// Whether it conflicts with no other atomic access.
+    pub(crate) fn is_atomic(self) -> bool {
+        !matches!(self, Self::Read | Self::Write)
+    }
+
+    /// Whether two accesses to one byte conflict.
+    pub fn conflicts(self, other: Self) -> bool {
+        (self.writes() || other.writes()) && !(self.is_atomic() && other.is_atomic())
+    }
+
+    /// Whether every access that conflicts with `other` conflicts with `self` too.
+    #[inline]
+    pub fn stands_for(self, other: Self) -> bool {
+        self.stands() & other as u32 != 0
+    }
+
+    /// The bits of all kinds that it stands for: those for which [`AccessKind::stands_for`] holds.
+    #[inline]
+    pub fn stands(self) -> u32 {
+        match self {
+            Self::Write => 0b1_1111,
+            Self::Read => Self::Read as u32 | Self::AtomicRead as u32,
+            // They conflict with the same.
+            Self::Atomic | Self::AtomicWrite => {
+                Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::AtomicRead as u32
+            }
+            Self::AtomicRead => Self::AtomicRead as u32,
+        }
+    }
+
+    /// The bits of all kinds that stand for it.
+    #[inline]
+    pub(crate) fn stood_for_by(self) -> u32 {
+        match self {
+            Self::Write => Self::Write as u32,
+            Self::Read => Self::Read as u32 | Self::Write as u32,
+            Self::Atomic | Self::AtomicWrite => Self::Atomic as u32 | Self::AtomicWrite as u32 | Self::Write as u32,
+            Self::AtomicRead => 0b1_1111,
+        }
+    }
+}
+
+/// What made the access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// A copy. The kind of the access says which side.
+    Copy,
+    /// A fill.
+    Set,
+    /// A kernel.
+    Kernel,
+    /// A stream-ordered allocation: counts as a write of the whole block.
+    Alloc,
+    /// A free: counts as a write of the whole block.
+    Free,
+    /// `cuStreamWriteValue` or `cuStreamWaitValue`.
+    Value,
+    /// The contents are discarded.
+    Discard,
+    /// A library that sends and receives for the host (MPI).
+    Message,
+    /// The host itself, observed during a load or store.
+    Host,
+    /// The host itself, by a store between two calls. The site is that of the second call, which
+    /// found other bytes than the first.
+    HostBetween,
+}
+
+/// Where in the program an access comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The call stack.
+    pub stack: StackId,
+    /// The API function.
+    pub call: CallId,
+    /// The kind of op.
+    pub cause: Cause,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The stream, [`StreamId::NONE`] for the host.
+    pub stream: StreamId,
+    /// The kernel, when it is one.
+    pub kernel: KernelId,
+    /// Number of the batch call, 0 for none: members of one batch are unordered among themselves.
+    pub batch: u32,
+    /// Node of the launched graph, counted from 1; 0 when no graph.
+    pub node: u32,
+    /// For a graph node: where its graph was launched.
+    pub launched: StackId,
+    /// The NVTX region.
+    pub region: Region,
+    /// Byte offset of the kernel parameter that led here, when there is one.
+    pub param: Option<u32>,
+    /// The kernel's memory instruction, the first one that touches such bytes: byte offset in its
+    /// code section, or line of PTX; 0 when it is not known.
+    pub at: u32,
+    /// Whether the bytes were measured (exact mode), not predicted.
+    pub measured: bool,
+    /// Whether nothing says that the kernel reads there, nor that it writes: it counts as doing
+    /// both, by one access for each.
+    pub guessed: bool,
+    /// The lock that the thread of the kernel holds meanwhile.
+    pub lock: Option<Lock>,
+}
+
+impl Site {
+    /// An op of this kind, of which nothing else is known.
+    pub fn unknown(cause: Cause) -> Self {
+        Self {
+            stack: StackId::NONE,
+            call: CallId::NONE,
+            cause,
+            thread: ThreadId::NONE,
+            stream: StreamId::NONE,
+            kernel: KernelId::NONE,
+            batch: 0,
+            node: 0,
+            launched: StackId::NONE,
+            region: Region::default(),
+            param: None,
+            at: 0,
+            measured: false,
+            guessed: false,
+            lock: None,
+        }
+    }
+}
+
+/// One access.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The epoch of its op.
+    pub epoch: Epoch,
+    /// Read, write or atomic.
+    pub kind: AccessKind,
+    /// Which bytes.
+    pub extent: Extent,
+    /// The innermost allocation it falls into.
+    pub allocation: AllocationId,
+    /// Where from.
+    pub site: Site,
+}
+
+impl Access {
+    /// Whether both belong to one op, or to one node of one graph launch.
+    pub(crate) fn same_op(&self, other: &Self) -> bool {
+        self.epoch == other.epoch && self.site.node == other.site.node
+    }
+}
+
+/// An access that is being added to a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch<'a> {
+    /// See [`Access`].
+    pub epoch: Epoch,
+    /// See [`Access`].
+    pub kind: AccessKind,
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// The bytes, when they are not exactly those between.
+    pub odd: Option<&'a Extent>,
+    /// See [`Access`].
+    pub allocation: AllocationId,
+    /// See [`Access`].
+    pub site: &'a Site,
+}
+
+impl<'a> Touch<'a> {
+    /// An access.
+    pub fn of(access: &'a Access) -> Self {
+        let Access { epoch, kind, ref extent, allocation, ref site } = *access;
+        let odd = (!extent.is_plain()).then_some(extent);
+        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site }
+    }
+
+    /// The access.
+    pub fn access(&self) -> Access {
+        let Self { epoch, kind, allocation, site, .. } = *self;
+        Access { epoch, kind, extent: self.extent(), allocation, site: *site }
+    }
+
+    /// Which bytes.
+    pub fn extent(&self) -> Extent {
+        self.odd.cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
+
+    const ALL: [AccessKind; 5] = [Read, Write, Atomic, AtomicRead, AtomicWrite];
+
+    #[test]
+    fn atomics_conflict_with_plain_accesses_only() {
+        let conflicts = |a: AccessKind| ALL.into_iter().filter(|b| a.conflicts(*b)).collect::<Vec<_>>();
+        assert_eq!(conflicts(Read), [Write, Atomic, AtomicWrite]);
+        assert_eq!(conflicts(Write), ALL);
+        assert_eq!(conflicts(AtomicRead), [Write]);
+        assert_eq!((conflicts(Atomic), conflicts(AtomicWrite)), (vec![Read, Write], vec![Read, Write]));
+    }
+
+    #[test]
+    fn what_stands_for_another_conflicts_with_all_that_it_does() {
+        for (a, b) in ALL.into_iter().flat_map(|a| ALL.map(|b| (a, b))) {
+            let holds = ALL.into_iter().all(|c| !b.conflicts(c) || a.conflicts(c));
+            assert_eq!(a.stands_for(b), holds, "{a:?} for {b:?}");
+            assert_eq!(b.stood_for_by() & a as u32 != 0, holds, "{b:?} by {a:?}");
+        }
+    }
+}

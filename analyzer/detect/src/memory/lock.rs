@@ -1,0 +1,124 @@
+//! The lock that a kernel holds during an access: where its words lie, at most.
+//!
+//! Owns the comparison of two locks. [`crate::accesses`] makes a lock from what the code of
+//! the kernel says, and [`crate::confidence`] asks whether two may be one.
+
+use std::num::NonZeroU32;
+
+use super::extent::gcd;
+
+/// The addresses that a lock may lie at: from `lo` on, `width` bytes in every `stride`. Small,
+/// because every access has room for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lock {
+    lo: u64,
+    /// Bytes from the first to the last; the most from address 0 on: up to the end of memory.
+    len: NonZeroU32,
+    /// 0: one word.
+    stride: u16,
+    width: u16,
+}
+
+impl Lock {
+    /// It may be any lock.
+    pub const ANY: Self = Self { lo: 0, len: NonZeroU32::MAX, stride: 1, width: 1 };
+
+    /// Some word between two addresses.
+    pub fn between(lo: u64, hi: u64) -> Self {
+        let len = u32::try_from(hi.saturating_sub(lo)).ok().and_then(NonZeroU32::new);
+        len.map_or(Self::ANY, |len| Self { lo, len, stride: 1, width: 1 })
+    }
+
+    /// Some word below `hi` of those that begin at `lo` and at multiples of these strides from it.
+    pub fn words(lo: u64, hi: u64, width: u64, strides: impl Iterator<Item = u64>) -> Self {
+        let stride = strides.fold(0, gcd);
+        // One piece: an upper bound may be longer than one word.
+        let width = if stride == 0 { hi.saturating_sub(lo) } else { width };
+        let within = Self::between(lo, hi);
+        match (u16::try_from(stride), u16::try_from(width)) {
+            (Ok(stride), Ok(width)) if within != Self::ANY && (stride == 0 || width < stride) => {
+                Self { stride, width, ..within }
+            }
+            _ => within,
+        }
+    }
+
+    fn end(self) -> u64 {
+        if self == Self::ANY { u64::MAX } else { self.lo.saturating_add(u64::from(self.len.get())) }
+    }
+
+    /// Either of two.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let strides = [u64::from(self.stride), u64::from(other.stride), self.lo.abs_diff(other.lo)];
+        let (lo, hi) = (self.lo.min(other.lo), self.end().max(other.end()));
+        Self::words(lo, hi, u64::from(self.width.max(other.width)), strides.into_iter())
+    }
+
+    /// Whether the two may be one lock.
+    pub(crate) fn may_be(self, other: Self) -> bool {
+        let stride = gcd(u64::from(self.stride), u64::from(other.stride));
+        let apart = stride != 0 && {
+            let from = i128::from(other.lo) - i128::from(self.lo);
+            let from = from.rem_euclid(i128::from(stride)) as u64;
+            u64::from(self.width) <= from && from + u64::from(other.width) <= stride
+        };
+        self.lo < other.end() && other.lo < self.end() && !apart
+    }
+
+    /// Whether every lock that the other may be is one that this may be.
+    pub fn holds(self, other: Self) -> bool {
+        self == other || self.stride == 1 && self.lo <= other.lo && other.end() <= self.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lock;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// The bytes that a lock may lie at.
+    fn bytes(lock: Lock) -> BTreeSet<u64> {
+        let within = |at: &u64| match lock.stride {
+            0 => *at - lock.lo < u64::from(lock.width),
+            stride => (*at - lock.lo) % u64::from(stride) < u64::from(lock.width),
+        };
+        (lock.lo..lock.end()).filter(within).collect()
+    }
+
+    fn some_lock() -> impl Strategy<Value = (Lock, BTreeSet<u64>)> {
+        let dims = prop::collection::vec((1..40_u64, 1..5_u64), 0..3);
+        (100..160_u64, 1..9_u64, dims).prop_map(|(lo, width, dims)| {
+            let mut starts = BTreeSet::from([lo]);
+            for (stride, count) in &dims {
+                starts = starts.iter().flat_map(|at| (0..*count).map(move |k| at + k * stride)).collect();
+            }
+            let all: BTreeSet<u64> = starts.iter().flat_map(|at| *at..at + width).collect();
+            let hi = all.last().expect("a byte") + 1;
+            (Lock::words(lo, hi, width, dims.iter().filter(|d| d.1 > 1).map(|d| d.0)), all)
+        })
+    }
+
+    #[test]
+    fn words_of_a_structure_are_told_apart() {
+        let member = |at: u64| Lock::words(at, at + 100, 4, [8].into_iter());
+        let word = |at: u64| Lock::words(at, at + 4, 4, [].into_iter());
+        assert!(!member(0).may_be(member(4)) && member(0).may_be(member(16)) && !member(4).may_be(word(24)));
+        assert!(!word(0).may_be(word(4)) && word(0).may_be(word(0)) && Lock::ANY.may_be(word(4)));
+        assert!(!word(0).or(word(8)).may_be(word(4)) && word(0).or(word(8)).may_be(word(8)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_lock_holds_all_its_words((a, words) in some_lock(), (b, others) in some_lock()) {
+            prop_assert!(words.is_subset(&bytes(a)));
+            let both: BTreeSet<u64> = words.union(&others).copied().collect();
+            prop_assert!(both.is_subset(&bytes(a.or(b))), "{:?}", a.or(b));
+            prop_assert_eq!(a.may_be(b), b.may_be(a));
+            prop_assert!(a.may_be(b) || words.is_disjoint(&others));
+            prop_assert!(!a.holds(b) || bytes(b).is_subset(&bytes(a)));
+            prop_assert!(Lock::ANY.holds(a) && Lock::ANY.may_be(a));
+        }
+    }
+}

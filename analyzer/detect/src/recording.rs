@@ -1,0 +1,85 @@
+//! Recording: where the accesses of a launch go, written down while they are made.
+//!
+//! Owns the recorder and its steps. Does not decide when a recording may be replayed, or how: that
+//! is [`crate::launch_memory::replay`].
+
+use crate::memory::allocations::{Home, Location};
+use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Lock, Site, Slot, Touch};
+use smallvec::SmallVec;
+
+/// Maximum number of accesses in a recording.
+const MAX_STEPS: usize = 24;
+
+/// One access. Compact, because there are many recordings, and most accesses are exact and without
+/// gaps.
+pub(crate) struct RecordedAccess {
+    pub start: u64,
+    pub end: u64,
+    pub odd: Option<Box<Extent>>,
+    pub slot: Slot,
+    /// Its last position in the map.
+    pub near: (u32, u32),
+    pub param: Option<u32>,
+    pub at: u32,
+    pub kind: AccessKind,
+    pub guessed: bool,
+    pub lock: Option<Box<Lock>>,
+    /// Index of its allocation's generation among those of the recording.
+    pub(crate) generation: u8,
+}
+
+/// A recording in progress.
+#[derive(Default)]
+pub struct ReplayRecorder {
+    pub(crate) steps: SmallVec<[RecordedAccess; 3]>,
+    pub(crate) generations: SmallVec<[Generation; 3]>,
+    pub(crate) open: bool,
+    pub(crate) spoilt: bool,
+}
+
+impl ReplayRecorder {
+    /// Notes the result of a look-up.
+    pub(crate) fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
+        let Some(place) = place else {
+            self.open = true;
+            return;
+        };
+        match memory.generation(place) {
+            Some(generation) if self.generations.contains(&generation) => {}
+            Some(generation) => self.generations.push(generation),
+            None => self.spoilt = true,
+        }
+    }
+
+    /// Notes that the launch does something that can not be replayed.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    /// Notes an access.
+    pub fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
+        let generation =
+            self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);
+        match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
+            (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
+                let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
+                let &Site { param, at, guessed, lock, .. } = site;
+                let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
+                self.steps.push(RecordedAccess {
+                    start,
+                    end,
+                    odd,
+                    slot,
+                    near,
+                    param,
+                    at,
+                    kind,
+                    guessed,
+                    lock: lock.map(Box::new),
+                    generation,
+                });
+            }
+            _ => self.spoilt = true,
+        }
+    }
+}

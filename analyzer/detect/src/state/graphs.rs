@@ -1,0 +1,488 @@
+//! Executable graphs: their nodes, and which node comes before which.
+//!
+//! Owns the definitions and the inner partial order. Does not know what a node does to memory:
+//! `analysis` applies the nodes at each launch.
+//!
+//! The order inside a graph is kept as clocks over *chains*. Every node continues the chain of one
+//! node it depends on, or begins a new chain, and its clock says how far each chain has got when it
+//! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
+//! little for the long and narrow graphs that programs record.
+
+use crate::state::op_site::OpSite;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId, StreamId};
+
+/// Maximum size of a graph's order, in numbers (64 MiB). Beyond that, the remaining nodes count as
+/// ordered by submission.
+const MAX_CLOCKS: usize = 1 << 24;
+
+/// Maximum number of captured streams that are kept of one site.
+const CAPTURED: usize = 64;
+
+/// A dependency on a node's programmatic trigger: it orders kernels that wait for it, and no
+/// others.
+const PORT_TRIGGERED: u32 = 1;
+
+/// A dependency on the start of a node's blocks: it orders kernels that wait (`griddepcontrol.wait`
+/// waits for the whole node, as behind a trigger; seen on an H100), and no others.
+#[cfg(test)]
+const PORT_LAUNCHED: u32 = 2;
+
+/// One node.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Where it was captured or added.
+    pub stack: StackId,
+    /// The call that made it.
+    pub call: CallId,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// A kernel that never waits for the nodes whose trigger it depends on (no
+    /// `griddepcontrol.wait`).
+    pub never_waits: bool,
+    dependencies: Vec<Dependency>,
+    /// Nodes that it waits for because of waits that have been added.
+    added: Vec<u32>,
+    /// The nodes of the driver that it is, or is part of, from the inside out: the graph that each
+    /// is in, and its number if it was captured.
+    parts: SmallVec<[(u32, u32); 1]>,
+    tag: u16,
+    body: Vec<u8>,
+}
+
+impl Node {
+    /// The nodes that come directly before it.
+    pub fn dependencies(&self) -> &[Dependency] {
+        &self.dependencies
+    }
+
+    /// The nodes of the driver that it is, or is part of, from the inside out.
+    pub fn parts(&self) -> &[(u32, u32)] {
+        &self.parts
+    }
+
+    /// Whether it holds its whole graph back for an event of outside.
+    pub fn waits_outside(&self) -> bool {
+        self.enabled && self.tag == trace::tag::StreamWait
+    }
+
+    /// Its op; `None` for empty nodes and for ops that this version does not know.
+    pub fn op(&self) -> Option<Op<'_>> {
+        if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
+    }
+
+    /// Whether the node starts only when the other one has finished.
+    fn is_full(&self, d: &Dependency) -> bool {
+        d.port == 0 || !self.never_waits
+    }
+
+    /// Whether the node may start as soon as the other one has triggered.
+    fn is_weak(&self, d: &Dependency) -> bool {
+        d.port == PORT_TRIGGERED && self.never_waits
+    }
+}
+
+/// The inner order of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Inner {
+    /// Nodes in an order that respects all dependencies.
+    sequence: Vec<u32>,
+    /// Chain and place in it (from 1) of every node.
+    place: Vec<(u32, u32)>,
+    /// For every node, how far each chain has got; rows of `chains` numbers.
+    clocks: Vec<u32>,
+    chains: usize,
+}
+
+impl Inner {
+    /// Whether `first` has finished before `second` starts.
+    pub fn before(&self, first: u32, second: u32) -> bool {
+        let (Some(&(chain, place)), second) = (self.place.get(first as usize), second as usize) else { return true };
+        self.clocks.get(second * self.chains + chain as usize).is_none_or(|reached| *reached >= place)
+    }
+}
+
+/// An executable graph.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    inner: Option<Inner>,
+    /// Whether waits have been added to these nodes.
+    is_replanned: bool,
+    /// Whether its order is that of an assumption.
+    pub is_assumed: bool,
+}
+
+impl Graph {
+    /// The numbers of its nodes that were captured.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().flat_map(|node| node.parts.iter().map(|(_, number)| *number))
+    }
+
+    /// A node.
+    pub fn node(&self, index: u32) -> Option<&Node> {
+        self.nodes.get(index as usize)
+    }
+
+    /// Nodes in an order that respects all dependencies. Call [`Graph::prepare`] first.
+    pub fn sequence(&self) -> &[u32] {
+        self.inner.as_ref().map_or(&[], |i| &i.sequence)
+    }
+
+    /// Whether `first` has finished before `second` starts, in one launch.
+    pub fn before(&self, first: u32, second: u32) -> bool {
+        self.inner.as_ref().is_none_or(|inner| inner.before(first, second))
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The order is another one from now on, until the nodes change.
+    pub fn assume(&mut self, inner: Inner) {
+        self.inner = Some(inner);
+        self.is_assumed = true;
+    }
+
+    /// The sites of its nodes, by index; `None` for nodes that no wait can be placed at.
+    pub fn sites(&self) -> Vec<Option<OpSite>> {
+        let site = |node: &Node| OpSite::of(&Op::decode(node.tag, &node.body).ok()?, node.stack).map(|(site, _)| site);
+        self.nodes.iter().map(site).collect()
+    }
+
+    /// Whether no waits have been added since its nodes have changed. From now on they have.
+    pub fn begin_replan(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_replanned, true)
+    }
+
+    /// Makes the nodes of later sites wait for those of earlier ones that were captured before
+    /// them, as a wait between the captured streams would. Returns the number of pairs that are
+    /// ordered by this.
+    pub fn wait_between(&mut self, after: &[OpSite], before: &[OpSite]) -> u64 {
+        let sites = self.sites();
+        let all = |wanted: &[OpSite]| -> Vec<u32> {
+            let is = |at: &usize| sites[*at].is_some_and(|site| wanted.contains(&site));
+            (0..sites.len()).filter(is).map(|at| at as u32).collect()
+        };
+        let (first, then) = (all(after), all(before));
+        let mut ordered = 0;
+        for &then in &then {
+            for &first in first.iter().filter(|first| **first < then) {
+                if self.before(then, first) {
+                    continue;
+                }
+                ordered += 1;
+                if !self.before(first, then) {
+                    self.nodes[then as usize].added.push(first);
+                    self.inner = None;
+                    self.prepare();
+                }
+            }
+        }
+        ordered
+    }
+
+    /// Computes the inner order, if the nodes have changed.
+    pub fn prepare(&mut self) {
+        if self.inner.is_none() {
+            self.is_assumed = false;
+            self.inner = Some(self.order());
+        }
+    }
+
+    fn order(&self) -> Inner {
+        self.order_by(&self.nodes.iter().map(|node| &node.dependencies[..]).collect::<Vec<_>>())
+    }
+
+    /// The order of the nodes, if these came directly before each.
+    pub(crate) fn order_by(&self, edges: &[&[Dependency]]) -> Inner {
+        let added = |node: &Node| node.added.iter().map(|from| Dependency { from: *from, port: 0 }).collect::<Vec<_>>();
+        let edges: Vec<Cow<'_, [Dependency]>> = (edges.iter().zip(&self.nodes))
+            .map(|(edges, node)| match node.added.is_empty() {
+                true => Cow::Borrowed(*edges),
+                false => [*edges, &added(node)].concat().into(),
+            })
+            .collect();
+        let n = self.nodes.len().min(edges.len());
+        let mut waits: Vec<u32> = vec![0; n];
+        let mut next: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for (i, edges) in edges.iter().enumerate() {
+            for d in edges.iter().filter(|d| (d.from as usize) < n && d.from as usize != i) {
+                waits[i] += 1;
+                next[d.from as usize].push(i as u32);
+            }
+        }
+        // Where the edges leave a choice, the order in which the nodes were read: reports name
+        // pairs in the order of the program.
+        let mut ready: std::collections::BTreeSet<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
+        let mut inner = Inner { place: vec![(0, 0); n], ..Inner::default() };
+        while let Some(i) = ready.pop_first() {
+            inner.sequence.push(i);
+            for &j in &next[i as usize] {
+                waits[j as usize] -= 1;
+                if waits[j as usize] == 0 {
+                    ready.insert(j);
+                }
+            }
+        }
+        let mut tails: Vec<u32> = Vec::new();
+        let mut tail_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for &i in &inner.sequence {
+            let node = &self.nodes[i as usize];
+            let full = edges[i as usize].iter().filter(|d| node.is_full(d));
+            let chain = full.into_iter().find_map(|d| tail_of.remove(&d.from)).unwrap_or_else(|| {
+                tails.push(0);
+                tails.len() as u32 - 1
+            });
+            tails[chain as usize] += 1;
+            inner.place[i as usize] = (chain, tails[chain as usize]);
+            tail_of.insert(i, chain);
+        }
+        inner.chains = tails.len();
+        if n.saturating_mul(inner.chains) > MAX_CLOCKS {
+            return inner;
+        }
+        inner.clocks = vec![0; n * inner.chains];
+        // What has finished when a node has finished, beyond what had finished when it started.
+        // Only kernels that do not wait for all of their dependencies have an entry. CUDA does not
+        // document whether such a kernel may end before a dependency that it never waited for. Here
+        // it may not.
+        let mut late: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let raise = |clock: &mut [u32], inner: &Inner, late: &FxHashMap<u32, Vec<u32>>, from: u32| {
+            let row = from as usize * inner.chains;
+            let finished = late.get(&from).map_or(&inner.clocks[row..row + inner.chains], Vec::as_slice);
+            clock.iter_mut().zip(finished).for_each(|(to, from)| *to = (*to).max(*from));
+            let (chain, place) = inner.place[from as usize];
+            clock[chain as usize] = clock[chain as usize].max(place);
+        };
+        for at in 0..inner.sequence.len() {
+            let i = inner.sequence[at];
+            let node = &self.nodes[i as usize];
+            let mut clock = vec![0; inner.chains];
+            for d in edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_full(d)) {
+                raise(&mut clock, &inner, &late, d.from);
+            }
+            let row = i as usize * inner.chains;
+            inner.clocks[row..row + inner.chains].copy_from_slice(&clock);
+            let rest = edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_weak(d));
+            let rest: Vec<u32> = rest.map(|d| d.from).collect();
+            if !rest.is_empty() {
+                rest.iter().for_each(|from| raise(&mut clock, &inner, &late, *from));
+                late.insert(i, clock);
+            }
+        }
+        inner
+    }
+}
+
+/// All executable graphs of one process.
+#[derive(Default)]
+pub struct Graphs {
+    execs: FxHashMap<GraphExecId, Graph>,
+    /// By site, the streams that nodes were captured on. It outlives the graphs: reports are made
+    /// at the end.
+    captured: FxHashMap<OpSite, Vec<StreamId>>,
+}
+
+impl Graphs {
+    /// Defines an executable graph, or defines it again.
+    pub fn define(&mut self, exec: GraphExecId, nodes: u32) {
+        let mut graph = Graph::default();
+        graph.nodes.reserve((nodes as usize).min(1 << 16));
+        self.execs.insert(exec, graph);
+    }
+
+    /// Defines a node, or defines it again. `waits`: whether a kernel waits for its programmatic
+    /// dependencies. False: its graph is unknown.
+    pub fn node(&mut self, op: &Op<'_>, waits: impl FnOnce(KernelId) -> bool) -> bool {
+        let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
+        let Some(graph) = self.execs.get_mut(&exec) else { return false };
+        let index = index as usize;
+        // Indices come from the shim, one after the other. A damaged one must not cause a huge
+        // allocation.
+        if index > graph.nodes.len() + (1 << 16) {
+            return false;
+        }
+        if index >= graph.nodes.len() {
+            graph.nodes.resize_with(index + 1, Node::default);
+        }
+        let dependencies: Vec<Dependency> = dependencies.iter().collect();
+        let kernel = match Op::decode(tag, body) {
+            Ok(Op::Launch { kernel, .. }) if dependencies.iter().any(|d| d.port != 0) => Some(kernel),
+            _ => None,
+        };
+        let never_waits = kernel.is_some_and(|kernel| !waits(kernel));
+        let known = &mut graph.nodes[index];
+        let is_same = known.dependencies == dependencies && known.stack == stack;
+        if !is_same || known.never_waits != never_waits {
+            graph.inner = None;
+        }
+        graph.is_replanned &= is_same;
+        let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
+        let parts = std::mem::take(&mut known.parts);
+        *known = Node { stack, call, enabled, never_waits, dependencies, added, parts, tag, body: body.to_vec() };
+        true
+    }
+
+    /// Notes which node of the driver a node is, or is part of.
+    pub fn node_of(&mut self, exec: GraphExecId, index: u32, part: u32, node: u32) {
+        if let Some(known) = self.execs.get_mut(&exec).and_then(|graph| graph.nodes.get_mut(index as usize)) {
+            known.parts.push((part, node));
+        }
+    }
+
+    /// An executable graph.
+    pub fn get(&self, exec: GraphExecId) -> Option<&Graph> {
+        self.execs.get(&exec)
+    }
+
+    /// Notes on which stream a node was captured.
+    pub fn node_captured(&mut self, exec: GraphExecId, index: u32, stream: StreamId) {
+        let Some(node) = self.find(exec, index) else { return };
+        let site = Op::decode(node.tag, &node.body).ok().and_then(|op| OpSite::of(&op, node.stack));
+        if let Some((site, _)) = site {
+            let streams = self.captured.entry(site).or_default();
+            if !streams.contains(&stream) && streams.len() < CAPTURED {
+                streams.push(stream);
+            }
+        }
+    }
+
+    /// The streams on which nodes of this site were captured, as far as they are known.
+    pub fn captured_on(&self, site: &OpSite) -> &[StreamId] {
+        self.captured.get(site).map_or(&[], Vec::as_slice)
+    }
+
+    /// A node of an executable graph.
+    pub fn find(&self, exec: GraphExecId, index: u32) -> Option<&Node> {
+        self.execs.get(&exec)?.node(index)
+    }
+
+    /// Removes an executable graph.
+    pub fn destroy(&mut self, exec: GraphExecId) {
+        self.execs.remove(&exec);
+    }
+
+    /// Takes a graph out for a launch; [`Graphs::put`] returns it.
+    pub fn take(&mut self, exec: GraphExecId) -> Option<Graph> {
+        let mut graph = self.execs.remove(&exec)?;
+        graph.prepare();
+        Some(graph)
+    }
+
+    /// Returns a graph after a launch.
+    pub fn put(&mut self, exec: GraphExecId, graph: Graph) {
+        self.execs.insert(exec, graph);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::codec::List;
+
+    fn graph(edges: &[(u32, u32, u32)], n: u32) -> Graph {
+        graph_of(edges, n, true)
+    }
+
+    /// All nodes are kernels. `waits`: whether they wait for their dependencies.
+    fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
+        let mut body = [0; 128];
+        let shape = trace::LaunchShape::new([1; 3], [1; 3]);
+        let launch = Op::Launch { stream: trace::StreamId(0), kernel: KernelId(1), shape, params: &[] };
+        let mut to = trace::Encoder::new(&mut body);
+        launch.encode(&mut to);
+        let len = to.finish().expect("fits");
+        let mut graphs = Graphs::default();
+        let exec = GraphExecId(1);
+        graphs.define(exec, n);
+        for index in 0..n {
+            let deps: Vec<Dependency> =
+                edges.iter().filter(|e| e.1 == index).map(|e| Dependency { from: e.0, port: e.2 }).collect();
+            assert!(graphs.node(
+                &Op::GraphNode {
+                    exec,
+                    index,
+                    stack: StackId(0),
+                    call: CallId(0),
+                    enabled: true,
+                    dependencies: List::new(&deps),
+                    tag: launch.tag(),
+                    body: &body[..len],
+                },
+                |_| waits
+            ));
+        }
+        graphs.take(exec).expect("defined")
+    }
+
+    #[test]
+    fn fork_and_join() {
+        let g = graph(&[(0, 1, 0), (0, 2, 0), (1, 3, 0), (2, 3, 0)], 4);
+        assert_eq!(g.sequence().len(), 4);
+        assert!(g.before(0, 1) && g.before(0, 3) && g.before(1, 3) && g.before(2, 3));
+        assert!(!g.before(1, 2) && !g.before(2, 1) && !g.before(3, 0) && !g.before(1, 0));
+    }
+
+    #[test]
+    fn order_is_transitive_whatever_the_numbering() {
+        let g = graph(&[(3, 2, 0), (2, 1, 0), (1, 0, 0)], 5);
+        assert!(g.before(3, 0) && !g.before(0, 3) && !g.before(4, 0) && !g.before(0, 4));
+    }
+
+    #[test]
+    fn waiting_for_the_start_of_a_node_is_no_order() {
+        let edges = [(0, 1, PORT_LAUNCHED), (0, 2, PORT_TRIGGERED)];
+        let g = graph_of(&edges, 3, false);
+        assert!(!g.before(0, 1) && !g.before(0, 2), "reported");
+        let g = graph_of(&edges, 3, true);
+        assert!(g.before(0, 1) && g.before(0, 2), "silent: the kernels wait for all of it");
+    }
+
+    /// cuda.h, edge data: a programmatic edge lets a kernel start before its predecessor has
+    /// finished, and only `griddepcontrol.wait` waits for that.
+    #[test]
+    fn a_trigger_orders_kernels_that_wait_for_it() {
+        let edges = [(0, 1, PORT_TRIGGERED), (1, 2, 0), (3, 1, 0)];
+        let g = graph_of(&edges, 4, true);
+        assert!(g.before(0, 1) && g.before(0, 2) && g.before(3, 1));
+        let g = graph_of(&edges, 4, false);
+        assert!(!g.before(0, 1), "reported: it may overlap");
+        assert!(g.before(3, 1), "silent: a full edge beside it");
+        assert!(
+            g.before(0, 2) && g.before(1, 2) && g.before(3, 2),
+            "silent: what comes after the kernel waits for both"
+        );
+    }
+
+    #[test]
+    fn cycles_and_wild_edges_do_no_harm() {
+        let g = graph(&[(0, 1, 0), (1, 0, 0), (77, 2, 0), (2, 2, 0)], 3);
+        assert_eq!(g.sequence(), [2]);
+    }
+
+    #[test]
+    fn many_nodes_agree_with_reachability() {
+        let edges: Vec<(u32, u32, u32)> =
+            (1..60_u32).flat_map(|i| [(i * 7 % i, i, 0), (i * 13 % i, i, 0)]).filter(|e| e.0 % 3 != 0).collect();
+        let g = graph(&edges, 60);
+        let mut reach = vec![vec![false; 60]; 60];
+        for i in 0..60 {
+            for e in edges.iter().filter(|e| e.1 as usize == i) {
+                reach[i][e.0 as usize] = true;
+                let from = reach[e.0 as usize].clone();
+                reach[i].iter_mut().zip(from).for_each(|(to, from)| *to |= from);
+            }
+        }
+        for i in 0..60_u32 {
+            for j in 0..60_u32 {
+                if i != j {
+                    assert_eq!(g.before(j, i), reach[i as usize][j as usize], "{j} before {i}");
+                }
+            }
+        }
+    }
+}

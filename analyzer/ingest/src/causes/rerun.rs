@@ -1,0 +1,47 @@
+//! The second analysis: the same records, under a changed order.
+//!
+//! Owns one pass and its result. Everything that the first analysis has read and evaluated is used
+//! again, so that a pass costs no more than the comparison of accesses.
+
+use rustc_hash::FxHashSet;
+
+use analysis::Analysis;
+use analysis::replan::records::Records;
+use analysis::replan::waits::Replan;
+use detect::findings::{FindingState, RawFinding};
+use detect::state::op_site::OpSite;
+
+/// What a pass has found.
+pub struct Rerun {
+    /// The findings under the changed order.
+    pub findings: Vec<RawFinding>,
+    /// Pairs of sites of findings that do not stand, each with whether a free was too early.
+    pub fallen: FxHashSet<(OpSite, OpSite, bool)>,
+    /// The changes, with what became of them and what was noted.
+    pub plan: Replan,
+}
+
+/// Checks the records of the process that `first` has analysed again, with these changes. `None`:
+/// not all records can be had, or the changes are too much work.
+pub(crate) fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
+    let mut twin = first.twin(plan);
+    let read = records.each(&mut |bytes| {
+        // What could not be read in the first pass was counted there.
+        if !twin.has_given_up()
+            && let Ok(record) = trace::Record::decode(bytes)
+        {
+            twin.feed(&record);
+        }
+    });
+    let (findings, plan) = first.take_back(twin);
+    let (mut stand, mut fallen) = (Vec::new(), FxHashSet::default());
+    for (raw, state) in findings.judged() {
+        let race = &raw.race;
+        if state == FindingState::Stands {
+            stand.push(raw.clone());
+        } else {
+            fallen.insert((OpSite::of_node(&race.previous), OpSite::of_node(&race.access), race.freed_early));
+        }
+    }
+    (read && !plan.is_given_up()).then_some(Rerun { findings: stand, fallen, plan })
+}

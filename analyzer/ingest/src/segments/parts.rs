@@ -1,0 +1,165 @@
+//! Finds the files of a recording: a trace is one, segments are many, and some may be missing.
+//!
+//! Owns what is missing, in words, and where a reader has to begin anew. Does not read frames
+//! ([`crate::recorded`]).
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use trace::file::{FileError, Reader};
+use trace::segment::{FINISHED, SHARED, SYMBOLS, SegmentHead, UNFINISHED};
+
+/// One file of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The file.
+    pub path: PathBuf,
+    /// Its number; `None`: it is the whole recording.
+    pub number: Option<u64>,
+    /// Whether what came before it is not there.
+    pub begins: bool,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The files of a recording, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Parts {
+    /// The files.
+    pub files: Vec<Part>,
+    /// The folder of what they share.
+    pub shared: Option<PathBuf>,
+    /// What is missing and should not be: lines for the user.
+    pub missing: Vec<String>,
+    /// What else the user should know.
+    pub notes: Vec<String>,
+    /// Whether the end is in the last file, if the recording has ended. Otherwise that is no
+    /// error: it goes on, or this is a part by itself.
+    pub must_end: bool,
+}
+
+impl Parts {
+    /// Whether something is not there, be it by mistake or not.
+    pub fn have_gaps(&self) -> bool {
+        self.files.iter().any(|part| part.begins)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|part| part.bytes).sum()
+    }
+
+    /// Files with symbols, by name.
+    pub fn symbols(&self) -> Vec<PathBuf> {
+        let entries = self.shared.as_ref().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|e| e.path())).collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == SYMBOLS));
+        paths.sort();
+        paths
+    }
+}
+
+/// Whether a folder holds the segments of a recording.
+pub(crate) fn holds_recording(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|entries| {
+        entries.filter_map(Result::ok).any(|entry| named(&entry.path()).is_some() && head(&entry.path()).is_ok())
+    })
+}
+
+/// The ending of a file that is named as a segment is.
+fn named(path: &Path) -> Option<&str> {
+    let (stem, ending) = (path.file_stem()?.to_str()?, path.extension()?.to_str()?);
+    let is_number = stem.len() >= 6 && stem.bytes().all(|b| b.is_ascii_digit());
+    (is_number && [FINISHED, UNFINISHED].contains(&ending)).then_some(ending)
+}
+
+/// The header of a segment. A file that is none is foreign here.
+fn head(path: &Path) -> Result<SegmentHead, FileError> {
+    Reader::new(BufReader::new(system::local_files::open(path)?))?.segment().ok_or(FileError::Foreign)
+}
+
+/// The files of a trace, of a folder of segments, or of one segment by itself.
+pub fn parts(path: &(impl AsRef<Path> + ?Sized)) -> Result<Parts, FileError> {
+    let path = path.as_ref();
+    if path.is_dir() {
+        return folder(path);
+    }
+    let head = Reader::new(BufReader::new(File::open(path)?))?.segment();
+    let bytes = fs::metadata(path)?.len();
+    let begins = head.is_some_and(|head| head.number > 0);
+    let part = Part { path: path.to_path_buf(), number: head.map(|head| head.number), begins, bytes };
+    let mut parts = Parts { files: vec![part], ..Parts::default() };
+    if let Some(head) = head {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        parts.shared = shared(parent);
+        parts.notes.push(format!("{} is segment {} by itself", path.display(), head.number));
+    }
+    Ok(parts)
+}
+
+/// What segments in a folder share: beside them, or (of those that were saved) one folder up.
+fn shared(folder: &Path) -> Option<PathBuf> {
+    [folder.join(SHARED), folder.join("..").join(SHARED)].into_iter().find(|folder| folder.is_dir())
+}
+
+fn folder(folder: &Path) -> Result<Parts, FileError> {
+    let mut found: Vec<(SegmentHead, PathBuf)> = Vec::new();
+    let (mut goes_on, mut missing) = (false, Vec::new());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some(ending) = named(&path) else { continue };
+        if ending == UNFINISHED {
+            // Who writes it holds its lock. One that nobody writes any more has what was saved of
+            // it when its writer died.
+            let is_written = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
+            if system::local_files::open(&path).is_ok_and(is_written) {
+                goes_on = true;
+                continue;
+            }
+        }
+        match head(&path) {
+            Ok(head) => found.push((head, path)),
+            Err(error) => missing.push(format!("{}: {error}", path.display())),
+        }
+    }
+    found.sort_by_key(|(head, _)| head.number);
+    let Some((first, _)) = found.first().cloned() else {
+        return Err(if goes_on {
+            FileError::Parts("no segment of this recording is finished yet".into())
+        } else {
+            FileError::Parts(missing.pop().unwrap_or_else(|| "there is no segment in this folder".into()))
+        });
+    };
+    if found.iter().any(|(head, _)| head.recording != first.recording) {
+        return Err(FileError::Parts("the segments in this folder are of several recordings".into()));
+    }
+    let (mut files, mut notes, mut next) = (Vec::new(), Vec::new(), 0);
+    for (head, path) in found {
+        let begins = head.number != next;
+        if begins && next == 0 && head.keeps_last {
+            notes.push(format!("{}: begins at segment {}, the first that was kept", folder.display(), head.number));
+        } else if begins {
+            missing.push(gone(next, head.number));
+        }
+        let bytes = fs::metadata(&path)?.len();
+        files.push(Part { path, number: Some(head.number), begins, bytes });
+        next = head.number + 1;
+    }
+    if goes_on {
+        notes.push(format!(
+            "{}: the recording goes on; its {} finished segments are read",
+            folder.display(),
+            files.len()
+        ));
+    }
+    Ok(Parts { files, shared: shared(folder), missing, notes, must_end: !goes_on })
+}
+
+/// The segments from `from` up to the one before `to` are not there.
+fn gone(from: u64, to: u64) -> String {
+    match to - from {
+        1 => format!("segment {from} is missing"),
+        _ => format!("segments {from} to {} are missing", to - 1),
+    }
+}

@@ -1,0 +1,130 @@
+//! What a run records into: one file, or segments.
+//!
+//! Owns the choice between the two and the signal that saves. Both take records of several
+//! processes, from several threads under one lock.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::writer::{SegmentLimits, SegmentWriter};
+use system::private_file;
+
+/// The signal that saves what is kept: one that does nothing to who does not expect it.
+pub(crate) const SAVE: libc::c_int = libc::SIGURG;
+
+/// The signal has come.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask(_signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// What is recorded into. Once something could not be written, the recording is no longer whole:
+/// [`TraceStore::finish`] says so again, however it went on.
+pub struct TraceStore {
+    to: To,
+    /// The first error.
+    failed: Option<String>,
+}
+
+enum To {
+    /// One file.
+    File(trace::file::Writer<BufWriter<File>>),
+    /// A folder of segments.
+    Segments(Box<SegmentWriter>),
+}
+
+impl TraceStore {
+    /// A file.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        let file = private_file::create(path)?;
+        let to = To::File(trace::file::Writer::new(BufWriter::new(file))?);
+        Ok(Self { to, failed: None })
+    }
+
+    /// A folder of segments. From now on the signal saves.
+    pub fn segments(folder: &Path, limits: SegmentLimits) -> io::Result<Self> {
+        let writer = SegmentWriter::create(folder, limits)?;
+        if limits.keep.is_some() {
+            // SAFETY: all-zero is a valid sigaction; the handler is async-signal-safe.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = ask as extern "C" fn(libc::c_int) as usize;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigaction(SAVE, &raw const action, std::ptr::null_mut());
+            }
+        }
+        Ok(Self { to: To::Segments(Box::new(writer)), failed: None })
+    }
+
+    /// Writes, and remembers if that failed.
+    fn tried(&mut self, write: impl FnOnce(&mut To) -> io::Result<()>) -> io::Result<()> {
+        let done = write(&mut self.to);
+        if let Err(error) = &done {
+            self.failed.get_or_insert_with(|| error.to_string());
+        }
+        done
+    }
+
+    /// Appends a record of a process.
+    pub fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
+        self.tried(|to| match to {
+            To::File(writer) => writer.record(process, bytes),
+            To::Segments(writer) => writer.record(process, bytes),
+        })
+    }
+
+    /// What is to be done now and then, often.
+    pub fn tick(&mut self) -> io::Result<()> {
+        self.tried(|to| {
+            let To::Segments(writer) = to else { return Ok(()) };
+            if ASKED.swap(false, Ordering::Relaxed) {
+                writer.save("signal")?;
+            }
+            writer.tick()
+        })
+    }
+
+    /// Whether symbols are added when a process has ended. Segments add them by themselves.
+    pub(crate) fn wants_symbols(&self) -> bool {
+        matches!(self.to, To::File(_))
+    }
+
+    /// Keeps what there is, if older records would be deleted.
+    pub(crate) fn save(&mut self, reason: &str) -> io::Result<()> {
+        self.tried(|to| match to {
+            To::File(_) => Ok(()),
+            To::Segments(writer) => writer.save(reason),
+        })
+    }
+
+    /// Writes what is pending of a process that has ended.
+    pub fn process_ended(&mut self, process: u32) -> io::Result<()> {
+        self.tried(|to| match to {
+            To::File(writer) => writer.flush(),
+            To::Segments(writer) => writer.process_ended(process),
+        })
+    }
+
+    /// Adds the symbols of a process that has ended.
+    pub fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
+        self.tried(|to| match to {
+            To::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
+            To::Segments(_) => Ok(()),
+        })
+    }
+
+    /// The recording ends. A file was written when its processes ended.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let ended = self.tried(|to| match to {
+            To::File(writer) => writer.flush(),
+            To::Segments(writer) => writer.finish(),
+        });
+        match self.failed.take() {
+            Some(error) if ended.is_ok() => Err(io::Error::other(error)),
+            _ => ended,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A broken rule as reports print it: a call that the user has forbidden (`--forbid`).
+//!
+//! Owns the data, and the merging of those of several processes and programs. It is no race, so it
+//! has one side only. `rules::elaborate` makes it.
+
+use crate::finding::{GateStatus, Side};
+use crate::fingerprint::{Identity, text_of};
+use crate::gate::forbidden::RuleKind;
+use detect::confidence::Confidence;
+use serde::{Deserialize, Serialize};
+use settings::FailOn;
+
+/// A call site that breaks a rule.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Breach {
+    /// The kind of the rule.
+    pub kind: RuleKind,
+    /// The rule as it was given: `sync=step`.
+    pub rule: String,
+    /// What happens, one sentence without its full stop.
+    pub text: String,
+    /// `certain`, or `likely` where CUDA says only that the call may do so.
+    pub confidence: Confidence,
+    /// The identity within the run and across runs.
+    pub identity: Identity,
+    /// Names it across runs, also when its lines have moved.
+    pub fingerprint: String,
+    /// The gate's decision.
+    pub standing: GateStatus,
+    /// Times.
+    pub count: u64,
+    /// The process of the first time.
+    pub pid: u32,
+    /// The name of that process.
+    pub origin: String,
+    /// All processes, as indices into the report's list.
+    pub processes: Vec<u32>,
+    /// Times in each of them.
+    pub occurrences: Vec<u64>,
+    /// The programs of a hunt that do it; empty elsewhere.
+    pub programs: Vec<String>,
+    /// The call. It says nothing of bytes.
+    pub side: Side,
+}
+
+impl Breach {
+    /// Whether it fails the run.
+    pub fn fails(&self, fail_on: FailOn) -> bool {
+        let least = if fail_on == FailOn::Certain { Confidence::Certain } else { Confidence::Likely };
+        self.standing == GateStatus::New && self.confidence >= least
+    }
+
+    /// Adds one to a list, or to the one there that is the same.
+    pub fn merge(list: &mut Vec<Self>, one: Self) {
+        let Some(known) = list.iter_mut().find(|known| known.identity == one.identity && known.rule == one.rule) else {
+            list.push(one);
+            return;
+        };
+        known.count += one.count;
+        for (process, count) in one.processes.iter().zip(&one.occurrences) {
+            match (known.processes.last(), known.occurrences.last_mut()) {
+                (Some(last), Some(sum)) if last == process => *sum += count,
+                _ => {
+                    known.processes.push(*process);
+                    known.occurrences.push(*count);
+                }
+            }
+        }
+        let fresh: Vec<String> = one.programs.into_iter().filter(|name| !known.programs.contains(name)).collect();
+        known.programs.extend(fresh);
+    }
+}
+
+/// Gives all of a run their fingerprints, and puts the certain ones first.
+pub fn number(list: &mut [Breach]) {
+    let mut order: Vec<usize> = (0..list.len()).collect();
+    order.sort_by_key(|&at| (list[at].identity.lasting, list[at].identity.exact));
+    let (mut last, mut nth) = (None, 0);
+    for at in order {
+        let lasting = list[at].identity.lasting;
+        nth = if last == Some(lasting) { nth + 1 } else { 0 };
+        last = Some(lasting);
+        list[at].fingerprint = text_of(lasting, nth);
+    }
+    list.sort_by_key(|breach| std::cmp::Reverse(breach.confidence));
+}

@@ -1,0 +1,223 @@
+//! An error that ended a context or a capture, and the sentence of a hint, as reports print them.
+//!
+//! Owns the data, its names and lines, and what an error of a capture means.
+//! [`detect::faults`] finds the launches that may have caused the others.
+
+use crate::call_site::site;
+use crate::elaborate::{Elaborator, called};
+use crate::model::Hint;
+use detect::faults::{Failure, UNJOINED};
+use detect::hints::{HintKind, Said};
+use detect::state::captures::{Capture, Unjoined};
+use serde::{Deserialize, Serialize};
+use symbols::frame::Frame;
+use trace::{KernelId, StackId};
+
+/// Maximum number of places reported for a stream.
+const PLACES: usize = 16;
+
+/// A place that launched a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FaultSite {
+    /// Demangled kernel name; empty when unknown.
+    pub kernel: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// How many launches.
+    pub count: u64,
+}
+
+/// Launches of one stream that the host had not seen finish.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Running {
+    /// The stream.
+    pub stream: String,
+    /// How many launches.
+    pub total: u64,
+    /// From how many places.
+    pub places: u64,
+    /// The places that launched first, oldest first.
+    pub oldest: Vec<FaultSite>,
+}
+
+/// An error that ended a context or a capture.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Fault {
+    /// The process.
+    pub pid: u32,
+    /// The driver's answer (`CUresult`).
+    pub result: u32,
+    /// The call that returned it.
+    pub call: String,
+    /// Where that was.
+    pub stack: Vec<Frame>,
+    /// The launch that caused it, if every launch was waited for.
+    pub culprit: Option<FaultSite>,
+    /// The stream of that launch.
+    pub stream: String,
+    /// Otherwise: the launches in flight, by stream.
+    pub running: Vec<Running>,
+    /// Of a capture with unjoined work: the stream that it began on, as lines name it.
+    pub origin: String,
+    /// The streams that were not joined.
+    pub unjoined: Vec<UnjoinedStream>,
+}
+
+/// A stream that was drawn into a capture and not joined.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct UnjoinedStream {
+    /// The stream.
+    pub stream: String,
+    /// As lines name it.
+    pub short: String,
+    /// Where it was drawn in.
+    pub drawn_in: String,
+    /// Its last call.
+    pub last: String,
+}
+
+impl Fault {
+    /// What the error means and what mends it, where that is known without any launch: a sentence,
+    /// and lines to paste.
+    pub fn explained(&self) -> Option<(String, Vec<String>)> {
+        if self.result != UNJOINED {
+            return None;
+        }
+        let site = site(&self.stack).map_or_else(String::new, |at| format!(", {at}"));
+        let at = |at: &str, word: &str| if at.is_empty() { String::new() } else { format!("{word}{at}") };
+        let named = |of: &UnjoinedStream| match &*of.drawn_in {
+            "" => of.stream.clone(),
+            at => format!("{}, drawn in by the wait at {at},", of.stream),
+        };
+        let (who, was) = match &self.unjoined[..] {
+            [] => ("a stream that was drawn into the capture by a wait".to_string(), "was"),
+            [one] => (named(one), "was"),
+            many => (many.iter().map(named).collect::<Vec<_>>().join(" and "), "were"),
+        };
+        let said = format!(
+            "CUDA says \"capturing stream has unjoined work\": {who} {was} not joined again with the stream that the \
+             capture began on. There is no graph."
+        );
+        let origin = if self.origin.is_empty() { "origin" } else { &self.origin };
+        let wait = format!("cudaStreamWaitEvent({origin}, event, 0);");
+        let before = format!("before {}{site}", self.call);
+        let mut lines = Vec::new();
+        for of in &self.unjoined {
+            let after = at(&of.last, ", ");
+            lines.push((
+                format!("cudaEventRecord(event, {});", of.short),
+                format!("after its last captured call{after}"),
+            ));
+            lines.push((wait.clone(), before.clone()));
+        }
+        if lines.is_empty() {
+            let record = "cudaEventRecord(event, forked);".to_string();
+            lines = vec![(record, "behind the last work of each such stream".to_string()), (wait, before)];
+        }
+        let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
+        let lines = lines.into_iter().map(|(line, comment)| format!("{line:width$}  // {comment}"));
+        Some((said, lines.collect()))
+    }
+}
+
+/// Failures with names and lines.
+pub fn faults(failures: &[Failure], elaborator: &mut Elaborator<'_>) -> Vec<Fault> {
+    let launched = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
+        kernel: elaborator.kernel_name(kernel),
+        stack: elaborator.stacks.resolve(stack),
+        count,
+    };
+    let one = |f: &Failure| {
+        let stack = elaborator.stacks.resolve(f.stack);
+        let (origin, unjoined) = f.capture.as_ref().map(|f| unjoined(elaborator, f)).unwrap_or_default();
+        Fault {
+            origin,
+            unjoined,
+            pid: elaborator.names.process.pid,
+            result: f.result,
+            call: called(&stack, elaborator.names.call(f.call)),
+            culprit: f.culprit.map(|(_, kernel, stack)| launched(elaborator, kernel, stack, 1)),
+            stream: f.culprit.map(|(stream, ..)| elaborator.stream_name(stream)).unwrap_or_default(),
+            running: f
+                .running
+                .iter()
+                .map(|(stream, total, places)| Running {
+                    stream: elaborator.stream_name(*stream),
+                    total: *total,
+                    places: places.len() as u64,
+                    oldest: places
+                        .iter()
+                        .take(PLACES)
+                        .map(|((kernel, stack), count)| launched(elaborator, *kernel, *stack, *count))
+                        .collect(),
+                })
+                .collect(),
+            stack,
+        }
+    };
+    failures.iter().map(one).collect()
+}
+
+/// The stream that a capture began on, as lines name it, and the streams that were not joined.
+fn unjoined(elaborator: &mut Elaborator<'_>, capture: &Capture) -> (String, Vec<UnjoinedStream>) {
+    let at =
+        |elaborator: &mut Elaborator<'_>, stack: StackId| site(&elaborator.stacks.resolve(stack)).unwrap_or_default();
+    let one = |unjoined: &Unjoined| {
+        let name = elaborator.stream(unjoined.stream);
+        let drawn_in = unjoined.brought_by.and_then(|wait| capture.waits.get(wait as usize));
+        UnjoinedStream {
+            stream: name.long,
+            short: name.short,
+            drawn_in: drawn_in.map_or_else(String::new, |wait| at(elaborator, wait.stack)),
+            last: capture.nodes.get(unjoined.node as usize).map_or_else(String::new, |node| at(elaborator, node.stack)),
+        }
+    };
+    let streams = capture.replay(&|_| false).unjoined.iter().map(one).collect();
+    (elaborator.stream(capture.origin).short, streams)
+}
+
+/// The sentence of a hint.
+pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
+    let (first, second) = (elaborator.stream_name(said.streams.0), elaborator.stream_name(said.streams.1));
+    let text = match said.key.kind {
+        HintKind::WaitNeverRecorded => {
+            format!(
+                "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
+            )
+        }
+        HintKind::NeverWaitedFor => {
+            format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
+        }
+        HintKind::RecordedAgain => format!(
+            "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
+             not wait for {first}."
+        ),
+        HintKind::LegacyKernel => format!(
+            "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
+        ),
+    };
+    let mut text = text;
+    if let Some(head) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &head);
+    }
+    let other = elaborator.stacks.resolve(said.key.other);
+    let stack = elaborator.stacks.resolve(said.key.stack);
+    Hint { kind: said.key.kind, text, count: said.count, pid: elaborator.names.process.pid, stack, other }
+}
+
+/// CUDA's name of an error.
+pub(crate) fn error_name(result: u32) -> &'static str {
+    match result {
+        700 => "CUDA_ERROR_ILLEGAL_ADDRESS",
+        702 => "CUDA_ERROR_LAUNCH_TIMEOUT",
+        710 => "CUDA_ERROR_ASSERT",
+        714 => "CUDA_ERROR_HARDWARE_STACK_ERROR",
+        715 => "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        716 => "CUDA_ERROR_MISALIGNED_ADDRESS",
+        717 => "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+        718 => "CUDA_ERROR_INVALID_PC",
+        719 => "CUDA_ERROR_LAUNCH_FAILED",
+        904 => "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+        _ => "CUDA error",
+    }
+}

@@ -1,0 +1,308 @@
+//! One finding as reports print it: both sides, the memory, and the order between them.
+//!
+//! Owns the data only. [`crate::elaborate`] makes it; there, ids have become names.
+
+use crate::doubt::Doubt;
+use crate::fingerprint::Identity;
+use crate::neighbourhood::Scene;
+use crate::words::{Api, Established, FindingKind, LaneKind, MemoryWord, Verb};
+use detect::confidence::{Confidence, Weakness};
+use detect::memory::Precision;
+use detect::race::Hazard;
+use serde::{Deserialize, Serialize};
+use settings::FailOn;
+use symbols::frame::Frame;
+
+/// What a report says of a copy that may not be over when it returns, behind the function's name.
+pub(crate) const STAGED: &str = "from pageable memory has read its source when it returns";
+
+/// The kind of a side of a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Actor {
+    /// A kernel.
+    Kernel,
+    /// A copy.
+    Copy,
+    /// A fill.
+    Set,
+    /// An allocation in stream order.
+    Alloc,
+    /// A free.
+    Free,
+    /// A value written or waited for by a stream.
+    Value,
+    /// The contents were discarded.
+    Discard,
+    /// A library that sends and receives for the host.
+    Message,
+    /// The host.
+    Host,
+}
+
+impl Actor {
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Copy => "copy",
+            Self::Set => "set",
+            Self::Alloc => "alloc",
+            Self::Free => "free",
+            Self::Value => "value",
+            Self::Discard => "discard",
+            Self::Message => "message",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// The names of a stream.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StreamName {
+    /// Number of the stream (unique within the process); 0 for the host.
+    pub id: u32,
+    /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`,
+    /// `the host`.
+    pub long: String,
+    /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
+    pub name: String,
+    /// In code: the expression for it in the line that fixes the race.
+    pub short: String,
+    /// Its kind.
+    pub kind: LaneKind,
+    /// Where it was made.
+    pub stack: Vec<Frame>,
+    /// CUDA's handle; 0 for default streams.
+    pub handle: u64,
+}
+
+/// One side of a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Side {
+    /// Its kind.
+    pub actor: Actor,
+    /// What it does.
+    pub verb: Verb,
+    /// Besides, it does the other of the two: it reads and writes. The verb stays that of the
+    /// hazard.
+    #[serde(default)]
+    pub does_both: bool,
+    /// The operator's arguments that hold this memory.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Whether its output does.
+    #[serde(default)]
+    pub to_output: bool,
+    /// Nothing is known of the kernel, so it may as well only read.
+    pub guessed: bool,
+    /// The API function.
+    pub call: String,
+    /// For the host: the call that found the change; empty when the access itself was observed.
+    pub seen_by: String,
+    /// Demangled kernel name.
+    pub kernel: Option<String>,
+    /// The kernel's name in its code, by which `--exact` knows it; empty without one. Not printed.
+    pub symbol: String,
+    /// The PyTorch operator that made the access, with its schema when its library has it.
+    pub operator: Option<String>,
+    /// The stream.
+    pub stream: StreamName,
+    /// The host thread: kernel thread id and name.
+    pub thread: Option<(u32, String)>,
+    /// Index of the graph node.
+    pub node: Option<u32>,
+    /// Offset of the kernel parameter that holds the pointer.
+    pub param: Option<u32>,
+    /// That parameter in words: `parameter 2`, counted from 1; empty without one.
+    pub through: String,
+    /// First byte touched, as an offset in the allocation (or an address without one).
+    pub from: u64,
+    /// One past the last byte touched.
+    pub to: u64,
+    /// How precisely they are known.
+    pub precision: Precision,
+    /// Gaps between the bytes: run length and strides, empty for plain ranges.
+    pub gaps: String,
+    /// The stack, innermost first.
+    pub stack: Vec<Frame>,
+    /// For graph nodes: where the graph was launched.
+    pub launched: Vec<Frame>,
+    /// For a thread of PyTorch's engine: where Python started the backward pass.
+    #[serde(default)]
+    pub started: Vec<Frame>,
+    /// The NVTX ranges, outermost first.
+    pub regions: Vec<String>,
+    /// The process, when the other side is in another one.
+    pub process: Option<u32>,
+    /// The first instruction of the kernel that touches these bytes, as a source line, when its
+    /// code has a line table.
+    pub inside: Option<Inside>,
+}
+
+/// A line inside a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inside {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// The line's text.
+    pub source: Option<String>,
+}
+
+/// The allocation of a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AllocationInfo {
+    /// What memory it is.
+    pub kind: MemoryWord,
+    /// The program's name for it (NVTX); empty: none.
+    pub name: String,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The API function that made it.
+    pub call: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// Where it was freed, if it was.
+    pub freed: Vec<Frame>,
+}
+
+impl AllocationInfo {
+    /// The kind of memory, with its name if it has one.
+    pub fn what(&self) -> String {
+        if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
+    }
+}
+
+/// The mending lines in one interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MendingLines {
+    /// The interface.
+    pub api: Api,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+/// The synchronisation between the two sides: what is there, and what is missing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Synchronisation {
+    /// What is there, one sentence each.
+    pub facts: Vec<String>,
+    /// What is missing, one sentence.
+    pub missing: String,
+    /// The calls that would add it, in each interface that the program uses, Python's first.
+    pub mend: Vec<MendingLines>,
+}
+
+impl Synchronisation {
+    /// The calls in CUDA.
+    pub fn cuda(&self) -> &[String] {
+        self.mend.iter().find(|mend| mend.api.is_cuda()).map_or(&[], |mend| &mend.lines)
+    }
+
+    /// The calls in Python: in PyTorch where the program uses that. Empty when it runs no Python.
+    pub fn python(&self) -> Option<&MendingLines> {
+        self.mend.iter().find(|mend| !mend.api.is_cuda())
+    }
+
+    /// The calls in PyTorch; empty when the program does not use it.
+    pub fn torch(&self) -> &[String] {
+        self.mend.iter().find(|mend| mend.api == Api::Torch).map_or(&[], |mend| &mend.lines)
+    }
+}
+
+/// The gate's decision on a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum GateStatus {
+    /// A new finding.
+    #[default]
+    New,
+    /// The baseline has it.
+    Known,
+    /// A suppression covers it: its index in the judgement's list.
+    Suppressed(usize),
+}
+
+/// A race after de-duplication.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// The identity of the finding within the run and across runs.
+    pub identity: Identity,
+    /// Names the finding across runs, also when its lines have moved: see
+    /// [`crate::fingerprint`].
+    pub fingerprint: String,
+    /// The gate's decision.
+    pub standing: GateStatus,
+    /// The kind of conflict.
+    pub hazard: Hazard,
+    /// A race, or memory that was freed too early.
+    pub kind: FindingKind,
+    /// How certain it is that the two sides share a byte.
+    pub confidence: Confidence,
+    /// Why it is not more than possible, when that is by rule.
+    pub weakness: Option<Weakness>,
+    /// How the bytes are known.
+    pub established: Established,
+    /// Why it is not certain; empty when it is.
+    pub doubts: Vec<Doubt>,
+    /// Ordered, but only by a synchronisation that CUDA does not promise.
+    pub latent: bool,
+    /// One side is the host.
+    pub host: bool,
+    /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not
+    /// fix.
+    pub internal: bool,
+    /// Occurrences.
+    pub count: u64,
+    /// The process of the first occurrence.
+    pub pid: u32,
+    /// The name of that process: `process 77`, with several traces `process 77 of rank3.trace`.
+    pub origin: String,
+    /// All processes it occurred in, as indices into the report's list.
+    pub processes: Vec<u32>,
+    /// Occurrences in each of them.
+    pub occurrences: Vec<u64>,
+    /// The programs of a hunt that showed it; empty elsewhere.
+    pub programs: Vec<String>,
+    /// The later op.
+    pub access: Side,
+    /// The earlier op.
+    pub previous: Side,
+    /// The memory; `None` for pageable host memory.
+    pub allocation: Option<AllocationInfo>,
+    /// The allocation at the earlier op, when it was another lifetime of the memory.
+    pub previous_allocation: Option<AllocationInfo>,
+    /// First byte that both touch or may touch, as an offset in the allocation.
+    pub from: u64,
+    /// One past the last byte that both touch.
+    pub to: u64,
+    /// Order between the two.
+    pub synchronisation: Synchronisation,
+    /// The ops submitted around the two.
+    pub scene: Scene,
+    /// Fingerprint of its cause, see [`crate::cause`].
+    pub cause: String,
+}
+
+impl Finding {
+    /// Whether it is one only if a kernel of which nothing is known writes.
+    pub fn is_guessed(&self) -> bool {
+        self.confidence == Confidence::Possible && (self.access.guessed || self.previous.guessed)
+    }
+
+    /// Whether it counts as a failure of the run.
+    pub fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
+        let least = match fail_on {
+            FailOn::Certain => Confidence::Certain,
+            FailOn::Latent if pedantic => Confidence::Possible,
+            FailOn::Likely | FailOn::Latent => Confidence::Likely,
+            FailOn::Possible => Confidence::Possible,
+        };
+        self.standing == GateStatus::New
+            && self.confidence >= least
+            && (pedantic || !self.internal)
+            && (!self.latent || fail_on == FailOn::Latent)
+    }
+}

@@ -1,0 +1,367 @@
+//! The report as SARIF 2.1.0, which code scanning services and editors read.
+//!
+//! Owns the mapping: hazards, and what `--forbid` forbids, are rules, findings are results, the two
+//! stacks and the allocation's are `stacks`, and suppressions and the baseline use SARIF's own
+//! fields.
+
+use super::github::Workspace;
+use super::text;
+use crate::call_site::site_frame;
+use crate::cause::RootCause;
+use crate::format::closing;
+use crate::format::{Event, Reporter, Verdict};
+use crate::gate::forbidden::RuleKind;
+use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
+use detect::race::Hazard;
+use serde_json::{Map, Value, json};
+use symbols::frame::{Frame, FrameKind};
+
+const RULES: [(Hazard, &str, &str); 3] = [
+    (
+        Hazard::ReadAfterWrite,
+        "StreamRaceReadAfterWrite",
+        "An operation reads memory that an earlier, unfinished operation of another stream may still be writing.",
+    ),
+    (
+        Hazard::WriteAfterWrite,
+        "StreamRaceWriteAfterWrite",
+        "An operation writes memory that an earlier, unfinished operation of another stream may still be writing.",
+    ),
+    (
+        Hazard::WriteAfterRead,
+        "StreamRaceWriteAfterRead",
+        "An operation overwrites memory that an earlier, unfinished operation of another stream may still be reading.",
+    ),
+];
+
+/// The rules of `--forbid`: which, its name, what it forbids, what helps.
+const FORBIDDEN: [(RuleKind, &str, &str, &str); 3] = [
+    (
+        RuleKind::DefaultStream,
+        "ForbiddenDefaultStream",
+        "An operation is on the legacy default stream, which --forbid default-stream forbids.",
+        "Pass the stream that the work belongs to.",
+    ),
+    (
+        RuleKind::Sync,
+        "ForbiddenSync",
+        "A call makes the host wait, or may make it wait, where --forbid sync forbids it.",
+        "Let a stream wait for an event instead, keep allocations for later steps, and copy from pinned memory.",
+    ),
+    (
+        RuleKind::UnnamedStream,
+        "ForbiddenUnnamedStream",
+        "Work is on a stream that the program has made and not named, which --forbid unnamed-stream forbids.",
+        "Name the stream where it is made, with nvtxNameCudaStreamA or nvtxNameCuStreamA.",
+    ),
+];
+
+/// Frames of a stack that are written.
+const MAX_FRAMES: usize = 100;
+
+/// Writes SARIF.
+pub struct Sarif {
+    workspace: Workspace,
+    results: Vec<Value>,
+    causes: Vec<RootCause>,
+    log: Value,
+}
+
+impl Sarif {
+    /// A log with paths relative to this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, results: Vec::new(), causes: Vec::new(), log: Value::Null }
+    }
+
+    fn result(&self, f: &Finding, verdict: Verdict) -> Value {
+        let rule = RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default();
+        let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
+        let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
+        let locations: Vec<Value> = place.map(|frame| self.location(frame)).into_iter().collect();
+        let mut related = Vec::new();
+        for (stack, what) in [(&f.previous.stack[..], "previous access"), (memory, "allocation")] {
+            if let Some(frame) = at(stack) {
+                let mut location = self.location(frame);
+                location["id"] = (related.len() + 1).into();
+                location["message"] = json!({ "text": what });
+                related.push(location);
+            }
+        }
+        for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
+            if let Some(inside) = &side.inside {
+                related.push(self.inside(side, inside, related.len() + 1, what));
+            }
+        }
+        // The two places that the missing wait joins, which may be those of other findings.
+        let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause);
+        let ends = cause.map(|c| [(&c.after, "cause: this has to come first"), (&c.before, "cause: this has to wait")]);
+        for (point, what) in ends.into_iter().flatten() {
+            if let Some(frame) = at(&point.stack) {
+                let mut location = self.location(frame);
+                location["id"] = (related.len() + 1).into();
+                location["message"] = json!({ "text": what });
+                related.push(location);
+            }
+        }
+        let mut stacks = vec![
+            self.stack(&f.access.stack, &said(&f.access)),
+            self.stack(&f.previous.stack, &format!("before: {}", said(&f.previous))),
+        ];
+        if let Some(memory) = &f.allocation {
+            stacks.push(
+                self.stack(&memory.stack, &format!("{} bytes of {}, from {}", memory.size, memory.what(), memory.call)),
+            );
+        }
+        stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
+        let s = &f.synchronisation;
+        let mut advice = s.facts.clone();
+        advice.push(s.missing.clone());
+        for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
+            let how = if mend.api.is_cuda() { String::new() } else { format!(" (in {})", mend.api) };
+            advice.push(format!("This would order them{how}: {}", mend.lines.join(" ")));
+        }
+        advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
+        let mut result = json!({
+            "ruleId": f.hazard.name(),
+            "ruleIndex": rule,
+            "kind": "fail",
+            "level": if verdict == Verdict::Passes { "warning" } else { "error" },
+            "message": { "text": format!("{}. {}", text::headline(f), advice.join(" ")) },
+            "locations": locations,
+            "relatedLocations": related,
+            "stacks": stacks,
+            "partialFingerprints": { "streamsan/v1": f.fingerprint },
+            "occurrenceCount": f.count,
+            "rank": match f.confidence.name() { "certain" => 100.0, "likely" => 70.0, _ => 20.0 },
+            "properties": {
+                "confidence": f.confidence.name(),
+                "doubts": f.doubts.iter().map(crate::doubt::Doubt::sentence).collect::<Vec<_>>(),
+                "latent": f.latent,
+                "host": f.host,
+                "pid": f.pid,
+                "access": f.access.stream.long,
+                "previous": f.previous.stream.long,
+                "cause": f.cause,
+                "causeKind": cause.map(|c| c.kind),
+                "causeText": cause.map(|c| c.missing.as_str()),
+            },
+        });
+        stand(&mut result, f.standing);
+        result
+    }
+
+    fn breach(&self, b: &Breach, verdict: Verdict) -> Value {
+        let rule = FORBIDDEN.iter().position(|(kind, ..)| *kind == b.kind).unwrap_or_default();
+        let locations: Vec<Value> = at(&b.side.stack).map(|frame| self.location(frame)).into_iter().collect();
+        let mut related = Vec::new();
+        let made = &b.side.stream.stack[..];
+        if let Some(frame) = at(made).filter(|_| b.kind == RuleKind::UnnamedStream) {
+            let mut location = self.location(frame);
+            location["id"] = 1.into();
+            location["message"] = json!({ "text": "the stream was made here" });
+            related.push(location);
+        }
+        let mut stacks = vec![self.stack(&b.side.stack, &b.text)];
+        stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
+        let mut result = json!({
+            "ruleId": b.kind,
+            "ruleIndex": RULES.len() + rule,
+            "kind": "fail",
+            "level": if verdict == Verdict::Passes { "warning" } else { "error" },
+            "message": { "text": format!("{}. Forbidden by --forbid {}.", b.text, b.rule) },
+            "locations": locations,
+            "relatedLocations": related,
+            "stacks": stacks,
+            "partialFingerprints": { "streamsan/v1": b.fingerprint },
+            "occurrenceCount": b.count,
+            "rank": if b.confidence.name() == "certain" { 100.0 } else { 70.0 },
+            "properties": {
+                "confidence": b.confidence.name(),
+                "rule": b.rule,
+                "pid": b.pid,
+                "access": b.side.stream.long,
+                "ranges": b.side.regions,
+            },
+        });
+        stand(&mut result, b.standing);
+        result
+    }
+
+    fn location(&self, frame: &Frame) -> Value {
+        let mut location = Map::new();
+        let mut physical = Map::new();
+        if let Some(file) = frame.file.as_ref().filter(|file| !file.starts_with('<')).or(frame.module.as_ref()) {
+            physical.insert("artifactLocation".into(), self.artifact(file));
+            if let Some(line) = frame.line.filter(|line| *line > 0 && frame.file.is_some()) {
+                let mut region = json!({ "startLine": line });
+                if let Some(source) = &frame.source {
+                    region["snippet"] = json!({ "text": source });
+                }
+                physical.insert("region".into(), region);
+            }
+        }
+        if !physical.is_empty() {
+            location.insert("physicalLocation".into(), physical.into());
+        }
+        if !frame.function.is_empty() {
+            let logical = json!([{ "fullyQualifiedName": frame.function, "kind": "function" }]);
+            location.insert("logicalLocations".into(), logical);
+        }
+        location.into()
+    }
+
+    /// The line inside a kernel that touches the bytes first.
+    fn inside(&self, side: &Side, inside: &Inside, id: usize, what: &str) -> Value {
+        let mut region = json!({ "startLine": inside.line });
+        if let Some(source) = &inside.source {
+            region["snippet"] = json!({ "text": source });
+        }
+        let mut location = json!({
+            "id": id,
+            "message": { "text": format!("{what}, in the kernel: first at this line") },
+            "physicalLocation": { "artifactLocation": self.artifact(&inside.file), "region": region },
+        });
+        if let Some(kernel) = &side.kernel {
+            location["logicalLocations"] = json!([{ "fullyQualifiedName": kernel, "kind": "function" }]);
+        }
+        location
+    }
+
+    fn artifact(&self, file: &str) -> Value {
+        match self.workspace.relative(file) {
+            Some(inside) => json!({ "uri": uri(&inside), "uriBaseId": "SRCROOT" }),
+            None => json!({ "uri": format!("file://{}", uri(file)) }),
+        }
+    }
+
+    fn stack(&self, frames: &[Frame], message: &str) -> Value {
+        let frame = |f: &Frame| {
+            let mut frame = json!({ "location": self.location(f) });
+            if let Some(module) = &f.module {
+                frame["module"] = module.as_str().into();
+            }
+            frame
+        };
+        let shown = frames.iter().filter(|f| f.kind != FrameKind::Folded).take(MAX_FRAMES);
+        json!({ "message": { "text": message }, "frames": shown.map(frame).collect::<Vec<_>>() })
+    }
+
+    fn whole(&mut self, report: &Report) -> Value {
+        let forbidden = FORBIDDEN.iter().map(|(kind, name, text, help)| {
+            json!({
+                "id": kind.name(),
+                "name": name,
+                "shortDescription": { "text": format!("Forbidden by a rule of the project: {}", kind.word()) },
+                "fullDescription": { "text": text },
+                "help": { "text": help },
+                "defaultConfiguration": { "level": "error" },
+                "properties": { "tags": ["cuda", "convention"], "precision": "very-high" },
+            })
+        });
+        let rules: Vec<Value> = RULES
+            .iter()
+            .map(|(hazard, name, text)| {
+                json!({
+                    "id": hazard.name(),
+                    "name": name,
+                    "shortDescription": { "text": format!("Data race between CUDA streams: {}", hazard.name()) },
+                    "fullDescription": { "text": text },
+                    "help": { "text": "Order the two operations: record an event after the first one and let the other stream wait for it." },
+                    "defaultConfiguration": { "level": "error" },
+                    "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "high" },
+                })
+            })
+            .chain(forbidden)
+            .collect();
+        let mut notes: Vec<Value> = Vec::new();
+        for line in closing::coverage(report).lines() {
+            let level = if line.contains(": ERROR:") { "error" } else { "note" };
+            notes.push(json!({ "level": level, "message": { "text": line.trim_start_matches("streamsan: ") } }));
+        }
+        let mut run = json!({
+            "tool": { "driver": {
+                "name": "StreamSan",
+                "version": env!("CARGO_PKG_VERSION"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            } },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": closing::incomplete(&report.coverage).is_empty() && report.programs.iter().all(|p| p.error().is_none()),
+                "toolExecutionNotifications": notes,
+            }],
+            "results": std::mem::take(&mut self.results),
+        });
+        if report.judgement.absent.is_some() {
+            let results = run["results"].as_array_mut();
+            for result in results.into_iter().flatten().filter(|r| r["baselineState"].is_null()) {
+                result["baselineState"] = "new".into();
+            }
+        }
+        if let Some(root) = self.workspace.folder() {
+            let root = format!("file://{}/", uri(root.to_string_lossy().trim_end_matches('/')));
+            run["originalUriBaseIds"] = json!({ "SRCROOT": { "uri": root } });
+        }
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [run],
+        })
+    }
+}
+
+impl Reporter for Sarif {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(report) => self.causes.clone_from(&report.causes),
+            Event::Finding(f, verdict) => self.results.push(self.result(f, verdict)),
+            Event::Breach(b, verdict) => self.results.push(self.breach(b, verdict)),
+            Event::End(report) => self.log = self.whole(report),
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.log).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// What the gate makes of a result.
+fn stand(result: &mut Value, standing: GateStatus) {
+    match standing {
+        GateStatus::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
+        GateStatus::Known => result["baselineState"] = "unchanged".into(),
+        GateStatus::New => {}
+    }
+}
+
+/// The line to show; without lines, the file that holds the machine code.
+fn at(stack: &[Frame]) -> Option<&Frame> {
+    site_frame(stack).or_else(|| stack.iter().find(|f| f.module.is_some()))
+}
+
+fn said(s: &Side) -> String {
+    let what = s.kernel.as_deref().map_or_else(|| s.call.clone(), |kernel| format!("kernel {kernel}"));
+    format!("{what} {} on {}", s.verb, s.stream.long)
+}
+
+/// A path as part of a URI.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => out.push(byte as char),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(super::uri("a b/ü.cu"), "a%20b/%C3%BC.cu");
+    }
+}

@@ -1,0 +1,427 @@
+//! The report as text: for people, with a stable `key=value` block for scripts.
+//!
+//! Owns the wording and the layout. The three paragraphs (this access, the previous access, the
+//! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
+//! there, what is missing and what would fix it follow Vulkan's synchronization validation.
+
+use crate::cause::RootCause;
+use crate::format::access_text::{allocation, is_in_call, print_stack, side};
+use crate::format::by_cause::{CauseGroup, IN_FULL};
+use crate::format::{Event, Reporter, Verdict, feed};
+use crate::format::{closing, programs, rules};
+use crate::model::{Actor, Fault, FaultSite, Finding, Hint, Report, Side};
+use crate::words::{Established, FindingKind, counted};
+use detect::race::Hazard;
+use std::fmt::Write as _;
+use symbols::stack_text;
+
+/// How to print.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Style {
+    /// Use ANSI colours.
+    pub color: bool,
+    /// More than one process took part, so the process is named.
+    pub processes: bool,
+    /// Leave out the line of each finding that is for scripts: a person reads at a terminal.
+    pub no_machine_lines: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Ink {
+    Alarm,
+    Title,
+    Code,
+    Faint,
+}
+
+impl Style {
+    pub(super) fn paint(self, ink: Ink, text: &str) -> String {
+        let code = match ink {
+            Ink::Alarm => "1;31",
+            Ink::Title => "1",
+            Ink::Code => "32",
+            Ink::Faint => "2",
+        };
+        if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Whether to use colours on a stream: asked for, or a terminal without `NO_COLOR`.
+pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str>) -> bool {
+    match color {
+        settings::Color::Always => true,
+        settings::Color::Never => false,
+        settings::Color::Auto => terminal && no_color.is_none_or(str::is_empty),
+    }
+}
+
+/// One finding.
+pub fn finding(f: &Finding, style: Style) -> String {
+    let mut out = String::new();
+    let rule = style.paint(Ink::Faint, &"=".repeat(80));
+    let latent = if f.latent { ", latent" } else { "" };
+    let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
+    let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
+    let _ = writeln!(out, "{}.", headline(f));
+    out.push_str(&doubts(f));
+    if f.established == Established::Exact {
+        let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
+    }
+    if !f.programs.is_empty() {
+        let _ = writeln!(out, "In {}.", programs::listed(&f.programs));
+    } else if style.processes {
+        let others = f.processes.len().saturating_sub(1) as u64;
+        let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
+        let _ = writeln!(out, "In {}{others}.", f.origin);
+    }
+    out.push('\n');
+    side(&mut out, style, "Access", &f.access, f);
+    side(&mut out, style, "Previous access", &f.previous, f);
+    match &f.allocation {
+        Some(memory) => allocation(&mut out, style, "Memory", memory, f),
+        None => {
+            let _ = writeln!(
+                out,
+                "{}: pageable host memory, not an allocation of CUDA\n",
+                style.paint(Ink::Title, "Memory")
+            );
+        }
+    }
+    if let Some(memory) = &f.previous_allocation {
+        allocation(&mut out, style, "The previous access took it for", memory, f);
+    }
+    let s = &f.synchronisation;
+    let _ = writeln!(out, "{}:", style.paint(Ink::Title, "Synchronisation"));
+    for line in s.facts.iter().chain([&s.missing]).filter(|l| !l.is_empty()) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
+        let title = if mend.api.is_cuda() { "This would order them".into() } else { format!("In {}", mend.api) };
+        let _ = writeln!(out, "  {title}:");
+        for line in &mend.lines {
+            let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
+        }
+    }
+    if style.no_machine_lines {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            style.paint(Ink::Faint, &format!("Fingerprint {}, cause {}", f.fingerprint, f.cause))
+        );
+    } else {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    }
+    out
+}
+
+/// Why a finding is not certain, and what would settle it.
+fn doubts(f: &Finding) -> String {
+    let mut out = String::new();
+    match &f.doubts[..] {
+        [] => return out,
+        [one] => drop(writeln!(out, "Certain but for one reason: {}.", one.sentence())),
+        several => {
+            let _ = writeln!(out, "Not certain, for {} reasons:", several.len());
+            for doubt in several {
+                let _ = writeln!(out, "  {}", doubt.sentence());
+            }
+        }
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for settle in f.doubts.iter().flat_map(|doubt| &doubt.settle) {
+        if !told.contains(&settle.as_str()) {
+            told.push(settle);
+        }
+    }
+    if !told.is_empty() {
+        let _ = writeln!(out, "  To settle it: {}.", told.join("; "));
+    }
+    out
+}
+
+/// The hazard as a sentence, for people who do not know the abbreviation.
+fn hazard_sentence(hazard: Hazard) -> &'static str {
+    match hazard {
+        Hazard::ReadAfterWrite => "reads what an unfinished operation may still be writing",
+        Hazard::WriteAfterWrite => "writes what an unfinished operation may still be writing",
+        Hazard::WriteAfterRead => "overwrites what an unfinished operation may still be reading",
+    }
+}
+
+/// One line that says what happened.
+pub(crate) fn headline(f: &Finding) -> String {
+    let actor = match &f.access.kernel {
+        Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
+        None if f.access.actor == Actor::Host => "The host".to_string(),
+        None if is_in_call(&f.access) => f.access.call.clone(),
+        None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
+        None => format!("{} on {}", f.access.call, f.access.stream.long),
+    };
+    if f.kind != FindingKind::Race {
+        let what = if f.kind == FindingKind::FreedWhileUsed {
+            "block of a pool was freed"
+        } else {
+            "tensor was freed without record_stream"
+        };
+        return format!(
+            "A {what} while {} may still use it: the allocation below could have been given its memory",
+            f.previous.stream.long
+        );
+    }
+    let what = match f.access.actor {
+        Actor::Free => "frees what an unfinished operation may still be using",
+        _ if f.previous.actor == Actor::Free => "uses memory that another stream has freed",
+        _ if f.previous.actor == Actor::Alloc => {
+            "uses memory before its stream-ordered allocation has come into effect"
+        }
+        _ => hazard_sentence(f.hazard),
+    };
+    format!("{actor} {what}")
+}
+
+/// A kernel's name without parameters and long template arguments.
+pub fn short_kernel(name: &str) -> String {
+    let mut depth = 0_u32;
+    let mut short = String::new();
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    short.push_str("<...>");
+                }
+            }
+            // Parentheses are part of two names; elsewhere parameters begin.
+            '(' if depth == 0 && !name[at..].starts_with("(anonymous namespace)") && !short.ends_with("operator") => {
+                break;
+            }
+            c if depth == 0 => short.push(c),
+            _ => {}
+        }
+    }
+    let short = short.strip_prefix("void ").unwrap_or(&short).trim().to_string();
+    if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
+}
+
+/// One hint: a sentence, and where.
+fn hint(out: &mut String, style: Style, h: &Hint) {
+    let times = if h.count > 1 { format!(" ({} times)", h.count) } else { String::new() };
+    let process = if style.processes { format!(" [process {}]", h.pid) } else { String::new() };
+    let head = format!("streamsan: HINT: {}{times}{process}", h.text);
+    let _ = writeln!(out, "{}", style.paint(Ink::Title, &head));
+    print_stack(out, style, &h.stack);
+    if !h.other.is_empty() {
+        let _ = writeln!(out, "  before that at");
+        print_stack(out, style, &h.other);
+    }
+}
+
+/// The block for machines: one line, keys in a fixed order, values without spaces.
+fn machine(f: &Finding) -> String {
+    let call = |s: &Side| match s.call.as_str() {
+        _ if s.actor == Actor::Host => "host".to_string(),
+        "" => "-".to_string(),
+        call => call.to_string(),
+    };
+    let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
+    format!(
+        "[streamsan hazard={} confidence={} established={} host={} latent={} access={} stream={} previous={} previous_stream={} \
+         bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={} cause={}]",
+        f.hazard.name(),
+        f.confidence.name(),
+        f.established,
+        if f.host { "yes" } else { "no" },
+        if f.latent { "yes" } else { "no" },
+        call(&f.access),
+        f.access.stream.id,
+        call(&f.previous),
+        f.previous.stream.id,
+        f.from,
+        f.to,
+        f.count,
+        f.pid,
+        f.fingerprint,
+        f.cause,
+    )
+}
+
+/// An error that ended a context.
+fn fault(out: &mut String, style: Style, f: &Fault) {
+    let name = crate::fault::error_name(f.result);
+    let head = format!("streamsan: CUDA ERROR: {name} ({}), answered by {}", f.result, f.call);
+    let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
+    let site = |out: &mut String, s: &FaultSite| {
+        let times = if s.count > 1 { format!("{} launches of ", s.count) } else { String::new() };
+        let kernel = if s.kernel.is_empty() { "a kernel".to_string() } else { stack_text::shortened(&s.kernel, 200) };
+        let _ = writeln!(out, "  {times}{kernel}");
+        print_stack(out, style, &s.stack);
+    };
+    match &f.culprit {
+        _ if let Some((said, lines)) = f.explained() => {
+            print_stack(out, style, &f.stack);
+            let _ = writeln!(out, "{said}\nThis would join it:");
+            for line in lines {
+                let _ = writeln!(out, "      {}", style.paint(Ink::Code, &line));
+            }
+        }
+        Some(culprit) => {
+            let _ = writeln!(out, "{} launched on {}:", style.paint(Ink::Title, "The kernel that made it,"), f.stream);
+            site(out, culprit);
+        }
+        None => {
+            print_stack(out, style, &f.stack);
+            if f.running.is_empty() {
+                out.push_str("No launch was under way.\n");
+            }
+            for r in &f.running {
+                let what = counted(r.total, "launch was", "launches were");
+                let title = format!("On {} {what} under way, oldest first", r.stream);
+                let _ = writeln!(out, "{}:", style.paint(Ink::Title, &title));
+                r.oldest.iter().for_each(|s| site(out, s));
+                let more = r.places.saturating_sub(r.oldest.len() as u64);
+                if more > 0 {
+                    let _ = writeln!(out, "  ... and {}", counted(more, "more place", "more places"));
+                }
+            }
+            out.push_str("Run with --launch-blocking to learn which one made it.\n");
+        }
+    }
+    let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
+}
+
+/// The report as text: findings (at most `max_findings` in full), coverage, summary.
+pub struct Text {
+    style: Style,
+    max_findings: u64,
+    /// Another reporter of the same run prints the findings.
+    told: bool,
+    quiet: bool,
+    out: String,
+    printed: u64,
+    left: u64,
+    /// Broken rules, behind the findings.
+    rules: String,
+    /// Causes of what is printed, in the order of the report, each with its findings.
+    groups: Vec<CauseGroup>,
+    /// Findings of one cause that are printed in full.
+    per_cause: u64,
+    /// Whether a finding was printed that shows no line of the program.
+    without_lines: bool,
+}
+
+impl Text {
+    /// A report in this style.
+    pub fn new(style: Style, max_findings: u64) -> Self {
+        Self {
+            style,
+            max_findings,
+            told: false,
+            quiet: false,
+            out: String::new(),
+            printed: 0,
+            left: 0,
+            rules: String::new(),
+            groups: Vec::new(),
+            per_cause: IN_FULL,
+            without_lines: false,
+        }
+    }
+
+    /// A report without the findings, which another reporter prints.
+    pub fn beside() -> Self {
+        Self { told: true, ..Self::new(Style::default(), 0) }
+    }
+
+    /// Of each cause this many findings in full, and the others in one line each; 0: all in full.
+    pub fn per_cause(self, findings: u64) -> Self {
+        Self { per_cause: if findings == 0 { u64::MAX } else { findings }, ..self }
+    }
+
+    /// With `quiet`, findings and errors only: no coverage and no notes, and a summary only beside
+    /// findings.
+    pub fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
+    }
+}
+
+impl Reporter for Text {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(report) => {
+                self.style.processes |= report.processes.len() > 1;
+                self.groups = report.causes.iter().map(CauseGroup::of).collect();
+            }
+            Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
+            Event::Breach(b, _) if self.printed < self.max_findings => {
+                self.printed += 1;
+                self.rules.push_str(&rules::breach(b, self.style));
+            }
+            Event::Breach(..) => self.left += 1,
+            Event::Finding(f, _) => {
+                let mut unknown = CauseGroup::default();
+                let group = self.groups.iter_mut().find(|group| group.cause.fingerprint == f.cause);
+                let is_known = group.is_some();
+                let group = group.unwrap_or(&mut unknown);
+                group.count(f);
+                if self.printed < self.max_findings {
+                    self.printed += 1;
+                    self.without_lines |= closing::shows_no_line(f);
+                    group.take(f, self.style);
+                } else {
+                    self.left += 1;
+                }
+                if !is_known {
+                    self.out.push_str(&unknown.findings(self.style, u64::MAX));
+                }
+            }
+            Event::End(report) => {
+                let any = self.printed + self.left > 0;
+                let has_findings = |cause: &RootCause| report.findings.iter().any(|f| f.cause == cause.fingerprint);
+                for group in std::mem::take(&mut self.groups) {
+                    // One without findings shows once the others are mended: not where there are
+                    // none, nor where its findings were set aside.
+                    let told = !self.told && group.is_told(any && !has_findings(&group.cause));
+                    let (style, full) = (self.style, self.per_cause);
+                    self.out.push_str(&if told { group.text(style, full) } else { group.findings(style, full) });
+                }
+                self.out.push_str(&self.rules);
+                if self.printed > 0 {
+                    let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
+                }
+                if self.printed + self.left > 0 {
+                    self.out.push_str(&closing::trial(report));
+                }
+                if self.left > 0 && !self.told {
+                    let what = counted(self.left, "finding", "findings");
+                    let _ = writeln!(self.out, "streamsan: NOTE: {what} not printed (see --max-findings)");
+                }
+                if self.without_lines && !self.told {
+                    self.out.push_str(closing::NO_LINES);
+                }
+                for h in &report.hints {
+                    hint(&mut self.out, self.style, h);
+                }
+                for f in &report.faults {
+                    fault(&mut self.out, self.style, f);
+                }
+                let quiet = || closing::doubts(report) + &closing::errors(report);
+                self.out.push_str(&if self.quiet { quiet() } else { closing::coverage(report) });
+                if self.quiet && self.printed + self.left == 0 {
+                    return;
+                }
+                let ink = if report.failing() > 0 { Ink::Alarm } else { Ink::Title };
+                let _ = writeln!(self.out, "{}", self.style.paint(ink, &closing::summary(report)));
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+}
+
+/// The whole report.
+pub fn report(report: &Report, style: Style, max_findings: u64) -> String {
+    String::from_utf8_lossy(&feed(report, &mut Text::new(style, max_findings))).into_owned()
+}

@@ -1,0 +1,12 @@
+//! What would mend a missing synchronisation: which interface the program uses, and the lines in
+//! it.
+//!
+//! Owns the wording of these lines, of findings and of causes alike. Does not decide what is
+//! missing between the places of a cause: that is `causes`.
+//!
+//! The files in the order of use: `api` is the interface of a call site, `lines` are its calls, and
+//! `finding` is the synchronisation between the two sides of one finding.
+
+pub mod api;
+mod finding;
+pub mod lines;

@@ -1,0 +1,258 @@
+//! Words of a report: its fixed vocabularies, the choice of those for causes, accesses and memory,
+//! and nouns behind a number.
+//!
+//! Owns the vocabularies of reports that are of no other module. Each is an enum whose words stand
+//! once, in its row: JSON, tables and texts take them from there, and read them back.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trace::MemoryKind;
+
+use detect::memory::{AccessKind, Cause};
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)+ })+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        pub enum $name {
+            $(
+                $(#[$of])*
+                #[doc = concat!("`", $word, "`.")]
+                #[serde(rename = $word)]
+                $variant,
+            )+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    )+ };
+}
+
+words! {
+    /// What a finding is: a race, or memory that was freed too early. Of those the later side is an
+    /// allocation that could have received the bytes.
+    FindingKind {
+        Race = "race",
+        FreedWithoutRecordStream = "freed-without-record_stream",
+        FreedWhileUsed = "freed-while-used",
+    }
+
+    /// How the bytes of a finding are known: from arguments of calls, without a kernel; predicted
+    /// from the code of some kernel; or measured for all kernels involved.
+    Established {
+        Call = "call",
+        Code = "code",
+        Exact = "exact",
+    }
+
+    /// What a side of a finding does.
+    Verb {
+        Allocates = "allocates",
+        Frees = "frees",
+        Discards = "discards",
+        Reads = "reads",
+        Writes = "writes",
+        UpdatesAtomically = "updates atomically",
+        ReadsAtomically = "reads atomically",
+        WritesAtomically = "writes atomically",
+        Calls = "calls",
+    }
+
+    /// What a lane of work is: a kind of stream, or another timeline.
+    LaneKind {
+        Blocking = "blocking",
+        NonBlocking = "non-blocking",
+        Legacy = "legacy",
+        PerThread = "per-thread",
+        Host = "host",
+        Request = "request",
+        Unknown = "unknown",
+    }
+
+    /// What the memory of a finding is.
+    MemoryWord {
+        Array = "array",
+        Device = "device memory",
+        Managed = "managed memory",
+        PinnedHost = "pinned host memory",
+        RegisteredHost = "registered host memory",
+        StreamOrdered = "stream-ordered memory",
+        Mapped = "mapped memory",
+        ModuleVariable = "variable of a module",
+        Imported = "imported memory",
+        OfGraph = "memory of a graph",
+        ProgramPool = "a pool of the program",
+        Tensor = "PyTorch tensor memory",
+        Segment = "a segment of PyTorch's allocator",
+        SegmentOfUnseenBlocks = "a segment of PyTorch's allocator, whose blocks were not seen",
+    }
+
+    /// What is missing between the places of a cause; not stated for one that is not in the report.
+    #[derive(Default)]
+    CauseKind {
+        MissingWait = "missing-wait",
+        MissingHostWait = "missing-host-wait",
+        MissingRecordStream = "missing-record_stream",
+        MissingGraphEdge = "missing-graph-edge",
+        KernelRange = "kernel-range",
+        Other = "other",
+        #[default]
+        Unstated = "",
+    }
+
+    /// The side of a finding that a doubt is about.
+    DoubtSide {
+        Access = "access",
+        Previous = "previous",
+        Pair = "pair",
+    }
+
+    /// What is known of a side that is not exact; of a pair there is no such word.
+    Known {
+        UpperBound = "upper bound",
+        StartOnly = "start only",
+        Nothing = "nothing",
+        OfPair = "",
+    }
+
+    /// What a step near a race does.
+    Operation {
+        Kernel = "kernel",
+        Copy = "copy",
+        Fill = "fill",
+        Graph = "graph",
+        HostFunction = "host function",
+        Value = "value",
+        Allocation = "allocation",
+        Free = "free",
+        Record = "record",
+        Wait = "wait",
+        HostWait = "host wait",
+        Host = "host",
+    }
+
+    /// Which side of the race a step near it is.
+    StepRole {
+        Previous = "previous",
+        Access = "access",
+        Neither = "",
+    }
+
+    /// An interface in which a program synchronises.
+    Api {
+        Runtime = "CUDA runtime",
+        Driver = "CUDA driver",
+        Torch = "PyTorch",
+        CuPy = "CuPy",
+        Jax = "JAX",
+        CudaCore = "cuda.core",
+        Numba = "Numba",
+    }
+}
+
+impl Api {
+    /// Whether it is one of CUDA's own, in C.
+    pub fn is_cuda(self) -> bool {
+        matches!(self, Self::Runtime | Self::Driver)
+    }
+}
+
+/// A number with its noun: `1 op`, `2 ops`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The call that completes what this function of MPI has begun.
+pub(super) fn completion(call: &str) -> &'static str {
+    let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
+    if epoch.iter().any(|begin| call.starts_with(begin)) {
+        "MPI_Win_flush_local(rank, win);"
+    } else {
+        "MPI_Wait(&request, MPI_STATUS_IGNORE);"
+    }
+}
+
+/// What an access does.
+pub(super) fn verb(cause: Cause, kind: AccessKind) -> Verb {
+    match (cause, kind) {
+        (Cause::Alloc, _) => Verb::Allocates,
+        (Cause::Free, _) => Verb::Frees,
+        (Cause::Discard, _) => Verb::Discards,
+        (_, AccessKind::Read) => Verb::Reads,
+        (Cause::Value, _) | (_, AccessKind::Write) => Verb::Writes,
+        (_, AccessKind::Atomic) => Verb::UpdatesAtomically,
+        (_, AccessKind::AtomicRead) => Verb::ReadsAtomically,
+        (_, AccessKind::AtomicWrite) => Verb::WritesAtomically,
+    }
+}
+
+/// What memory is.
+pub(super) fn memory_kind(kind: Option<MemoryKind>) -> MemoryWord {
+    match kind {
+        None => MemoryWord::Array,
+        Some(MemoryKind::Device) => MemoryWord::Device,
+        Some(MemoryKind::Managed) => MemoryWord::Managed,
+        Some(MemoryKind::PinnedHost) => MemoryWord::PinnedHost,
+        Some(MemoryKind::RegisteredHost) => MemoryWord::RegisteredHost,
+        Some(MemoryKind::Pool) => MemoryWord::StreamOrdered,
+        Some(MemoryKind::Mapped) => MemoryWord::Mapped,
+        Some(MemoryKind::ModuleGlobal) => MemoryWord::ModuleVariable,
+        Some(MemoryKind::Imported) => MemoryWord::Imported,
+        Some(MemoryKind::GraphNode) => MemoryWord::OfGraph,
+        Some(MemoryKind::Block) => MemoryWord::ProgramPool,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::confidence::Weakness;
+    use crate::detect::hint_kind::HintKind;
+    use crate::memory::Precision;
+    use crate::rules::forbidden::RuleKind;
+
+    /// Written as its word, read back as itself; another word is an error.
+    fn survives<T: Serialize + for<'de> Deserialize<'de> + PartialEq + fmt::Debug>(all: &[(T, &str)]) {
+        for (word, name) in all {
+            let text = serde_json::to_string(word).expect("a word");
+            assert_eq!(text, format!("{name:?}"));
+            assert_eq!(&serde_json::from_str::<T>(&text).expect("a word"), word);
+        }
+        assert!(serde_json::from_str::<T>("\"no such word\"").is_err());
+    }
+
+    #[test]
+    fn every_word_is_written_and_read_as_its_name() {
+        macro_rules! all {
+            ($($name:ident),+) => { $(survives(&$name::ALL.iter().map(|word| (*word, word.name())).collect::<Vec<_>>());)+ };
+        }
+        all!(
+            FindingKind,
+            Established,
+            Verb,
+            LaneKind,
+            MemoryWord,
+            CauseKind,
+            DoubtSide,
+            Known,
+            Operation,
+            StepRole,
+            Api
+        );
+        all!(HintKind, RuleKind, Weakness, Precision);
+    }
+}

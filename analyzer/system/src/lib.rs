@@ -1,0 +1,13 @@
+//! How the analyzer meets the machine that it runs on: names of files, files, signals.
+//!
+//! Owns no data of a run. `file_name` is a name as it was given, spelt out with `printable`;
+//! `local_files` finds the files of the program under test, `private_file` opens those that only
+//! the user may read, and `output` writes those that the user has named. `interrupt` notes the
+//! signal that asks for an end.
+
+pub mod file_name;
+pub mod interrupt;
+pub mod local_files;
+pub mod output;
+pub mod printable;
+pub mod private_file;
