@@ -13,6 +13,7 @@ mod cudart_programs;
 mod interp_cluster;
 mod interp_cub;
 mod interp_instructions;
+mod interp_listing;
 mod interp_machine;
 mod interp_math;
 mod interp_matrix;

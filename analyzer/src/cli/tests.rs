@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::*;
-use crate::exit_code;
+use settings::exit_code;
 
 fn line(text: &str) -> Result<(Command, Options), String> {
     with(text, "config=off")

@@ -19,9 +19,10 @@
 //! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
 //! `env`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
 //! `native` compiles what is executed often; warps enter it through what `program` says of native
-//! code. `float` and `printf` are arithmetic and text without state. `program` and
-//! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and is
-//! used by `compile`, `compile_sass`, `exec_sass` and `native` only.
+//! code. `float` and `printf` are arithmetic and text without state. `operations` is the table of
+//! what an instruction can be, and says of each operation what there is to know. `program` and
+//! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and
+//! is used by `compile`, `compile_sass`, `exec_sass`, `operations` and `native` only.
 //!
 //! # Addresses
 //!
@@ -60,6 +61,7 @@ pub(crate) mod machine_module;
 pub(crate) mod module_variables;
 #[cfg(feature = "native")]
 mod native;
+pub(crate) mod operations;
 mod printf;
 pub(crate) mod program;
 mod warp;

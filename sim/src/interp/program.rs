@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
-use crate::interp::float::approximate::Approximation;
 use crate::interp::interface::{CompileError, ParamInfo};
+use crate::interp::operations::table::for_each_operation;
+pub(crate) use crate::interp::operations::values::{
+    AtomKind, LANES, LaneTy, Next, Pred, ResultUse, Row, Sem, Slot, Update, UpdateOp,
+};
 
 /// Native code as a warp enters it.
 pub(crate) trait NativeCode: Send + Sync {
@@ -35,190 +38,14 @@ pub(crate) struct NativeEntries {
     pub code: Box<dyn NativeCode>,
 }
 
-/// Lanes of a warp.
-pub(crate) const LANES: usize = 32;
-
-/// One register of all lanes of a warp. Values are zero-extended to 64 bits.
-#[derive(Clone)]
-#[repr(C, align(64))]
-pub(crate) struct Row(pub [u64; LANES]);
-
-/// Where an operand's row is: in the frame of the running function, or (top bit set) in the
-/// program's constants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Slot(pub u32);
-
-impl Slot {
-    /// The bit that marks constants.
-    pub(crate) const CONSTANT: u32 = 1 << 31;
-    /// An operand that is not there.
-    pub(crate) const NONE: Slot = Slot(0x7fff_ffff);
-}
-
-/// A predicate of the running function, in the low 24 bits; or a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Pred(pub u32);
-
-impl Pred {
-    pub(crate) const NEGATED: u32 = 1 << 31;
-    /// The predicate that is true in all lanes.
-    pub(crate) const ALWAYS: Pred = Pred(0x7fff_ffff);
-    /// The predicate that is false in all lanes.
-    pub(crate) const NEVER: Pred = Pred(0xffff_ffff);
-}
-
-/// What the main loop does after an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Go on with the next one.
-    Step,
-    /// The program counter was set, all lanes stay together.
-    Jumped,
-    /// The groups changed: choose one again.
-    Repick,
-    /// The whole warp waits: see [`Warp::parked`].
-    Parked,
-    /// Let others run before this one goes on (its program counter was advanced).
-    Yield,
-    /// `Warp::fault` says what is wrong.
-    Fault,
-}
-
 /// What executes an instruction for the lanes of a mask that is never empty.
 pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
 
-/// The type of an operand or result of a [`LaneOp`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are Rust's own")]
-pub(crate) enum LaneTy {
-    U8,
-    U16,
-    U32,
-    U64,
-    I8,
-    I16,
-    I32,
-    I64,
-    F32,
-    F64,
-}
-
-/// What becomes of the result of a [`LaneOp`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum ResultUse {
-    /// It goes to row `d`.
-    Value,
-    /// It is combined with predicate `c` as `y` says and goes to predicates `d` and (its opposite)
-    /// `z`.
-    Predicate,
-    /// As for predicates; row `d` gets `x` where it holds, else zero.
-    Choice,
-}
-
-/// What a [`LaneOp`] computes, where native code has instructions for it. Operands and result have
-/// the types of the operation; narrow results are cut to theirs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Sem {
-    /// Whatever its function does.
-    Call,
-    /// The first operand, extended or cut to the result's type.
-    Move,
-    /// As `Move` to 64 bits, and those of `x` are kept.
-    MoveMasked,
-    /// Integers, wrapping.
-    Add,
-    Add3,
-    Sub,
-    Mul,
-    /// The upper half of the product.
-    MulHigh,
-    /// The product in the result's type, to which both are extended.
-    MulWide,
-    /// Product of the first two plus the third, wrapping.
-    MulAdd,
-    /// Product of the first two, extended to the third's type, plus the third.
-    MulAddWide,
-    And,
-    Or,
-    Xor,
-    Not,
-    Neg,
-    Abs,
-    Min,
-    Max,
-    /// Counts that are too large give what is shifted in.
-    Shl,
-    Shr,
-    /// The count (b) is at most `x`.
-    AndCount,
-    MinCount,
-    /// The first operand (of 64 bits) shifted; the upper or lower half of it.
-    ShlHigh,
-    ShlLow,
-    ShrHigh,
-    ShrLow,
-    /// Funnel shifts of `a` below `b` by `c` modulo 32.
-    FunnelLeft,
-    FunnelRight,
-    /// The truth table `x` of three words.
-    Lop3,
-    /// `a` below `b`.
-    Join,
-    /// The upper half of 64 bits.
-    High,
-    /// `(a << x) >> 32`
-    ShiftedHigh,
-    /// `a << x`, in 64 bits.
-    Shifted,
-    /// The arithmetic of floats, rounded to nearest. NaNs of singles are the hardware's.
-    FloatAdd,
-    FloatSub,
-    FloatMul,
-    FloatFma,
-    /// The same where `x` has flags.
-    FlagAdd,
-    FlagSub,
-    FlagMul,
-    FlagFma,
-    FlagDiv,
-    FlagSqrt,
-    FlagNeg,
-    FlagAbs,
-    /// `1 / a` of singles, where `x` has flags.
-    FlagRcp,
-    /// What the special function unit computes of singles; of `x` it has the flag for subnormals.
-    Approximate(Approximation),
-    /// Of doubles, rounded to nearest.
-    DoubleDiv,
-    DoubleRcp,
-    DoubleSqrt,
-    /// The sign bit of a float turned over or cleared.
-    NegBits,
-    AbsBits,
-    /// Lesser and greater of singles as PTX has them, where `x` has flags.
-    FlagMin,
-    FlagMax,
-    /// Between numbers, as Rust's `as`.
-    Convert,
-    /// Comparisons; of floats false where one is NaN, but for `Ne`.
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    /// Comparisons of floats that are true where one is NaN, and `!=` that is not.
-    EqUnordered,
-    NeOrdered,
-    LtUnordered,
-    LeUnordered,
-    GtUnordered,
-    GeUnordered,
-}
-
 /// A function of one lane's values.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct LaneOp {
+    /// Applies it to each lane of a warp.
+    pub run: InstFn,
     /// Of the operands and the instruction's constant `x`.
     pub call: extern "C" fn(u64, u64, u64, u64) -> u64,
     pub operands: u8,
@@ -228,12 +55,69 @@ pub(crate) struct LaneOp {
     pub sem: Sem,
 }
 
-/// One instruction. What the fields mean is up to `run`.
+/// How native code executes an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Nothing,
+    Lane(LaneOp),
+    Select,
+    Predicate,
+    Repack,
+    Special,
+    LoadParam {
+        size: u32,
+        signed: bool,
+    },
+    ParamAddress,
+    FrameAddress,
+    DynamicShared,
+    ConvertAddress,
+    Load {
+        size: u32,
+        signed: bool,
+    },
+    Store {
+        size: u32,
+    },
+    Atom {
+        kind: AtomKind,
+        size: u32,
+    },
+    Branch,
+    IntCompare,
+    Table,
+    NotZero,
+    Add3,
+    AddWide,
+    FloatCompare {
+        double: bool,
+    },
+    WithCarry,
+    /// Something of each lane alone: the interpreter executes it for one lane.
+    Foreign,
+    /// Control leaves native code in front of it.
+    Stop,
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident $(($($p:ident: $ty:ty),+))? = $run:expr, $kind:expr,
+        $operands:tt, $keys:tt;)*) => {
+        /// What an instruction is: a row of `operations::table`, with the row's parameters.
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) enum Operation {
+            $($(#[$doc])* $name $(($($ty),+))?,)*
+        }
+    };
+}
+for_each_operation!(operations);
+
+/// One instruction. What the fields mean is up to its operation: see
+/// `operations::table`.
 #[derive(Clone, Copy)]
 pub(crate) struct Inst {
+    pub op: Operation,
+    /// The function of `op`, looked up when the instruction was made.
     pub run: InstFn,
-    /// The function of one lane's values that `run` applies to each, if it is one.
-    pub lane: Option<LaneOp>,
     pub guard: Pred,
     pub d: Slot,
     pub a: Slot,
@@ -246,21 +130,20 @@ pub(crate) struct Inst {
     pub location: u32,
 }
 
-/// What `z` of `bar.warp.sync` holds, and of nothing else.
-pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
-
-/// What `z` of BSYNC holds, and of nothing else.
-pub(crate) const MEETING: u32 = 0x4d45_4554;
-
 impl Inst {
+    /// The same operands with another operation.
+    pub(crate) fn with(self, op: Operation) -> Inst {
+        Inst { op, run: op.run(), ..self }
+    }
+
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
-        self.z == WARP_BARRIER
+        matches!(self.op, Operation::WarpBarrier)
     }
 
     /// True for BSYNC, whose `a` is the row with the lanes that are to meet.
     pub(crate) fn is_meeting(&self) -> bool {
-        self.z == MEETING
+        matches!(self.op, Operation::Meet)
     }
 }
 
@@ -532,6 +415,11 @@ impl Program {
     /// How many instructions it has.
     pub fn instructions(&self) -> usize {
         self.code.len()
+    }
+
+    /// Its instructions, for people: one on a line, with its number.
+    pub fn listing(&self) -> String {
+        self.code.iter().enumerate().map(|(pc, inst)| format!("{pc:6} {}\n", inst.listed(self))).collect()
     }
 
     /// All kernels in the order of the text.

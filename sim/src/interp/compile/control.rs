@@ -6,8 +6,8 @@ use device_code::ptx::{Operand, Parameter, Type};
 use super::{Op, bits, blank};
 use crate::interp::block;
 use crate::interp::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
-use crate::interp::exec::{call, control, warp_sync};
-use crate::interp::program::{ArgumentHome, CallSite, Inst, Pred, Sem, Slot, WARP_BARRIER};
+use crate::interp::exec::warp_sync;
+use crate::interp::program::{ArgumentHome, CallSite, Inst, Operation, Pred, Sem, Slot};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -21,20 +21,20 @@ impl<'m> Scope<'_, 'm> {
                 [index, Operand::Table(table)] => {
                     let a = self.src(Some(index), Type::U32)?;
                     let y = self.first_table() + table.0;
-                    self.emit(Inst { a, y, ..blank(control::branch_table) });
+                    self.emit(Inst { a, y, ..blank(Operation::BranchTable) });
                 }
                 _ => return self.misfit(),
             },
             "call" => self.call(op, operands)?,
             "ret" => {
                 let y = self.number;
-                self.emit(Inst { y, ..blank(call::ret) });
+                self.emit(Inst { y, ..blank(Operation::Return) });
             }
-            "exit" => self.emit(blank(control::exit)),
-            "trap" | "brkpt" => self.emit(blank(control::trap)),
-            "membar" | "fence" => self.emit(blank(control::fence)),
-            "nanosleep" => self.emit(blank(control::give_way)),
-            "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(blank(control::nothing)),
+            "exit" => self.emit(blank(Operation::Exit)),
+            "trap" | "brkpt" => self.emit(blank(Operation::Trap)),
+            "membar" | "fence" => self.emit(blank(Operation::Fence)),
+            "nanosleep" => self.emit(blank(Operation::GiveWay)),
+            "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(blank(Operation::Nothing)),
             "bar" | "barrier" => self.barrier(op, operands)?,
             "vote" => self.vote(op, operands)?,
             "shfl" => self.shuffle(op, operands)?,
@@ -42,12 +42,12 @@ impl<'m> Scope<'_, 'm> {
             "redux" => self.redux(op, operands)?,
             "activemask" => {
                 let d = self.dst(operands.first())?;
-                self.emit(Inst { d, ..blank(warp_sync::active_mask) });
+                self.emit(Inst { d, ..blank(Operation::ActiveMask) });
             }
             "elect" => {
                 let (d, p) = self.pair(operands.first())?;
                 let a = self.src(operands.get(1), Type::B32)?;
-                self.emit(Inst { d, a, z: p.0, ..blank(warp_sync::elect) });
+                self.emit(Inst { d, a, z: p.0, ..blank(Operation::Elect) });
             }
             "mov" => self.mov(op, operands)?,
             "selp" => {
@@ -55,7 +55,7 @@ impl<'m> Scope<'_, 'm> {
                 let d = self.dst(operands.first())?;
                 let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
                 let c = self.src_pred(operands.get(3))?;
-                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(control::select) });
+                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
             }
             "and" | "or" | "xor" | "not" if op.ty() == Some(Type::Pred) => {
                 let d = self.dst_pred(operands.first())?;
@@ -71,7 +71,7 @@ impl<'m> Scope<'_, 'm> {
                         (a, self.src_pred(operands.get(2))?, y)
                     }
                 };
-                self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y, ..blank(control::predicate) });
+                self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y, ..blank(Operation::Predicate) });
             }
             _ => return Ok(false),
         }
@@ -91,7 +91,7 @@ impl<'m> Scope<'_, 'm> {
         if ty == Type::Pred {
             let d = self.dst_pred(operands.first())?;
             let a = self.src_pred(operands.get(1))?;
-            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(a.0), y: 3, ..blank(control::predicate) });
+            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(a.0), y: 3, ..blank(Operation::Predicate) });
             return Ok(());
         }
         let unpack = matches!(operands.first(), Some(Operand::Vector(_)));
@@ -106,7 +106,7 @@ impl<'m> Scope<'_, 'm> {
         let (from, from_width) = self.wide(operands.get(1), ty, false)?;
         let y = self.list(&[into.clone(), from.clone()].concat());
         let (x, z) = (from.len() as u64, into.len() as u32);
-        let inst = Inst { a: Slot(from_width), b: Slot(into_width), x, y, z, ..blank(control::repack) };
+        let inst = Inst { a: Slot(from_width), b: Slot(into_width), x, y, z, ..blank(Operation::Repack) };
         self.emit(inst);
         Ok(())
     }
@@ -189,7 +189,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let x = self.c.program.calls.len() as u64;
         self.c.program.calls.push(CallSite { caller: self.number, callee, arguments, returns });
-        self.emit(Inst { a, x, ..blank(call::call) });
+        self.emit(Inst { a, x, ..blank(Operation::Call) });
         Ok(())
     }
 
@@ -219,11 +219,11 @@ impl<'m> Scope<'_, 'm> {
         // barrier.cluster.arrive/wait
         if op.has("warp") {
             let a = self.src(operands.first(), Type::B32)?;
-            self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
+            self.emit(Inst { a, ..blank(Operation::WarpBarrier) });
             return Ok(());
         }
         if op.has("cluster") {
-            self.emit(blank(if op.has("wait") { warp_sync::cluster_wait } else { warp_sync::cluster_arrive }));
+            self.emit(blank(if op.has("wait") { Operation::ClusterWait } else { Operation::ClusterArrive }));
             return Ok(());
         }
         let kind = match op.parts.iter().position(|part| part == "red") {
@@ -234,7 +234,7 @@ impl<'m> Scope<'_, 'm> {
             None => block::BARRIER_SYNC,
         };
         let mut rest = operands;
-        let mut inst = Inst { y: kind, ..blank(warp_sync::barrier) };
+        let mut inst = Inst { y: kind, ..blank(Operation::Barrier) };
         if kind >= block::BARRIER_POPC {
             let [first, middle @ .., last] = operands else { return self.misfit() };
             inst.d =
@@ -261,7 +261,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let b = self.src(operands.get(2), Type::B32)?;
-        self.emit(Inst { d, a, b, y, ..blank(warp_sync::vote) });
+        self.emit(Inst { d, a, b, y, ..blank(Operation::Vote) });
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), Type::B32)?;
         let (b, c) = (self.src(operands.get(2), Type::B32)?, self.src(operands.get(3), Type::B32)?);
         let members = self.src(operands.get(4), Type::B32)?;
-        self.emit(Inst { d, a, b, c, x: u64::from(members.0), y, z: p.0, ..blank(warp_sync::shuffle) });
+        self.emit(Inst { d, a, b, c, x: u64::from(members.0), y, z: p.0, ..blank(Operation::Shuffle) });
         Ok(())
     }
 
@@ -283,7 +283,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), op.ty().unwrap_or(Type::B32))?;
         let b = self.src(operands.get(2), Type::B32)?;
         let y = u32::from(op.has("all"));
-        self.emit(Inst { d, a, b, y, z: p.0, ..blank(warp_sync::match_values) });
+        self.emit(Inst { d, a, b, y, z: p.0, ..blank(Operation::Match) });
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), Type::B32)?;
         let b = self.src(operands.get(2), Type::B32)?;
         let y = if op.has("abs") { y + warp_sync::REDUX_ABS } else { y };
-        self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
+        self.emit(Inst { d, a, b, y, ..blank(Operation::Reduce) });
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{LaneFn, each, op1, op2, op2x, op3};
 use crate::interp::float::float16::{Brain, Half, Small};
 use crate::interp::float::*;
-use crate::interp::program::{Inst, Next, Sem, Slot};
+use crate::interp::program::{Inst, Next, Operation, Sem, Slot};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -281,7 +281,7 @@ impl<'m> Scope<'_, 'm> {
             self.emit(match (to, x) {
                 (Type::F16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Half>(a, b))) },
                 (Type::Bf16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Brain>(a, b))) },
-                _ => Inst { d, a, b, x, z, ..blank(pack_pair) },
+                _ => Inst { d, a, b, x, z, ..blank(Operation::PackPair) },
             });
             return Ok(true);
         }
@@ -299,7 +299,7 @@ impl<'m> Scope<'_, 'm> {
                 (Type::F16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Half::widen(a), 0))) },
                 // A shift, of NaNs too (measured on an H100).
                 (Type::Bf16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| u32::from(a) << 16)) },
-                _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(float_to_float) },
+                _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(Operation::FloatToFloat) },
             },
             (true, false) => match (from, to, x) {
                 (Type::F32, Type::S32, x) if x == INTEGER | 1 => {
@@ -310,7 +310,7 @@ impl<'m> Scope<'_, 'm> {
                 }
                 _ => {
                     let b = Slot(u32::from(is_signed(to)));
-                    Inst { d, a, b, x, y: format(from), z: to_bits, ..blank(float_to_int) }
+                    Inst { d, a, b, x, y: format(from), z: to_bits, ..blank(Operation::FloatToInt) }
                 }
             },
             (false, true) => match (from, to, x) {
@@ -320,7 +320,7 @@ impl<'m> Scope<'_, 'm> {
                 (Type::U32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
                 _ => {
                     let b = Slot(u32::from(is_signed(from)));
-                    Inst { d, a, b, x, y: from_bits, z: format(to), ..blank(int_to_float) }
+                    Inst { d, a, b, x, y: from_bits, z: format(to), ..blank(Operation::IntToFloat) }
                 }
             },
             (false, false) => {
@@ -328,7 +328,7 @@ impl<'m> Scope<'_, 'm> {
                 let ones = u64::MAX >> (64 - keep.min(64));
                 if x & SAT != 0 {
                     let (b, c) = (Slot(u32::from(is_signed(from))), Slot(u32::from(is_signed(to))));
-                    Inst { d, a, b, c, x: ones, y: from_bits, z: to_bits, ..blank(int_to_int) }
+                    Inst { d, a, b, c, x: ones, y: from_bits, z: to_bits, ..blank(Operation::IntToInt) }
                 } else if is_signed(to) && register > to_bits {
                     // Cut to the type first, then extended to the register by its sign.
                     let narrow = if from_bits <= to_bits { from } else { to };

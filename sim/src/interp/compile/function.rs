@@ -6,12 +6,11 @@ use device_code::ptx::{AddressBase, Body, Function, Instruction, Label, Operand,
 use super::layout::is_dynamic;
 use super::{Compiler, MAX_CODE, Op, bits, blank, lane, places};
 use crate::interp::exec::control;
-use crate::interp::exec::load_store;
 use crate::interp::exec::load_store::{FRAME, GENERIC, PARAM};
 use crate::interp::exec::per_lane::LaneFn;
 use crate::interp::interface::CompileError;
 use crate::interp::module_variables::symbol_address;
-use crate::interp::program::{Inst, InstFn, Pred, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Slot};
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
@@ -192,7 +191,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         // Falling off the end is a return.
         self.guard = Pred::ALWAYS;
         let number = self.number;
-        self.emit(Inst { y: number, ..blank(crate::interp::exec::call::ret) });
+        self.emit(Inst { y: number, ..blank(Operation::Return) });
         for (at, label) in std::mem::take(&mut self.fixups) {
             self.c.program.code[at as usize].x = u64::from(self.target(label));
         }
@@ -258,7 +257,7 @@ impl<'c, 'm> Scope<'c, 'm> {
     /// Appends a branch to a label.
     pub(crate) fn emit_branch(&mut self, label: Label) {
         self.fixups.push((self.c.program.code.len() as u32, label));
-        self.emit(blank(control::branch));
+        self.emit(blank(Operation::Branch));
     }
 
     /// Appends `d = run(a, b, c)`.
@@ -358,7 +357,7 @@ impl<'c, 'm> Scope<'c, 'm> {
                 }
                 let kind = control::special_by_name(text).map_or(0, |kind| kind as u32);
                 let d = self.temporary();
-                self.emit(Inst { d, y: kind, ..blank(control::special) });
+                self.emit(Inst { d, y: kind, ..blank(Operation::Special) });
                 Ok(d)
             }
             Some(&Operand::Local(local, offset)) => {
@@ -388,12 +387,12 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     fn variable_address(&mut self, home: VariableHome, offset: i64) -> Slot {
         let plus = |base: u32| u64::from(base).wrapping_add(offset as u64);
-        let (run, x): (InstFn, u64) = match home {
+        let (run, x) = match home {
             VariableHome::Shared(base) => return self.c.constant(plus(base)),
             VariableHome::Device(base) => return self.c.constant(base.wrapping_add(offset as u64)),
-            VariableHome::Param(base) => (load_store::param_address, plus(base)),
-            VariableHome::Frame(base) => (load_store::frame_address, plus(base)),
-            VariableHome::Dynamic => (load_store::dynamic_shared_address, offset as u64),
+            VariableHome::Param(base) => (Operation::ParamAddress, plus(base)),
+            VariableHome::Frame(base) => (Operation::FrameAddress, plus(base)),
+            VariableHome::Dynamic => (Operation::DynamicShared, offset as u64),
         };
         let d = self.temporary();
         self.emit(Inst { d, x, ..blank(run) });

@@ -2,12 +2,12 @@
 
 use device_code::ptx::{Operand, Type};
 
-use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, halves, lop3, prmt, szext, wide, with_carry};
+use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, halves, lop3, prmt, szext, wide};
 use super::{Op, bits, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op3, op3x, set, setp};
-use crate::interp::program::{Inst, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Sem, Slot};
 
 /// `f(a)` for each integer type.
 macro_rules! int1 {
@@ -345,7 +345,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let d = self.dst(operands.first())?;
         let [a, b, c] = sources;
-        self.emit(Inst { d, a, b, c, x: u64::from(flag.0), y, ..blank(with_carry) });
+        self.emit(Inst { d, a, b, c, x: u64::from(flag.0), y, ..blank(Operation::WithCarry) });
         Ok(true)
     }
 

@@ -5,19 +5,12 @@ use device_code::ptx::{AddressBase, Operand, Type};
 
 use super::{Op, bits, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope, VariableHome};
-use crate::interp::exec::atomic::{
-    WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, WIDE_LOAD, WIDE_STORE, atom, atom_by_place, atom_vector, wide,
-};
-use crate::interp::exec::cluster_memory;
-use crate::interp::exec::control;
-use crate::interp::exec::load_store as exec;
-use crate::interp::exec::load_store::{
-    BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE, load, load_param, store,
-};
+use crate::interp::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
+use crate::interp::exec::load_store::{BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE};
 use crate::interp::exec::mbarrier;
 use crate::interp::float;
 use crate::interp::float::float16::{Brain, Half, Small};
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, InstFn, LaneTy, Operation, Slot, Update, UpdateOp};
 
 /// The state space that an opcode names.
 pub(super) fn space_of(op: Op<'_>) -> u32 {
@@ -67,14 +60,14 @@ impl<'m> Scope<'_, 'm> {
                 let back = op.has("to");
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::U64)?;
-                let inst = Inst { d, a, y: u32::from(back), z: space_of(op), ..blank(exec::convert_address) };
+                let inst = Inst { d, a, y: u32::from(back), z: space_of(op), ..blank(Operation::ConvertAddress) };
                 self.emit(inst);
             }
             "isspacep" => {
                 let d = Slot(self.dst_pred(operands.first())?.0);
                 let a = self.src(operands.get(1), Type::U64)?;
                 let y = u32::from(op.has("shared::cluster"));
-                self.emit(Inst { d, a, y, z: space_of(op), ..blank(exec::is_space) });
+                self.emit(Inst { d, a, y, z: space_of(op), ..blank(Operation::IsSpace) });
             }
             "mapa" | "getctarank" => {
                 let window = op.has("shared::cluster");
@@ -82,13 +75,13 @@ impl<'m> Scope<'_, 'm> {
                 let ty = if window { Type::B32 } else { Type::B64 };
                 let a = self.src(operands.get(1), ty)?;
                 let (b, run) = match op.name() {
-                    "mapa" => (self.src(operands.get(2), Type::B32)?, cluster_memory::map_to_block as InstFn),
-                    _ => (a, cluster_memory::rank_of as InstFn),
+                    "mapa" => (self.src(operands.get(2), Type::B32)?, Operation::MapToBlock),
+                    _ => (a, Operation::RankOf),
                 };
                 self.emit(Inst { d, a, b, y: u32::from(window), ..blank(run) });
             }
             // Hints, and promises about memory that caches nothing here.
-            "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(blank(control::nothing)),
+            "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(blank(Operation::Nothing)),
             "createpolicy" => {
                 let d = self.dst(operands.first())?;
                 let a = self.c.constant(0);
@@ -116,7 +109,7 @@ impl<'m> Scope<'_, 'm> {
     fn load(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.wide_access(op, operands.get(1), wide::<WIDE_LOAD>(), [operands.first(), None, None]);
+            return self.wide_access(op, operands.get(1), Operation::WideLoad, [operands.first(), None, None]);
         }
         let count = self.count(op);
         let elements = self.elements(operands.first());
@@ -143,20 +136,12 @@ impl<'m> Scope<'_, 'm> {
             if *offset < 0 || *offset as u64 + size > variable.size() || x % u64::from(ty.size()) != 0 {
                 return self.misfit();
             }
-            let run = by_cell(
-                ty,
-                [load_param::<u8>(), load_param::<u16>(), load_param::<u32>(), load_param::<u64>()],
-                [load_param::<i8>(), load_param::<i16>(), load_param::<i32>()],
-            );
+            let run = Operation::LoadParam(cell_of(ty));
             self.emit(Inst { d, c, x, y, z: count << 4, ..blank(run) });
             return Ok(());
         }
         let (a, x, space) = self.address(operands.get(1), space_of(op))?;
-        let run = by_cell(
-            ty,
-            [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()],
-            [load::<i8>(), load::<i16>(), load::<i32>()],
-        );
+        let run = Operation::Load(cell_of(ty));
         let b = order_of(op);
         self.emit(Inst { d, a, b, c, x, y, z: count << 4 | space, ..blank(run) });
         Ok(())
@@ -168,7 +153,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.wide_access(op, operands.first(), wide::<WIDE_STORE>(), [None, operands.get(1), None]);
+            return self.wide_access(op, operands.first(), Operation::WideStore, [None, operands.get(1), None]);
         }
         let count = self.count(op);
         let (a, x, space) = self.address(operands.first(), space_of(op))?;
@@ -181,12 +166,7 @@ impl<'m> Scope<'_, 'm> {
             slots.push(self.src(Some(element), ty)?);
         }
         let y = if count > 1 { self.list(&slots) } else { 0 };
-        let run = match ty.size() {
-            1 => store::<u8>(),
-            2 => store::<u16>(),
-            4 => store::<u32>(),
-            _ => store::<u64>(),
-        };
+        let run = Operation::Store(cell_of(ty));
         let d = order_of(op);
         self.emit(Inst { d, a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
         if op.has("async") {
@@ -200,8 +180,15 @@ impl<'m> Scope<'_, 'm> {
     /// Makes bytes arrive at the barrier at an address.
     fn complete(&mut self, barrier: Option<&'m Operand>, bytes: Slot) -> Result<()> {
         let (a, x, space) = self.address(barrier, SHARED)?;
-        let inst =
-            Inst { d: SCRATCH, a, b: bytes, x, y: mbarrier::COMPLETE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+        let inst = Inst {
+            d: SCRATCH,
+            a,
+            b: bytes,
+            x,
+            y: mbarrier::COMPLETE,
+            z: 1 << 4 | space,
+            ..blank(Operation::MbarrierOperate)
+        };
         self.emit(inst);
         Ok(())
     }
@@ -211,7 +198,7 @@ impl<'m> Scope<'_, 'm> {
         &mut self,
         op: Op<'m>,
         address: Option<&'m Operand>,
-        run: InstFn,
+        run: Operation,
         values: [Option<&'m Operand>; 3],
     ) -> Result<()> {
         if self.count(op) > 1 || op.has("async") {
@@ -241,8 +228,8 @@ impl<'m> Scope<'_, 'm> {
         let rest = if returns { operands.get(1..).unwrap_or(&[]) } else { operands };
         if ty == Type::B128 && returns {
             let run = match (op.has("exch"), op.has("cas")) {
-                (true, _) => wide::<WIDE_EXCHANGE>(),
-                (_, true) => wide::<WIDE_COMPARE_AND_SWAP>(),
+                (true, _) => Operation::WideExchange,
+                (_, true) => Operation::WideCompareAndSwap,
                 _ => return self.unsupported(op),
             };
             let other = rest.get(2).filter(|_| op.has("cas"));
@@ -283,7 +270,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
-            self.emit(blank(control::nothing));
+            self.emit(blank(Operation::Nothing));
             return Ok(());
         }
         let Some(Operand::Int(size)) = operands.get(2) else { return self.misfit() };
@@ -309,33 +296,63 @@ impl<'m> Scope<'_, 'm> {
             x,
             y: *size as u32,
             z: 1 << 4 | space,
-            ..blank(exec::copy_async)
+            ..blank(Operation::CopyAsync)
         });
         Ok(())
     }
 }
 
-/// Chooses by size and sign.
-fn by_cell(ty: Type, unsigned: [InstFn; 4], signed: [InstFn; 3]) -> InstFn {
-    match ty {
-        Type::S8 => signed[0],
-        Type::S16 => signed[1],
-        Type::S32 => signed[2],
-        _ => unsigned[ty.size().trailing_zeros().min(3) as usize],
+/// What memory holds of a value of a type: only integers below 64 bits have a sign to extend.
+fn cell_of(ty: Type) -> LaneTy {
+    match (ty, ty.size()) {
+        (Type::S8, _) => LaneTy::I8,
+        (Type::S16, _) => LaneTy::I16,
+        (Type::S32, _) => LaneTy::I32,
+        (_, 1) => LaneTy::U8,
+        (_, 2) => LaneTy::U16,
+        (_, 4) => LaneTy::U32,
+        _ => LaneTy::U64,
     }
 }
 
-pub(super) type Pair = (InstFn, Option<InstFn>);
-
-pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
-    let kind = op.parts[1..].iter().find(|part| {
-        matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
+/// The atomic operation that an opcode names: on scalars, and on vectors where PTX has it.
+pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<(Operation, Option<Operation>)> {
+    let kind = op.parts[1..].iter().find_map(|part| {
+        Some(match part.as_str() {
+            "add" => UpdateOp::Add,
+            "min" => UpdateOp::Min,
+            "max" => UpdateOp::Max,
+            "inc" => UpdateOp::Inc,
+            "dec" => UpdateOp::Dec,
+            "and" => UpdateOp::And,
+            "or" => UpdateOp::Or,
+            "xor" => UpdateOp::Xor,
+            "exch" => UpdateOp::Exchange,
+            "cas" => UpdateOp::Compare,
+            _ => return None,
+        })
     })?;
-    atomic_by_name(kind, ty)
+    updates(Update { op: kind, ty })
 }
 
-/// The execution of an atomic operation: on scalars, and on vectors where PTX has it.
-pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
+/// An atomic operation on scalars, and on vectors where PTX has it. None: there is none such.
+pub(crate) fn updates(update: Update) -> Option<(Operation, Option<Operation>)> {
+    let (_, vector) = functions(update)?;
+    Some((Operation::Atomic(update), vector.map(|_| Operation::AtomicVector(update))))
+}
+
+/// The function of an atomic operation on scalars.
+pub(crate) fn update_function(update: Update) -> InstFn {
+    functions(update).map_or(refused, |(scalar, _)| scalar)
+}
+
+/// The function of an atomic operation on vectors.
+pub(crate) fn update_vector_function(update: Update) -> InstFn {
+    functions(update).and_then(|(_, vector)| vector).unwrap_or(refused)
+}
+
+/// The functions of an atomic operation: on scalars, and on vectors where PTX has it.
+fn functions(Update { op, ty }: Update) -> Option<(InstFn, Option<InstFn>)> {
     macro_rules! both {
         ($word:ty, |$old:ident, $b:ident, $c:ident| $e:expr) => {
             Some((
@@ -363,21 +380,26 @@ pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
     if ty == Type::B128 || ty.size() == 1 {
         return None;
     }
-    match (kind, ty) {
-        ("exch", _) => ints!(|_old, b, c| b),
-        ("cas", _) => ints!(|old, b, c| if old == b { c } else { old }),
-        ("and", _) => ints!(|old, b, c| old & b),
-        ("or", _) => ints!(|old, b, c| old | b),
-        ("xor", _) => ints!(|old, b, c| old ^ b),
-        ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
-        ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
-        ("add", Type::F32) => {
+    match (op, ty) {
+        (UpdateOp::AddEverywhere, Type::F32) => {
+            let run = atom(|old: u32, b, _| float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits());
+            Some((run, None))
+        }
+        (UpdateOp::Arrive, Type::U64) => Some((atom(|old: u64, _, _| after_arrival(old)), None)),
+        (UpdateOp::Exchange, _) => ints!(|_old, b, c| b),
+        (UpdateOp::Compare, _) => ints!(|old, b, c| if old == b { c } else { old }),
+        (UpdateOp::And, _) => ints!(|old, b, c| old & b),
+        (UpdateOp::Or, _) => ints!(|old, b, c| old | b),
+        (UpdateOp::Xor, _) => ints!(|old, b, c| old ^ b),
+        (UpdateOp::Inc, Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
+        (UpdateOp::Dec, Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
+        (UpdateOp::Add, Type::F32) => {
             let global = |old: u32, b: u32| float::add_in_global(f32::from_bits(old), f32::from_bits(b)).to_bits();
             let shared = |old: u32, b: u32| float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits();
             let vector = atom_by_place::<u32, _, _, true>(global, shared);
             Some((atom_by_place::<u32, _, _, false>(global, shared), Some(vector)))
         }
-        ("add", Type::F64) => {
+        (UpdateOp::Add, Type::F64) => {
             let run = atom_by_place::<u64, _, _, false>(
                 |old: u64, b: u64| float::add_double_in_global(f64::from_bits(old), f64::from_bits(b)).to_bits(),
                 // A loop around DADD, which has the old value second.
@@ -385,27 +407,31 @@ pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
             );
             Some((run, None))
         }
-        ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
-        ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
-        ("add", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, |a, b| a + b)),
-        ("add", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, |a, b| a + b)),
-        ("min", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, least)),
-        ("max", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, most)),
-        ("min", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, least)),
-        ("max", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, most)),
-        ("min", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, least)),
-        ("max", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, most)),
-        ("min", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, least)),
-        ("max", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, most)),
-        ("add", _) => ints!(|old, b, c| old.wrapping_add(b)),
-        ("min", Type::S32) => both!(u32, |old, b, c| (old as i32).min(b as i32) as u32),
-        ("max", Type::S32) => both!(u32, |old, b, c| (old as i32).max(b as i32) as u32),
-        ("min", Type::S64) => both!(u64, |old, b, c| (old as i64).min(b as i64) as u64),
-        ("max", Type::S64) => both!(u64, |old, b, c| (old as i64).max(b as i64) as u64),
-        ("min", Type::F32) => both!(u32, |old, b, c| float::min32(f32::from_bits(old), f32::from_bits(b)).to_bits()),
-        ("max", Type::F32) => both!(u32, |old, b, c| float::max32(f32::from_bits(old), f32::from_bits(b)).to_bits()),
-        ("min", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.min(b)),
-        ("max", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.max(b)),
+        (UpdateOp::Add, Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
+        (UpdateOp::Add, Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
+        (UpdateOp::Add, Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, |a, b| a + b)),
+        (UpdateOp::Add, Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, |a, b| a + b)),
+        (UpdateOp::Min, Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, least)),
+        (UpdateOp::Max, Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, most)),
+        (UpdateOp::Min, Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, least)),
+        (UpdateOp::Max, Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, most)),
+        (UpdateOp::Min, Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, least)),
+        (UpdateOp::Max, Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, most)),
+        (UpdateOp::Min, Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, least)),
+        (UpdateOp::Max, Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, most)),
+        (UpdateOp::Add, _) => ints!(|old, b, c| old.wrapping_add(b)),
+        (UpdateOp::Min, Type::S32) => both!(u32, |old, b, c| (old as i32).min(b as i32) as u32),
+        (UpdateOp::Max, Type::S32) => both!(u32, |old, b, c| (old as i32).max(b as i32) as u32),
+        (UpdateOp::Min, Type::S64) => both!(u64, |old, b, c| (old as i64).min(b as i64) as u64),
+        (UpdateOp::Max, Type::S64) => both!(u64, |old, b, c| (old as i64).max(b as i64) as u64),
+        (UpdateOp::Min, Type::F32) => {
+            both!(u32, |old, b, c| float::min32(f32::from_bits(old), f32::from_bits(b)).to_bits())
+        }
+        (UpdateOp::Max, Type::F32) => {
+            both!(u32, |old, b, c| float::max32(f32::from_bits(old), f32::from_bits(b)).to_bits())
+        }
+        (UpdateOp::Min, Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.min(b)),
+        (UpdateOp::Max, Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.max(b)),
         _ => None,
     }
 }

@@ -5,15 +5,13 @@ use device_code::ptx::{Operand, Type};
 use super::{Op, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope};
 use crate::interp::compile::load_store::{atomic, space_of};
-use crate::interp::exec::control;
-use crate::interp::exec::fragment;
 use crate::interp::exec::load_store::{GLOBAL, SHARED};
-use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
-use crate::interp::exec::matrix::{self, Element, Form};
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm};
+use crate::interp::exec::matrix::{Element, Form};
 use crate::interp::exec::mbarrier;
-use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
+use crate::interp::exec::narrow_matrix::NarrowForm;
 use crate::interp::exec::tensor;
-use crate::interp::program::{Inst, InstFn, Slot};
+use crate::interp::program::{Inst, InstFn, Operation, Slot};
 
 /// The types of elements, by their numbers in tensor maps.
 const TILE_TYPES: [Type; 11] = [
@@ -88,7 +86,7 @@ impl<'m> Scope<'_, 'm> {
             "ldmatrix" | "stmatrix" => self.matrix_rows(op, operands)?,
             "movmatrix" => {
                 let (a, d) = (self.src(operands.get(1), Type::B32)?, self.dst(operands.first())?);
-                self.emit(Inst { d, a, ..blank(matrix::transpose) });
+                self.emit(Inst { d, a, ..blank(Operation::Transpose) });
             }
             "mbarrier" => self.mbarrier(op, operands)?,
             _ => return Ok(false),
@@ -144,7 +142,7 @@ impl<'m> Scope<'_, 'm> {
             return self.misfit();
         }
         let y = self.list(&[to, sc, sa, sb].concat());
-        self.emit(Inst { x, y, z: z | u32::from(opaque) << 31, ..blank(matrix::multiply) });
+        self.emit(Inst { x, y, z: z | u32::from(opaque) << 31, ..blank(Operation::Multiply) });
         Ok(())
     }
 
@@ -161,7 +159,7 @@ impl<'m> Scope<'_, 'm> {
             slots.extend(list);
         }
         let y = self.list(&slots);
-        self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
+        self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplyNarrow) });
         Ok(())
     }
 
@@ -185,7 +183,7 @@ impl<'m> Scope<'_, 'm> {
         }
         slots.push(self.src(operands.get(4), Type::B32)?);
         let y = self.list(&slots);
-        self.emit(Inst { x: form.pack(), y, ..blank(multiply_sparse) });
+        self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplySparse) });
         Ok(())
     }
 
@@ -226,7 +224,7 @@ impl<'m> Scope<'_, 'm> {
         };
         let z = space | (slots.len() as u32) << 8 | u32::from(store) << 30;
         let y = self.list(&slots);
-        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(fragment::transfer) });
+        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(Operation::Transfer) });
         Ok(())
     }
 
@@ -244,7 +242,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let z = (slots.len() as u32) << 4 | u32::from(op.has("trans")) << 30;
         let y = self.list(&slots);
-        self.emit(Inst { d: Slot(x as u32), a, x: u64::from(store), y, z, ..blank(matrix::rows) });
+        self.emit(Inst { d: Slot(x as u32), a, x: u64::from(store), y, z, ..blank(Operation::MatrixRows) });
         Ok(())
     }
 
@@ -252,11 +250,11 @@ impl<'m> Scope<'_, 'm> {
         let one = self.c.constant(1);
         let what = op.part(1);
         match what {
-            "inval" => self.emit(blank(control::nothing)),
+            "inval" => self.emit(blank(Operation::Nothing)),
             "pending_count" => {
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::B64)?;
-                self.emit(Inst { d, a, ..blank(mbarrier::pending) });
+                self.emit(Inst { d, a, ..blank(Operation::MbarrierPending) });
             }
             "test_wait" | "try_wait" => {
                 let p = self.dst_pred(operands.first())?;
@@ -271,7 +269,7 @@ impl<'m> Scope<'_, 'm> {
                     x,
                     y: u32::from(parity),
                     z: 1 << 4 | space,
-                    ..blank(mbarrier::test)
+                    ..blank(Operation::MbarrierTest)
                 });
             }
             "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
@@ -293,7 +291,7 @@ impl<'m> Scope<'_, 'm> {
                     _ => mbarrier::COMPLETE,
                 };
                 let space = space_for(op, space);
-                self.emit(Inst { d, a, b, x, y, z: 1 << 4 | space, ..blank(mbarrier::operate) });
+                self.emit(Inst { d, a, b, x, y, z: 1 << 4 | space, ..blank(Operation::MbarrierOperate) });
             }
             _ => return self.unsupported(op),
         }
@@ -307,14 +305,21 @@ impl<'m> Scope<'_, 'm> {
             if op.has("noinc") {
                 let (a, x, space) = self.address(operands.first(), SHARED)?;
                 let b = self.c.constant(1);
-                let inst =
-                    Inst { d: SCRATCH, a, b, x, y: mbarrier::ARRIVE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+                let inst = Inst {
+                    d: SCRATCH,
+                    a,
+                    b,
+                    x,
+                    y: mbarrier::ARRIVE,
+                    z: 1 << 4 | space,
+                    ..blank(Operation::MbarrierOperate)
+                };
                 self.emit(inst);
             }
             return Ok(());
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("prefetch") {
-            self.emit(blank(control::nothing));
+            self.emit(blank(Operation::Nothing));
             return Ok(());
         }
         if op.has("tensor") {
@@ -339,7 +344,7 @@ impl<'m> Scope<'_, 'm> {
             true => self.src(operands.get(4), Type::B16)?,
             false => Slot::NONE,
         };
-        self.emit(Inst { d, a, b, c, x, y: way, ..blank(mbarrier::bulk_copy) });
+        self.emit(Inst { d, a, b, c, x, y: way, ..blank(Operation::BulkCopy) });
         Ok(())
     }
 
@@ -394,13 +399,13 @@ impl<'m> Scope<'_, 'm> {
             // The type of the elements is the map's: an operation for each.
             x |= (self.c.program.reductions.len() as u64) << 32;
             for ty in TILE_TYPES {
-                let update = atomic(op, ty).map_or(tensor::refused as InstFn, |(update, _)| update);
+                let update = atomic(op, ty).map_or(tensor::refused as InstFn, |(update, _)| update.run());
                 self.c.program.reductions.push(update);
             }
         }
         let y = self.list(&coordinates);
         let (d, operand) = (self.temporary(), self.temporary());
-        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(tensor::tile) });
+        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(Operation::TensorTile) });
         Ok(())
     }
 
@@ -419,9 +424,9 @@ impl<'m> Scope<'_, 'm> {
         let barrier = if space == SHARED { self.whole_address(operands.get(3))? } else { Slot::NONE };
         let (d, operand) = (self.temporary(), self.temporary());
         let y = self.c.program.reductions.len() as u32;
-        self.c.program.reductions.push(run);
+        self.c.program.reductions.push(run.run());
         let x = u64::from(space) | u64::from(ty.size()) << 4 | u64::from(barrier.0) << 16;
-        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(mbarrier::bulk_reduce) });
+        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(Operation::BulkReduce) });
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ use crate::interp::compile::function::Scope;
 use crate::interp::exec::per_lane::LaneFn;
 use crate::interp::interface::{CompileError, Linker};
 use crate::interp::module_variables::function_index;
-use crate::interp::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Pred, Program, Row, Slot};
+use crate::interp::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Operation, Pred, Program, Row, Slot};
 use layout::SharedLayout;
 
 /// Instructions that a program may have.
@@ -212,11 +212,11 @@ impl<'m> Op<'m> {
     }
 }
 
-/// An instruction with nothing in it.
-pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
+/// An instruction of an operation, without operands.
+pub(crate) fn blank(op: Operation) -> Inst {
     Inst {
-        run,
-        lane: None,
+        op,
+        run: op.run(),
         guard: Pred::ALWAYS,
         d: Slot::NONE,
         a: Slot::NONE,
@@ -232,7 +232,7 @@ pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
 
 /// The same for a function of one lane's values.
 pub(crate) fn lane(f: LaneFn) -> Inst {
-    Inst { lane: Some(f.op), ..blank(f.run) }
+    blank(Operation::Lane(f.op))
 }
 
 /// The places of a function's parameters or return values.

@@ -8,9 +8,8 @@ use device_code::ptx::{AddressBase, Operand, Type};
 use super::{Op, blank, lane};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::op2;
-use crate::interp::exec::texture;
 use crate::interp::float::approximate::{self, SpecialFunction};
-use crate::interp::program::{Inst, Slot};
+use crate::interp::program::{Inst, Operation, Slot};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -72,7 +71,7 @@ impl<'m> Scope<'_, 'm> {
         let y = self.list(&[results.clone(), coordinates.clone(), values.clone()].concat());
         let x = u64::from(self.text(op.text));
         let z = results.len() as u32 | (coordinates.len() as u32) << 8 | (values.len() as u32) << 16;
-        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(texture::access) });
+        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(Operation::Texture) });
         Ok(true)
     }
 

@@ -8,10 +8,8 @@ use crate::interp::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC
 use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::interp::exec::per_lane::op1;
-use crate::interp::exec::{control, warp_sync};
-use crate::interp::exec_sass::{convergence, jumps};
 use crate::interp::machine_module::code_address;
-use crate::interp::program::{Inst, MEETING, Pred, Sem, Slot, WARP_BARRIER};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 /// Low 12 bits of instructions of which the decoder knows only that they are control.
 const NOP: u16 = 0x918;
@@ -41,16 +39,16 @@ impl Translation<'_> {
         match i.op {
             Opcode::Exit => {
                 self.under(&i.psrc[..1]);
-                self.emit(blank(control::exit));
+                self.emit(blank(Operation::Exit));
             }
             // Kernels never overlap by programmatic dependent launch.
-            Opcode::AcqBulk | Opcode::PreExit => self.emit(blank(control::nothing)),
+            Opcode::AcqBulk | Opcode::PreExit => self.emit(blank(Operation::Nothing)),
             Opcode::Bra { .. } => self.branch(i)?,
             Opcode::Jmp => {
                 self.under(&i.psrc[..1]);
                 let place = self.target_of(i)?;
                 self.jump_to(place);
-                self.emit(blank(control::branch));
+                self.emit(blank(Operation::Branch));
             }
             Opcode::Brx => {
                 // The register counts from the section's start, the constant from the next
@@ -68,17 +66,17 @@ impl Translation<'_> {
             }
             Opcode::Bssy { barrier } => {
                 let d = self.barrier_row(barrier);
-                self.emit(Inst { d, ..blank(convergence::begin) });
+                self.emit(Inst { d, ..blank(Operation::Begin) });
             }
             Opcode::Bsync { barrier } => {
                 self.under(&i.psrc[..1]);
                 let a = self.barrier_row(barrier);
-                self.emit(Inst { a, y: u32::from(barrier), z: MEETING, ..blank(convergence::meet) });
+                self.emit(Inst { a, y: u32::from(barrier), ..blank(Operation::Meet) });
             }
             Opcode::Break { barrier } => {
                 self.under(&i.psrc[..1]);
                 let d = self.barrier_row(barrier);
-                self.emit(Inst { d, ..blank(convergence::leave) });
+                self.emit(Inst { d, ..blank(Operation::Leave) });
             }
             Opcode::Bmov => self.move_barrier(i)?,
             // Up to ENDCOLLECTIVE, or to the BSYNC behind an exclusive one, lanes of other masks
@@ -87,13 +85,13 @@ impl Translation<'_> {
                 self.under(&i.psrc[..1]);
                 // WARPSYNC.ALL has no mask.
                 let a = if i.src.is_empty() { self.constant(u64::from(u32::MAX)) } else { self.source(i, 0)? };
-                self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
+                self.emit(Inst { a, ..blank(Operation::WarpBarrier) });
                 if collective || exclusive {
                     self.exclusive = true;
                     self.emit(Inst { d: EXCLUSIVE, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
                 }
             }
-            Opcode::CacheCtl => self.emit(blank(control::nothing)),
+            Opcode::CacheCtl => self.emit(blank(Operation::Nothing)),
             Opcode::Other(OtherKind::Control) => return self.other_control(i),
             _ => return Ok(false),
         }
@@ -113,7 +111,7 @@ impl Translation<'_> {
             }
             let d = self.temporary_pred();
             self.guard = Pred::ALWAYS;
-            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y: 0, ..blank(control::predicate) });
+            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y: 0, ..blank(Operation::Predicate) });
             self.guard = d;
         }
     }
@@ -126,7 +124,7 @@ impl Translation<'_> {
         match (mode, i.src.first().copied()) {
             (BraMode::Plain | BraMode::Uniform, None) => {
                 self.jump_to(place);
-                self.emit(blank(control::branch));
+                self.emit(blank(Operation::Branch));
             }
             // Taken by the lanes of a mask in a uniform register; `.DIV`: where others of the mask
             // are elsewhere, `.CONV`: where none are.
@@ -139,7 +137,7 @@ impl Translation<'_> {
                 let c = Slot(self.guard.0);
                 self.guard = Pred::ALWAYS;
                 self.jump_to(place);
-                self.emit(Inst { a, c, y: u32::from(mode == BraMode::Conv), ..blank(jumps::branch_if_apart) });
+                self.emit(Inst { a, c, y: u32::from(mode == BraMode::Conv), ..blank(Operation::BranchIfApart) });
             }
             _ => return self.unsupported(i),
         }
@@ -153,9 +151,9 @@ impl Translation<'_> {
         let a = self.pair(&InstOperand { regs: 2, ..source })?;
         if call {
             let d = self.first_argument();
-            self.emit(Inst { d, a, x: base, ..blank(jumps::call_address) });
+            self.emit(Inst { d, a, x: base, ..blank(Operation::CallAddress) });
         } else {
-            self.emit(Inst { a, x: base, ..blank(jumps::jump_address) });
+            self.emit(Inst { a, x: base, ..blank(Operation::JumpAddress) });
         }
         Ok(())
     }
@@ -171,12 +169,12 @@ impl Translation<'_> {
             && self.module.declared(address).is_some()
         {
             let (a, d) = (self.constant(address), self.first_argument());
-            self.emit(Inst { d, a, ..blank(jumps::call_address) });
+            self.emit(Inst { d, a, ..blank(Operation::CallAddress) });
             return Ok(());
         }
         let place = self.target_of(i)?;
         self.jump_to(place);
-        self.emit(blank(control::branch));
+        self.emit(blank(Operation::Branch));
         Ok(())
     }
 
@@ -195,29 +193,29 @@ impl Translation<'_> {
         let row = self.barrier_row(number as u8);
         if let Some(source) = i.src.get(1).copied() {
             let a = self.src(&source)?;
-            self.emit(Inst { d: row, a, ..blank(convergence::set) });
+            self.emit(Inst { d: row, a, ..blank(Operation::SetBarrier) });
         } else {
             let d = self.dst(i, 0);
             // BMOV.32.CLEAR: bit 84.
             let clear = u32::from(self.word >> 84 & 1 != 0);
-            self.emit(Inst { d, a: row, y: clear, ..blank(convergence::get) });
+            self.emit(Inst { d, a: row, y: clear, ..blank(Operation::GetBarrier) });
         }
         Ok(())
     }
 
     fn other_control(&mut self, i: &MachineInst) -> Result<bool> {
         match i.opcode {
-            YIELD => self.emit(blank(convergence::give_way)),
-            CLUSTER_ARRIVE => self.emit(blank(warp_sync::cluster_arrive)),
-            CLUSTER_WAIT => self.emit(blank(warp_sync::cluster_wait)),
+            YIELD => self.emit(blank(Operation::Yield)),
+            CLUSTER_ARRIVE => self.emit(blank(Operation::ClusterArrive)),
+            CLUSTER_WAIT => self.emit(blank(Operation::ClusterWait)),
             ENDCOLLECTIVE => {
                 self.exclusive = false;
-                self.emit(blank(control::nothing));
+                self.emit(blank(Operation::Nothing));
             }
-            NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
-            ERRBAR | CGAERRBAR | MEMBAR => self.emit(blank(control::fence)),
-            opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(convergence::sleep)),
-            BREAKPOINT => self.emit(blank(control::trap)),
+            NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => self.emit(blank(Operation::Nothing)),
+            ERRBAR | CGAERRBAR | MEMBAR => self.emit(blank(Operation::Fence)),
+            opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(Operation::Sleep)),
+            BREAKPOINT => self.emit(blank(Operation::Trap)),
             opcode if BLOCK_BARRIER.contains(&opcode) => self.block_barrier(i)?,
             BARRIER_RESULT if self.bits(78, 80) == 1 => {
                 // What the last BAR.RED found is kept in a row and a predicate of its own.
@@ -227,7 +225,7 @@ impl Translation<'_> {
                 let d = self.pdst(i, 0);
                 if d != Pred::ALWAYS {
                     let a = Slot(RESULT_PRED.0);
-                    self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(control::predicate) });
+                    self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
                 }
             }
             _ => return Ok(false),
@@ -275,7 +273,7 @@ impl Translation<'_> {
             not: self.bits(90, 91) != 0,
         };
         let c = Slot(self.psrc(pred).0);
-        self.emit(Inst { d, a: number, b: threads, c, y, ..blank(warp_sync::barrier) });
+        self.emit(Inst { d, a: number, b: threads, c, y, ..blank(Operation::Barrier) });
         Ok(())
     }
 }

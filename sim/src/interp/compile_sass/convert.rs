@@ -4,14 +4,11 @@ use device_code::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound}
 
 use super::float::rounding;
 use super::{Result, Translation};
-use crate::interp::compile::convert::{
-    BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, float_to_float, float_to_int, int_to_float,
-    pack_pair, packing,
-};
+use crate::interp::compile::convert::{BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, packing};
 use crate::interp::compile::{blank, lane};
 use crate::interp::exec::per_lane::{LaneFn, op1, op2x};
 use crate::interp::float::FTZ;
-use crate::interp::program::{Inst, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Sem, Slot};
 
 fn format(bytes: u8) -> u32 {
     match bytes {
@@ -41,7 +38,7 @@ impl Translation<'_> {
                     (4, 8, false, _) => Inst { a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
                     _ => {
                         let b = Slot(u32::from(signed));
-                        Inst { a, b, x, y: 8 * u32::from(from), z: format(to), ..blank(int_to_float) }
+                        Inst { a, b, x, y: 8 * u32::from(from), z: format(to), ..blank(Operation::IntToFloat) }
                     }
                 };
                 self.converted(i, inst, to);
@@ -55,7 +52,7 @@ impl Translation<'_> {
                 let x = INTEGER | rounding(numbered(round)) | nan | if ftz { FTZ } else { 0 };
                 let b = Slot(u32::from(signed));
                 let z = 8 * u32::from(to);
-                self.converted(i, Inst { a, b, x, y: format(from), z, ..blank(float_to_int) }, to);
+                self.converted(i, Inst { a, b, x, y: format(from), z, ..blank(Operation::FloatToInt) }, to);
                 if signed && to < 4 {
                     let d = self.dst(i, 0);
                     let run: LaneFn = if to == 1 {
@@ -78,7 +75,7 @@ impl Translation<'_> {
                 let a = self.float_source(&i.src[0], bytes, half)?;
                 let x = INTEGER | rounding(round) | if ftz { FTZ } else { 0 };
                 let (y, z) = (format(bytes), format(bytes));
-                self.converted(i, Inst { a, x, y, z, ..blank(float_to_float) }, bytes);
+                self.converted(i, Inst { a, x, y, z, ..blank(Operation::FloatToFloat) }, bytes);
             }
             Arithmetic::F2f { round, ftz, from, to, bf16, half } => {
                 let a = self.float_source(&i.src[0], from, half)?;
@@ -88,7 +85,7 @@ impl Translation<'_> {
                     (8, 4, 0) => Inst { a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
                     _ => {
                         let z = if bf16 { BRAIN16 } else { format(to) };
-                        Inst { a, x, y: format(from), z, ..blank(float_to_float) }
+                        Inst { a, x, y: format(from), z, ..blank(Operation::FloatToFloat) }
                     }
                 };
                 self.converted(i, inst, to);
@@ -96,12 +93,12 @@ impl Translation<'_> {
             Arithmetic::I2fp { signed, round: SassRound::Zero } => {
                 let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
                 let (b, x) = (Slot(u32::from(signed)), rounding(SassRound::Zero));
-                self.emit(Inst { d, a, b, x, y: 32, z: FLOAT32, ..blank(int_to_float) });
+                self.emit(Inst { d, a, b, x, y: 32, z: FLOAT32, ..blank(Operation::IntToFloat) });
             }
             Arithmetic::F2ip { round } => {
                 let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
                 let x = INTEGER | rounding(round);
-                self.emit(Inst { d, a, b: Slot(0), x, y: FLOAT32, z: 8, ..blank(float_to_int) });
+                self.emit(Inst { d, a, b: Slot(0), x, y: FLOAT32, z: 8, ..blank(Operation::FloatToInt) });
             }
             Arithmetic::I2fp { signed, .. } => {
                 let (a, d) = (self.raw_word(&i.src[0], 0)?, self.dst(i, 0));
@@ -122,7 +119,7 @@ impl Translation<'_> {
                 }
                 let x = rounding(round) | if relu { RELU } else { 0 };
                 let (d, z) = (self.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
-                self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
+                self.emit(Inst { d, a, b, x, z, ..blank(Operation::PackPair) });
             }
             Arithmetic::I2i { bits, signed } => {
                 let (a, d) = (self.source(i, 0)?, self.dst(i, 0));

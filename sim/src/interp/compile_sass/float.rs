@@ -5,13 +5,11 @@ use device_code::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst,
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::control;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
-use crate::interp::exec_sass::floats::{self, BOP};
-use crate::interp::exec_sass::halves;
+use crate::interp::exec_sass::floats::BOP;
 use crate::interp::float::approximate::{Approximation, SpecialFunction, special, special_double};
 use crate::interp::float::*;
-use crate::interp::program::{Inst, Pred, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 /// A rounding mode as the functions of `float` have it.
 pub(super) fn rounding(round: SassRound) -> u64 {
@@ -135,7 +133,7 @@ impl Translation<'_> {
             Arithmetic::Fsel { ftz } => {
                 let (a, b, c) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.psrc(i.psrc[0]));
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(control::select) });
+                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
                 if ftz {
                     self.emit(Inst { d, a: d, ..lane(op1(flush)) });
                 }
@@ -146,13 +144,13 @@ impl Translation<'_> {
                 let y = u32::from(cmp) | combining(bop) << BOP;
                 let x = if ftz { FTZ } else { 0 };
                 let z = Pred::ALWAYS.0;
-                self.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(floats::compare) });
+                self.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(Operation::FloatCompare) });
                 let (d, one, zero) = (self.dst(i, 0), self.constant(u64::from(1f32.to_bits())), self.constant(0));
-                self.emit(Inst { d, a: one, b: zero, c: Slot(p.0), ..blank(control::select) });
+                self.emit(Inst { d, a: one, b: zero, c: Slot(p.0), ..blank(Operation::Select) });
             }
             Arithmetic::Fchk => {
                 let (a, b, d) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.pdst(i, 0));
-                self.emit(Inst { d: Slot(d.0), a, b, ..blank(floats::check_quotient) });
+                self.emit(Inst { d: Slot(d.0), a, b, ..blank(Operation::CheckQuotient) });
             }
             Arithmetic::Dadd(round) => {
                 let run = match round {
@@ -242,7 +240,7 @@ impl Translation<'_> {
                 let (low, high) = (self.temporary(), self.temporary());
                 self.emit(Inst { d: low, ..min });
                 self.emit(Inst { d: high, ..max });
-                self.emit(Inst { d, a: low, b: high, c: Slot(pred.0), ..blank(control::select) });
+                self.emit(Inst { d, a: low, b: high, c: Slot(pred.0), ..blank(Operation::Select) });
             }
         }
     }
@@ -254,9 +252,9 @@ impl Translation<'_> {
         };
         let (c, d, z) = (self.psrc(i.psrc[0]), self.pdst(i, 0), self.pdst(i, 1));
         let run = match (wide, cmp) {
-            (true, 0 | 15) => floats::choose_double,
-            (true, _) => floats::compare_doubles,
-            _ => floats::compare,
+            (true, 0 | 15) => Operation::ChooseDouble,
+            (true, _) => Operation::DoubleCompare,
+            _ => Operation::FloatCompare,
         };
         let y = u32::from(cmp) | combining(bop) << BOP;
         let x = if ftz { FTZ } else { 0 };
@@ -273,7 +271,7 @@ impl Translation<'_> {
                 return self.unsupported(i);
             }
             let z = u32::from(part) | u32::from(operand.neg) << 1 | u32::from(operand.abs) << 2;
-            self.emit(Inst { d, a, y: u32::from(func), z, ..blank(halves::special) });
+            self.emit(Inst { d, a, y: u32::from(func), z, ..blank(Operation::HalfSpecial) });
             return Ok(());
         }
         macro_rules! unit {

@@ -7,9 +7,8 @@ use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::compile::half::{ADD, FUSED, MAX, MAX_NAN, MIN, MIN_NAN, MULTIPLY, RELU};
 use crate::interp::exec_sass::halves;
-use crate::interp::float::float16::{Brain, Half};
 use crate::interp::float::{FTZ, SAT};
-use crate::interp::program::{Inst, Slot};
+use crate::interp::program::{Inst, Operation, Slot};
 
 fn part(halves: Halves) -> u32 {
     match halves {
@@ -46,8 +45,8 @@ impl Translation<'_> {
                 self.chosen(i, min, max);
             }
             Arithmetic::Hset2 { cmp, bop, mode, halves: parts, float } => {
-                let mut inst = self.half_inst(i, 0, mode, &parts)?;
-                inst.run = if mode.bf16 { halves::set::<Brain> } else { halves::set::<Half> };
+                let operands = self.half_inst(i, 0, mode, &parts)?;
+                let mut inst = operands.with(Operation::HalfSet(mode.bf16));
                 inst.y |= u32::from(cmp);
                 inst.c = Slot(self.psrc(i.psrc[0]).0);
                 inst.z = combining(bop) | u32::from(float) << 2;
@@ -55,8 +54,8 @@ impl Translation<'_> {
                 self.emit(Inst { d, ..inst });
             }
             Arithmetic::Hsetp2 { cmp, bop, mode, halves: parts, both } => {
-                let mut inst = self.half_inst(i, 0, mode, &parts)?;
-                inst.run = if mode.bf16 { halves::set_preds::<Brain> } else { halves::set_preds::<Half> };
+                let operands = self.half_inst(i, 0, mode, &parts)?;
+                let mut inst = operands.with(Operation::HalfSetPreds(mode.bf16));
                 inst.y |= u32::from(cmp);
                 inst.c = Slot(self.psrc(i.psrc[0]).0);
                 inst.d = Slot(self.pdst(i, 0).0);
@@ -77,12 +76,7 @@ impl Translation<'_> {
             rows[at] = self.raw_word(&i.src[at], 0)?;
             y |= reading(at as u32, halves, &i.src[at]);
         }
-        let run: crate::interp::program::InstFn = match (mode.bf16, mode.single) {
-            (false, false) => halves::run::<Half, false>,
-            (false, true) => halves::run::<Half, true>,
-            (true, false) => halves::run::<Brain, false>,
-            (true, true) => halves::run::<Brain, true>,
-        };
+        let run = Operation::Halves(mode.bf16, mode.single);
         let [a, b, c] = rows;
         Ok(Inst { a, b, c, x: flags(mode), y, ..blank(run) })
     }

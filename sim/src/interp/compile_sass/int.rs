@@ -4,10 +4,9 @@ use device_code::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy}
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::control;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
 use crate::interp::exec_sass::integer::{self, packed};
-use crate::interp::program::{Inst, Pred, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -20,7 +19,7 @@ impl Translation<'_> {
             Opcode::Sel { wide: false } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.psrc(i.psrc[0]));
                 let d = self.dst(i, 0);
-                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(control::select) });
+                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
             }
             Opcode::Iadd3 { x, wide: false } => self.add3(i, x)?,
             Opcode::Lea { hi, x, sx32, shift } => self.lea(i, (hi, x, sx32), u32::from(shift))?,
@@ -111,7 +110,7 @@ impl Translation<'_> {
                 let (low, high) = (self.temporary(), self.temporary());
                 self.emit(Inst { d: low, a, b, ..lane(min) });
                 self.emit(Inst { d: high, a, b, ..lane(max) });
-                self.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(control::select) });
+                self.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(Operation::Select) });
             }
         }
         Ok(true)
@@ -164,7 +163,7 @@ impl Translation<'_> {
         let flags = self.flags(&i.src);
         let preds = [carries[0], carries[1], self.pdst(i, 0), self.pdst(i, 1)];
         let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
-        self.emit(Inst { d, a, b, c, x, y: flags, ..blank(integer::add3) });
+        self.emit(Inst { d, a, b, c, x, y: flags, ..blank(Operation::Add3) });
         Ok(())
     }
 
@@ -220,7 +219,7 @@ impl Translation<'_> {
         let preds = [carry, Pred::NEVER, self.pdst(i, 0), Pred::ALWAYS];
         let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
         let (d, c) = (self.dst(i, 0), self.constant(0));
-        self.emit(Inst { d, a: term, b, c, x, y: sign, ..blank(integer::add3) });
+        self.emit(Inst { d, a: term, b, c, x, y: sign, ..blank(Operation::Add3) });
         Ok(())
     }
 
@@ -292,7 +291,7 @@ impl Translation<'_> {
         let sum = self.temporary();
         let out = if self.guard_is(self.pdst(i, 0)) { self.temporary_pred() } else { self.pdst(i, 0) };
         let x = packed(carry) | packed(out) << 32;
-        self.emit(Inst { d: sum, a: t, b: c, x, ..blank(integer::add_wide) });
+        self.emit(Inst { d: sum, a: t, b: c, x, ..blank(Operation::AddWide) });
         if kind == MulKind::High {
             self.emit(Inst { d, a: sum, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
         } else {
@@ -300,7 +299,7 @@ impl Translation<'_> {
         }
         if out != self.pdst(i, 0) {
             let d = self.pdst(i, 0);
-            self.emit(Inst { d: Slot(d.0), a: Slot(out.0), b: Slot(out.0), ..blank(control::predicate) });
+            self.emit(Inst { d: Slot(d.0), a: Slot(out.0), b: Slot(out.0), ..blank(Operation::Predicate) });
         }
         Ok(())
     }
@@ -308,7 +307,7 @@ impl Translation<'_> {
     /// A row with 1 where a predicate holds, else 0.
     pub(crate) fn selected(&mut self, pred: Pred) -> Slot {
         let (d, a, b) = (self.temporary(), self.constant(1), self.constant(0));
-        self.emit(Inst { d, a, b, c: Slot(pred.0), ..blank(control::select) });
+        self.emit(Inst { d, a, b, c: Slot(pred.0), ..blank(Operation::Select) });
         d
     }
 }

@@ -6,10 +6,9 @@ use device_code::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 use super::operands::{EXCLUSIVE, SCRATCH};
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::load_store::{SHARED, copy_async};
+use crate::interp::exec::load_store::SHARED;
 use crate::interp::exec::per_lane::{op1, op2x};
-use crate::interp::exec::{matrix, warp_sync};
-use crate::interp::program::{Inst, Pred, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -20,7 +19,7 @@ impl Translation<'_> {
                 let b = self.members();
                 if i.dst.is_some_and(|run| !run.is_dropped()) {
                     let d = self.dst(i, 0);
-                    self.emit(Inst { d, a, b, y: 3, ..blank(warp_sync::vote) });
+                    self.emit(Inst { d, a, b, y: 3, ..blank(Operation::Vote) });
                 }
                 let d = self.pdst(i, 0);
                 if d != Pred::ALWAYS {
@@ -29,7 +28,7 @@ impl Translation<'_> {
                         VoteMode::Any => 1,
                         VoteMode::Eq => 2,
                     };
-                    self.emit(Inst { d: Slot(d.0), a, b, y, ..blank(warp_sync::vote) });
+                    self.emit(Inst { d: Slot(d.0), a, b, y, ..blank(Operation::Vote) });
                 }
             }
             Opcode::Shfl { mode } => {
@@ -42,13 +41,13 @@ impl Translation<'_> {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
                 let x = u64::from(Slot::NONE.0);
-                self.emit(Inst { d, a, b, c, x, y, z: z.0, ..blank(warp_sync::shuffle) });
+                self.emit(Inst { d, a, b, c, x, y, z: z.0, ..blank(Operation::Shuffle) });
             }
             Opcode::Match { any, wide } => {
                 let a = if wide { self.pair(&i.src[0])? } else { self.source(i, 0)? };
                 let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
                 let b = self.members();
-                self.emit(Inst { d, a, b, y: u32::from(!any), z: z.0, ..blank(warp_sync::match_values) });
+                self.emit(Inst { d, a, b, y: u32::from(!any), z: z.0, ..blank(Operation::Match) });
             }
             Opcode::Redux { op, signed } => {
                 let y = match (op, signed) {
@@ -65,13 +64,13 @@ impl Translation<'_> {
                 let b = self.members();
                 // Before sm_90 no BSYNC stands behind it: each reduction has a WARPSYNC of its own.
                 self.exclusive &= self.module.arch.sm >= 90;
-                self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
+                self.emit(Inst { d, a, b, y, ..blank(Operation::Reduce) });
             }
             // Of the lanes that execute together.
             Opcode::Elect if i.psrc[0].always() => {
                 let a = self.members();
                 let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
-                self.emit(Inst { d, a, z: z.0, ..blank(warp_sync::elect) });
+                self.emit(Inst { d, a, z: z.0, ..blank(Operation::Elect) });
             }
             Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,
             Opcode::CopyAsync { bytes, zfill } => self.copy_async(i, bytes, zfill)?,
@@ -96,7 +95,7 @@ impl Translation<'_> {
         let slots: Vec<Slot> = (0..regs).map(|_| self.temporary()).collect();
         let y = self.list(&slots);
         let z = SHARED | u32::from(regs) << 4 | transposed;
-        self.emit(Inst { d: Slot(x as u32), a, y, z, ..blank(matrix::rows) });
+        self.emit(Inst { d: Slot(x as u32), a, y, z, ..blank(Operation::MatrixRows) });
         // The address may be one of the results.
         for (word, &a) in slots.iter().enumerate() {
             let d = self.dst(i, word as u8);
@@ -137,9 +136,18 @@ impl Translation<'_> {
         let kept = self.temporary();
         let zero = self.constant(0);
         let c = Slot(is_read.0);
-        self.emit(Inst { d: kept, a: count, b: zero, c, ..blank(crate::interp::exec::control::select) });
+        self.emit(Inst { d: kept, a: count, b: zero, c, ..blank(Operation::Select) });
         let count = kept;
-        self.emit(Inst { d: Slot(0), a, b, c: count, x, y: u32::from(bytes), z: space | 1 << 4, ..blank(copy_async) });
+        self.emit(Inst {
+            d: Slot(0),
+            a,
+            b,
+            c: count,
+            x,
+            y: u32::from(bytes),
+            z: space | 1 << 4,
+            ..blank(Operation::CopyAsync)
+        });
         Ok(())
     }
 }

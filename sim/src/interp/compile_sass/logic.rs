@@ -6,8 +6,8 @@ use super::{Result, Translation};
 use crate::interp::compile::bits::{lop3, prmt};
 use crate::interp::compile::{blank, lane};
 use crate::interp::exec::per_lane::{LaneFn, op2, op2x, op3, op3x};
-use crate::interp::exec_sass::predicates::{self, COMBINE, EQUAL, EXTENDED, GREATER, LESS, SIGNED};
-use crate::interp::program::{Inst, Pred, Sem, Slot};
+use crate::interp::exec_sass::predicates::{COMBINE, EQUAL, EXTENDED, GREATER, LESS, SIGNED};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -37,7 +37,7 @@ impl Translation<'_> {
                 });
                 let third = self.psrc(i.psrc[0]);
                 let y = u32::from(pand);
-                self.emit(Inst { d: Slot(pred.0), a: d, c: Slot(third.0), y, ..blank(predicates::not_zero) });
+                self.emit(Inst { d: Slot(pred.0), a: d, c: Slot(third.0), y, ..blank(Operation::NotZero) });
             }
             Opcode::Shf { right, wrap, ty, hi } => {
                 let [a, b, c] = [self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?];
@@ -128,13 +128,13 @@ impl Translation<'_> {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.psrc(i.psrc[0]));
                 let (d, z) = (self.pdst(i, 0), self.pdst(i, 1));
                 let x = u64::from(self.psrc(i.psrc[1]).0);
-                self.emit(Inst { d: Slot(d.0), a, b, c: Slot(c.0), x, y, z: z.0, ..blank(predicates::compare) });
+                self.emit(Inst { d: Slot(d.0), a, b, c: Slot(c.0), x, y, z: z.0, ..blank(Operation::IntCompare) });
             }
             Opcode::Plop3 { lut0, lut1 } => {
                 let [a, b, c] = i.psrc.map(|source| Slot(self.psrc(source).0));
                 let (d, z) = (self.pdst(i, 0), self.pdst(i, 1));
                 let y = u32::from(lut0) | u32::from(lut1) << 8;
-                self.emit(Inst { d: Slot(d.0), a, b, c, y, z: z.0, ..blank(predicates::logic) });
+                self.emit(Inst { d: Slot(d.0), a, b, c, y, z: z.0, ..blank(Operation::Table) });
             }
             Opcode::Arithmetic(Arithmetic::Signs { lut }) => {
                 let [a, b, c] = [self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?];
@@ -142,16 +142,16 @@ impl Translation<'_> {
                 let run = op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32) >> 31);
                 self.emit(Inst { d: sign, a, b, c, x: u64::from(lut), ..lane(run) });
                 let always = Slot(Pred::ALWAYS.0);
-                self.emit(Inst { d: Slot(d.0), a: sign, c: always, y: 1, ..blank(predicates::not_zero) });
+                self.emit(Inst { d: Slot(d.0), a: sign, c: always, y: 1, ..blank(Operation::NotZero) });
             }
             Opcode::P2r { byte } => {
                 let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
                 let z = self.first_pred(i.uniform);
-                self.emit(Inst { d, a, b, y: u32::from(byte), z, ..blank(predicates::to_register) });
+                self.emit(Inst { d, a, b, y: u32::from(byte), z, ..blank(Operation::ToRegister) });
             }
             Opcode::R2p { byte } => {
                 let (a, b, z) = (self.source(i, 0)?, self.source(i, 1)?, self.first_pred(i.uniform));
-                self.emit(Inst { a, b, y: u32::from(byte), z, ..blank(predicates::from_register) });
+                self.emit(Inst { a, b, y: u32::from(byte), z, ..blank(Operation::FromRegister) });
             }
             _ => return Ok(false),
         }

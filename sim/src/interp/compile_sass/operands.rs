@@ -10,10 +10,10 @@ use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, P
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::load_store::{GLOBAL, load};
+use crate::interp::exec::load_store::GLOBAL;
 use crate::interp::exec::per_lane::{LaneFn, op1, op2};
 use crate::interp::interface::CompileError;
-use crate::interp::program::{Inst, InstFn, LANES, LaunchWord, Pred, Row, Sem, Slot};
+use crate::interp::program::{Inst, LANES, LaneTy, LaunchWord, Operation, Pred, Row, Sem, Slot};
 
 /// The row that takes dropped results.
 pub(crate) const SCRATCH: Slot = Slot(1);
@@ -157,7 +157,7 @@ impl Translation<'_> {
                 return self.wrong(format!("c[0x3][{offset:#x}] lies outside the bank"));
             }
             let (d, a) = (self.temporary(), self.constant(start));
-            let run: InstFn = if bytes == 8 { load::<u64>() } else { load::<u32>() };
+            let run = Operation::Load(if bytes == 8 { LaneTy::U64 } else { LaneTy::U32 });
             self.emit(Inst { d, a, x: u64::from(offset), c: Slot(8 * bytes), z: GLOBAL | 1 << 4, ..blank(run) });
             return Ok(d);
         }

@@ -6,10 +6,9 @@ use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 use super::operands::PREDS;
 use super::{Result, Translation};
 use crate::interp::compile::blank;
-use crate::interp::exec::control;
 use crate::interp::interface::CompileError;
 use crate::interp::machine_module::code_place;
-use crate::interp::program::{Builtin, CompiledSection, FunctionCode, Pred, Program};
+use crate::interp::program::{Builtin, CompiledSection, FunctionCode, Operation, Pred, Program};
 
 /// Relocations of an immediate operand by the low word of an address. 0x3e and 0x3f are those of a
 /// kernel that another one launches.
@@ -95,7 +94,7 @@ impl Translation<'_> {
         }
         // Nothing may run past the end.
         self.begin(Pred::ALWAYS);
-        self.emit(blank(control::trap));
+        self.emit(blank(Operation::Trap));
         self.machine.sections.push(CompiledSection { number: section, starts, error: None });
         Ok(())
     }

@@ -4,11 +4,10 @@ use device_code::sass::{MachineInst, Opcode, SpecialReg};
 
 use super::{Result, Translation};
 use crate::interp::compile::blank;
-use crate::interp::exec::control::{Special, special};
+use crate::interp::exec::control::Special;
 use crate::interp::exec::per_lane::op1;
-use crate::interp::exec_sass::predicates;
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
-use crate::interp::program::{Inst, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Sem, Slot};
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -20,7 +19,7 @@ impl Translation<'_> {
                 self.unary(i, a, op1(|a: u32| a).is(Sem::Move));
                 if !i.pdst[0].is_true() {
                     let d = self.pdst(i, 0);
-                    self.emit(Inst { d: Slot(d.0), a, ..blank(predicates::differs) });
+                    self.emit(Inst { d: Slot(d.0), a, ..blank(Operation::Differs) });
                 }
             }
             Opcode::Lepc => {
@@ -74,12 +73,12 @@ impl Translation<'_> {
         };
         if wide {
             let d = self.temporary();
-            self.emit(Inst { d, y: which as u32, ..blank(special) });
+            self.emit(Inst { d, y: which as u32, ..blank(Operation::Special) });
             self.split(i, d);
             return Ok(());
         }
         let d = self.dst(i, 0);
-        self.emit(Inst { d, y: which as u32, a: Slot::NONE, ..blank(special) });
+        self.emit(Inst { d, y: which as u32, a: Slot::NONE, ..blank(Operation::Special) });
         Ok(())
     }
 }

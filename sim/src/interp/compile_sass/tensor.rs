@@ -4,12 +4,12 @@ use device_code::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, 
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
-use crate::interp::exec::matrix::sparse::{Factor, SparseForm, multiply_sparse};
-use crate::interp::exec::matrix::{self, Element, Form};
-use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
+use crate::interp::exec::matrix::sparse::{Factor, SparseForm};
+use crate::interp::exec::matrix::{Element, Form};
+use crate::interp::exec::narrow_matrix::NarrowForm;
 use crate::interp::exec::per_lane::{LaneFn, op2x, op3};
 use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
-use crate::interp::program::{Inst, Slot};
+use crate::interp::program::{Inst, Operation, Slot};
 
 fn element(ty: MatrixTy) -> Option<Element> {
     Some(match ty {
@@ -31,7 +31,7 @@ impl Translation<'_> {
             Arithmetic::Mma { .. } => self.multiply_matrices(i, op)?,
             Arithmetic::Movm => {
                 let (d, a) = (self.dst(i, 0), self.raw_word(&i.src[0], 0)?);
-                self.emit(Inst { d, a, ..blank(matrix::transpose) });
+                self.emit(Inst { d, a, ..blank(Operation::Transpose) });
             }
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
@@ -142,7 +142,7 @@ impl Translation<'_> {
             let Some(form) = form else { return self.unsupported(i) };
             let metadata = self.raw_word(&i.src[3], 0)?;
             let y = self.list(&[to, sc, sa, sb, vec![metadata]].concat());
-            self.emit(Inst { x: form.pack(), y, ..blank(multiply_sparse) });
+            self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplySparse) });
             return Ok(());
         }
         let (Some(ea), Some(eb)) = (element(a), element(b)) else {
@@ -156,14 +156,14 @@ impl Translation<'_> {
                 sat,
             };
             let y = self.list(&[to, sc, sa, sb].concat());
-            self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
+            self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplyNarrow) });
             return Ok(());
         };
         let (m, k) = (usize::from(m), usize::from(k));
         let x = Form { a: ea, b: eb, c: sum, d: sum, saturate: sat, m, n: 8, k }.pack();
         let z = [to.len(), sc.len(), sa.len(), sb.len()].iter().rev().fold(0, |z, &count| z << 6 | count as u32);
         let y = self.list(&[to.clone(), sc, sa, sb].concat());
-        self.emit(Inst { x, y, z, ..blank(matrix::multiply) });
+        self.emit(Inst { x, y, z, ..blank(Operation::Multiply) });
         if wide {
             for (at, value) in to.into_iter().enumerate() {
                 let (low, high) = (self.dst(i, 2 * at as u8), self.dst(i, 2 * at as u8 + 1));

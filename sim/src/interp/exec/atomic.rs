@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::interp::exec::per_lane::each;
-use crate::interp::interface::AccessKind;
+use crate::interp::interface::{AccessKind, CompileError, FaultKind};
 use crate::interp::program::{Inst, InstFn, LANES, Next};
 use crate::interp::warp::Warp;
 
@@ -130,6 +130,26 @@ pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
         Next::Step
     }
     run::<T, F>
+}
+
+/// A barrier of machine code (`compile_sass::memory::atomic`) when one more has arrived:
+/// the last arrival begins the next phase.
+pub(crate) fn after_arrival(barrier: u64) -> u64 {
+    let (expected, missing) = (barrier as u32, (barrier >> 32) as u32);
+    let mut missing = missing.wrapping_add(1);
+    if missing << 1 == 0 {
+        // The carry has changed the phase.
+        let negative = (expected << 2) as i32 >> 2;
+        missing |= negative as u32 & 0x7fff_ffff;
+    }
+    u64::from(expected) | u64::from(missing) << 32
+}
+
+/// An atomic operation that there is not for a type. None such is compiled.
+pub(crate) fn refused(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let (instruction, function) = (format!("{:?}", i.op), w.env.kernel.name.clone());
+    let error = CompileError::Unsupported { instruction, function, line: i.line };
+    w.fail(FaultKind::Unsupported(Box::new(error)), mask)
 }
 
 /// What [`wide`] does with 16 bytes.

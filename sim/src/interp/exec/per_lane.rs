@@ -55,7 +55,6 @@ impl Lane for f64 {
 /// A function of one lane's values, as an instruction of a warp and by itself.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneFn {
-    pub run: InstFn,
     pub op: LaneOp,
 }
 
@@ -67,7 +66,7 @@ impl LaneFn {
         types: [LaneTy; 4],
         outcome: ResultUse,
     ) -> LaneFn {
-        LaneFn { run, op: LaneOp { call, operands, types, outcome, sem: Sem::Call } }
+        LaneFn { op: LaneOp { run, call, operands, types, outcome, sem: Sem::Call } }
     }
 
     /// The same, with what the function is: native code then has instructions for it. The types

@@ -7,33 +7,17 @@
 use device_code::ptx::Type;
 use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
-use crate::interp::compile::load_store::atomic_by_name;
+use crate::interp::compile::load_store::updates;
 use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::operands::SCRATCH;
 use crate::interp::compile_sass::{Result, Translation};
-use crate::interp::exec::atomic::{WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, atom, wide};
-use crate::interp::exec::control;
 use crate::interp::exec::load_store::BLOCK_SCOPE;
 use crate::interp::exec::per_lane::op2;
-use crate::interp::exec_sass::memory;
-use crate::interp::float::output;
-use crate::interp::program::{Inst, InstFn, Pred, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Slot, Update, UpdateOp};
 
 const ARRIVES: u16 = 0x9b0;
 /// Its fields at 72..77 that say so.
 const LDGSTSBAR_64: u32 = 0xa;
-
-/// The barrier when one more has arrived: the last arrival begins the next phase.
-fn after_arrival(barrier: u64) -> u64 {
-    let (expected, missing) = (barrier as u32, (barrier >> 32) as u32);
-    let mut missing = missing.wrapping_add(1);
-    if missing << 1 == 0 {
-        // The carry has changed the phase.
-        let negative = (expected << 2) as i32 >> 2;
-        missing |= negative as u32 & 0x7fff_ffff;
-    }
-    u64::from(expected) | u64::from(missing) << 32
-}
 
 /// The same type in PTX.
 fn ptx_type(ty: AtomTy) -> Option<Type> {
@@ -59,26 +43,26 @@ fn elements(ty: AtomTy) -> u32 {
     }
 }
 
-/// The execution of an operation, as PTX has it.
-fn operation(op: AtomOp, ty: AtomTy) -> Option<InstFn> {
-    let name = match op {
-        AtomOp::Add | AtomOp::PopcInc => "add",
-        AtomOp::Min => "min",
-        AtomOp::Max => "max",
-        AtomOp::Inc => "inc",
-        AtomOp::Dec => "dec",
-        AtomOp::And => "and",
-        AtomOp::Or => "or",
-        AtomOp::Xor => "xor",
-        AtomOp::Exch => "exch",
+/// An operation, as PTX has it.
+fn operation(op: AtomOp, ty: AtomTy) -> Option<Operation> {
+    let kind = match op {
+        AtomOp::Add | AtomOp::PopcInc => UpdateOp::Add,
+        AtomOp::Min => UpdateOp::Min,
+        AtomOp::Max => UpdateOp::Max,
+        AtomOp::Inc => UpdateOp::Inc,
+        AtomOp::Dec => UpdateOp::Dec,
+        AtomOp::And => UpdateOp::And,
+        AtomOp::Or => UpdateOp::Or,
+        AtomOp::Xor => UpdateOp::Xor,
+        AtomOp::Exch => UpdateOp::Exchange,
         AtomOp::SafeAdd | AtomOp::Arrive => return None,
     };
     if ty == AtomTy::F32 {
         // Without `.FTZ`: the same in every memory.
-        return (op == AtomOp::Add)
-            .then(|| atom(|old: u32, b, _| output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits()));
+        let update = Update { op: UpdateOp::AddEverywhere, ty: Type::F32 };
+        return (op == AtomOp::Add).then_some(Operation::Atomic(update));
     }
-    let (scalar, vector) = atomic_by_name(name, ptx_type(ty)?)?;
+    let (scalar, vector) = updates(Update { op: kind, ty: ptx_type(ty)? })?;
     if elements(ty) > 1 { vector } else { Some(scalar) }
 }
 
@@ -100,10 +84,10 @@ impl Translation<'_> {
             // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
             Opcode::Mbarrier if i.opcode == ARRIVES && self.bits(72, 77) == LDGSTSBAR_64 => self.arrive(i)?,
             Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
-                self.update_wide(i, wide::<WIDE_EXCHANGE>(), [&i.src[0], &i.src[0]])?;
+                self.update_wide(i, Operation::WideExchange, [&i.src[0], &i.src[0]])?;
             }
             Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
-                self.update_wide(i, wide::<WIDE_COMPARE_AND_SWAP>(), [&i.src[0], &i.src[1]])?;
+                self.update_wide(i, Operation::WideCompareAndSwap, [&i.src[0], &i.src[1]])?;
             }
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => self.update_elements(i, op, ty)?,
             Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
@@ -119,7 +103,7 @@ impl Translation<'_> {
                 let (a, x, _) = self.address(i, &i.mem[0])?;
                 // The space asked about, at 73..75: global, local, shared.
                 let y = self.bits(73, 75);
-                self.emit(Inst { d: Slot(d.0), a, x, y, ..blank(memory::is_in_space) });
+                self.emit(Inst { d: Slot(d.0), a, x, y, ..blank(Operation::IsInSpace) });
             }
             _ => return Ok(false),
         }
@@ -131,7 +115,7 @@ impl Translation<'_> {
         let (a, x, space) = self.address(i, &i.mem[0])?;
         let returns = i.dst.is_some_and(|run| !run.is_dropped());
         let d = if returns { self.temporary() } else { SCRATCH };
-        let run = atom(|old: u64, _, _| after_arrival(old));
+        let run = Operation::Atomic(Update { op: UpdateOp::Arrive, ty: Type::U64 });
         self.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
         if returns {
             self.split(i, d);
@@ -161,7 +145,7 @@ impl Translation<'_> {
     }
 
     /// An operation on 16 bytes.
-    fn update_wide(&mut self, i: &MachineInst, run: InstFn, operands: [&InstOperand; 2]) -> Result<()> {
+    fn update_wide(&mut self, i: &MachineInst, run: Operation, operands: [&InstOperand; 2]) -> Result<()> {
         let (a, x, space) = self.address(i, &i.mem[0])?;
         let old = [self.temporary(), self.temporary()];
         let mut slots = old.to_vec();
@@ -201,7 +185,7 @@ impl Translation<'_> {
         let d = self.pdst(i, 0);
         if d != Pred::ALWAYS {
             let a = Slot(Pred::ALWAYS.0);
-            self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(control::predicate) });
+            self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
         }
     }
 
@@ -210,7 +194,7 @@ impl Translation<'_> {
             return self.unsupported(i);
         }
         let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
-        let Some((run, _)) = atomic_by_name("cas", kind) else { return self.unsupported(i) };
+        let Some((run, _)) = updates(Update { op: UpdateOp::Compare, ty: kind }) else { return self.unsupported(i) };
         let (b, c) = (self.atom_operand(&i.src[0], ty)?, self.atom_operand(&i.src[1], ty)?);
         let (a, x, space) = self.address(i, &i.mem[0])?;
         let old = self.temporary();
@@ -231,7 +215,7 @@ impl Translation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::after_arrival;
+    use crate::interp::exec::atomic::after_arrival;
 
     /// What ptxas writes for `mbarrier.init` with that number.
     fn init(count: u32) -> u64 {

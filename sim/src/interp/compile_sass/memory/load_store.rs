@@ -6,10 +6,9 @@ use device_code::sass::{
 
 use crate::interp::compile::{blank, lane};
 use crate::interp::compile_sass::{Result, Translation};
-use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, STRONG, load, store};
+use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, STRONG};
 use crate::interp::exec::per_lane::{op1, op2, op2x};
-use crate::interp::exec_sass::memory::load_bank;
-use crate::interp::program::{Inst, InstFn, Sem, Slot};
+use crate::interp::program::{Inst, LaneTy, Operation, Sem, Slot};
 
 /// The number of a space as the functions of the core have it.
 fn space_number(space: AddressSpace) -> Option<u32> {
@@ -77,16 +76,24 @@ impl Translation<'_> {
         for _ in 1..words {
             self.temporary();
         }
-        let run: InstFn = match ty {
-            MemTy::U8 => load_bank::<u8>(),
-            MemTy::S8 => load_bank::<i8>(),
-            MemTy::U16 => load_bank::<u16>(),
-            MemTy::S16 => load_bank::<i16>(),
-            _ => load_bank::<u32>(),
+        let cell = match ty {
+            MemTy::U8 => LaneTy::U8,
+            MemTy::S8 => LaneTy::I8,
+            MemTy::U16 => LaneTy::U16,
+            MemTy::S16 => LaneTy::I16,
+            _ => LaneTy::U32,
         };
         let x = constant.offset as i64 as u64;
         let z = u32::from(bank);
-        self.emit(Inst { d: first, a: index, c: Slot(32), x, y: u32::from(words), z, ..blank(run) });
+        self.emit(Inst {
+            d: first,
+            a: index,
+            c: Slot(32),
+            x,
+            y: u32::from(words),
+            z,
+            ..blank(Operation::LoadBank(cell))
+        });
         for word in 0..words {
             let d = self.dst(i, word);
             self.emit(Inst { d, a: Slot(first.0 + u32::from(word)), ..lane(op1(|a: u32| a).is(Sem::Move)) });
@@ -155,31 +162,31 @@ impl Translation<'_> {
     }
 
     fn load_from(&mut self, i: &MachineInst, ty: MemTy, (a, x, space): (Slot, u64, u32), b: Slot) -> Result<()> {
-        let (run, count): (InstFn, u32) = match ty {
-            MemTy::U8 => (load::<u8>(), 1),
-            MemTy::S8 => (load::<i8>(), 1),
-            MemTy::U16 => (load::<u16>(), 1),
-            MemTy::S16 => (load::<i16>(), 1),
-            MemTy::B32 => (load::<u32>(), 1),
-            MemTy::B64 => (load::<u32>(), 2),
-            MemTy::B128 => (load::<u32>(), 4),
+        let (cell, count) = match ty {
+            MemTy::U8 => (LaneTy::U8, 1),
+            MemTy::S8 => (LaneTy::I8, 1),
+            MemTy::U16 => (LaneTy::U16, 1),
+            MemTy::S16 => (LaneTy::I16, 1),
+            MemTy::B32 => (LaneTy::U32, 1),
+            MemTy::B64 => (LaneTy::U32, 2),
+            MemTy::B128 => (LaneTy::U32, 4),
             MemTy::B256 => return self.unsupported(i),
         };
         let d = self.dst(i, 0);
         let slots: Vec<Slot> = (0..count as u8).map(|word| self.dst(i, word)).collect();
         let y = if count > 1 { self.list(&slots) } else { 0 };
-        self.emit(Inst { d, a, b, c: Slot(32), x, y, z: space | count << 4, ..blank(run) });
+        self.emit(Inst { d, a, b, c: Slot(32), x, y, z: space | count << 4, ..blank(Operation::Load(cell)) });
         Ok(())
     }
 
     fn store(&mut self, i: &MachineInst, ty: MemTy) -> Result<()> {
         let (a, x, space) = self.address(i, &i.mem[0])?;
-        let (run, count): (InstFn, u32) = match ty {
-            MemTy::U8 | MemTy::S8 => (store::<u8>(), 1),
-            MemTy::U16 | MemTy::S16 => (store::<u16>(), 1),
-            MemTy::B32 => (store::<u32>(), 1),
-            MemTy::B64 => (store::<u32>(), 2),
-            MemTy::B128 => (store::<u32>(), 4),
+        let (cell, count) = match ty {
+            MemTy::U8 | MemTy::S8 => (LaneTy::U8, 1),
+            MemTy::U16 | MemTy::S16 => (LaneTy::U16, 1),
+            MemTy::B32 => (LaneTy::U32, 1),
+            MemTy::B64 => (LaneTy::U32, 2),
+            MemTy::B128 => (LaneTy::U32, 4),
             MemTy::B256 => return self.unsupported(i),
         };
         let mut slots = Vec::new();
@@ -188,7 +195,7 @@ impl Translation<'_> {
         }
         let (b, y) = (slots[0], if count > 1 { self.list(&slots) } else { 0 });
         let d = order_of(&i.mem[0]);
-        self.emit(Inst { d, a, b, x, y, z: space | count << 4, ..blank(run) });
+        self.emit(Inst { d, a, b, x, y, z: space | count << 4, ..blank(Operation::Store(cell)) });
         Ok(())
     }
 }

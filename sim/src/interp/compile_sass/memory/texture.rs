@@ -12,8 +12,7 @@ use device_code::sass::{MachineInst, Opcode, Reg};
 use crate::interp::compile::blank;
 use crate::interp::compile_sass::operands::SCRATCH;
 use crate::interp::compile_sass::{Result, Translation};
-use crate::interp::exec::texture;
-use crate::interp::program::{Inst, Slot};
+use crate::interp::program::{Inst, Operation, Slot};
 
 /// What is added to an opcode where the handle is in a register: TEX 0x160, TEX.B 0x161.
 const BINDLESS: u16 = 1;
@@ -243,7 +242,7 @@ impl Translation<'_> {
         let y = self.list(&[results, coordinates, values].concat());
         let x = self.text(name);
         let z = results.len() as u32 | (coordinates.len() as u32) << 8 | (values.len() as u32) << 16;
-        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(texture::access) });
+        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(Operation::Texture) });
     }
 
     /// A text that an instruction refers to by number.

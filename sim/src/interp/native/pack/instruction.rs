@@ -12,7 +12,7 @@ use crate::interp::native::decode::{self, Kind};
 use crate::interp::native::effects::{self, Register};
 use crate::interp::native::instruction::simple_special;
 use crate::interp::native::values::{fixed, plain};
-use crate::interp::program::{Inst, Pred, Sem, Slot};
+use crate::interp::program::{Inst, Operation, Pred, Sem, Slot};
 
 impl Pack<'_, '_> {
     /// Whether values that are supposed to be regular are not, for some lane.
@@ -83,7 +83,7 @@ impl Pack<'_, '_> {
 
     /// Whether an operand of an instruction that is executed once would wrap among the lanes.
     pub(super) fn wraps(&mut self, i: &Inst) -> Option<Value> {
-        let op = i.lane?;
+        let Operation::Lane(op) = i.op else { return None };
         let how = self.classes.clone().step(i, Way::Plain);
         if how == Class::Varying {
             return None;

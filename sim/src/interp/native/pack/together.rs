@@ -6,15 +6,14 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::class::{Class, Classes};
 use super::lanes::{Lanes, Pack, each};
-use crate::interp::exec::warp_sync::{self, source_of};
-use crate::interp::exec::{control, matrix};
-use crate::interp::exec_sass::convergence;
+use crate::interp::exec::warp_sync::source_of;
 use crate::interp::native::context::at;
 use crate::interp::native::decode;
 use crate::interp::native::effects;
 use crate::interp::native::flow::ValueForm;
 use crate::interp::native::values::{Held, plain};
-use crate::interp::program::{Inst, InstFn, LANES, Pred, Program, Slot};
+use crate::interp::operations::Whole;
+use crate::interp::program::{Inst, LANES, Pred, Program, Slot};
 
 /// The ways in which an instruction of a warp is executed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,31 +38,24 @@ enum Way {
 
 fn way(program: &Program, classes: &Classes<'_>, i: &Inst) -> Way {
     let constant = |slot: Slot| classes.flow().constant(program, slot);
-    let is = |run: InstFn| std::ptr::fn_addr_eq(i.run, run);
-    if is(warp_sync::warp_barrier) || is(convergence::meet) {
-        return Way::Nothing;
-    }
-    if is(control::fence) {
-        return Way::Fence;
-    }
-    if is(warp_sync::active_mask) || is(convergence::begin) {
-        return Way::Everybody;
-    }
-    if is(warp_sync::shuffle) && classes.is_narrow(i.a) && classes.is_narrow(i.d) {
-        let clamp = constant(i.c).map(|clamp| clamp as u32);
-        return match (constant(i.b), clamp) {
-            (Some(b), Some(clamp)) => Way::Shuffle { mode: i.y, distance: b as u32 & 31, clamp },
-            (None, Some(31)) if i.y == 3 && i.z == Pred::ALWAYS.0 && classes.slot(i.b) == Class::Uniform => {
-                Way::Broadcast
+    let all = || i.b == Slot::NONE || constant(i.b).is_some_and(|members| members as u32 == u32::MAX);
+    match i.op.whole() {
+        Whole::Nothing => Way::Nothing,
+        Whole::Fence => Way::Fence,
+        Whole::Everybody => Way::Everybody,
+        Whole::Shuffle if classes.is_narrow(i.a) && classes.is_narrow(i.d) => {
+            let clamp = constant(i.c).map(|clamp| clamp as u32);
+            match (constant(i.b), clamp) {
+                (Some(b), Some(clamp)) => Way::Shuffle { mode: i.y, distance: b as u32 & 31, clamp },
+                (None, Some(31)) if i.y == 3 && i.z == Pred::ALWAYS.0 && classes.slot(i.b) == Class::Uniform => {
+                    Way::Broadcast
+                }
+                _ => Way::Call,
             }
-            _ => Way::Call,
-        };
+        }
+        Whole::Vote if all() && (i.y != 3 || classes.is_narrow(i.d)) => Way::Vote,
+        _ => Way::Call,
     }
-    let all = i.b == Slot::NONE || constant(i.b).is_some_and(|members| members as u32 == u32::MAX);
-    if is(warp_sync::vote) && all && (i.y != 3 || classes.is_narrow(i.d)) {
-        return Way::Vote;
-    }
-    Way::Call
 }
 
 /// How what such an instruction writes differs between the lanes.
@@ -226,21 +218,5 @@ impl Classes<'_> {
 
 /// Whether a region of whole warps goes on behind an instruction that stops others.
 pub(super) fn goes_on(i: &Inst) -> bool {
-    let is = |run: InstFn| std::ptr::fn_addr_eq(i.run, run);
-    decode::is_volatile_access(i)
-        || is(warp_sync::warp_barrier)
-        || is(warp_sync::shuffle)
-        || is(warp_sync::vote)
-        || is(warp_sync::active_mask)
-        || is(warp_sync::elect)
-        || is(warp_sync::match_values)
-        || is(warp_sync::reduce)
-        || is(control::fence)
-        || is(convergence::begin)
-        || is(convergence::meet)
-        || is(matrix::multiply)
-        || is(matrix::rows)
-        || is(matrix::transpose)
-        || is(crate::interp::exec::fragment::transfer)
-        || is(crate::interp::exec::texture::access)
+    decode::is_volatile_access(i) || !matches!(i.op.whole(), Whole::Stops | Whole::Interpreted)
 }
