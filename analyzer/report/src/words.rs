@@ -220,10 +220,10 @@ pub(super) fn memory_kind(kind: Option<MemoryKind>) -> MemoryWord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::confidence::Weakness;
-    use crate::detect::hint_kind::HintKind;
-    use crate::memory::Precision;
-    use crate::rules::forbidden::RuleKind;
+    use crate::gate::forbidden::RuleKind;
+    use detect::confidence::Weakness;
+    use detect::hint_kind::HintKind;
+    use detect::memory::Precision;
 
     /// Written as its word, read back as itself; another word is an error.
     fn survives<T: Serialize + for<'de> Deserialize<'de> + PartialEq + fmt::Debug>(all: &[(T, &str)]) {
