@@ -2,8 +2,8 @@
 //! numbers: never change the meaning of one.
 //!
 //! Owns the numbers, the [`Reason`]s for them, and the rule which reason decides when several
-//! apply. Commands collect reasons in an [`Ending`]; [`analyzer::cli::main`] turns it into a number or
-//! a signal. `docs/reference/exit-codes.md` tells users the same.
+//! apply. Commands collect reasons in an [`Ending`]; `cli::main` of the command turns it into a
+//! number or a signal. `docs/reference/exit-codes.md` tells users the same.
 
 /// Nothing was found, for the commands that run no program (`check`, `explain`, `dump`). With `run`
 /// and `record` a clean run ends with the program's own exit code.

@@ -136,7 +136,7 @@ rt! {
     }
     ctx fn [cudaPointerGetAttributes plain](_pt, out: *mut cudaPointerAttributes, at: *const c_void) {
         let mut kind = CUmemorytype(0);
-        let (mut device, mut on_device, mut on_host, mut managed) = (-2 as c_int, 0u64, 0u64, 0u8);
+        let (mut device, mut on_device, mut on_host, mut managed) = (-2 as c_int, 0u64, 0u64, 0 as c_int);
         let mut attributes = [
             CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
             CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_IS_MANAGED,
