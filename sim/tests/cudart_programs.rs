@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use tests::build::installed_toolkit;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -53,24 +55,15 @@ fn libraries() -> &'static Path {
     })
 }
 
-/// NVIDIA's compiler, from `scripts/toolkit`.
-fn toolkit() -> &'static str {
-    static TOOLKIT: OnceLock<String> = OnceLock::new();
-    TOOLKIT.get_or_init(|| {
-        let output = run(&mut Command::new(root().join("scripts/toolkit")));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    })
-}
-
 /// A program, compiled once for each content, whichever tests and runs ask for it.
 fn compile(source: &Path, extra: &[&str]) -> PathBuf {
     let mut args: Vec<String> =
         ["-O2", "-arch=sm_80", "-cudart", "shared", "-cudadevrt", "none"].map(String::from).into();
     args.extend([source.display().to_string(), "-o".to_owned(), "{out}".to_owned()]);
     args.push(format!("-L{}", root().join(".toolkit/lib").display()));
-    args.push(format!("-L{}/lib", toolkit()));
+    args.push(format!("-L{}/lib", installed_toolkit().display()));
     args.extend(extra.iter().map(|word| (*word).to_owned()));
-    let nvcc = Path::new(toolkit()).join("bin/nvcc");
+    let nvcc = installed_toolkit().join("bin/nvcc");
     let compiled = tests::build::cached("program", &nvcc, &args, &[source]);
     compiled.unwrap_or_else(|said| panic!("{said}"))
 }

@@ -198,26 +198,26 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
         {
             return Ok(home);
         }
-        // It installs where it finds nothing: one at a time.
-        let _held = lock(&cache().join("toolkit.lock"))?;
-        let ran = Command::new(product::root().join("scripts/toolkit")).output().map_err(|e| e.to_string())?;
-        if !ran.status.success() {
-            return Err(format!("scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr)));
-        }
-        Ok(PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()))
+        install_toolkit()
     });
     found.as_deref().map_err(String::as_str)
+}
+
+/// Runs `scripts/toolkit`, which installs where it finds nothing: one at a time.
+fn install_toolkit() -> Result<PathBuf, String> {
+    let _held = lock(&cache().join("toolkit.lock"))?;
+    let ran = Command::new(product::root().join("scripts/toolkit")).output().map_err(|e| e.to_string())?;
+    if !ran.status.success() {
+        return Err(format!("scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr)));
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()))
 }
 
 /// The toolkit that `scripts/toolkit` installs, whatever CUDA the machine has: for tests that rest
 /// on one version of the compiler's or the disassembler's output.
 pub fn installed_toolkit() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    ROOT.get_or_init(|| {
-        let ran = Command::new(product::root().join("scripts/toolkit")).output().expect("scripts/toolkit runs");
-        assert!(ran.status.success(), "scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr));
-        PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim())
-    })
+    ROOT.get_or_init(|| install_toolkit().unwrap_or_else(|said| panic!("{said}")))
 }
 
 /// Compiles a source with the installed toolkit's nvcc (`-cubin`, `-ptx` and the like), once for

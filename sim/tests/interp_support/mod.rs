@@ -5,26 +5,14 @@
 pub mod both;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use device_code::ptx::{Module, Space, parse};
 use streamsan_sim::interp::{
     AccessKind, Accesses, Compile, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program,
     TextureRequest, globals, initial_bytes, run,
 };
-
-/// CUDA's root, installed if needed.
-pub fn toolkit() -> &'static PathBuf {
-    static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    ROOT.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/toolkit");
-        let output = Command::new(script).output().expect("scripts/toolkit");
-        assert!(output.status.success(), "scripts/toolkit: {}", String::from_utf8_lossy(&output.stderr));
-        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-    })
-}
+pub use tests::build::installed_toolkit as toolkit;
 
 /// What machine code is made for: `INTERP_ARCH`, else `sm_80`.
 pub fn arch() -> String {
