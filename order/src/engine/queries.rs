@@ -189,9 +189,8 @@ impl Engine {
     /// op has not begun.
     pub fn awaits_host_function(&self, epoch: Epoch, except: HostFuncId) -> Awaits {
         let mut found = Awaits::No;
-        for (&id, (func, _)) in &self.host_funcs {
-            if id == except.0 {
-            } else if func.timeline == epoch.timeline {
+        for (_, (func, _)) in self.host_funcs.iter().filter(|(id, _)| **id != except.0) {
+            if func.timeline == epoch.timeline {
                 if func.time < epoch.time {
                     return Awaits::Yes;
                 }

@@ -71,12 +71,12 @@ impl Analysis {
         // Certain even where it is not known which bytes were written: some of them were.
         let Some(race) = Race::judge(&watch.work, &access, false) else { return };
         let race = Race { confidence: Confidence::Certain, ..race };
+        // Of a change it is not known when it was: as early as the watch began, maybe.
         let awaits = watch.awaits && (!in_the_act || self.watches.awaits_graph(watch.work.epoch, &self.ordering));
-        let judged = if in_the_act && !awaits {
-            self.touches.behind_function(&self.ordering, self.options.host_threads, race, HostFuncId::NONE)
-        } else {
-            // Of a change it is not known when it was: as early as the watch began, maybe.
-            Some(if awaits { possible_behind_function(race) } else { race })
+        let judged = match in_the_act {
+            _ if awaits => Some(possible_behind_function(race)),
+            true => self.touches.behind_function(&self.ordering, self.options.host_threads, race, HostFuncId::NONE),
+            false => Some(race),
         };
         self.races.extend(judged);
     }
