@@ -36,14 +36,8 @@ impl Arch {
 
     /// Major compute capability (9 for `sm_90`).
     #[must_use]
-    pub const fn major(self) -> u16 {
+    pub(crate) const fn major(self) -> u16 {
         self.sm / 10
-    }
-
-    /// Minor compute capability (6 for `sm_86`).
-    #[must_use]
-    pub const fn minor(self) -> u16 {
-        self.sm % 10
     }
 
     /// The encoding generation, or `None` when no decoder exists for this architecture.
@@ -125,7 +119,7 @@ impl Generation {
     /// Byte offset in constant bank 0 where the kernel parameters start. A cubin states it too
     /// (`EIATTR_PARAM_CBANK`), and that statement wins.
     #[must_use]
-    pub const fn param_base(self) -> u32 {
+    pub(crate) const fn param_base(self) -> u32 {
         match self {
             Generation::Volta | Generation::Turing | Generation::Ampere => 0x160,
             Generation::Hopper => 0x210,
@@ -164,7 +158,7 @@ pub struct Bank0 {
     /// The first value of the stack pointer R1.
     pub stack_pointer: u32,
     /// The 8-byte descriptor that global accesses name; it is no part of an address.
-    pub global_descriptor: Option<u32>,
+    pub(crate) global_descriptor: Option<u32>,
 }
 
 #[cfg(test)]

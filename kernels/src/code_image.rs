@@ -155,12 +155,6 @@ impl CodeImage {
         CodeImage { cache, ..self }
     }
 
-    /// Architecture of the code (for PTX: of the device).
-    #[must_use]
-    pub fn arch(&self) -> Arch {
-        self.arch
-    }
-
     /// Mangled names of the kernels.
     pub fn kernel_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(|n| n.0.as_str())

@@ -140,7 +140,7 @@ pub struct Dependency {
     /// It waits for the grids it depends on (`griddepcontrol.wait`).
     pub waits: bool,
     /// It lets dependent grids start early (`griddepcontrol.launch_dependents`).
-    pub launches: bool,
+    pub(crate) launches: bool,
 }
 
 /// What the addresses of an access count from.

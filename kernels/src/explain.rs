@@ -50,7 +50,7 @@ pub struct ExplainedAccess {
     /// What it does.
     pub kind: AccessKind,
     /// Byte offset in the code section, or line of PTX.
-    pub at: u32,
+    pub(crate) at: u32,
     /// Offsets of the parameter words that its address derives from.
     pub words: Vec<u16>,
     /// The line: of calls that were inlined the innermost that is not in a header of CUDA's own.

@@ -23,17 +23,17 @@ mod explain;
 pub mod ir;
 mod launch_invariant;
 pub mod lower_ptx;
-pub mod lower_sass;
+pub(crate) mod lower_sass;
 mod ranges;
 mod summary;
 mod summary_cache;
 mod tensor_extent;
 
 pub use crate::effects::{
-    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Lock, Loss, LossRole,
-    Param, Reason, SymbolRef, WordEffect, WordExtent,
+    AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, Loss, LossRole, Param, Reason,
+    WordExtent,
 };
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
+pub use explain::{Explained, explain, explain_json, kernel_names};
 pub use summary::Summary;

@@ -21,5 +21,5 @@ mod table;
 
 pub use amount::Amount;
 pub use parse::{Error, Value, Word, find, last, named, parse, same};
-pub use row::{Command, Commands, Group, Kind, Reader, Row};
+pub use row::{Command, Group, Kind, Reader, Row};
 pub use table::{Id, ROWS};

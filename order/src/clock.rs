@@ -22,9 +22,9 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Entry {
     /// Index of the timeline.
-    pub slot: u32,
+    pub(crate) slot: u32,
     /// Time on it.
-    pub time: u64,
+    pub(crate) time: u64,
 }
 
 /// Entries held without an allocation.
@@ -131,13 +131,13 @@ impl Base {
 #[derive(Clone, Copy)]
 pub(crate) struct FloorRef<'a> {
     /// Times known finished, by slot.
-    pub times: &'a [u64],
+    pub(crate) times: &'a [u64],
     /// Everything enqueued before this host time is known finished.
-    pub all_before: u64,
+    pub(crate) all_before: u64,
     /// Changes with every change of `times`.
-    pub version: u64,
+    pub(crate) version: u64,
     /// Host time now: serial number for new bases.
-    pub now: u64,
+    pub(crate) now: u64,
 }
 
 impl FloorRef<'_> {
@@ -160,19 +160,19 @@ pub(crate) struct Clock {
 impl Clock {
     /// Whether nothing is known beyond the floor.
     #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0 && self.base.is_none() && self.open_waits.is_none()
     }
 
     /// What is held without an allocation.
     #[inline]
-    pub fn inline(&self) -> &[Entry] {
+    pub(crate) fn inline(&self) -> &[Entry] {
         &self.small[..usize::from(self.len)]
     }
 
     /// Time known of a timeline, 0 when nothing is.
     #[inline]
-    pub fn get(&self, slot: u32) -> u64 {
+    pub(crate) fn get(&self, slot: u32) -> u64 {
         for e in self.inline() {
             if e.slot == slot {
                 return e.time;
@@ -182,13 +182,13 @@ impl Clock {
     }
 
     /// All entries, in no order; a slot may occur twice, the larger time counts.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         self.inline().iter().copied().chain(self.base.iter().flat_map(|b| b.entries()))
     }
 
     /// Learns one component. `own` is the timeline whose clock this is: it never holds itself.
     #[inline]
-    pub fn raise(&mut self, e: Entry, own: u32, floor: FloorRef<'_>) {
+    pub(crate) fn raise(&mut self, e: Entry, own: u32, floor: FloorRef<'_>) {
         if e.slot == own || e.time == 0 || floor.covers(e) {
             return;
         }
@@ -212,7 +212,7 @@ impl Clock {
 
     /// Learns all that another clock knows.
     #[inline]
-    pub fn join(&mut self, other: &Clock, own: u32, floor: FloorRef<'_>) {
+    pub(crate) fn join(&mut self, other: &Clock, own: u32, floor: FloorRef<'_>) {
         if let Some(theirs) = &other.base {
             self.join_base(theirs, own, floor);
         }
@@ -244,12 +244,12 @@ impl Clock {
 
     /// Whether a wait that nothing has released lies before this point.
     #[inline]
-    pub fn has_open_wait(&self) -> bool {
+    pub(crate) fn has_open_wait(&self) -> bool {
         self.open_waits.is_some()
     }
 
     /// Whether this wait lies before this point, directly or behind what released another.
-    pub fn is_behind(&self, wait: &Arc<OpenWait>) -> bool {
+    pub(crate) fn is_behind(&self, wait: &Arc<OpenWait>) -> bool {
         let before = |other: &Arc<OpenWait>| {
             Arc::ptr_eq(other, wait) || other.released_by().is_some_and(|by| by.clock.is_behind(wait))
         };
@@ -257,7 +257,7 @@ impl Clock {
     }
 
     /// From now on this clock lies behind an open wait.
-    pub fn add_open_wait(&mut self, wait: Arc<OpenWait>) {
+    pub(crate) fn add_open_wait(&mut self, wait: Arc<OpenWait>) {
         let waits = Arc::make_mut(self.open_waits.get_or_insert_default());
         if !waits.iter().any(|w| Arc::ptr_eq(w, &wait)) {
             waits.push(wait);
@@ -265,7 +265,7 @@ impl Clock {
     }
 
     /// Takes in what has been released meanwhile.
-    pub fn refresh(&mut self, own: u32, floor: FloorRef<'_>) {
+    pub(crate) fn refresh(&mut self, own: u32, floor: FloorRef<'_>) {
         if let Some(waits) = self.open_waits.take() {
             self.join_waits(&waits, own, floor);
         }
@@ -273,7 +273,7 @@ impl Clock {
 
     /// The holder of this clock has seen it pass: its waits were released, by a write that need not
     /// be known.
-    pub fn release_waits(&self) -> bool {
+    pub(crate) fn release_waits(&self) -> bool {
         let Some(waits) = &self.open_waits else { return false };
         for wait in waits.iter() {
             wait.release(None);
@@ -316,7 +316,7 @@ impl Clock {
     }
 
     /// Learns many components at once, and leaves the list empty.
-    pub fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, floor: FloorRef<'_>) {
+    pub(crate) fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, floor: FloorRef<'_>) {
         if entries.len() <= INLINE - usize::from(self.len) {
             for e in entries.drain(..) {
                 self.raise(e, own, floor);
@@ -349,7 +349,7 @@ impl Clock {
     }
 
     /// Keeps only what both clocks know: the components that hold whichever of two things happened.
-    pub fn meet(&self, other: impl Fn(u32) -> u64, own: u32, floor: FloorRef<'_>) -> Clock {
+    pub(crate) fn meet(&self, other: impl Fn(u32) -> u64, own: u32, floor: FloorRef<'_>) -> Clock {
         let mut common: Vec<Entry> = self
             .entries()
             .map(|e| Entry { slot: e.slot, time: e.time.min(other(e.slot)) })
@@ -365,12 +365,12 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimelineSnapshot {
     /// Own epoch.
-    pub own: Entry,
+    pub(crate) own: Entry,
     /// What it knew of others.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     /// Whether `clock` is exactly what the timeline knew at `own` (so that what covers `own`
     /// covers `clock`).
-    pub exact: bool,
+    pub(crate) exact: bool,
 }
 
 /// A wait that nothing seen so far can have released.
@@ -381,17 +381,17 @@ pub(crate) struct OpenWait {
 
 impl OpenWait {
     /// Whether it has been released.
-    pub fn is_released(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.released.get().is_some()
     }
 
     /// By what, when that is known.
-    pub fn released_by(&self) -> Option<&TimelineSnapshot> {
+    pub(crate) fn released_by(&self) -> Option<&TimelineSnapshot> {
         self.released.get()?.as_ref()
     }
 
     /// Releases it. The first one counts.
-    pub fn release(&self, by: Option<TimelineSnapshot>) {
+    pub(crate) fn release(&self, by: Option<TimelineSnapshot>) {
         let _ = self.released.set(by);
     }
 }

@@ -36,7 +36,7 @@ pub enum HostWait {
 
 /// When a copy has read its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SourceRead {
+pub(crate) enum SourceRead {
     /// In stream order, like the rest of the copy.
     InOrder,
     /// By the host during the call: staged.
@@ -73,15 +73,15 @@ impl MemoryClass {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// The class, for `--help` and reports.
-    pub class: &'static str,
+    pub(crate) class: &'static str,
     /// What the driver was seen to wait for.
-    pub observed: HostWait,
+    pub(crate) observed: HostWait,
     /// What is promised.
-    pub documented: HostWait,
+    pub(crate) documented: HostWait,
     /// When the source has been read, by observation.
-    pub source: SourceRead,
+    pub(crate) source: SourceRead,
     /// When the source has been read, by promise.
-    pub source_documented: SourceRead,
+    pub(crate) source_documented: SourceRead,
 }
 
 impl Rule {
@@ -99,7 +99,7 @@ impl Rule {
     }
 
     /// When the source has been read under a policy.
-    pub fn source(&self, policy: Policy) -> SourceRead {
+    pub(crate) fn source(&self, policy: Policy) -> SourceRead {
         match policy {
             Policy::Observed => self.source,
             Policy::Documented => self.source_documented,
@@ -150,8 +150,9 @@ const FREE_IMPORTED: Rule = Rule::new("closing of another process's memory", Dev
 const FREE_ARRAY: Rule = Rule::new("free of an array", Device, Nothing);
 const FREE_OTHER: Rule = Rule::new("unmapping, sub-allocator's free", Nothing, Nothing);
 
-/// All lines, for listings.
-pub const RULES: &[Rule] = &[
+/// All lines.
+#[cfg(test)]
+const RULES: &[Rule] = &[
     COPY_DEVICE,
     COPY_MANAGED,
     COPY_TO_HOST,
@@ -196,7 +197,7 @@ pub fn copy(asynchronous: bool, dst: MemoryClass, src: MemoryClass, sync_memops:
 }
 
 /// The line for a copy whose source is accessed during the call (`DURING_API_CALL`).
-pub fn source_during_call(src: MemoryClass) -> &'static Rule {
+pub(crate) fn source_during_call(src: MemoryClass) -> &'static Rule {
     if src == MemoryClass::Pageable { &PAGEABLE_DURING_CALL } else { &SOURCE_DURING_CALL }
 }
 
@@ -206,18 +207,18 @@ pub fn source_during_call(src: MemoryClass) -> &'static Rule {
 const READ_LATE: u64 = 1 << 20;
 
 /// Whether a pageable source with `DURING_API_CALL` may be read after the call has returned.
-pub fn is_read_late(policy: Policy, len: u64) -> bool {
+pub(crate) fn is_read_late(policy: Policy, len: u64) -> bool {
     policy == Policy::Observed && len >= READ_LATE
 }
 
 /// Whether this is the line of a copy whose bytes are staged when it returns, and may still be on
 /// their way to the device.
-pub fn is_staged(rule: &Rule) -> bool {
+pub(crate) fn is_staged(rule: &Rule) -> bool {
     rule == &COPY_FROM_PAGEABLE
 }
 
 /// The line for a synchronous copy from pinned memory: the host waits for all of it.
-pub fn copied_from_pinned() -> &'static Rule {
+pub(crate) fn copied_from_pinned() -> &'static Rule {
     &COPY_FROM_PINNED
 }
 
@@ -244,7 +245,7 @@ pub fn free(kind: FreeKind, memory: Option<MemoryKind>) -> &'static Rule {
 }
 
 /// The line for an array that is destroyed.
-pub fn free_array() -> &'static Rule {
+pub(crate) fn free_array() -> &'static Rule {
     &FREE_ARRAY
 }
 

@@ -28,17 +28,17 @@ pub(crate) enum ClockSource {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpStart {
     /// Timeline of the op; 0: the host.
-    pub own: u32,
+    pub(crate) own: u32,
     /// Time on it that had finished.
-    pub own_upto: u64,
+    pub(crate) own_upto: u64,
     /// Host ops that had been made.
-    pub host_upto: u64,
+    pub(crate) host_upto: u64,
     /// Where the rest is.
-    pub source: ClockSource,
+    pub(crate) source: ClockSource,
     /// The op is behind an open wait: what is before it is not known.
-    pub blocked: bool,
+    pub(crate) blocked: bool,
     /// Everything was over (the driver drained the device for this op).
-    pub drained: bool,
+    pub(crate) drained: bool,
 }
 
 /// The clock at which something starts. Copying it is free; it borrows the engine.
@@ -118,7 +118,7 @@ impl<'a> ClockRef<'a> {
 
     /// The part that answers most questions of [`ClockRef::covers`] without a call.
     #[inline]
-    pub fn fast(&self) -> FastClock<'a> {
+    pub(crate) fn fast(&self) -> FastClock<'a> {
         let OpStart { own, own_upto, .. } = self.start;
         FastClock { own, own_upto, floor: self.floor, entries: self.clock.map_or(&[], Clock::inline) }
     }

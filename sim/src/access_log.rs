@@ -83,7 +83,7 @@ impl Touched {
 type Instructions = BTreeMap<(u32, u8), Touched>;
 
 /// What one launch touches.
-pub struct Collector {
+pub(crate) struct Collector {
     parts: Vec<Mutex<Instructions>>,
 }
 
@@ -93,7 +93,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Collector {
     /// A collector for a launch, when the log was asked for.
-    pub fn new() -> Option<Collector> {
+    pub(crate) fn new() -> Option<Collector> {
         file()?;
         Some(Collector { parts: (0..16).map(|_| Mutex::default()).collect() })
     }
@@ -115,7 +115,7 @@ impl Collector {
 
     /// Writes the launch's line. `place` names what instructions are known by: `ptx_line` or
     /// `sass_offset`.
-    pub fn finish(self, kernel: &str, launch: &Launch, place: &str, complete: bool) {
+    pub(crate) fn finish(self, kernel: &str, launch: &Launch, place: &str, complete: bool) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut all = Instructions::new();
         for part in self.parts {

@@ -62,7 +62,7 @@ use crate::visible_devices::Visible;
 
 /// How the next operation is picked among those that may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub(crate) enum Schedule {
     /// As soon as possible, several at a time.
     Eager,
     /// One at a time, picked by the seed, when a thread waits.
@@ -75,7 +75,7 @@ pub enum Schedule {
 
 /// Which code of a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeChoice {
+pub(crate) enum CodeChoice {
     /// PTX where all of it is there, else machine code.
     Auto,
     /// PTX only.
@@ -86,31 +86,31 @@ pub enum CodeChoice {
 
 /// The choices of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     /// Compute capability times ten.
-    pub arch: u32,
+    pub(crate) arch: u32,
     /// Somebody named it.
-    pub arch_is_given: bool,
+    pub(crate) arch_is_given: bool,
     /// Number of devices that programs see.
-    pub devices: u32,
+    pub(crate) devices: u32,
     /// Which devices those are.
-    pub visible: Visible,
+    pub(crate) visible: Visible,
     /// Bytes of memory per device.
-    pub mem: u64,
+    pub(crate) mem: u64,
     /// How work is picked.
-    pub schedule: Schedule,
+    pub(crate) schedule: Schedule,
     /// Chooses among schedules.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Most threads that execute work at once.
-    pub workers: usize,
+    pub(crate) workers: usize,
     /// Milliseconds without a call after which work is no longer held.
-    pub hold_ms: u64,
+    pub(crate) hold_ms: u64,
     /// Which code runs where there are both kinds.
-    pub code: CodeChoice,
+    pub(crate) code: CodeChoice,
     /// When kernels are compiled to native code.
-    pub compile: Compile,
+    pub(crate) compile: Compile,
     /// Kernels of machine code do nothing instead of being refused.
-    pub skip_sass: bool,
+    pub(crate) skip_sass: bool,
 }
 
 impl Default for Config {
@@ -134,7 +134,7 @@ impl Default for Config {
 
 /// Why an option string was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// No option of this name.
     #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, compile, sass)")]
     UnknownKey(String),
@@ -145,7 +145,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads an option string such as `arch=90:schedule=random:seed=7`.
-    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+    pub(crate) fn parse(text: &str) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         for item in text.split(':').filter(|item| !item.trim().is_empty()) {
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
@@ -218,7 +218,7 @@ fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// The process's configuration; the error is reported once on stderr.
-pub fn get() -> Result<&'static Config, &'static ConfigError> {
+pub(crate) fn get() -> Result<&'static Config, &'static ConfigError> {
     static CONFIG: OnceLock<Result<Config, ConfigError>> = OnceLock::new();
     CONFIG
         .get_or_init(|| {
@@ -243,7 +243,7 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
 
 /// A variable of the environment, even if the program has cleared its own since it was started.
 /// Empty counts as unset.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     let initial = || {
         let all = std::fs::read("/proc/self/environ").ok()?;
         let value =
@@ -255,7 +255,7 @@ pub fn variable(name: &str) -> Option<OsString> {
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed
 /// then).
-pub fn get_or_default() -> Config {
+pub(crate) fn get_or_default() -> Config {
     get().cloned().unwrap_or_default()
 }
 

@@ -25,7 +25,7 @@
 mod access_log;
 mod api;
 mod arch;
-pub mod config;
+pub(crate) mod config;
 mod handles;
 #[allow(missing_docs)]
 pub mod interp;

@@ -4,7 +4,7 @@
 
 /// Starts a thread that takes no signals: they belong to the program's own threads. `stack` is in
 /// bytes. False where the system gives no thread.
-pub fn spawn(name: &str, stack: usize, work: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn spawn(name: &str, stack: usize, work: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: plain signal-mask calls on locals; the mask of this thread is restored below.
     let old = unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

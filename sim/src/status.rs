@@ -26,7 +26,7 @@ thread_local! {
 }
 
 /// Says on standard error what could not be done, and takes note of it.
-pub fn complain(why: &str) {
+pub(crate) fn complain(why: &str) {
     excuse();
     if is_new(why) {
         signal_free::say!("streamsan-sim: {why}");
@@ -35,13 +35,13 @@ pub fn complain(why: &str) {
 }
 
 /// The same of a kernel, whose error other calls will return.
-pub fn complain_of_kernel(why: &str) {
+pub(crate) fn complain_of_kernel(why: &str) {
     KERNEL_REFUSED.store(true, Ordering::Relaxed);
     complain(why);
 }
 
 /// Says something on standard error that any driver would have refused.
-pub fn say(why: &str) {
+pub(crate) fn say(why: &str) {
     excuse();
     if is_new(why) {
         signal_free::say!("streamsan-sim: {why}");
@@ -49,17 +49,17 @@ pub fn say(why: &str) {
 }
 
 /// A driver may refuse this call as well, and nothing needs to be said of it.
-pub fn excuse() {
+pub(crate) fn excuse() {
     EXPLAINED.set(EXPLAINED.get() + 1);
 }
 
 /// To be asked before a call, for [`complain_unexplained`].
-pub fn explained() -> u64 {
+pub(crate) fn explained() -> u64 {
     EXPLAINED.get()
 }
 
 /// A call was refused, and nothing has been said of it since `before`.
-pub fn complain_unexplained(call: &str, before: u64) {
+pub(crate) fn complain_unexplained(call: &str, before: u64) {
     if explained() == before && !KERNEL_REFUSED.load(Ordering::Relaxed) {
         complain(&format!("{call} was called in a way that is not simulated"));
     }

@@ -8,29 +8,29 @@
 use device_code::tensor_map::Tensor;
 
 /// Bytes of a map.
-pub const SIZE: usize = 128;
+pub(crate) const SIZE: usize = 128;
 const MAGIC: [u8; 4] = *b"tile";
 
 /// A map for copies of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorMap {
+pub(crate) struct TensorMap {
     /// The tensor.
-    pub tensor: Tensor,
+    pub(crate) tensor: Tensor,
     /// The hardware's number of the type of elements.
-    pub kind: u8,
+    pub(crate) kind: u8,
     /// Number of axes.
-    pub rank: usize,
+    pub(crate) rank: usize,
     /// Extent of a tile along each axis, in elements of the tensor; 1 beyond the rank.
-    pub tile: [u32; 5],
+    pub(crate) tile: [u32; 5],
     /// Which elements of it are copied: every so many along each axis.
-    pub step: [u32; 5],
+    pub(crate) step: [u32; 5],
     /// Bytes of the rows in which units of 16 bytes change places (32, 64, 128), or 0.
-    pub swizzle: u32,
+    pub(crate) swizzle: u32,
 }
 
 impl TensorMap {
     /// The map's bytes.
-    pub fn encode(&self) -> [u8; SIZE] {
+    pub(crate) fn encode(&self) -> [u8; SIZE] {
         let Tensor { address, sizes, strides, .. } = self.tensor;
         let mut words = [0u32; 16];
         (words[0], words[1]) = (address as u32, (address >> 32) as u32);
@@ -55,7 +55,7 @@ impl TensorMap {
     }
 
     /// Reads a map; `None` for bytes that [`TensorMap::encode`] did not make.
-    pub fn decode(bytes: &[u8; SIZE]) -> Option<TensorMap> {
+    pub(crate) fn decode(bytes: &[u8; SIZE]) -> Option<TensorMap> {
         if bytes[64..68] != MAGIC {
             return None;
         }
@@ -72,13 +72,13 @@ impl TensorMap {
     }
 
     /// How many elements are copied along each axis.
-    pub fn counts(&self) -> [u32; 5] {
+    pub(crate) fn counts(&self) -> [u32; 5] {
         std::array::from_fn(|axis| self.tile[axis].div_ceil(self.step[axis]))
     }
 
     /// Where a byte of a tile lies in shared memory: bits of the address of its unit of 16 bytes
     /// are combined with those of its row of 128 (PTX ISA, "Swizzling modes").
-    pub fn swizzled(&self, address: u64) -> u64 {
+    pub(crate) fn swizzled(&self, address: u64) -> u64 {
         let units = u64::from(self.swizzle / 16).saturating_sub(1);
         address ^ (address >> 7 & units) << 4
     }

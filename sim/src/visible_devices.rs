@@ -7,26 +7,26 @@
 use cuda_sys::uuid_text;
 
 /// The most devices that there may be.
-pub const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// The devices that a program sees: its number of each leads to the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visible {
+pub(crate) struct Visible {
     count: u32,
     system: [u8; MOST],
     /// How many there are, hidden ones among them.
-    pub present: u32,
+    pub(crate) present: u32,
 }
 
 impl Visible {
     /// All devices of the system, at most [`MOST`].
-    pub const fn all(present: u32) -> Visible {
+    pub(crate) const fn all(present: u32) -> Visible {
         Visible { count: present, system: [0, 1, 2, 3, 4, 5, 6, 7], present }
     }
 
     /// Those that the variable names, by number or by the beginning of `GPU-` and UUID. What does
     /// not name a device ends the list; a device that is named twice leaves none.
-    pub fn chosen(variable: &str, present: u32) -> Visible {
+    pub(crate) fn chosen(variable: &str, present: u32) -> Visible {
         let mut visible = Visible { count: 0, system: [0; MOST], present };
         for item in variable.split(',') {
             let Some(device) = named(item.trim(), present) else { break };
@@ -40,12 +40,12 @@ impl Visible {
     }
 
     /// How many a program sees.
-    pub const fn count(self) -> u32 {
+    pub(crate) const fn count(self) -> u32 {
         self.count
     }
 
     /// The system's number of a device that the program sees.
-    pub fn system(self, device: u32) -> u32 {
+    pub(crate) fn system(self, device: u32) -> u32 {
         self.system.get(device as usize).copied().unwrap_or_default().into()
     }
 }
@@ -62,14 +62,14 @@ fn named(item: &str, present: u32) -> Option<u8> {
 }
 
 /// The UUID of a device of the system.
-pub fn uuid(device: u32) -> [u8; 16] {
+pub(crate) fn uuid(device: u32) -> [u8; 16] {
     let mut bytes = *b"StreamSan sim  \0";
     bytes[15] = device as u8;
     bytes
 }
 
 /// The bus in the PCI address `0000:BUS:00.0` of a device of the system.
-pub const fn pci_bus(device: u32) -> u32 {
+pub(crate) const fn pci_bus(device: u32) -> u32 {
     device + 1
 }
 

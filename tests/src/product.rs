@@ -15,7 +15,7 @@ pub fn root() -> &'static Path {
 }
 
 /// The folder `debug` or `release` that the running test, or `xtask`, was built into.
-pub fn profile_folder() -> PathBuf {
+pub(crate) fn profile_folder() -> PathBuf {
     let exe = std::env::current_exe().expect("a program knows its own path");
     let folder = exe.parent().expect("a program lies in a folder");
     let is_test = folder.file_name().is_some_and(|name| name == "deps");

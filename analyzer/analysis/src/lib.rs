@@ -10,7 +10,7 @@
 pub mod ipc;
 mod process;
 pub mod replan;
-pub mod rules;
+pub(crate) mod rules;
 pub mod whatif;
 
 pub use process::{Analysis, AnalysisOptions};

@@ -165,7 +165,7 @@ impl Confidence {
 
     /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when
     /// the two share no byte.
-    pub fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
+    pub(crate) fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
         let confidence = Self::of(&previous.extent, &access.extent)?;
         let weakness = weakness(previous, access);
         Some((if weakness.is_some() { confidence.min(Self::Possible) } else { confidence }, weakness))
@@ -173,7 +173,7 @@ impl Confidence {
 
     /// The confidence that two extents share a byte, whether or not data selected them; `None` when
     /// they do not.
-    pub fn of(a: &Extent, b: &Extent) -> Option<Self> {
+    pub(crate) fn of(a: &Extent, b: &Extent) -> Option<Self> {
         use Precision::{Bound, Exact, Unknown};
         let meet = a.meet(b);
         match (a.precision, b.precision) {

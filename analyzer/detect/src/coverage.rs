@@ -16,14 +16,14 @@ const LOWEST_ADDRESS: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unplaced {
     /// All of them.
-    pub accesses: u64,
+    pub(crate) accesses: u64,
     /// Whether one begins at a pointer of the program that may well be memory.
-    pub passed: bool,
+    pub(crate) passed: bool,
 }
 
 impl Unplaced {
     /// Counts an access that begins at the pointer `base`; 0 where there is none.
-    pub fn count(&mut self, base: u64) {
+    pub(crate) fn count(&mut self, base: u64) {
         self.accesses += 1;
         self.passed |= base >= LOWEST_ADDRESS;
     }

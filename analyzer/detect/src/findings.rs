@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use trace::{KernelId, StackId};
 
 /// Maximum number of findings kept for one process. More are only counted.
-pub const MAX_FINDINGS: usize = 1 << 14;
+pub(crate) const MAX_FINDINGS: usize = 1 << 14;
 
 /// The key of a finding: call sites, kernels, hazard, allocation site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,7 +43,7 @@ pub struct RawFinding {
     /// Occurrences.
     pub count: u64,
     /// How often the same pair was measured later and shared no byte.
-    pub refuted: u64,
+    pub(crate) refuted: u64,
 }
 
 /// The state of a finding after confirmation.

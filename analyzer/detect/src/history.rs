@@ -74,7 +74,7 @@ pub struct HistoryEntry {
     /// Where.
     pub stack: StackId,
     /// Its epoch.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// What it waited for.
     pub after: After,
     /// Of a wait: the stream that it is for, or that its event was recorded on. None: all of them,
@@ -240,7 +240,7 @@ impl History {
     }
 
     /// The ops around a race that was just found.
-    pub fn around(&self, race: &Race) -> Around {
+    pub(crate) fn around(&self, race: &Race) -> Around {
         let (p, a) = (&race.previous, &race.access);
         let of = |lane: StreamId| self.lane(lane).into_iter().flat_map(Lane::latest);
         let made_up = |access: &crate::memory::Access, number| {

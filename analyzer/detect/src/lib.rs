@@ -36,5 +36,5 @@ pub mod launch_memory;
 pub mod launches;
 pub mod memory;
 pub mod race;
-pub mod recording;
+pub(crate) mod recording;
 pub mod state;

@@ -33,7 +33,7 @@ impl Hazard {
 
     /// The first that applies of read-after-write, write-after-write and write-after-read; `None`
     /// when the two do not conflict.
-    pub fn of(previous: &Access, access: &Access) -> Option<Self> {
+    pub(crate) fn of(previous: &Access, access: &Access) -> Option<Self> {
         if !previous.kind.conflicts(access.kind) {
             None
         } else if previous.kind.writes() && access.kind.reads() {

@@ -13,24 +13,24 @@ const MAX_STEPS: usize = 24;
 /// One access. Compact, because there are many recordings, and most accesses are exact and without
 /// gaps.
 pub(crate) struct RecordedAccess {
-    pub start: u64,
-    pub end: u64,
-    pub odd: Option<Box<Extent>>,
-    pub slot: Slot,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) odd: Option<Box<Extent>>,
+    pub(crate) slot: Slot,
     /// Its last position in the map.
-    pub near: (u32, u32),
-    pub param: Option<u32>,
-    pub at: u32,
-    pub kind: AccessKind,
-    pub guessed: bool,
-    pub lock: Option<Box<Lock>>,
+    pub(crate) near: (u32, u32),
+    pub(crate) param: Option<u32>,
+    pub(crate) at: u32,
+    pub(crate) kind: AccessKind,
+    pub(crate) guessed: bool,
+    pub(crate) lock: Option<Box<Lock>>,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
 
 /// A recording in progress.
 #[derive(Default)]
-pub struct ReplayRecorder {
+pub(crate) struct ReplayRecorder {
     pub(crate) steps: SmallVec<[RecordedAccess; 3]>,
     pub(crate) generations: SmallVec<[Generation; 3]>,
     pub(crate) open: bool,
@@ -57,7 +57,7 @@ impl ReplayRecorder {
     }
 
     /// Notes an access.
-    pub fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
+    pub(crate) fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
         let generation =
             self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {

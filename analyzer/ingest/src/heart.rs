@@ -15,14 +15,14 @@ use trace::ring::{Ring, owner};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keeps a ring's heart beating while it lives.
-pub struct Heart {
+pub(crate) struct Heart {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Heart {
     /// Begins to beat.
-    pub fn beat(ring: &Arc<Ring>) -> Self {
+    pub(crate) fn beat(ring: &Arc<Ring>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (ring, stopped) = (Arc::clone(ring), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {

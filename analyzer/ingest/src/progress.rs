@@ -25,7 +25,7 @@ impl Progress {
     }
 
     /// Sets the number of bytes done.
-    pub fn at(&mut self, done: u64) {
+    pub(crate) fn at(&mut self, done: u64) {
         let now = Instant::now();
         let due = self.shown.map_or(now - self.began >= PATIENCE, |last| now - last >= PAUSE);
         if self.terminal && due {

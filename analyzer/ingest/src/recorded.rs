@@ -27,7 +27,7 @@ use system::file_name::FileName;
 use system::local_files::RecordedFiles;
 
 /// An analysis with the real symboliser and the real code reader.
-pub fn analysis(options: AnalysisOptions) -> Analysis {
+pub(crate) fn analysis(options: AnalysisOptions) -> Analysis {
     analysis_beside(options, None)
 }
 

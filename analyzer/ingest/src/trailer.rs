@@ -18,7 +18,7 @@ const MAX_CODE: usize = 512 << 20;
 
 /// The definitions of one process that decide what to add.
 #[derive(Default)]
-pub struct Late {
+pub(crate) struct Late {
     symbols: Symbolizer,
     images: BTreeMap<ImageId, (PathBuf, u64, u64)>,
     launched: BTreeSet<ImageId>,
@@ -27,7 +27,7 @@ pub struct Late {
 
 impl Late {
     /// Observes a record on its way into the trace.
-    pub fn observe(&mut self, bytes: &[u8]) {
+    pub(crate) fn observe(&mut self, bytes: &[u8]) {
         // Nearly all records are ops, which their tag shows.
         if !matches!(bytes, [tag, 0, ..] if *tag < 32) {
             return;
@@ -44,12 +44,12 @@ impl Late {
     }
 
     /// Hands the records to add to `write`. They are made before it is called.
-    pub fn write<E>(self, write: impl FnOnce(Vec<Vec<u8>>) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn write<E>(self, write: impl FnOnce(Vec<Vec<u8>>) -> Result<(), E>) -> Result<(), E> {
         write(self.records())
     }
 
     /// The records to add.
-    pub fn records(mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn records(mut self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
         self.symbols.export(|op| records.extend(encoded(op, 1 << 16)));
         // Code for one kind of device. With several kinds, the files are needed.

@@ -45,13 +45,13 @@ pub struct Breach {
 
 impl Breach {
     /// Whether it fails the run.
-    pub fn fails(&self, fail_on: FailOn) -> bool {
+    pub(crate) fn fails(&self, fail_on: FailOn) -> bool {
         let least = if fail_on == FailOn::Certain { Confidence::Certain } else { Confidence::Likely };
         self.standing == GateStatus::New && self.confidence >= least
     }
 
     /// Adds one to a list, or to the one there that is the same.
-    pub fn merge(list: &mut Vec<Self>, one: Self) {
+    pub(crate) fn merge(list: &mut Vec<Self>, one: Self) {
         let Some(known) = list.iter_mut().find(|known| known.identity == one.identity && known.rule == one.rule) else {
             list.push(one);
             return;
@@ -72,7 +72,7 @@ impl Breach {
 }
 
 /// Gives all of a run their fingerprints, and puts the certain ones first.
-pub fn number(list: &mut [Breach]) {
+pub(crate) fn number(list: &mut [Breach]) {
     let mut order: Vec<usize> = (0..list.len()).collect();
     order.sort_by_key(|&at| (list[at].identity.lasting, list[at].identity.exact));
     let (mut last, mut nth) = (None, 0);

@@ -51,7 +51,7 @@ pub fn site(stack: &[Frame]) -> Option<String> {
 /// A call site in prose: [`site`], and where the program called it if that line alone hides the
 /// caller. That is so of a helper that several lines of the program go through, of a header, and of
 /// a library that Python calls.
-pub fn place(stack: &[Frame], stacks: &mut dyn Stacks) -> Option<String> {
+pub(crate) fn place(stack: &[Frame], stacks: &mut dyn Stacks) -> Option<String> {
     let at = site(stack)?;
     let called = site_frame(stack).and_then(|frame| caller(stack, frame, stacks)).and_then(written);
     Some(called.map_or(at.clone(), |called| format!("{at}, called at {called}")))

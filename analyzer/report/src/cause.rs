@@ -102,19 +102,19 @@ pub struct SetCheck {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GivenWait {
     /// As written.
-    pub text: String,
+    pub(crate) text: String,
     /// `FILE:LINE`.
-    pub place: String,
+    pub(crate) place: String,
     /// Times that anything was recorded for it.
-    pub records: u64,
+    pub(crate) records: u64,
     /// Times that it made something wait.
     pub waits: u64,
     /// Times that there was nothing to wait for yet.
-    pub idle: u64,
+    pub(crate) idle: u64,
     /// Times that it may never come to an end.
     pub blocked: u64,
     /// Graphs that hold one of its two places only.
-    pub captured: u64,
+    pub(crate) captured: u64,
 }
 
 impl GivenWait {
@@ -125,7 +125,7 @@ impl GivenWait {
     }
 
     /// Takes in what became of it in another process.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.waits += other.waits;
         self.idle += other.idle;
@@ -136,7 +136,7 @@ impl GivenWait {
 
 impl SetCheck {
     /// Takes in the trial of another process.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.waits += other.waits;
         self.findings += other.findings;
         self.remain += other.remain;
@@ -153,7 +153,7 @@ impl SetCheck {
 
 impl RootCause {
     /// The cause of a finding by itself, as far as its two places tell it.
-    pub fn of(f: &Finding) -> Self {
+    pub(crate) fn of(f: &Finding) -> Self {
         let kind = match f.kind {
             FindingKind::Race if f.access.actor == Actor::Host => CauseKind::MissingHostWait,
             FindingKind::Race

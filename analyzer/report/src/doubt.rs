@@ -25,11 +25,11 @@ pub struct Doubt {
     pub reason: String,
     /// The instruction at which exactness is lost (byte offset in the code section, or line of
     /// PTX), when there is one.
-    pub at: Option<u32>,
+    pub(crate) at: Option<u32>,
     /// Its source line, when the code has a line table.
-    pub line: Option<Inside>,
+    pub(crate) line: Option<Inside>,
     /// What would settle it; empty when nothing of StreamSan's would.
-    pub settle: Vec<String>,
+    pub(crate) settle: Vec<String>,
 }
 
 impl Doubt {
@@ -212,7 +212,7 @@ pub fn words_of(loss: &Loss, slots: &[ParamSlot]) -> String {
 }
 
 /// A parameter as a programmer counts them, from 1.
-pub fn parameter(offset: u32, slots: &[ParamSlot]) -> String {
+pub(crate) fn parameter(offset: u32, slots: &[ParamSlot]) -> String {
     let holds = |slot: &ParamSlot| (slot.offset..slot.offset.saturating_add(slot.size)).contains(&offset);
     match slots.iter().position(holds) {
         Some(at) if slots[at].offset == offset => format!("parameter {}", at + 1),

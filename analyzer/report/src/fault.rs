@@ -31,11 +31,11 @@ pub struct FaultSite {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Running {
     /// The stream.
-    pub stream: String,
+    pub(crate) stream: String,
     /// How many launches.
     pub total: u64,
     /// From how many places.
-    pub places: u64,
+    pub(crate) places: u64,
     /// The places that launched first, oldest first.
     pub oldest: Vec<FaultSite>,
 }
@@ -44,36 +44,36 @@ pub struct Running {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Fault {
     /// The process.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// The driver's answer (`CUresult`).
     pub result: u32,
     /// The call that returned it.
-    pub call: String,
+    pub(crate) call: String,
     /// Where that was.
-    pub stack: Vec<Frame>,
+    pub(crate) stack: Vec<Frame>,
     /// The launch that caused it, if every launch was waited for.
     pub culprit: Option<FaultSite>,
     /// The stream of that launch.
-    pub stream: String,
+    pub(crate) stream: String,
     /// Otherwise: the launches in flight, by stream.
     pub running: Vec<Running>,
     /// Of a capture with unjoined work: the stream that it began on, as lines name it.
-    pub origin: String,
+    pub(crate) origin: String,
     /// The streams that were not joined.
-    pub unjoined: Vec<UnjoinedStream>,
+    pub(crate) unjoined: Vec<UnjoinedStream>,
 }
 
 /// A stream that was drawn into a capture and not joined.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct UnjoinedStream {
     /// The stream.
-    pub stream: String,
+    pub(crate) stream: String,
     /// As lines name it.
-    pub short: String,
+    pub(crate) short: String,
     /// Where it was drawn in.
-    pub drawn_in: String,
+    pub(crate) drawn_in: String,
     /// Its last call.
-    pub last: String,
+    pub(crate) last: String,
 }
 
 impl Fault {

@@ -41,7 +41,7 @@ pub enum Actor {
 
 impl Actor {
     /// The name that JSON uses.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
             Self::Copy => "copy",
@@ -69,11 +69,11 @@ pub struct StreamName {
     /// In code: the expression for it in the line that fixes the race.
     pub short: String,
     /// Its kind.
-    pub kind: LaneKind,
+    pub(crate) kind: LaneKind,
     /// Where it was made.
     pub stack: Vec<Frame>,
     /// CUDA's handle; 0 for default streams.
-    pub handle: u64,
+    pub(crate) handle: u64,
 }
 
 /// One side of a finding.
@@ -147,7 +147,7 @@ pub struct Inside {
     /// Line, from 1.
     pub line: u32,
     /// The line's text.
-    pub source: Option<String>,
+    pub(crate) source: Option<String>,
 }
 
 /// The allocation of a finding.
@@ -156,13 +156,13 @@ pub struct AllocationInfo {
     /// What memory it is.
     pub kind: MemoryWord,
     /// The program's name for it (NVTX); empty: none.
-    pub name: String,
+    pub(crate) name: String,
     /// First address.
     pub address: u64,
     /// Bytes.
     pub size: u64,
     /// The API function that made it.
-    pub call: String,
+    pub(crate) call: String,
     /// Where.
     pub stack: Vec<Frame>,
     /// Where it was freed, if it was.
@@ -171,7 +171,7 @@ pub struct AllocationInfo {
 
 impl AllocationInfo {
     /// The kind of memory, with its name if it has one.
-    pub fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
     }
 }
@@ -203,7 +203,7 @@ impl Synchronisation {
     }
 
     /// The calls in Python: in PyTorch where the program uses that. Empty when it runs no Python.
-    pub fn python(&self) -> Option<&MendingLines> {
+    pub(crate) fn python(&self) -> Option<&MendingLines> {
         self.mend.iter().find(|mend| !mend.api.is_cuda())
     }
 
@@ -293,7 +293,7 @@ impl Finding {
     }
 
     /// Whether it counts as a failure of the run.
-    pub fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
+    pub(crate) fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
         let least = match fail_on {
             FailOn::Certain => Confidence::Certain,
             FailOn::Latent if pedantic => Confidence::Possible,

@@ -20,7 +20,7 @@ const SIGNIFICANT_FRAMES: usize = 6;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Identity {
     /// Hash of everything that distinguishes call sites within one program.
-    pub exact: u64,
+    pub(crate) exact: u64,
     /// Hash of what stays when lines move.
     pub lasting: u64,
     /// Hash of the places alone: calls, kernels, stacks, memory. Which side reads and which writes

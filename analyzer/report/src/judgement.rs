@@ -6,9 +6,9 @@
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AppliedFilter {
     /// As it was given: `--ignore-kernel 'fill'`.
-    pub text: String,
+    pub(crate) text: String,
     /// Findings left out.
-    pub left_out: u64,
+    pub(crate) left_out: u64,
 }
 
 /// A line of a suppression file, and how many findings it has set aside.
@@ -19,18 +19,18 @@ pub struct AppliedSuppression {
     /// `FILE:LINE`.
     pub place: String,
     /// Findings set aside.
-    pub findings: u64,
+    pub(crate) findings: u64,
     /// Occurrences of those.
-    pub hits: u64,
+    pub(crate) hits: u64,
 }
 
 /// The gate's decisions on a report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
     /// The filters, with counts.
-    pub filters: Vec<AppliedFilter>,
+    pub(crate) filters: Vec<AppliedFilter>,
     /// The suppressions, with counts.
     pub suppressions: Vec<AppliedSuppression>,
     /// Findings of the baseline that did not occur; `None` without a baseline.
-    pub absent: Option<u64>,
+    pub(crate) absent: Option<u64>,
 }

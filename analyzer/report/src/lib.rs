@@ -17,7 +17,7 @@
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
-pub mod breach;
+pub(crate) mod breach;
 pub mod call_site;
 pub mod cause;
 pub mod doubt;
@@ -31,7 +31,7 @@ pub mod gate;
 mod judgement;
 pub mod mend;
 pub mod model;
-pub mod neighbourhood;
+pub(crate) mod neighbourhood;
 pub mod program;
 pub mod words;
 

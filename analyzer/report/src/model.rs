@@ -90,13 +90,13 @@ pub struct Report {
     /// The trial of the mending waits, when one was made.
     pub mended: Option<SetCheck>,
     /// The waits that the user wrote down.
-    pub with: Vec<GivenWait>,
+    pub(crate) with: Vec<GivenWait>,
     /// What breaks a rule of the user's.
     pub breaches: Vec<Breach>,
     /// Hints, when they were asked for. They never fail a run.
-    pub hints: Vec<Hint>,
+    pub(crate) hints: Vec<Hint>,
     /// Errors that ended a context. They fail no run: reporting them is up to the program.
-    pub faults: Vec<Fault>,
+    pub(crate) faults: Vec<Fault>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
     /// Predictions against measurements, when that was asked for.
@@ -201,11 +201,6 @@ impl Report {
         }
     }
 
-    /// The cause of a finding, and its place in the list.
-    pub fn cause_of(&self, finding: &Finding) -> Option<(usize, &RootCause)> {
-        self.causes.iter().enumerate().find(|(_, cause)| cause.fingerprint == finding.cause)
-    }
-
     /// The causes that some of these findings have, in the order of the list.
     pub(crate) fn causes_of<'a>(&'a self, findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a RootCause> {
         let wanted: std::collections::BTreeSet<&str> = findings.map(|f| f.cause.as_str()).collect();
@@ -246,7 +241,7 @@ impl Report {
     }
 
     /// Findings that would be printed if they were not set aside.
-    pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
+    pub(crate) fn set_aside(&self) -> impl Iterator<Item = &Finding> {
         self.worth_showing().filter(|f| f.standing != GateStatus::New)
     }
 
@@ -260,7 +255,7 @@ impl Report {
     }
 
     /// Whether a finding of this report fails the run.
-    pub fn fails(&self, finding: &Finding) -> bool {
+    pub(crate) fn fails(&self, finding: &Finding) -> bool {
         finding.fails(self.pedantic, self.fail_on)
     }
 
@@ -280,13 +275,13 @@ impl Report {
     }
 
     /// How often what fails the run has occurred.
-    pub fn occurrences(&self) -> u64 {
+    pub(crate) fn occurrences(&self) -> u64 {
         self.failures().map(|f| f.count).chain(self.failing_breaches().map(|b| b.count)).sum()
     }
 
     /// Number of races and broken rules that fail the run, by confidence: certain, likely,
     /// possible. The last number is that of latent ones, which do not fail it.
-    pub fn counts(&self) -> [usize; 4] {
+    pub(crate) fn counts(&self) -> [usize; 4] {
         let broken = |c: Confidence| self.failing_breaches().filter(|b| b.confidence == c).count();
         let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count() + broken(c);
         let latent = self.findings.iter().filter(|f| f.latent && f.standing == GateStatus::New).count();

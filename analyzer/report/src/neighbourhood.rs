@@ -13,37 +13,37 @@ use trace::{StreamId, StreamKind};
 
 /// One step of a lane.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// Index of its lane.
-    pub lane: usize,
+    pub(crate) lane: usize,
     /// What it does.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
     /// Name of the kernel, or of the operation.
-    pub label: String,
+    pub(crate) label: String,
     /// `file:line`, or the function; empty when unknown.
-    pub at: String,
+    pub(crate) at: String,
     /// The source line's text.
-    pub source: String,
+    pub(crate) source: String,
     /// Which side of the race it is.
-    pub role: StepRole,
+    pub(crate) role: StepRole,
     /// Indices of the steps on other lanes that it waits for.
-    pub after: Vec<usize>,
+    pub(crate) after: Vec<usize>,
     /// Steps of the lane between the one shown before and this one; `None` when that is not known.
-    pub skipped: Option<u64>,
+    pub(crate) skipped: Option<u64>,
 }
 
 /// The ops shown around a race. Steps are in the order of submission.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Scene {
     /// The streams, and the host where it takes part.
-    pub lanes: Vec<StreamName>,
+    pub(crate) lanes: Vec<StreamName>,
     /// The steps.
-    pub steps: Vec<Shown>,
+    pub(crate) steps: Vec<Shown>,
 }
 
 impl Scene {
     /// As JSON.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let lane = |l: &StreamName| json!({ "id": l.id, "kind": l.kind, "name": l.long });
         let step = |s: &Shown| {
             json!({
@@ -60,7 +60,7 @@ impl Scene {
 
 impl Elaborator<'_> {
     /// Names the ops around a race.
-    pub fn scene(&mut self, around: &Around) -> Scene {
+    pub(crate) fn scene(&mut self, around: &Around) -> Scene {
         let mut lanes: Vec<StreamId> = Vec::new();
         // The two ops of the race come first.
         let first = [around.previous, around.access].into_iter().filter_map(|i| around.steps.get(i));

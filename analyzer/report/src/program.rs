@@ -34,7 +34,7 @@ pub enum Checked {
 
 impl Checked {
     /// All of them, in the order of the last line of the table.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Clean,
         Self::Findings,
         Self::NotChecked,
@@ -143,7 +143,7 @@ impl Program {
     }
 
     /// The same, as a line for the user.
-    pub fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         self.trouble().map(|trouble| format!("{}: {trouble}", self.name))
     }
 

@@ -26,7 +26,8 @@ macro_rules! words {
 
         impl $name {
             /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The word.
             pub fn name(self) -> &'static str {
@@ -166,7 +167,7 @@ words! {
 
 impl Api {
     /// Whether it is one of CUDA's own, in C.
-    pub fn is_cuda(self) -> bool {
+    pub(crate) fn is_cuda(self) -> bool {
         matches!(self, Self::Runtime | Self::Driver)
     }
 }

@@ -28,7 +28,7 @@ pub const NO_CUDA: i32 = 4;
 pub const INTERNAL: i32 = 70;
 
 /// The program could not be started: it is there, but cannot be executed (as shells answer).
-pub const CANNOT_EXECUTE: i32 = 126;
+pub(crate) const CANNOT_EXECUTE: i32 = 126;
 
 /// The program could not be started: it was not found (as shells answer).
 pub const NOT_FOUND: i32 = 127;

@@ -214,11 +214,11 @@ pub struct ShimOptions {
     /// MiB of the ring.
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
-    pub analyzer: Option<FileName>,
+    pub(crate) analyzer: Option<FileName>,
     /// Wait for every launch.
     pub launch_blocking: bool,
     /// Count calls by function.
-    pub count_calls: bool,
+    pub(crate) count_calls: bool,
     /// Stay out of the program.
     pub off: bool,
 }

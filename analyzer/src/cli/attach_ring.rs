@@ -17,7 +17,7 @@ use settings::exit_code::{Ending, Reason};
 /// Follow a program through the ring on a descriptor (internal)
 #[derive(clap::Args, Debug)]
 #[command(hide = true)]
-pub struct AttachRingArgs {
+pub(crate) struct AttachRingArgs {
     #[arg(hide = true)]
     fd: i32,
     #[arg(hide = true)]
@@ -26,7 +26,7 @@ pub struct AttachRingArgs {
 
 /// Follows the program to its end and reports. The program runs already: a wrong option is named,
 /// the others hold.
-pub fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
+pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     let mut options = Options::default();
     for error in options.read_env(environment) {
         eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");

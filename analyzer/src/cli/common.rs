@@ -24,19 +24,19 @@ use settings::exit_code::{Ending, Reason};
 use system::file_name::FileName;
 
 /// Says what the user did wrong.
-pub fn wrong(error: &str) -> Ending {
+pub(crate) fn wrong(error: &str) -> Ending {
     eprintln!("streamsan: {}", harmless(error));
     Reason::Usage.into()
 }
 
 /// Says what went wrong in the tool.
-pub fn failed(error: &str) -> Ending {
+pub(crate) fn failed(error: &str) -> Ending {
     eprintln!("streamsan: {}", harmless(error));
     Reason::Failed.into()
 }
 
 /// A word as a shell takes it, for commands that are suggested.
-pub fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     let word = if word.starts_with('-') { format!("./{word}") } else { word.to_owned() };
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -57,7 +57,7 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// The same of the name of a file, whose bytes need not be UTF-8.
-pub fn quoted_name(name: &FileName) -> String {
+pub(crate) fn quoted_name(name: &FileName) -> String {
     let Err(_) = std::str::from_utf8(name.bytes()) else { return quoted(&String::from_utf8_lossy(name.bytes())) };
     let lead = if name.bytes().starts_with(b"-") { "./" } else { "" };
     let escape = |byte: &u8| match byte {
@@ -70,12 +70,12 @@ pub fn quoted_name(name: &FileName) -> String {
 
 /// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
 /// ours.
-pub fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// What the options mean for the analysis.
-pub fn analysis_options(options: &Options) -> AnalysisOptions {
+pub(crate) fn analysis_options(options: &Options) -> AnalysisOptions {
     AnalysisOptions {
         policy: options.policy,
         latent: options.latent,
@@ -102,7 +102,12 @@ pub fn analysis_options(options: &Options) -> AnalysisOptions {
 /// What the options say of files, before anything runs: names are expanded, suppressions and the
 /// baseline are read, what will be written can be written. `inputs`: files that the command reads.
 /// The error has been said.
-pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, Ending> {
+pub(crate) fn prepare(
+    options: &mut Options,
+    pid: u32,
+    out: StandardOutput,
+    inputs: &[FileName],
+) -> Result<Gate, Ending> {
     ready(options, pid, out, inputs).map_err(|error| wrong(&error))
 }
 
@@ -125,16 +130,16 @@ fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileNam
 
 /// What is known of a run beside its processes' records.
 #[derive(Default)]
-pub struct Outside {
+pub(crate) struct Outside {
     /// Why the program, or part of it, could not be run on the simulated GPU.
-    pub not_simulated: Vec<String>,
+    pub(crate) not_simulated: Vec<String>,
     /// Processes that could not be observed, and why.
-    pub unchecked: Vec<String>,
+    pub(crate) unchecked: Vec<String>,
 }
 
 /// Writes findings whose causes are not known yet into the files of reports: seeking causes takes a
 /// while, and a process that is killed meanwhile should leave what it knows.
-pub fn write_early(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) {
+pub(crate) fn write_early(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) {
     let reporters = Reporters::asked_for(options).in_files();
     if !reporters.is_empty() {
         let mut report = Report::merge(outcomes, options.pedantic);
@@ -144,13 +149,13 @@ pub fn write_early(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) {
 }
 
 /// The same for the processes of a live run.
-pub fn early(options: &Options, gate: &Gate) -> Arc<Early> {
+pub(crate) fn early(options: &Options, gate: &Gate) -> Arc<Early> {
     let (options, gate) = (options.clone(), gate.clone());
     Early::new(move |outcomes| write_early(outcomes, &gate, &options))
 }
 
 /// The report of these outcomes, judged. Second: whether everything could be written.
-pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: Outside) -> (Report, bool) {
+pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: Outside) -> (Report, bool) {
     let mut report = Report::merge(outcomes, options.pedantic);
     report.coverage.not_simulated = outside.not_simulated;
     report.coverage.unchecked = outside.unchecked;
@@ -179,7 +184,7 @@ pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: O
 }
 
 /// The trace that is to be written, if one is.
-pub fn recorder(options: &Options) -> Result<Option<Recorder>, Ending> {
+pub(crate) fn recorder(options: &Options) -> Result<Option<Recorder>, Ending> {
     let Some(path) = &options.output else { return Ok(None) };
     let path_of: &Path = path;
     let made = if options.segment_mib > 0 || options.keep_last.is_some() {
@@ -194,7 +199,7 @@ pub fn recorder(options: &Options) -> Result<Option<Recorder>, Ending> {
 }
 
 /// Ends a recording, if there is one. False: not all of it could be written, which has been said.
-pub fn finish(recorder: Option<&Recorder>) -> bool {
+pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
     let Some(recorder) = recorder else { return true };
     let ended = recorder.lock().unwrap_or_else(PoisonError::into_inner).finish();
     if let Err(error) = &ended {
@@ -204,7 +209,7 @@ pub fn finish(recorder: Option<&Recorder>) -> bool {
 }
 
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
-pub fn readable(file: &FileName) -> Result<(), Ending> {
+pub(crate) fn readable(file: &FileName) -> Result<(), Ending> {
     let Err(error) = std::fs::File::open(file) else { return Ok(()) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let there = recorded::files(&[folder.into()]).unwrap_or_default();
@@ -218,7 +223,7 @@ pub fn readable(file: &FileName) -> Result<(), Ending> {
 }
 
 /// Says why a trace could not be read to its end.
-pub fn unreadable(file: &FileName, error: Option<trace::file::FileError>) -> Ending {
+pub(crate) fn unreadable(file: &FileName, error: Option<trace::file::FileError>) -> Ending {
     error.map_or_else(Ending::default, |error| failed(&format!("{file}: {error}")))
 }
 

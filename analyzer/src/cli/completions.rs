@@ -7,14 +7,14 @@ use settings::exit_code::Ending;
 
 /// Print the completions of a shell
 #[derive(clap::Args, Debug)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL", required = true)]
     shell: Shell,
 }
 
 /// Prints them.
-pub fn main(args: &CompletionsArgs) -> Ending {
+pub(crate) fn main(args: &CompletionsArgs) -> Ending {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
     print(&String::from_utf8_lossy(&text));

@@ -8,7 +8,7 @@ use system::file_name::FileName;
 
 /// List what is modelled of CUDA, and what a trace has of it
 #[derive(clap::Args, Debug)]
-pub struct CoverageArgs {
+pub(crate) struct CoverageArgs {
     /// A trace
     #[arg(value_name = "FILE")]
     file: Option<FileName>,
@@ -17,7 +17,7 @@ pub struct CoverageArgs {
 }
 
 /// Prints the listing.
-pub fn main(args: &CoverageArgs) -> Ending {
+pub(crate) fn main(args: &CoverageArgs) -> Ending {
     let Some(file) = &args.file else {
         print(&function_coverage::listing(None));
         return Ending::default();

@@ -17,7 +17,7 @@ use settings::exit_code::{Ending, Reason};
 
 /// Compare two reports: findings that are new, gone, and kept
 #[derive(clap::Args, Debug)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// Print JSON
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -60,7 +60,7 @@ impl Findings {
 }
 
 /// Compares them: `--error-exitcode` when there are new ones.
-pub fn main(args: &DiffArgs, options: &Options) -> Ending {
+pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
     let (old, new) = match (Findings::read(&args.old), Findings::read(&args.new)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(error), _) | (_, Err(error)) => return wrong(&error),

@@ -14,7 +14,7 @@ use system::file_name::FileName;
 
 /// Print the ops of a trace, one a line
 #[derive(clap::Args, Debug)]
-pub struct DumpArgs {
+pub(crate) struct DumpArgs {
     /// Print each as a JSON object
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -26,7 +26,7 @@ pub struct DumpArgs {
 }
 
 /// Prints them.
-pub fn main(args: &DumpArgs) -> Ending {
+pub(crate) fn main(args: &DumpArgs) -> Ending {
     let file = &args.file;
     if let Err(ending) = readable(file) {
         return ending;

@@ -10,7 +10,7 @@ use system::file_name::FileName;
 
 /// Show what kernels touch, as far as it is known
 #[derive(clap::Args, Debug)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// Print JSON
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -25,7 +25,7 @@ pub struct ExplainArgs {
 }
 
 /// Prints it.
-pub fn main(args: &ExplainArgs, options: &Options) -> Ending {
+pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {

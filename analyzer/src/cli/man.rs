@@ -8,14 +8,14 @@ use settings::exit_code::Ending;
 /// Print the manual page, or write the pages of all commands to a folder (internal)
 #[derive(clap::Args, Debug)]
 #[command(hide = true)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Where to write the pages
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
 /// Prints the page, or writes the pages.
-pub fn main(args: &ManArgs) -> Ending {
+pub(crate) fn main(args: &ManArgs) -> Ending {
     let command = super::shown();
     let made = match &args.folder {
         Some(folder) => clap_mangen::generate_to(command, folder),

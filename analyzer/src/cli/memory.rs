@@ -11,7 +11,7 @@ use system::output;
 
 /// Report the allocations of a trace: peak, who held it, leaks
 #[derive(clap::Args, Debug)]
-pub struct MemoryArgs {
+pub(crate) struct MemoryArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
@@ -20,7 +20,7 @@ pub struct MemoryArgs {
 }
 
 /// Reads the trace and writes what it has.
-pub fn main(args: &MemoryArgs, mut options: Options) -> Ending {
+pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let file = &args.file;
     let inputs = std::slice::from_ref(file);
     if let Err(ending) =

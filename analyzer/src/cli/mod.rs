@@ -6,7 +6,7 @@
 //!
 //! Everything behind the program's name belongs to the program, whatever it looks like.
 
-pub mod arguments;
+pub(crate) mod arguments;
 mod attach_ring;
 mod check;
 mod common;

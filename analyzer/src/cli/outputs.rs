@@ -14,7 +14,11 @@ use system::output::{STANDARD, host};
 
 /// Replaces `%p` by the process id, `%h` by the host, `%q{VAR}` by a variable of the environment
 /// and `%%` by a percent sign. The error is a line for the user.
-pub fn expand(name: &FileName, pid: u32, variable: impl Fn(&OsStr) -> Option<OsString>) -> Result<FileName, String> {
+pub(crate) fn expand(
+    name: &FileName,
+    pid: u32,
+    variable: impl Fn(&OsStr) -> Option<OsString>,
+) -> Result<FileName, String> {
     let mut out = Vec::new();
     let mut rest = name.bytes();
     while let Some(at) = memchr::memchr(b'%', rest) {
@@ -49,7 +53,7 @@ pub fn expand(name: &FileName, pid: u32, variable: impl Fn(&OsStr) -> Option<OsS
 
 /// Whose standard output is ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StandardOutput {
+pub(crate) enum StandardOutput {
     /// The command's own.
     Free,
     /// The program under test writes there.
@@ -61,7 +65,12 @@ pub enum StandardOutput {
 /// Expands the names of all files that the options say to write, and refuses those that would be
 /// lost: two outputs in one file, an output in a file of `inputs`, a file on a standard output that
 /// is not ours. The error is a line for the user.
-pub fn expand_all(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<(), String> {
+pub(crate) fn expand_all(
+    options: &mut Options,
+    pid: u32,
+    out: StandardOutput,
+    inputs: &[FileName],
+) -> Result<(), String> {
     let mut named: Vec<(&'static str, FileName)> = Vec::new();
     for (option, name) in files(options) {
         let Some(name) = name else { continue };
@@ -126,7 +135,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 /// All files that a run writes besides the trace. The error says which can not be written; it comes
 /// before the program runs, not after an hour.
-pub fn check_writable(options: &mut Options) -> Result<(), String> {
+pub(crate) fn check_writable(options: &mut Options) -> Result<(), String> {
     for (_, name) in files(options).into_iter().filter(|(option, _)| *option != TRACE) {
         let Some(path) = name.filter(|name| !name.is(STANDARD)) else { continue };
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(&*path);

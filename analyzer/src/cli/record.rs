@@ -11,7 +11,7 @@ use settings::exit_code::Ending;
 /// Run a program and write a trace, to check it later
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "streamsan record -o FILE [OPTIONS] [--] PROGRAM [ARGS]...")]
-pub struct RecordArgs {
+pub(crate) struct RecordArgs {
     /// What to run, with its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -20,7 +20,7 @@ pub struct RecordArgs {
 }
 
 /// Runs the program and writes the trace.
-pub fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
+pub(crate) fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
     if args.program.is_empty() {
         return wrong("record needs a program to run");
     }

@@ -26,7 +26,7 @@ use settings::exit_code::{self, Ending, Reason};
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "streamsan [run] [OPTIONS] [--] PROGRAM [ARGS]...")]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// What to run, with its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -45,13 +45,13 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// This program.
-    pub fn of(program: Vec<OsString>) -> Self {
+    pub(crate) fn of(program: Vec<OsString>) -> Self {
         Self { program, interpreter: None, outcome: None, time_limit: None, options: Given::default() }
     }
 }
 
 /// Runs the program and reports.
-pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
+pub(crate) fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Options) -> Ending {
     if args.program.is_empty() {
         return wrong("streamsan needs a program to run; try 'streamsan --help'");
     }
@@ -62,7 +62,7 @@ pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Opti
 }
 
 /// Says, once, that an option behind the program goes to the program. Who wrote `--` knows.
-pub fn note_misplaced(program: &[OsString], words: &[OsString], options: &Options) {
+pub(crate) fn note_misplaced(program: &[OsString], words: &[OsString], options: &Options) {
     let split = words.len().checked_sub(program.len() + 1).and_then(|at| words.get(at));
     if options.quiet || split.is_some_and(|word| word == "--") {
         return;
@@ -87,17 +87,17 @@ fn ours(word: &OsStr) -> Option<String> {
 
 /// What a program is run for.
 #[derive(Default)]
-pub struct Purpose {
+pub(crate) struct Purpose {
     /// Its ops are analysed; otherwise they are recorded only.
-    pub analyse: bool,
+    pub(crate) analyse: bool,
     /// When it is stopped.
-    pub limit: Option<Duration>,
+    pub(crate) limit: Option<Duration>,
     /// Where a hunt looks for what was found.
-    pub outcome: Option<PathBuf>,
+    pub(crate) outcome: Option<PathBuf>,
 }
 
 /// Runs a program, checked or recorded.
-pub fn start(program: &[OsString], environment: &[u8], options: Options, purpose: &Purpose) -> Ending {
+pub(crate) fn start(program: &[OsString], environment: &[u8], options: Options, purpose: &Purpose) -> Ending {
     run(program, environment, options, purpose).unwrap_or_else(|ending| ending)
 }
 
@@ -360,7 +360,7 @@ fn led(leader: &Leader, plan: &Plan<'_>, socket: &OsStr) -> std::io::Result<(Res
 }
 
 /// Why a program can not have found a GPU here, if that is so.
-pub fn no_gpu() -> Option<&'static str> {
+pub(crate) fn no_gpu() -> Option<&'static str> {
     if crate::launcher::soname::driver().is_err() {
         return Some("there is no driver here (libcuda.so.1 was not found)");
     }

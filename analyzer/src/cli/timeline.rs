@@ -14,7 +14,7 @@ use system::output;
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]
-pub struct TimelineArgs {
+pub(crate) struct TimelineArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
@@ -23,7 +23,7 @@ pub struct TimelineArgs {
 }
 
 /// Draws it.
-pub fn main(args: &TimelineArgs, mut options: Options) -> Ending {
+pub(crate) fn main(args: &TimelineArgs, mut options: Options) -> Ending {
     let file = &args.file;
     if options.output.is_none() {
         return wrong("timeline needs '-o FILE' for the picture");

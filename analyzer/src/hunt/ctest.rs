@@ -16,11 +16,11 @@ use super::target::Target;
 use report::program::Checked;
 
 /// The file that a build folder with tests has.
-pub const FILE: &str = "CTestTestfile.cmake";
+pub(crate) const FILE: &str = "CTestTestfile.cmake";
 
 /// The tests of a build folder; `prefix` stands before their names. The error is a line for the
 /// user.
-pub fn tests(folder: &Path, prefix: &str) -> Result<Vec<Target>, String> {
+pub(crate) fn tests(folder: &Path, prefix: &str) -> Result<Vec<Target>, String> {
     let wrong = |why: &str| format!("ctest in {}: {why}", folder.display());
     let mut ctest = Command::new("ctest");
     ctest.arg("--show-only=json-v1").current_dir(folder).stdin(Stdio::null());

@@ -15,11 +15,11 @@ use super::{ctest, pytest};
 
 /// What was found.
 #[derive(Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// The programs.
-    pub targets: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
     /// What the user should know of the search, a line each.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// The files of a folder that may matter.
@@ -36,7 +36,7 @@ struct Files {
 const PASSED_OVER: [&str; 4] = ["CMakeFiles", "__pycache__", "node_modules", "site-packages"];
 
 /// Looks for programs. `root` is an absolute path.
-pub fn find(root: &Path) -> Found {
+pub(crate) fn find(root: &Path) -> Found {
     let mut files = Files::default();
     walk(root, false, &mut files);
     let mut found = Found::default();

@@ -55,7 +55,7 @@ struct Signs {
 }
 
 /// The files of a tree.
-pub struct CudaLinks {
+pub(crate) struct CudaLinks {
     /// Libraries of the tree, by name.
     libraries: BTreeMap<String, PathBuf>,
     known: BTreeMap<PathBuf, bool>,
@@ -63,13 +63,13 @@ pub struct CudaLinks {
 
 impl CudaLinks {
     /// With these libraries to look among.
-    pub fn new(libraries: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub(crate) fn new(libraries: impl IntoIterator<Item = PathBuf>) -> Self {
         let named = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
         Self { libraries: libraries.into_iter().filter_map(named).collect(), known: BTreeMap::new() }
     }
 
     /// Whether a file is a program that uses CUDA.
-    pub fn is_program(&mut self, file: &Path) -> bool {
+    pub(crate) fn is_program(&mut self, file: &Path) -> bool {
         let signs = signs(file).unwrap_or_default();
         signs.program && self.of(&signs, file)
     }

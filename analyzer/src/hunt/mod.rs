@@ -10,35 +10,35 @@
 //! and judges its end, `second` says what another run of it is to measure and what follows from
 //! that, `queue` runs them all, and `progress` says how far it is.
 
-pub mod ctest;
-pub mod find;
+pub(crate) mod ctest;
+pub(crate) mod find;
 pub mod handed;
-pub mod links;
-pub mod one;
-pub mod progress;
-pub mod pytest;
-pub mod queue;
-pub mod second;
-pub mod target;
+pub(crate) mod links;
+pub(crate) mod one;
+pub(crate) mod progress;
+pub(crate) mod pytest;
+pub(crate) mod queue;
+pub(crate) mod second;
+pub(crate) mod target;
 
 /// The words that a program is run under: `streamsan run` with its options.
 #[derive(Clone, Debug, Default)]
-pub struct Under {
+pub(crate) struct Under {
     /// The tool.
-    pub tool: std::path::PathBuf,
+    pub(crate) tool: std::path::PathBuf,
     /// Its options.
-    pub options: Vec<std::ffi::OsString>,
+    pub(crate) options: Vec<std::ffi::OsString>,
     /// The time that a program has, if it brings none of its own.
-    pub limit: std::time::Duration,
+    pub(crate) limit: std::time::Duration,
     /// Whether that holds for programs with a limit of their own too.
-    pub limit_for_all: bool,
+    pub(crate) limit_for_all: bool,
     /// Where the output of programs is kept.
-    pub output: std::path::PathBuf,
+    pub(crate) output: std::path::PathBuf,
     /// Why programs can find no GPU here, if that is so and they run without a simulated one.
-    pub no_gpu: Option<&'static str>,
+    pub(crate) no_gpu: Option<&'static str>,
     /// Whether weak findings count.
-    pub pedantic: bool,
+    pub(crate) pedantic: bool,
     /// Whether programs with findings in doubt run a second time; the error says why they cannot.
     /// `None`: that is not wanted.
-    pub second: Option<Result<(), String>>,
+    pub(crate) second: Option<Result<(), String>>,
 }

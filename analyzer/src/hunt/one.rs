@@ -32,22 +32,22 @@ const LONGEST_ANALYSIS: Duration = Duration::from_secs(1200);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A program that has run, and its own report, which is not judged yet.
-pub struct Ran {
+pub(crate) struct Ran {
     /// How it came out, as far as findings do not count.
-    pub program: Program,
+    pub(crate) program: Program,
     /// Its report.
-    pub report: Report,
+    pub(crate) report: Report,
     /// Exit code or signal, if it came to an end in time.
     ended: Option<Result<i32, i32>>,
 }
 
 /// What the threads of a hunt share.
 #[derive(Default)]
-pub struct HuntState {
+pub(crate) struct HuntState {
     /// The tools that run.
-    pub running: Mutex<Vec<u32>>,
+    pub(crate) running: Mutex<Vec<u32>>,
     /// The signal that ends the hunt; 0: none.
-    pub stop: AtomicI32,
+    pub(crate) stop: AtomicI32,
 }
 
 impl HuntState {
@@ -57,7 +57,7 @@ impl HuntState {
 }
 
 /// The state of a program before it has run.
-pub fn program(target: &Target, ended: Checked, why: &str) -> Program {
+pub(crate) fn program(target: &Target, ended: Checked, why: &str) -> Program {
     Program {
         name: target.name.clone(),
         kind: target.kind,
@@ -74,12 +74,12 @@ pub fn program(target: &Target, ended: Checked, why: &str) -> Program {
 }
 
 /// A program that is not run.
-pub fn not_run(target: &Target, outcome: Checked, why: &str) -> Ran {
+pub(crate) fn not_run(target: &Target, outcome: Checked, why: &str) -> Ran {
     Ran { program: program(target, outcome, why), report: Report::merge(Vec::new(), false), ended: None }
 }
 
 /// Runs the program; `nth`: its number, from 1.
-pub fn run(target: &Target, nth: usize, under: &Under, shared: &HuntState, tick: &dyn Fn()) -> Ran {
+pub(crate) fn run(target: &Target, nth: usize, under: &Under, shared: &HuntState, tick: &dyn Fn()) -> Ran {
     if let Some((outcome, why)) = &target.left_out {
         return not_run(target, *outcome, why);
     }
@@ -92,7 +92,14 @@ const SECOND: &str = "second";
 
 /// Runs the program once more, to measure its findings in doubt, and settles them. What that has
 /// shown stands in the program and in the report.
-pub fn again(target: &Target, ran: &mut Ran, doubt: &InDoubt, under: &Under, shared: &HuntState, tick: &dyn Fn()) {
+pub(crate) fn again(
+    target: &Target,
+    ran: &mut Ran,
+    doubt: &InDoubt,
+    under: &Under,
+    shared: &HuntState,
+    tick: &dyn Fn(),
+) {
     let told = match &under.second {
         None => return,
         _ if doubt.findings == 0 => return,

@@ -15,7 +15,7 @@ use report::words::counted;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is shown.
-pub struct HuntProgress {
+pub(crate) struct HuntProgress {
     terminal: bool,
     quiet: bool,
     total: usize,
@@ -32,7 +32,7 @@ struct State {
 
 impl HuntProgress {
     /// Of so many programs.
-    pub fn new(total: usize, quiet: bool) -> Self {
+    pub(crate) fn new(total: usize, quiet: bool) -> Self {
         Self { terminal: std::io::stderr().is_terminal(), quiet, total, state: Mutex::default() }
     }
 
@@ -41,7 +41,7 @@ impl HuntProgress {
     }
 
     /// A program begins.
-    pub fn begin(&self, name: &str) {
+    pub(crate) fn begin(&self, name: &str) {
         let mut state = self.state();
         state.running.push((harmless(name).into_owned(), Instant::now()));
         state.shown = None;
@@ -49,7 +49,7 @@ impl HuntProgress {
     }
 
     /// Time passes.
-    pub fn tick(&self) {
+    pub(crate) fn tick(&self) {
         self.show(&mut self.state());
     }
 
@@ -69,7 +69,7 @@ impl HuntProgress {
     }
 
     /// A program has ended.
-    pub fn end(&self, program: &Program) {
+    pub(crate) fn end(&self, program: &Program) {
         let mut state = self.state();
         state.done += 1;
         let name = harmless(&program.name).into_owned();
@@ -85,7 +85,7 @@ impl HuntProgress {
     }
 
     /// Nothing runs any more.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.terminal && !self.quiet {
             eprint!("\r\x1b[K");
         }

@@ -33,18 +33,18 @@ const WORDS: [&str; 20] = [
 ];
 
 /// Whether pytest would collect a file of this name.
-pub fn is_test(name: &str) -> bool {
+pub(crate) fn is_test(name: &str) -> bool {
     name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
 }
 
 /// Whether the text of a test mentions something that uses CUDA.
-pub fn mentions_cuda(text: &[u8]) -> bool {
+pub(crate) fn mentions_cuda(text: &[u8]) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric();
     text.split(|byte| !is_part(byte)).any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes())))
 }
 
 /// The test of a file. `root`: the folder of the hunt, where pytest is started.
-pub fn target(root: &Path, name: &str) -> Target {
+pub(crate) fn target(root: &Path, name: &str) -> Target {
     let words = [python(), "-m".into(), "pytest".into(), name.into()].into();
     let mut target = Target::new("pytest", name.to_owned(), words, root.to_path_buf());
     // pytest's answer when it has collected no test.

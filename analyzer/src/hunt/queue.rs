@@ -20,7 +20,7 @@ static SHARED: HuntState = HuntState { running: Mutex::new(Vec::new()), stop: st
 
 /// Runs the programs, `jobs` at a time. `judge` is the gate's decision on a report. Second: the
 /// signal that has ended the hunt.
-pub fn run(
+pub(crate) fn run(
     targets: &[Target],
     under: &Under,
     jobs: usize,

@@ -23,26 +23,26 @@ use report::program::SecondRun;
 
 /// Findings to settle.
 #[derive(Default, Debug, PartialEq, Eq)]
-pub struct InDoubt {
+pub(crate) struct InDoubt {
     /// Their places.
-    pub places: BTreeSet<u64>,
+    pub(crate) places: BTreeSet<u64>,
     /// How many they are.
-    pub findings: u64,
+    pub(crate) findings: u64,
     /// Their kernels, by the names that their code has.
     kernels: BTreeSet<String>,
 }
 
 /// What the second run has shown.
-pub struct SecondReport {
+pub(crate) struct SecondReport {
     /// Its report.
-    pub report: Report,
+    pub(crate) report: Report,
     /// Why it says nothing about what it did not see; empty when it ended as the first one did.
-    pub why: String,
+    pub(crate) why: String,
 }
 
 /// The findings of a judged report that a measurement may settle. Pairs that are set aside because
 /// both sides are selected by loaded indices count: only a run shows whether they meet.
-pub fn in_doubt(judged: &Report) -> InDoubt {
+pub(crate) fn in_doubt(judged: &Report) -> InDoubt {
     let mut all = InDoubt::default();
     let by_data = judged.findings.iter().filter(|finding| is_set_aside(judged, finding));
     for finding in judged.shown().chain(by_data).filter(|finding| is_open(finding)) {
@@ -75,7 +75,7 @@ fn is_open(finding: &Finding) -> bool {
 }
 
 /// The words of the second run: those of the first, with these kernels measured.
-pub fn words(first: &[OsString], doubt: &InDoubt) -> Vec<OsString> {
+pub(crate) fn words(first: &[OsString], doubt: &InDoubt) -> Vec<OsString> {
     let decided = |word: &&OsString| {
         let word = word.to_string_lossy();
         !word.starts_with("--exact=") && !word.starts_with("--confirm=")
@@ -98,7 +98,7 @@ fn patterns(kernels: &BTreeSet<String>) -> String {
 
 /// Settles the findings in doubt by what the second run has shown. The program's own numbers
 /// (launches, coverage) stay those of the first run.
-pub fn settle(first: &mut Report, doubt: &InDoubt, shown: SecondReport) -> SecondRun {
+pub(crate) fn settle(first: &mut Report, doubt: &InDoubt, shown: SecondReport) -> SecondRun {
     let SecondReport { report: mut second, why } = shown;
     let mut told = SecondRun {
         launches: second.coverage.launches,

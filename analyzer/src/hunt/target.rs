@@ -10,30 +10,30 @@ use report::program::Checked;
 
 /// A program, and what its test system knows of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// Its name, which no other program of the hunt has.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it was found: `ctest`, `executable`, `pytest`.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Program and arguments.
-    pub command: Vec<OsString>,
+    pub(crate) command: Vec<OsString>,
     /// Its working folder.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Variables that it is to have, or not to have.
-    pub environment: Vec<(String, Option<OsString>)>,
+    pub(crate) environment: Vec<(String, Option<OsString>)>,
     /// The time that it has.
-    pub limit: Option<Duration>,
+    pub(crate) limit: Option<Duration>,
     /// The exit code by which it says that it has skipped itself.
-    pub skip_code: Option<i32>,
+    pub(crate) skip_code: Option<i32>,
     /// Whether its exit code says nothing about success.
-    pub any_code: bool,
+    pub(crate) any_code: bool,
     /// Why it is not run.
-    pub left_out: Option<(Checked, String)>,
+    pub(crate) left_out: Option<(Checked, String)>,
 }
 
 impl Target {
     /// A program without more to know of it.
-    pub fn new(kind: &'static str, name: String, command: Vec<OsString>, folder: PathBuf) -> Self {
+    pub(crate) fn new(kind: &'static str, name: String, command: Vec<OsString>, folder: PathBuf) -> Self {
         Self {
             name,
             kind,
@@ -48,7 +48,7 @@ impl Target {
     }
 
     /// The value of a variable, as far as it is set by now.
-    pub fn variable(&self, name: &str) -> Option<OsString> {
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         match self.environment.iter().rfind(|(known, _)| known == name) {
             Some((_, value)) => value.clone(),
             None => std::env::var_os(name),
@@ -56,7 +56,7 @@ impl Target {
     }
 
     /// Its command in one line, for people.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         words.join(" ")
     }
@@ -72,7 +72,7 @@ fn quoted(word: &OsStr) -> String {
 }
 
 /// Gives each name to one program only, by a number behind the later ones.
-pub fn number(targets: &mut [Target]) {
+pub(crate) fn number(targets: &mut [Target]) {
     for index in 1..targets.len() {
         let (before, rest) = targets.split_at_mut(index);
         let taken = |name: &str| before.iter().any(|target| target.name == name);

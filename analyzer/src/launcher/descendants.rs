@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use crate::launcher::process::Finished;
 
 /// Between SIGTERM and SIGKILL.
-pub const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Becomes the parent of descendants whose own parent ends.
-pub fn adopt() {
+pub(crate) fn adopt() {
     // SAFETY: takes numbers only.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
 /// Waits for a child that leads a process group. After `limit` the group is asked to end, and
 /// killed if it does not.
-pub fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Finished> {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Finished> {
     let began = Instant::now();
     let group = -(child.id() as i32);
     let mut timed_out = None;
@@ -47,7 +47,7 @@ pub fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Finished> {
 
 /// Kills our children, those that we have adopted among them, except these; then theirs, which
 /// become ours.
-pub fn sweep(except: &[u32]) {
+pub(crate) fn sweep(except: &[u32]) {
     // A program that keeps starting others is not followed for ever.
     for _ in 0..100 {
         let left: Vec<i32> = children().into_iter().filter(|pid| !except.contains(&(*pid as u32))).collect();
@@ -77,7 +77,7 @@ fn children() -> Vec<i32> {
 }
 
 /// Sends a signal to a process, or to a group (negative).
-pub fn signal(to: i32, signal: i32) {
+pub(crate) fn signal(to: i32, signal: i32) {
     // SAFETY: kill takes numbers only.
     unsafe { libc::kill(to, signal) };
 }

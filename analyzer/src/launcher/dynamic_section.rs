@@ -12,18 +12,18 @@ use object::{Endianness, ReadRef};
 
 /// What a file says of the libraries that it needs.
 #[derive(Default)]
-pub struct Needs {
+pub(crate) struct Needs {
     /// Their names (`DT_NEEDED`).
-    pub names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// Folders of `DT_RPATH`, which the loader leaves alone where there is a `DT_RUNPATH`.
-    pub rpath: Vec<PathBuf>,
+    pub(crate) rpath: Vec<PathBuf>,
     /// Folders of `DT_RUNPATH`.
-    pub runpath: Vec<PathBuf>,
+    pub(crate) runpath: Vec<PathBuf>,
 }
 
 /// What a file says of the libraries that it needs, with its folder in place of `$ORIGIN`. `None`
 /// when it is damaged or needs none.
-pub fn needs_in<'data>(data: impl ReadRef<'data>, file: &Path) -> Option<Needs> {
+pub(crate) fn needs_in<'data>(data: impl ReadRef<'data>, file: &Path) -> Option<Needs> {
     let header = FileHeader64::<Endianness>::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, data).ok()?;
@@ -50,7 +50,7 @@ pub fn needs_in<'data>(data: impl ReadRef<'data>, file: &Path) -> Option<Needs> 
 }
 
 /// Functions of CUDA that a program is linked with and none of these libraries has, sorted.
-pub fn missing_functions(program: &Path, libraries: &[PathBuf]) -> Vec<String> {
+pub(crate) fn missing_functions(program: &Path, libraries: &[PathBuf]) -> Vec<String> {
     let has: HashSet<String> = libraries.iter().flat_map(|file| symbols(file, true)).collect();
     let wanted = symbols(program, false).into_iter();
     let mut missing: Vec<String> = wanted.filter(|name| is_cuda(name) && !has.contains(name)).collect();

@@ -21,7 +21,7 @@ const SHARE: u32 = 33;
 /// The options of the shim for exact mode, complete with paths; nothing without `--exact` and
 /// `--confirm`. A simulated GPU measures by itself, and needs no library. `unasked`: it measures
 /// though neither was given. The error is one line for the user.
-pub fn shim_options(
+pub(crate) fn shim_options(
     options: &ExactOptions,
     beside: &Path,
     simulated: bool,

@@ -15,7 +15,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 /// Why the loader preloads nothing into a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Closed {
+pub(crate) enum Closed {
     /// It has no dynamic loader.
     Static,
     /// It runs with other rights than its user's (set-user-ID or set-group-ID).
@@ -36,7 +36,7 @@ impl fmt::Display for Closed {
 }
 
 /// The file that a shell would start under this name.
-pub fn find(program: &OsStr) -> Option<PathBuf> {
+pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }
@@ -48,7 +48,7 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
 }
 
 /// Why nothing can be preloaded into this file; `None` when something can.
-pub fn closed(file: &Path) -> Option<Closed> {
+pub(crate) fn closed(file: &Path) -> Option<Closed> {
     let opened = std::fs::File::open(file).ok()?;
     // The program headers lie at the beginning of the file.
     let mut data = Vec::new();
@@ -64,7 +64,7 @@ pub fn closed(file: &Path) -> Option<Closed> {
 }
 
 /// Whether the file holds code for a GPU.
-pub fn has_device_code(file: &Path) -> bool {
+pub(crate) fn has_device_code(file: &Path) -> bool {
     let found =
         std::fs::read(file).ok().and_then(|bytes| Some(!device_code::image::find_in_host(&bytes).ok()?.is_empty()));
     found.unwrap_or(false)

@@ -20,14 +20,14 @@
 //! `process` and `simulator` know each other: a [`process::Plan`] names the simulator, and the
 //! simulator looks for its libraries beside the running program with [`process::beside`].
 
-pub mod descendants;
-pub mod dynamic_section;
-pub mod exact_setup;
-pub mod executable;
-pub mod node;
+pub(crate) mod descendants;
+pub(crate) mod dynamic_section;
+pub(crate) mod exact_setup;
+pub(crate) mod executable;
+pub(crate) mod node;
 pub mod process;
-pub mod run_folder;
-pub mod sanitized;
-pub mod server;
-pub mod simulator;
-pub mod soname;
+pub(crate) mod run_folder;
+pub(crate) mod sanitized;
+pub(crate) mod server;
+pub(crate) mod simulator;
+pub(crate) mod soname;

@@ -37,7 +37,7 @@ const LOCAL: [(&str, &str); 4] = [
 
 /// Which rank of which job this is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rank {
+pub(crate) struct Rank {
     job: String,
     rank: u32,
     ranks: u32,
@@ -46,7 +46,7 @@ pub struct Rank {
 impl Rank {
     /// What the environment says; `None`: this is no rank, or the only one of this machine, or a
     /// run inside another one.
-    pub fn of(variable: impl Fn(&str) -> Option<String>, parent: u32) -> Option<Self> {
+    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>, parent: u32) -> Option<Self> {
         if variable("STREAMSAN_SOCKET").is_some() {
             return None;
         }
@@ -76,11 +76,11 @@ fn tasks_here(text: &str) -> Option<u32> {
 
 /// How a rank's program ended, and what the simulated GPU refused it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct RankEnd {
+pub(crate) struct RankEnd {
     /// Its exit code, or 128 and the signal that it died of.
-    pub code: i32,
+    pub(crate) code: i32,
     /// What was refused.
-    pub refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// What the first rank tells the others in the beginning.
@@ -90,7 +90,7 @@ struct Welcome {
 }
 
 /// The seat of a rank at the meeting.
-pub enum Seat {
+pub(crate) enum Seat {
     /// It runs by itself.
     Alone,
     /// The first rank: it reports for all.
@@ -101,7 +101,7 @@ pub enum Seat {
 
 impl Seat {
     /// Takes a seat. The error is a line for the user; the run goes on by itself.
-    pub fn take() -> Result<Self, String> {
+    pub(crate) fn take() -> Result<Self, String> {
         // SAFETY: getppid has no preconditions.
         let parent = unsafe { libc::getppid() } as u32;
         let Some(place) = Rank::of(|name| std::env::var(name).ok(), parent) else { return Ok(Self::Alone) };
@@ -140,10 +140,10 @@ fn hear<T: for<'de> Deserialize<'de>>(from: &mut impl BufRead) -> io::Result<T> 
 }
 
 /// A rank that another one reports for.
-pub struct RankMember {
+pub(crate) struct RankMember {
     stream: UnixStream,
     /// The socket that its processes hand their rings to.
-    pub socket: String,
+    pub(crate) socket: String,
 }
 
 impl RankMember {
@@ -166,20 +166,20 @@ impl RankMember {
 
     /// Tells how the program ended, and waits for the report: what to end with. `None`: the first
     /// rank is gone.
-    pub fn ended(mut self, end: &RankEnd) -> Option<i32> {
+    pub(crate) fn ended(mut self, end: &RankEnd) -> Option<i32> {
         say(&mut self.stream, end).ok()?;
         hear(&mut BufReader::new(&self.stream)).ok()
     }
 }
 
 /// The rank that reports.
-pub struct Leader {
+pub(crate) struct Leader {
     listener: UnixListener,
     ranks: u32,
 }
 
 /// What a leader waits for.
-pub enum Happening {
+pub(crate) enum Happening {
     /// Its own program has ended.
     Own(RankEnd),
     /// A rank has appeared.
@@ -192,15 +192,15 @@ pub enum Happening {
 
 /// The ends of all ranks, as far as they are known.
 #[derive(Default)]
-pub struct Ranks {
+pub(crate) struct Ranks {
     ended: Vec<(RankEnd, UnixStream)>,
     /// Ranks whose end was not waited for, or that never came.
-    pub missing: u32,
+    pub(crate) missing: u32,
 }
 
 impl Ranks {
     /// What the simulated GPU refused any of them.
-    pub fn refused(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &String> {
         self.ended.iter().flat_map(|(end, _)| &end.refused)
     }
 
@@ -212,7 +212,7 @@ impl Ranks {
     }
 
     /// Tells each rank what to end with: what `judged` makes of its program's exit code.
-    pub fn dismiss(&mut self, judged: impl Fn(i32) -> i32) {
+    pub(crate) fn dismiss(&mut self, judged: impl Fn(i32) -> i32) {
         for (end, stream) in &mut self.ended {
             // One that is gone needs no answer.
             let _ = say(stream, &judged(end.code));
@@ -223,7 +223,7 @@ impl Ranks {
 impl Leader {
     /// Lets the other ranks in from now on: they hand their rings to `socket`. Answers where own
     /// happenings are told, and where all are heard.
-    pub fn open(&self, socket: &str) -> io::Result<(Sender<Happening>, Receiver<Happening>)> {
+    pub(crate) fn open(&self, socket: &str) -> io::Result<(Sender<Happening>, Receiver<Happening>)> {
         let (tell, hear_of) = channel();
         let (listener, socket, others) = (self.listener.try_clone()?, socket.to_owned(), self.ranks - 1);
         let teller = tell.clone();
@@ -240,7 +240,7 @@ impl Leader {
 
     /// Waits until the programs of all ranks have ended. A rank that has failed while others go on
     /// ends by itself after a while, so that MPI's launcher can stop them.
-    pub fn wait(&self, happenings: &Receiver<Happening>) -> Ranks {
+    pub(crate) fn wait(&self, happenings: &Receiver<Happening>) -> Ranks {
         let (mut own, mut ranks) = (None::<RankEnd>, Ranks::default());
         let (mut joined, mut gone, mut deadline) = (0, 0, None);
         loop {

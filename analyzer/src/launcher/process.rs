@@ -22,37 +22,37 @@ use settings::exit_code::{Ending, Reason};
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// Everything that a program is started with.
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     /// Program and arguments.
-    pub program: &'a [OsString],
+    pub(crate) program: &'a [OsString],
     /// The socket of the run.
-    pub socket: OsString,
+    pub(crate) socket: OsString,
     /// The simulated GPU, if it is used.
-    pub sim: Option<&'a Sim>,
+    pub(crate) sim: Option<&'a Sim>,
     /// The shim under the driver's SONAME, and the real driver, if asked for.
-    pub soname: Option<(PathBuf, OsString)>,
+    pub(crate) soname: Option<(PathBuf, OsString)>,
     /// Whether to load the library that observes how host threads synchronise.
-    pub host_threads: bool,
+    pub(crate) host_threads: bool,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
-    pub shim_options: Vec<u8>,
+    pub(crate) shim_options: Vec<u8>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
-    pub torch_async: bool,
+    pub(crate) torch_async: bool,
     /// When the program is stopped, with all that it has started; it is the leader of a process
     /// group then.
-    pub limit: Option<Duration>,
+    pub(crate) limit: Option<Duration>,
 }
 
 /// How a program ended.
-pub struct Finished {
+pub(crate) struct Finished {
     /// Its status.
-    pub status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// Whether it was stopped because its time was over.
-    pub timed_out: bool,
+    pub(crate) timed_out: bool,
 }
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
+pub(crate) enum LaunchError {
     /// A file of StreamSan is missing.
     #[error("{0} is missing: build it, or keep it beside the streamsan program")]
     Missing(PathBuf),
@@ -74,7 +74,7 @@ pub enum LaunchError {
 
 impl LaunchError {
     /// How the command ends: as a shell would.
-    pub fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending {
         let reason = match self {
             Self::Missing(_) => Reason::Failed,
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => Reason::NotFound,
@@ -85,7 +85,7 @@ impl LaunchError {
 }
 
 /// A file that belongs beside the running program.
-pub fn beside(name: &str) -> Result<PathBuf, LaunchError> {
+pub(crate) fn beside(name: &str) -> Result<PathBuf, LaunchError> {
     let folder = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf)).unwrap_or_default();
     let path = folder.join(name);
     if path.exists() { Ok(path) } else { Err(LaunchError::Missing(path)) }
@@ -102,7 +102,7 @@ fn in_front(value: &OsStr, variable: &str) -> OsString {
 }
 
 /// Runs the program to its end.
-pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
+pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     let shim = match &plan.soname {
         Some((shim, _)) => shim.clone(),
         None => beside("libstreamsan.so")?,
@@ -240,7 +240,7 @@ fn pass_signals_on() {
 
 /// Dies of the signal that the program died of, so that the parent sees the same status as without
 /// StreamSan.
-pub fn die_of(signal: i32) -> ! {
+pub(crate) fn die_of(signal: i32) -> ! {
     // SAFETY: restores the default and raises the signal, without a second core dump beside the
     // program's.
     unsafe {
@@ -253,7 +253,7 @@ pub fn die_of(signal: i32) -> ! {
 }
 
 /// Exit code or signal of a program that has ended.
-pub fn ending(status: ExitStatus) -> Result<i32, i32> {
+pub(crate) fn ending(status: ExitStatus) -> Result<i32, i32> {
     // A process that was waited for has one or the other.
     status.code().ok_or_else(|| status.signal().unwrap_or(libc::SIGKILL))
 }

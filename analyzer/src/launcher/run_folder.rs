@@ -17,16 +17,16 @@ const PREFIX: &str = "streamsan-";
 const LOCK: &str = "lock";
 
 /// A folder, removed when this is dropped.
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     /// Where it is.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     _lock: Option<File>,
 }
 
 impl RunFolder {
     /// Makes the folder. Its path leaves room for the socket's name, for a socket's path has 107
     /// bytes.
-    pub fn create() -> io::Result<Self> {
+    pub(crate) fn create() -> io::Result<Self> {
         const LONGEST: usize = 80;
         let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
         let short = |base: &PathBuf| base.as_os_str().len() <= LONGEST;

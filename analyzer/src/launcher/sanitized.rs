@@ -14,7 +14,7 @@ use crate::launcher::dynamic_section;
 
 /// Which runtime the code of a program calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sanitized {
+pub(crate) enum Sanitized {
     /// It is not instrumented, or another library is.
     No,
     /// A shared one, or StreamSan's library: that is taken.
@@ -27,7 +27,7 @@ pub enum Sanitized {
 const SHARED: [&str; 3] = ["libtsan.so", "libclang_rt.tsan", "libstreamsan_host.so"];
 
 /// What a file says.
-pub fn of(file: &Path) -> Sanitized {
+pub(crate) fn of(file: &Path) -> Sanitized {
     let Ok(opened) = std::fs::File::open(file) else { return Sanitized::No };
     let data = ReadCache::new(opened);
     let Some(needs) = dynamic_section::needs_in(&data, file) else { return Sanitized::No };
@@ -56,7 +56,7 @@ fn defines_runtime(data: &ReadCache<std::fs::File>) -> Option<bool> {
 }
 
 /// The folder with the stand-ins for the shared runtimes, beside the running program.
-pub fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     crate::launcher::process::beside("tsan").ok()
 }
 

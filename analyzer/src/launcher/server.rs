@@ -46,7 +46,7 @@ impl Shared {
 }
 
 /// A run that accepts processes.
-pub struct Server {
+pub(crate) struct Server {
     folder: RunFolder,
     socket: OwnedFd,
     shared: Arc<Shared>,
@@ -56,7 +56,7 @@ pub struct Server {
 
 impl Server {
     /// Opens the socket and begins to accept.
-    pub fn open(sink: Sink) -> io::Result<Self> {
+    pub(crate) fn open(sink: Sink) -> io::Result<Self> {
         let folder = RunFolder::create()?;
         let path = folder.path.join("run");
         let socket = listen(&path)?;
@@ -70,19 +70,19 @@ impl Server {
     }
 
     /// Where programs connect to.
-    pub fn path(&self) -> OsString {
+    pub(crate) fn path(&self) -> OsString {
         self.folder.path.join("run").into_os_string()
     }
 
     /// The folder of this run, for files that must not outlive it.
-    pub fn folder(&self) -> &std::path::Path {
+    pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder.path
     }
 
     /// Processes that could not be observed, and why: those that could not be followed here, and
     /// those that had no ring to hand in. The latter leave a link in the folder, for a link can be
     /// made without memory to share and without a descriptor.
-    pub fn unchecked(&self) -> Vec<String> {
+    pub(crate) fn unchecked(&self) -> Vec<String> {
         let mut unchecked = lock(&self.shared.unchecked).clone();
         for entry in std::fs::read_dir(&self.folder.path).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -97,7 +97,7 @@ impl Server {
 
     /// Collects the outcomes of all processes after the program has ended. A process that outlives
     /// the program is reported as far as it has got, and named.
-    pub fn finish(&mut self) -> Vec<Outcome> {
+    pub(crate) fn finish(&mut self) -> Vec<Outcome> {
         // A process may have connected at the program's last moment, so everything in the queue is
         // accepted first.
         self.closed.store(true, Ordering::Release);

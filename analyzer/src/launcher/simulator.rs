@@ -26,18 +26,18 @@ const STAND_INS: [&str; 3] = ["libcublas.so.13", "libcublas.so.12", "libstreamsa
 
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
-pub struct Sim {
+pub(crate) struct Sim {
     /// The folder with the libraries.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Variables for the program, with their values.
-    pub variables: Vec<(&'static str, OsString)>,
+    pub(crate) variables: Vec<(&'static str, OsString)>,
     status: PathBuf,
 }
 
 impl Sim {
     /// Creates the files inside `run`, which goes away with the run. The error is a line for the
     /// user.
-    pub fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
+    pub(crate) fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
         let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
@@ -60,19 +60,19 @@ impl Sim {
 
     /// What has to be preloaded: the library that puts the simulator's runtime in place of NVIDIA's
     /// where a program holds that itself, or finds it past `LD_LIBRARY_PATH`.
-    pub fn preload(&self) -> Option<PathBuf> {
+    pub(crate) fn preload(&self) -> Option<PathBuf> {
         Some(self.folder.join("libstreamsan_divert.so")).filter(|path| path.exists())
     }
 
     /// The stand-ins for CUDA's libraries, to be preloaded: then they come before NVIDIA's,
     /// wherever the program's search paths lead.
-    pub fn stand_ins(&self) -> impl Iterator<Item = PathBuf> {
+    pub(crate) fn stand_ins(&self) -> impl Iterator<Item = PathBuf> {
         STAND_INS.iter().map(|name| self.folder.join(name)).filter(|path| path.exists())
     }
 
     /// Functions that the program is linked with and the simulated GPU has not got: then the loader
     /// has ended the program.
-    pub fn missing(&self, program: &Path) -> Vec<String> {
+    pub(crate) fn missing(&self, program: &Path) -> Vec<String> {
         let libraries: Vec<PathBuf> = SONAMES.iter().map(|name| self.folder.join(name)).collect();
         let missing = dynamic_section::missing_functions(program, &libraries);
         missing.into_iter().map(|name| format!("{name} is needed by the program and not simulated")).collect()
@@ -80,7 +80,7 @@ impl Sim {
 
     /// What the simulated GPU refused, in the order in which it did: calls, kernels and images.
     /// Empty when all is well.
-    pub fn complaints(&self) -> Vec<String> {
+    pub(crate) fn complaints(&self) -> Vec<String> {
         let text = std::fs::read(&self.status).unwrap_or_default();
         let mut seen = HashSet::new();
         let text = String::from_utf8_lossy(&text);

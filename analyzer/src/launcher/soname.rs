@@ -19,7 +19,7 @@ const DRIVER: &str = "libcuda.so.1";
 const LINK: &str = "libcuda.so";
 
 /// Writes the copy into `folder`. The error is a line for the user.
-pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
+pub(crate) fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
     let mut bytes = std::fs::read(shim).map_err(|error| format!("{}: {error}", shim.display()))?;
     let place = soname_offset(&bytes).ok_or_else(|| format!("{}: built without a SONAME", shim.display()))?;
     let mut name = [0; OURS.len() - 2];
@@ -34,7 +34,7 @@ pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// The folder in which the copy has the driver's other name, for `LD_LIBRARY_PATH`.
-pub fn links(copy: &Path) -> PathBuf {
+pub(crate) fn links(copy: &Path) -> PathBuf {
     copy.with_extension("links")
 }
 
@@ -48,7 +48,7 @@ fn soname_offset(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The real driver, as the dynamic linker would find it. The error is a line for the user.
-pub fn driver() -> Result<OsString, String> {
+pub(crate) fn driver() -> Result<OsString, String> {
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let known = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
     let mut folders = std::env::split_paths(&listed).chain(known.into_iter().map(PathBuf::from));

@@ -24,7 +24,7 @@ use system::local_files::{self, RecordedFiles};
 const MAX_LINES: usize = 12;
 
 /// What a file has to say of the kernels that were asked for.
-pub enum Asked {
+pub(crate) enum Asked {
     /// The text, or JSON.
     Text(String),
     /// None of the kernels; these are there.
@@ -33,7 +33,7 @@ pub enum Asked {
 
 /// The text (or JSON) about the kernels of a file, or about those that were launched in a trace;
 /// `only`: those whose mangled name contains it. The error is a line for the user.
-pub fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<Asked, String> {
+pub(crate) fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<Asked, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     let is_trace = bytes.starts_with(&trace::file::MAGIC);
     let kernels = if is_trace {

@@ -18,16 +18,16 @@ const NAME: usize = 48;
 
 /// The calls of one function in a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct CalledFunctions {
+pub(crate) struct CalledFunctions {
     /// Ops in the trace.
-    pub ops: u64,
+    pub(crate) ops: u64,
     /// Calls that were counted: those that are not modelled, and all with `count-calls`.
-    pub calls: u64,
+    pub(crate) calls: u64,
 }
 
 /// The calls of a trace by function: those of the driver, and others (allocators, host functions,
 /// notes).
-pub fn seen(path: &std::path::Path) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
+pub(crate) fn seen(path: &std::path::Path) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();
     ingest::recorded::each_record(path, |process, bytes| {
@@ -63,7 +63,7 @@ fn rows() -> impl Iterator<Item = FnId> {
 }
 
 /// The listing; `seen`: what a run called.
-pub fn listing(seen: Option<&BTreeMap<String, CalledFunctions>>) -> String {
+pub(crate) fn listing(seen: Option<&BTreeMap<String, CalledFunctions>>) -> String {
     let mut out = String::new();
     let counts = |effect: fn(&Effect) -> bool| rows().filter(|id| effect(&id.effect())).count();
     let _ = writeln!(

@@ -22,33 +22,33 @@ const MAX_SITES: usize = 12;
 
 /// One allocation or free, in the order of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoryEvent {
+pub(crate) struct MemoryEvent {
     /// Number of the op in its process, from 1.
-    pub time: u64,
+    pub(crate) time: u64,
     /// Whether it is an allocation. Otherwise a free.
-    pub made: bool,
+    pub(crate) made: bool,
     /// First address.
-    pub ptr: u64,
+    pub(crate) ptr: u64,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Kind of memory.
-    pub kind: MemoryKind,
+    pub(crate) kind: MemoryKind,
     /// The stream, for stream-ordered memory; 0 otherwise.
-    pub stream: u32,
+    pub(crate) stream: u32,
     /// Where.
-    pub stack: StackId,
+    pub(crate) stack: StackId,
 }
 
 /// A live allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Live {
+pub(crate) struct Live {
     /// The event that made it.
-    pub made: MemoryEvent,
+    pub(crate) made: MemoryEvent,
 }
 
 /// Memory that is counted together: of the device, of the host, blocks of the program's pools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// On a GPU.
     Device,
     /// Pinned on the host.
@@ -60,7 +60,7 @@ pub enum Class {
 impl Class {
     /// The class of a kind of memory; `None` for what is no allocation of its own (registered and
     /// imported memory, variables).
-    pub fn of(kind: MemoryKind) -> Option<Self> {
+    pub(crate) fn of(kind: MemoryKind) -> Option<Self> {
         match kind {
             MemoryKind::Device
             | MemoryKind::Managed
@@ -74,7 +74,7 @@ impl Class {
     }
 
     /// In prose.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Device => "device memory",
             Self::Host => "pinned host memory",
@@ -85,30 +85,30 @@ impl Class {
 
 /// The highest level of one class.
 #[derive(Clone, Debug, Default)]
-pub struct Peak {
+pub(crate) struct Peak {
     /// Bytes now.
-    pub now: u64,
+    pub(crate) now: u64,
     /// Bytes at the peak.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// When, as a number of an op.
-    pub time: u64,
+    pub(crate) time: u64,
     /// Allocations made.
-    pub count: u64,
+    pub(crate) count: u64,
 }
 
 /// The memory of one process.
 #[derive(Default)]
-pub struct MemoryTotals {
+pub(crate) struct MemoryTotals {
     time: u64,
     /// Everything that happened.
-    pub events: Vec<MemoryEvent>,
+    pub(crate) events: Vec<MemoryEvent>,
     /// Live allocations, by class and address.
-    pub live: BTreeMap<(Class, u64), Live>,
+    pub(crate) live: BTreeMap<(Class, u64), Live>,
     /// Levels.
-    pub peaks: BTreeMap<Class, Peak>,
+    pub(crate) peaks: BTreeMap<Class, Peak>,
     /// Calls that failed for lack of memory, by place: how many, and how much device memory was
     /// allocated at the first.
-    pub failed: BTreeMap<(CallId, StackId), (u64, u64)>,
+    pub(crate) failed: BTreeMap<(CallId, StackId), (u64, u64)>,
 }
 
 impl MemoryTotals {
@@ -164,7 +164,7 @@ impl MemoryTotals {
     }
 
     /// The allocations that were live after the op of this number.
-    pub fn at(&self, class: Class, time: u64) -> Vec<MemoryEvent> {
+    pub(crate) fn at(&self, class: Class, time: u64) -> Vec<MemoryEvent> {
         let mut live: BTreeMap<u64, MemoryEvent> = BTreeMap::new();
         for event in self.events.iter().filter(|e| e.time <= time && Class::of(e.kind) == Some(class)) {
             if event.made {
@@ -180,9 +180,9 @@ impl MemoryTotals {
 /// The memory of all processes of a trace.
 pub struct MemoryReport {
     /// By the trace's number of the process.
-    pub processes: BTreeMap<u32, (TracedProcess, MemoryTotals)>,
+    pub(crate) processes: BTreeMap<u32, (TracedProcess, MemoryTotals)>,
     /// Why reading stopped before the end.
-    pub error: Option<FileError>,
+    pub(crate) error: Option<FileError>,
 }
 
 /// Reads a trace.

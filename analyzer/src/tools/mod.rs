@@ -9,7 +9,7 @@
 //! each other.
 
 pub mod explain;
-pub mod function_coverage;
+pub(crate) mod function_coverage;
 pub mod memory;
 pub mod snapshot;
 pub mod timeline;
@@ -26,9 +26,9 @@ use trace::{Op, Record, StackId};
 
 /// The definitions of one process.
 #[derive(Default)]
-pub struct TracedProcess {
+pub(crate) struct TracedProcess {
     /// Calls, kernels, threads.
-    pub names: Names,
+    pub(crate) names: Names,
     symbols: Symbolizer,
     sites: FxHashMap<StackId, String>,
 }
@@ -42,12 +42,12 @@ impl TracedProcess {
     }
 
     /// The frames of a stack, innermost first.
-    pub fn frames(&mut self, stack: StackId) -> Vec<Frame> {
+    pub(crate) fn frames(&mut self, stack: StackId) -> Vec<Frame> {
         self.symbols.resolve(stack)
     }
 
     /// The call site of a stack, as `file:line`; empty when unknown.
-    pub fn site(&mut self, stack: StackId) -> String {
+    pub(crate) fn site(&mut self, stack: StackId) -> String {
         if let Some(known) = self.sites.get(&stack) {
             return known.clone();
         }
@@ -59,7 +59,7 @@ impl TracedProcess {
 
 /// Passes every op of a trace to `each`, with its process and its number. Definitions are kept. The
 /// readable part of a damaged trace is passed on before the error.
-pub fn each_op(
+pub(crate) fn each_op(
     path: &std::path::Path,
     processes: &mut BTreeMap<u32, TracedProcess>,
     mut each: impl FnMut(u32, &mut TracedProcess, &Record<'_>),

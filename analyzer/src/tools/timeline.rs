@@ -80,9 +80,9 @@ impl<W: Write> Drawing<W> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Drawn {
     /// Slices.
-    pub slices: u64,
+    pub(crate) slices: u64,
     /// Arrows.
-    pub flows: u64,
+    pub(crate) flows: u64,
 }
 
 /// Draws a trace. The readable part of a damaged one is drawn, and the file is complete in any

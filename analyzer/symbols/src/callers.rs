@@ -22,7 +22,7 @@ pub(super) struct Callers(HashMap<Line, (Line, bool)>);
 
 impl Callers {
     /// Takes a stack in.
-    pub fn add(&mut self, stack: &[Frame]) {
+    pub(crate) fn add(&mut self, stack: &[Frame]) {
         let mut lines = stack.iter().filter(|f| f.kind != FrameKind::Folded && is_own(f)).filter_map(line_of);
         let Some(site) = lines.next() else { return };
         // A function that calls itself has its caller outside.

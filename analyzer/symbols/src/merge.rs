@@ -10,7 +10,7 @@ use super::rust;
 use crate::frame::{Frame, FrameKind};
 
 /// The functions at one return address.
-pub struct NativeFrame {
+pub(crate) struct NativeFrame {
     address: u64,
     module: Option<String>,
     known: bool,
@@ -21,11 +21,11 @@ pub struct NativeFrame {
 }
 
 /// A Python frame, and whether the next one belongs to another run of the interpreter's loop.
-pub struct PythonFrame {
+pub(crate) struct PythonFrame {
     /// The frame.
-    pub frame: Frame,
+    pub(crate) frame: Frame,
     /// Outermost of its run.
-    pub entry: bool,
+    pub(crate) entry: bool,
 }
 
 /// The name of the folded frames of the C library's start-up.
@@ -46,13 +46,13 @@ enum Part {
 
 impl NativeFrame {
     /// A frame of which only a text is known.
-    pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
+    pub(crate) fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
         let place = SourceLocation { function: Some(text), ..SourceLocation::default() };
         Self { address, module: module.map(str::to_string), known: false, glue: false, places: vec![place] }
     }
 
     /// A frame with known functions. `places` must not be empty.
-    pub fn known(address: u64, module: &str, places: Vec<SourceLocation>) -> Self {
+    pub(crate) fn known(address: u64, module: &str, places: Vec<SourceLocation>) -> Self {
         Self { address, module: Some(module.to_string()), known: true, glue: false, places }
     }
 
@@ -212,7 +212,7 @@ fn without_glue(native: &mut [NativeFrame]) {
 }
 
 /// Merges native and Python frames. Both lists are innermost first.
-pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
+pub(crate) fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
     without_glue(&mut native);
     let rust = rust::start_up(native.iter_mut().map(|frame| &mut frame.places));
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();

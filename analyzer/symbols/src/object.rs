@@ -18,19 +18,19 @@ const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// A function at an address, or one inlined there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SourceLocation {
+pub(crate) struct SourceLocation {
     /// Demangled name, when known.
-    pub function: Option<String>,
+    pub(crate) function: Option<String>,
     /// Path of the source file.
-    pub file: Option<String>,
+    pub(crate) file: Option<String>,
     /// Line in it.
-    pub line: Option<u32>,
+    pub(crate) line: Option<u32>,
     /// Whether it was inlined into the next place.
-    pub inlined: bool,
+    pub(crate) inlined: bool,
 }
 
 /// An object file that was opened.
-pub struct ObjectFile {
+pub(crate) struct ObjectFile {
     /// By address.
     symbols: Vec<Symbol>,
     /// All names, one after the other.
@@ -49,7 +49,7 @@ impl ObjectFile {
     /// Opens the file. If it is missing or was replaced, opens a copy or its debug information
     /// under the search path or the system's folder: by build id, or by name with the right build
     /// id.
-    pub fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
+    pub(crate) fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
         if let Some(file) = Self::open(path, build_id) {
             return Some(file);
         }
@@ -65,7 +65,7 @@ impl ObjectFile {
 
     /// Opens the file. `None` when it is missing, is no object file, or has another build id than
     /// the one recorded.
-    pub fn open(path: &Path, build_id: &[u8]) -> Option<Self> {
+    pub(crate) fn open(path: &Path, build_id: &[u8]) -> Option<Self> {
         let map = map(path)?;
         let file = object::File::parse(&*map).ok()?;
         let id = file.build_id().ok().flatten().unwrap_or_default();
@@ -121,7 +121,7 @@ impl ObjectFile {
 
     /// The functions at `address`: one, preceded by those inlined into it there, innermost first.
     /// Empty when nothing is known.
-    pub fn at(&self, address: u64) -> Vec<SourceLocation> {
+    pub(crate) fn at(&self, address: u64) -> Vec<SourceLocation> {
         let mut places = self.debug.as_ref().map(|debug| from_debug_info(debug, address)).unwrap_or_default();
         if places.last().is_none_or(|place| place.function.is_none()) {
             let function = self.symbol(address).map(demangle).or_else(|| self.signal_trampoline(address));

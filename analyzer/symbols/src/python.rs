@@ -23,7 +23,7 @@ impl CodeObject {
     }
 
     /// Path of the source file as Python knows it.
-    pub fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         &self.file
     }
 

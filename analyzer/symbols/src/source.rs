@@ -17,7 +17,7 @@ const LONGEST_LINE: usize = 200;
 
 /// Source files read so far.
 #[derive(Default)]
-pub struct Sources {
+pub(crate) struct Sources {
     recorded_files: RecordedFiles,
     /// Named by debug information of a file here.
     trusted: HashSet<String>,
@@ -35,7 +35,7 @@ struct SourceFile {
 
 impl Sources {
     /// Sources of a recording with these files.
-    pub fn of(recorded_files: RecordedFiles) -> Self {
+    pub(crate) fn of(recorded_files: RecordedFiles) -> Self {
         Self { recorded_files, ..Self::default() }
     }
 
@@ -54,13 +54,13 @@ impl Sources {
     }
 
     /// Adds a line as it was when the trace was recorded. It has precedence over the file.
-    pub fn record(&mut self, file: &str, line: u32, text: String) {
+    pub(crate) fn record(&mut self, file: &str, line: u32, text: String) {
         self.recorded.entry(file.to_string()).or_default().insert(line, text);
     }
 
     /// The text of line `line` (from 1), without indentation; `None` when there is no such file or
     /// line, or it is blank.
-    pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
+    pub(crate) fn line(&mut self, file: &str, line: u32) -> Option<String> {
         if let Some(text) = self.recorded.get(file).and_then(|lines| lines.get(&line)) {
             return Some(text.clone());
         }

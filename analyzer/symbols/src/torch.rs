@@ -32,7 +32,7 @@ impl Operator {
     }
 
     /// The operator that a frame is the entry of.
-    pub fn entered(frame: &Frame) -> Option<Self> {
+    pub(crate) fn entered(frame: &Frame) -> Option<Self> {
         Self::named(&frame.function, frame.module.clone())
     }
 
@@ -134,7 +134,7 @@ fn guess(raw: &str) -> String {
 }
 
 /// The name without its schema.
-pub fn short(frame: &Frame) -> Option<String> {
+pub(crate) fn short(frame: &Frame) -> Option<String> {
     Operator::entered(frame).map(|operator| format!("aten::{}", guess(&operator.raw)))
 }
 

@@ -145,7 +145,7 @@ pub struct KernelCode<'d> {
     /// Offsets of calls into the driver (`printf`, `malloc`, assertions).
     pub syscalls: Vec<u32>,
     /// Offsets of instructions made by cooperative-group operations.
-    pub coop_group: Vec<u32>,
+    pub(crate) coop_group: Vec<u32>,
     /// Required block dimensions.
     pub required_block: Option<[u32; 3]>,
     /// Largest block dimensions that the code allows.

@@ -54,12 +54,6 @@ impl<'d> Entry<'d> {
         Entry { kind, arch, compression: Compression::None, unpacked_size: payload.len() as u64, payload }
     }
 
-    /// The bytes as stored, for hashing and identity.
-    #[must_use]
-    pub fn stored(&self) -> &'d [u8] {
-        self.payload
-    }
-
     /// The code itself.
     pub fn unpack(&self) -> Result<CodeRef<'d>, ImageError> {
         let bytes = match self.compression {

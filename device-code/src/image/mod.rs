@@ -22,7 +22,7 @@ mod ptx_variables;
 mod select;
 mod size;
 
-pub use crate::image::host_binary::{HostImage, each_in_host, find_in_host};
+pub use crate::image::host_binary::{each_in_host, find_in_host};
 pub use cubin::Cubin;
 pub use error::ImageError;
 pub use fatbin::{Compression, Entry, EntryKind};
@@ -34,7 +34,7 @@ use crate::arch::Arch;
 use std::borrow::Cow;
 
 /// An unpacked entry may have at most this many bytes.
-pub const MAX_UNPACKED: u64 = 1 << 30;
+pub(crate) const MAX_UNPACKED: u64 = 1 << 30;
 
 /// A code image of one of the three kinds. Borrowed: nothing is copied or unpacked before it is
 /// asked for.

@@ -8,29 +8,29 @@ use super::cubin::{BranchTargets, ParamInfo};
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record<'d> {
-    pub attribute: u8,
-    pub value: u16,
-    pub data: &'d [u8],
+    pub(crate) attribute: u8,
+    pub(crate) value: u16,
+    pub(crate) data: &'d [u8],
 }
 
 /// Attribute numbers.
 pub(super) mod attr {
-    pub const MAX_THREADS: u8 = 0x05;
-    pub const PARAM_CBANK: u8 = 0x0a;
-    pub const EXTERNS: u8 = 0x0f;
-    pub const REQNTID: u8 = 0x10;
-    pub const FRAME_SIZE: u8 = 0x11;
-    pub const MIN_STACK_SIZE: u8 = 0x12;
-    pub const KPARAM_INFO: u8 = 0x17;
-    pub const CBANK_PARAM_SIZE: u8 = 0x19;
-    pub const EXIT_INSTR_OFFSETS: u8 = 0x1c;
-    pub const COOP_GROUP_INSTR_OFFSETS: u8 = 0x28;
-    pub const REGCOUNT: u8 = 0x2f;
-    pub const INDIRECT_BRANCH_TARGETS: u8 = 0x34;
-    pub const CTA_PER_CLUSTER: u8 = 0x3d;
-    pub const EXPLICIT_CLUSTER: u8 = 0x3e;
-    pub const KPARAM_INFO_V2: u8 = 0x45;
-    pub const SYSCALL_OFFSETS: u8 = 0x46;
+    pub(crate) const MAX_THREADS: u8 = 0x05;
+    pub(crate) const PARAM_CBANK: u8 = 0x0a;
+    pub(crate) const EXTERNS: u8 = 0x0f;
+    pub(crate) const REQNTID: u8 = 0x10;
+    pub(crate) const FRAME_SIZE: u8 = 0x11;
+    pub(crate) const MIN_STACK_SIZE: u8 = 0x12;
+    pub(crate) const KPARAM_INFO: u8 = 0x17;
+    pub(crate) const CBANK_PARAM_SIZE: u8 = 0x19;
+    pub(crate) const EXIT_INSTR_OFFSETS: u8 = 0x1c;
+    pub(crate) const COOP_GROUP_INSTR_OFFSETS: u8 = 0x28;
+    pub(crate) const REGCOUNT: u8 = 0x2f;
+    pub(crate) const INDIRECT_BRANCH_TARGETS: u8 = 0x34;
+    pub(crate) const CTA_PER_CLUSTER: u8 = 0x3d;
+    pub(crate) const EXPLICIT_CLUSTER: u8 = 0x3e;
+    pub(crate) const KPARAM_INFO_V2: u8 = 0x45;
+    pub(crate) const SYSCALL_OFFSETS: u8 = 0x46;
 }
 
 /// The records of a section, up to the first damaged one (`Err` holds its offset).
@@ -55,18 +55,18 @@ pub(super) fn records(section: &[u8]) -> Result<Vec<Record<'_>>, usize> {
 
 impl Record<'_> {
     /// The `n`th little-endian word of the data.
-    pub fn word(&self, n: usize) -> Option<u32> {
+    pub(crate) fn word(&self, n: usize) -> Option<u32> {
         Some(u32::from_le_bytes(self.data.get(n * 4..n * 4 + 4)?.try_into().ok()?))
     }
 
     /// All words of the data.
-    pub fn words(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = u32> + '_ {
         self.data.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
     }
 
     /// A parameter: u32 index, u16 ordinal, u16 offset, then size and attributes packed in one of
     /// two ways.
-    pub fn param(&self) -> Option<ParamInfo> {
+    pub(crate) fn param(&self) -> Option<ParamInfo> {
         let second = self.word(1)?;
         let third = self.word(2)?;
         let (size, space) = match self.attribute {
@@ -86,7 +86,7 @@ impl Record<'_> {
     }
 
     /// Indirect branches: (u32 address, u16, u16, u32 count, count addresses) repeated.
-    pub fn branch_targets(&self) -> Vec<BranchTargets> {
+    pub(crate) fn branch_targets(&self) -> Vec<BranchTargets> {
         let mut words = self.words();
         let mut list = Vec::new();
         while let (Some(pc), Some(_), Some(count)) = (words.next(), words.next(), words.next()) {

@@ -177,7 +177,7 @@ pub struct Variable {
     /// Type of one element.
     pub ty: Type,
     /// 1, 2 or 4 (`.v2`, `.v4`).
-    pub vector: u32,
+    pub(crate) vector: u32,
     /// Alignment in bytes (the element's size when the text gives none).
     pub align: u32,
     /// Elements, 0 for an array without a size (dynamic shared memory).
@@ -187,9 +187,9 @@ pub struct Variable {
     /// Who can see it.
     pub linkage: Linkage,
     /// A kernel parameter marked `.ptr`: the space it points to, `None` for generic.
-    pub pointer: Option<Option<Space>>,
+    pub(crate) pointer: Option<Option<Space>>,
     /// True when the text has `[]` or `[n]` after the name.
-    pub array: bool,
+    pub(crate) array: bool,
 }
 
 impl Variable {
@@ -227,26 +227,26 @@ pub struct Function {
     /// True for `.entry`.
     pub kernel: bool,
     /// Who can see it.
-    pub linkage: Linkage,
+    pub(crate) linkage: Linkage,
     /// Return values.
     pub returns: Vec<Parameter>,
     /// Parameters.
     pub parameters: Vec<Parameter>,
     /// `.noreturn`.
-    pub noreturn: bool,
+    pub(crate) noreturn: bool,
     /// Limits and hints.
     pub tuning: Vec<Tuning>,
     /// None for a declaration.
     pub body: Option<Body>,
     /// Line of its head.
-    pub line: u32,
+    pub(crate) line: u32,
 }
 
 /// A register that a function uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterInfo {
     /// Its name.
-    pub name: Name,
+    pub(crate) name: Name,
     /// Its type.
     pub ty: Type,
 }
@@ -255,7 +255,7 @@ pub struct RegisterInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LabelInfo {
     /// Its name (labels of different scopes may share one).
-    pub name: Name,
+    pub(crate) name: Name,
     /// The instruction it stands before; equals the number of instructions at the end of the
     /// function.
     pub at: u32,
@@ -263,13 +263,13 @@ pub struct LabelInfo {
 
 /// The head of a function that is called through a register.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PrototypeInfo {
+pub(crate) struct PrototypeInfo {
     /// The label it is declared under.
-    pub name: Name,
+    pub(crate) name: Name,
     /// Return values.
-    pub returns: Vec<Parameter>,
+    pub(crate) returns: Vec<Parameter>,
     /// Parameters.
-    pub parameters: Vec<Parameter>,
+    pub(crate) parameters: Vec<Parameter>,
 }
 
 /// A source position from `.loc`.
@@ -280,7 +280,7 @@ pub struct Location {
     /// Line, counted from 1; 0 for none.
     pub line: u32,
     /// Column.
-    pub column: u32,
+    pub(crate) column: u32,
     /// File and line of the call, in a function that was inlined.
     pub inlined_at: Option<(u32, u32)>,
 }
@@ -297,7 +297,7 @@ pub struct Body {
     /// `.branchtargets` and `.calltargets`: label and entries.
     pub tables: Vec<(Name, Vec<Label>)>,
     /// `.callprototype`.
-    pub prototypes: Vec<PrototypeInfo>,
+    pub(crate) prototypes: Vec<PrototypeInfo>,
     /// Source positions that instructions refer to.
     pub locations: Vec<Location>,
     /// The instructions in order.
@@ -397,9 +397,9 @@ pub struct Module {
     /// `.target`, the first word: `sm_80`, `sm_90a`.
     pub target: String,
     /// `.address_size`, 64 when the text says nothing.
-    pub address_size: u32,
+    pub(crate) address_size: u32,
     /// `.file`: number and name.
-    pub files: Vec<(u32, String)>,
+    pub(crate) files: Vec<(u32, String)>,
     /// Variables of the module.
     pub globals: Vec<Variable>,
     /// Functions, declarations and definitions, as they come.
@@ -407,7 +407,7 @@ pub struct Module {
     /// `.alias new, old`
     pub aliases: Vec<(Name, Name)>,
     /// Opcodes in use.
-    pub opcodes: Vec<OpcodeInfo>,
+    pub(crate) opcodes: Vec<OpcodeInfo>,
     pub(super) names: Vec<String>,
     pub(super) by_name: HashMap<String, Name>,
     pub(super) by_opcode: HashMap<String, Opcode>,

@@ -4,9 +4,7 @@
 //! `operand`. Does not know control-flow graphs or values.
 
 use super::opcode::{Opcode, OtherKind};
-use super::operand::{
-    AddressSpace, Bank, ConstRef, File, Index, InstOperand, MemEffect, MemOperand, Pred, PredSrc, Run, Value,
-};
+use super::operand::{AddressSpace, Bank, ConstRef, File, Index, InstOperand, MemOperand, Pred, PredSrc, Run, Value};
 use smallvec::SmallVec;
 
 /// Bytes of an instruction, on every supported architecture.
@@ -184,17 +182,6 @@ impl MachineInst {
             if d.uniform { up |= bit } else { p |= bit }
         }
         (p, up)
-    }
-
-    /// True when the instruction may touch memory in a way that [`MachineInst::mem`] does not tell.
-    #[must_use]
-    pub fn unknown_memory(&self) -> bool {
-        matches!(self.op, Opcode::Unknown)
-    }
-
-    /// The accesses to global memory by address (space global or generic; hints left out).
-    pub fn global_accesses(&self) -> impl Iterator<Item = &MemOperand> {
-        self.mem.iter().filter(|m| m.reaches_global() && m.access != MemEffect::Hint)
     }
 
     /// True when the guard or a predicate source may keep the instruction from doing anything.

@@ -6,11 +6,11 @@
 //! registers that they write. The encodings were measured with `nvdisasm` and are compared with it
 //! by tests. Does not know control-flow graphs (`lower_sass`) or values (`ranges`).
 
-pub mod arithmetic;
-pub mod inst;
-pub mod modifier;
-pub mod opcode;
-pub mod operand;
+pub(crate) mod arithmetic;
+pub(crate) mod inst;
+pub(crate) mod modifier;
+pub(crate) mod opcode;
+pub(crate) mod operand;
 
 pub use inst::{Flow, INST_BYTES, MachineInst};
 pub use opcode::*;

@@ -233,7 +233,7 @@ pub enum AtomTy {
 impl AtomTy {
     /// Bytes per thread.
     #[must_use]
-    pub const fn bytes(self) -> u16 {
+    pub(crate) const fn bytes(self) -> u16 {
         use AtomTy::*;
         match self {
             U32 | S32 | F32Ftz | F32 | F16x2 | Bf16x2 => 4,
@@ -269,14 +269,12 @@ pub struct SpecialReg(pub u8);
 #[allow(missing_docs)]
 impl SpecialReg {
     pub const LANE_ID: SpecialReg = SpecialReg(0);
-    pub const TID: SpecialReg = SpecialReg(32);
     pub const TID_X: SpecialReg = SpecialReg(33);
     pub const TID_Y: SpecialReg = SpecialReg(34);
     pub const TID_Z: SpecialReg = SpecialReg(35);
     pub const CTAID_X: SpecialReg = SpecialReg(37);
     pub const CTAID_Y: SpecialReg = SpecialReg(38);
     pub const CTAID_Z: SpecialReg = SpecialReg(39);
-    pub const NTID: SpecialReg = SpecialReg(40);
     /// High word of the local window (generic addresses of local memory).
     pub const LOCAL_WINDOW_HI: SpecialReg = SpecialReg(46);
     /// High word of the shared window (generic addresses of shared memory).
@@ -287,7 +285,6 @@ impl SpecialReg {
     pub const GT_MASK: SpecialReg = SpecialReg(59);
     pub const GE_MASK: SpecialReg = SpecialReg(60);
     pub const VIRTUAL_SMID: SpecialReg = SpecialReg(67);
-    pub const CLOCK_LO: SpecialReg = SpecialReg(80);
     pub const CGA_CTA_ID: SpecialReg = SpecialReg(136);
     /// Zero.
     pub const ZERO: SpecialReg = SpecialReg(255);

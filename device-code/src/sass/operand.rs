@@ -16,7 +16,7 @@ pub struct UReg(pub u8);
 
 impl Reg {
     /// The zero register.
-    pub const RZ: Reg = Reg(255);
+    pub(crate) const RZ: Reg = Reg(255);
     /// The stack pointer, by convention of the compiler.
     pub const SP: Reg = Reg(1);
     /// True for RZ.
@@ -28,7 +28,7 @@ impl Reg {
 
 impl UReg {
     /// The zero register.
-    pub const URZ: UReg = UReg(255);
+    pub(crate) const URZ: UReg = UReg(255);
     /// True for URZ.
     #[must_use]
     pub const fn is_zero(self) -> bool {
@@ -47,7 +47,7 @@ pub struct Pred {
 
 impl Pred {
     /// The constant true.
-    pub const PT: Pred = Pred { num: 7, uniform: false };
+    pub(crate) const PT: Pred = Pred { num: 7, uniform: false };
     /// True for PT and UPT.
     #[must_use]
     pub const fn is_true(self) -> bool {
@@ -154,7 +154,7 @@ impl InstOperand {
     }
     /// An immediate, unmodified.
     #[must_use]
-    pub const fn imm(v: i64) -> InstOperand {
+    pub(crate) const fn imm(v: i64) -> InstOperand {
         InstOperand { value: Value::Imm(v), regs: 1, neg: false, abs: false, inv: false }
     }
     /// True when the value read is zero: RZ, URZ or the immediate 0 (a complement of it is not).
@@ -167,14 +167,6 @@ impl InstOperand {
                 Value::Imm(v) => v == 0,
                 Value::Const(_) => false,
             }
-    }
-    /// The register when the operand is a plain unmodified one.
-    #[must_use]
-    pub const fn plain_reg(&self) -> Option<Reg> {
-        match self.value {
-            Value::Reg(r) if !self.neg && !self.inv => Some(r),
-            _ => None,
-        }
     }
     /// The immediate when the operand is one (immediates carry no modifiers).
     #[must_use]
@@ -219,7 +211,7 @@ impl Run {
     }
     /// True when the run writes this register.
     #[must_use]
-    pub fn contains(self, file: File, number: u8) -> bool {
+    pub(crate) fn contains(self, file: File, number: u8) -> bool {
         file == self.file
             && !self.is_dropped()
             && number >= self.first
@@ -300,19 +292,19 @@ pub struct MemOperand {
     /// Signed byte offset.
     pub offset: i64,
     /// Uniform register pair holding the memory descriptor: **no part of the address**.
-    pub desc: Option<UReg>,
+    pub(crate) desc: Option<UReg>,
 }
 
 impl MemOperand {
     /// An operand with no address parts.
     #[must_use]
-    pub const fn new(space: AddressSpace, access: MemEffect, bytes: u16) -> MemOperand {
+    pub(crate) const fn new(space: AddressSpace, access: MemEffect, bytes: u16) -> MemOperand {
         let (base, strength) = (Reg::RZ, Strength::Weak);
         MemOperand { space, access, strength, bytes, base, base64: false, scale: 1, ubase: None, offset: 0, desc: None }
     }
     /// True for the spaces that can reach global memory by an address.
     #[must_use]
-    pub const fn reaches_global(&self) -> bool {
+    pub(crate) const fn reaches_global(&self) -> bool {
         matches!(self.space, AddressSpace::Global | AddressSpace::Generic)
     }
 }

@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 
 /// A natural loop; several back edges to one header are one loop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Loop {
+pub(crate) struct Loop {
     /// The block all back edges lead to.
-    pub header: BlockId,
+    pub(crate) header: BlockId,
     /// Sources of back edges.
-    pub latches: Vec<BlockId>,
+    pub(crate) latches: Vec<BlockId>,
     /// Members, as a set by block number.
     #[serde(with = "packed")]
-    pub members: Vec<bool>,
+    pub(crate) members: Vec<bool>,
     /// Number of members (an outer loop has more than its inner ones).
-    pub size: usize,
+    pub(crate) size: usize,
 }
 
 /// Sets of blocks, written down in bits: large kernels have hundreds of loops over thousands of
@@ -40,31 +40,31 @@ mod packed {
 
 /// Facts about the reachable blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Cfg {
+pub(crate) struct Cfg {
     /// Predecessors (each once).
-    pub preds: Vec<SmallVec<[BlockId; 2]>>,
+    pub(crate) preds: Vec<SmallVec<[BlockId; 2]>>,
     /// Successors (each once).
-    pub succs: Vec<SmallVec<[BlockId; 2]>>,
+    pub(crate) succs: Vec<SmallVec<[BlockId; 2]>>,
     /// Reverse post-order of reachable blocks.
-    pub rpo: Vec<BlockId>,
+    pub(crate) rpo: Vec<BlockId>,
     /// Position in `rpo`; `u32::MAX` when unreachable.
-    pub order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
     /// Immediate dominator (entry: itself).
-    pub idom: Vec<BlockId>,
+    pub(crate) idom: Vec<BlockId>,
     /// Immediate post-dominator; `None` when only the exit post-dominates.
-    pub ipdom: Vec<Option<BlockId>>,
+    pub(crate) ipdom: Vec<Option<BlockId>>,
     /// Loops, in no particular order.
-    pub loops: Vec<Loop>,
+    pub(crate) loops: Vec<Loop>,
     /// Loop headed by a block.
-    pub loop_of_header: Vec<Option<u32>>,
+    pub(crate) loop_of_header: Vec<Option<u32>>,
     /// A back edge whose target does not dominate its source exists.
-    pub irreducible: bool,
+    pub(crate) irreducible: bool,
     /// Blocks on a cycle through such an edge.
-    pub in_irreducible: Vec<bool>,
+    pub(crate) in_irreducible: Vec<bool>,
 }
 
 /// Targets of a terminator, each once.
-pub fn targets(t: &Term) -> SmallVec<[BlockId; 2]> {
+pub(crate) fn targets(t: &Term) -> SmallVec<[BlockId; 2]> {
     let mut out = SmallVec::new();
     let mut put = |b: BlockId| {
         if !out.contains(&b) {
@@ -159,7 +159,7 @@ fn dominators(n: usize, root: usize, rpo: &[BlockId], preds: impl Fn(usize) -> S
 
 impl Cfg {
     /// Computes all facts.
-    pub fn new(f: &KernelIr) -> Cfg {
+    pub(crate) fn new(f: &KernelIr) -> Cfg {
         let n = f.blocks.len();
         let succs: Vec<_> = f.blocks.iter().map(|b| targets(&b.term)).collect();
         let mut rpo = if n == 0 { Vec::new() } else { post_order(n, 0, |b| succs[b].clone()) };
@@ -223,7 +223,7 @@ impl Cfg {
     }
 
     /// Does `a` dominate `b`?
-    pub fn dominates(&self, a: BlockId, mut b: BlockId) -> bool {
+    pub(crate) fn dominates(&self, a: BlockId, mut b: BlockId) -> bool {
         while self.order[b.0 as usize] > self.order[a.0 as usize] {
             b = self.idom[b.0 as usize];
         }
@@ -231,7 +231,7 @@ impl Cfg {
     }
 
     /// Does every path from `b` to the exit go through `a`?
-    pub fn post_dominates(&self, a: BlockId, b: BlockId) -> bool {
+    pub(crate) fn post_dominates(&self, a: BlockId, b: BlockId) -> bool {
         let mut x = Some(b);
         let mut steps = 0;
         while let Some(y) = x {
@@ -301,12 +301,12 @@ impl Cfg {
     }
 
     /// The loop headed by `b`.
-    pub fn header_loop(&self, b: BlockId) -> Option<&Loop> {
+    pub(crate) fn header_loop(&self, b: BlockId) -> Option<&Loop> {
         self.loop_of_header[b.0 as usize].map(|l| &self.loops[l as usize])
     }
 
     /// Predecessors of `b` other than back edges of the loop it heads.
-    pub fn outer_preds(&self, b: BlockId) -> SmallVec<[BlockId; 2]> {
+    pub(crate) fn outer_preds(&self, b: BlockId) -> SmallVec<[BlockId; 2]> {
         match self.header_loop(b) {
             None => self.preds[b.0 as usize].clone(),
             Some(l) => self.preds[b.0 as usize].iter().copied().filter(|p| !l.members[p.0 as usize]).collect(),

@@ -25,38 +25,41 @@
 //!   the address of the bank is.
 
 use serde::{Deserialize, Serialize};
-pub mod cfg;
+pub(crate) mod cfg;
 pub(crate) mod jump_threading;
 mod op;
 mod operand;
 mod pure;
 mod reason;
 
-pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, MemSpace, Op, Window};
-pub use operand::{Prefix, Special, Src, SrcOperand};
-pub use pure::{Pure, Rounding};
+pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Window};
+pub(crate) use op::{Cmp, MemSpace};
+pub use operand::Special;
+pub(crate) use operand::{Prefix, Src, SrcOperand};
+pub(crate) use pure::Pure;
+pub use pure::Rounding;
 pub use reason::Reason;
 
 /// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Var(pub u32);
+pub(crate) struct Var(pub u32);
 
 impl Var {
     /// Placeholder in a destination list: this part of the result is discarded.
-    pub const NONE: Var = Var(u32::MAX);
+    pub(crate) const NONE: Var = Var(u32::MAX);
 }
 
 /// A basic block (index into [`KernelIr::blocks`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct BlockId(pub u32);
+pub(crate) struct BlockId(pub u32);
 
 /// Name of a `__device__`/`__constant__` variable (index into [`KernelIr::symbols`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct SymbolId(pub u32);
+pub(crate) struct SymbolId(pub u32);
 
 /// What a variable can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// 32-bit integer or float bits.
     W32,
     /// 64-bit integer or float bits.
@@ -69,39 +72,39 @@ pub enum Class {
 #[derive(Clone, Debug, Default)]
 pub struct KernelIr {
     /// Mangled name.
-    pub name: String,
+    pub(crate) name: String,
     /// Class of every variable.
-    pub vars: Vec<Class>,
+    pub(crate) vars: Vec<Class>,
     /// Blocks; entry first.
     pub blocks: Vec<Block>,
     /// Names of global symbols that operands mention.
-    pub symbols: Vec<String>,
+    pub(crate) symbols: Vec<String>,
     /// Those of `symbols` that are `__constant__` variables.
-    pub constants: Vec<SymbolId>,
+    pub(crate) constants: Vec<SymbolId>,
     /// Where they lie in machine code.
-    pub constant_bank: Option<ConstantBank>,
+    pub(crate) constant_bank: Option<ConstantBank>,
     /// Parameter layout found in the code: (offset, size) in bytes.
-    pub params: Vec<(u16, u16)>,
+    pub(crate) params: Vec<(u16, u16)>,
     /// `griddepcontrol.wait` / ACQBULK is present.
-    pub waits_for_dependency: bool,
+    pub(crate) waits_for_dependency: bool,
     /// `griddepcontrol.launch_dependents` / PREEXIT is present.
-    pub launches_dependents: bool,
+    pub(crate) launches_dependents: bool,
     /// A fence of system scope is present: it may talk to the host or to kernels of other devices
     /// and processes while it runs.
-    pub system_fence: bool,
+    pub(crate) system_fence: bool,
     /// An asynchronous copy may read less than its size and fill up with zeros.
-    pub partial_copies: bool,
+    pub(crate) partial_copies: bool,
 }
 
 impl KernelIr {
     /// A fresh variable.
-    pub fn var(&mut self, class: Class) -> Var {
+    pub(crate) fn var(&mut self, class: Class) -> Var {
         self.vars.push(class);
         Var(self.vars.len() as u32 - 1)
     }
 
     /// The id of a symbol name, added when new.
-    pub fn symbol(&mut self, name: &str) -> SymbolId {
+    pub(crate) fn symbol(&mut self, name: &str) -> SymbolId {
         if let Some(i) = self.symbols.iter().position(|s| s == name) {
             return SymbolId(i as u32);
         }
@@ -110,7 +113,7 @@ impl KernelIr {
     }
 
     /// Class of `v`.
-    pub fn class(&self, v: Var) -> Class {
+    pub(crate) fn class(&self, v: Var) -> Class {
         self.vars[v.0 as usize]
     }
 }
@@ -119,11 +122,11 @@ impl KernelIr {
 /// and instructions count from the start of the bank: a register may hold the place of a variable
 /// and an index in one number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ConstantBank {
+pub(crate) struct ConstantBank {
     /// Stands for the first byte of the bank.
-    pub start: SymbolId,
+    pub(crate) start: SymbolId,
     /// First and last (exclusive) byte of each variable, in order.
-    pub variables: Vec<(u32, u32, SymbolId)>,
+    pub(crate) variables: Vec<(u32, u32, SymbolId)>,
 }
 
 /// Straight-line instructions and one terminator.
@@ -132,12 +135,12 @@ pub struct Block {
     /// Instructions in order.
     pub insts: Vec<Inst>,
     /// How the block ends.
-    pub term: Term,
+    pub(crate) term: Term,
 }
 
 /// End of a block.
 #[derive(Clone, Debug)]
-pub enum Term {
+pub(crate) enum Term {
     /// Unconditional.
     Jump(BlockId),
     /// `taken` when the predicate is true, else `fall`. `None` as a target: the thread exits.

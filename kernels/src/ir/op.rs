@@ -24,7 +24,7 @@ pub enum Cmp {
 impl Cmp {
     /// The same relation with its sides exchanged.
     #[must_use]
-    pub fn mirrored(self) -> Cmp {
+    pub(crate) fn mirrored(self) -> Cmp {
         match self {
             Cmp::Lt => Cmp::Gt,
             Cmp::Le => Cmp::Ge,
@@ -243,20 +243,18 @@ pub enum Op {
 
 /// Which memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MemSpace {
+pub(crate) enum MemSpace {
     /// Global or generic.
     Global,
     /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end
     /// turns constant slots into variables where it can prove that nothing else reaches them.
     Local,
     /// Of the block; addresses are 32-bit. Only given where a load may be told from the stores it
-    /// sees ([`crate::lower_sass`]); else it is `Other`.
+    /// sees ([`crate::lower_sass`]).
     Shared,
     /// A store to a 64-bit address that may lie in shared memory, beside those to `Shared`. What it
     /// does to global memory is a [`Op::Mem`] of its own.
     Generic,
-    /// Shared or constant memory: of no interest, the result is unknown.
-    Other(Reason),
 }
 
 /// Direction, and whether other kernels may access the bytes at the same time.
@@ -281,31 +279,31 @@ pub enum AccessKind {
 impl AccessKind {
     /// The kind of a load.
     #[must_use]
-    pub fn load(atomic: bool) -> AccessKind {
+    pub(crate) fn load(atomic: bool) -> AccessKind {
         if atomic { AccessKind::AtomicRead } else { AccessKind::Read }
     }
 
     /// The kind of a store.
     #[must_use]
-    pub fn store(atomic: bool) -> AccessKind {
+    pub(crate) fn store(atomic: bool) -> AccessKind {
         if atomic { AccessKind::AtomicWrite } else { AccessKind::Write }
     }
 
     /// The bytes may change.
     #[must_use]
-    pub fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         !matches!(self, AccessKind::Read | AccessKind::AtomicRead)
     }
 
     /// The old value of the bytes matters.
     #[must_use]
-    pub fn reads(self) -> bool {
+    pub(crate) fn reads(self) -> bool {
         !matches!(self, AccessKind::Write | AccessKind::AtomicWrite)
     }
 
     /// It races with no other atomic access.
     #[must_use]
-    pub fn is_atomic(self) -> bool {
+    pub(crate) fn is_atomic(self) -> bool {
         !matches!(self, AccessKind::Read | AccessKind::Write)
     }
 }
@@ -325,11 +323,11 @@ pub enum Window {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mem {
     /// Memory.
-    pub space: MemSpace,
+    pub(crate) space: MemSpace,
     /// Direction.
-    pub kind: AccessKind,
+    pub(crate) kind: AccessKind,
     /// Bytes touched per thread.
-    pub bytes: u32,
+    pub(crate) bytes: u32,
     /// Address.
     pub addr: Addr,
 }
@@ -356,13 +354,13 @@ pub enum Addr {
 #[derive(Clone, Debug)]
 pub struct Inst {
     /// Predicate under which it executes.
-    pub guard: Option<SrcOperand>,
+    pub(crate) guard: Option<SrcOperand>,
     /// Operation.
     pub op: Op,
     /// Sources. For `Mem` stores to local or shared space: the stored words.
-    pub srcs: SmallVec<[SrcOperand; 4]>,
+    pub(crate) srcs: SmallVec<[SrcOperand; 4]>,
     /// Destinations.
-    pub dsts: SmallVec<[Var; 2]>,
+    pub(crate) dsts: SmallVec<[Var; 2]>,
     /// Where it is in the code (byte offset or line), for messages.
     pub at: u32,
 }

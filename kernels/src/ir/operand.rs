@@ -42,7 +42,7 @@ pub enum Special {
 /// fresh variable with [`Op::Unknown`] and names that (two unknown values must never look like the
 /// same value).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Src {
+pub(crate) enum Src {
     /// Constant; 32-bit users take the low half. As predicate: 0 or 1.
     Imm(u64),
     /// A variable of the class the user expects.
@@ -81,7 +81,7 @@ pub enum Src {
 
 /// Modifier in front of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Prefix {
+pub(crate) enum Prefix {
     /// As is.
     #[default]
     None,
@@ -89,42 +89,40 @@ pub enum Prefix {
     Neg,
     /// Bitwise not; negation of a predicate.
     Not,
-    /// Absolute value of a signed number.
-    Abs,
 }
 
 /// A source with its prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SrcOperand {
     /// Value.
-    pub src: Src,
+    pub(crate) src: Src,
     /// Modifier.
-    pub prefix: Prefix,
+    pub(crate) prefix: Prefix,
 }
 
 impl SrcOperand {
     /// Plain source.
-    pub const fn new(src: Src) -> Self {
+    pub(crate) const fn new(src: Src) -> Self {
         SrcOperand { src, prefix: Prefix::None }
     }
     /// Constant.
-    pub const fn imm(v: u64) -> Self {
+    pub(crate) const fn imm(v: u64) -> Self {
         SrcOperand::new(Src::Imm(v))
     }
     /// Variable.
-    pub const fn var(v: Var) -> Self {
+    pub(crate) const fn var(v: Var) -> Self {
         SrcOperand::new(Src::Var(v))
     }
     /// Predicate variable, negated when `not`.
-    pub const fn pred(v: Var, not: bool) -> Self {
+    pub(crate) const fn pred(v: Var, not: bool) -> Self {
         SrcOperand { src: Src::Var(v), prefix: if not { Prefix::Not } else { Prefix::None } }
     }
     /// Arithmetic negation of a source.
-    pub const fn neg(src: Src) -> Self {
+    pub(crate) const fn neg(src: Src) -> Self {
         SrcOperand { src, prefix: Prefix::Neg }
     }
     /// Is this the constant `v`?
-    pub fn is_imm(&self, v: u64) -> bool {
+    pub(crate) fn is_imm(&self, v: u64) -> bool {
         self.prefix == Prefix::None && self.src == Src::Imm(v)
     }
 }

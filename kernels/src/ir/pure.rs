@@ -72,7 +72,7 @@ pub enum Pure {
 impl Pure {
     /// Whether an operand has 64 bits.
     #[must_use]
-    pub fn is_wide(self, operand: usize) -> bool {
+    pub(crate) fn is_wide(self, operand: usize) -> bool {
         match self {
             Pure::Reverse { wide }
             | Pure::LeadingZeros { wide }
@@ -93,7 +93,7 @@ impl Pure {
 
     /// Why nothing is known of the result where the operands are not known.
     #[must_use]
-    pub fn reason(self) -> Reason {
+    pub(crate) fn reason(self) -> Reason {
         use Pure::*;
         match self {
             FloatAdd { .. }
@@ -111,7 +111,7 @@ impl Pure {
 
     /// The least and greatest result, whatever the operands.
     #[must_use]
-    pub fn range(self) -> Option<(i64, i64)> {
+    pub(crate) fn range(self) -> Option<(i64, i64)> {
         let bits = |wide: bool| if wide { 64 } else { 32 };
         match self {
             Pure::LeadingZeros { wide } | Pure::Ones { wide } => Some((0, bits(wide))),
@@ -121,7 +121,7 @@ impl Pure {
 
     /// The result for these numbers, where it is sure.
     #[must_use]
-    pub fn apply(self, [a, b, c]: [u64; 3]) -> Option<u64> {
+    pub(crate) fn apply(self, [a, b, c]: [u64; 3]) -> Option<u64> {
         let word = |v: u64| u64::from(v as u32);
         Some(match self {
             Pure::Reverse { wide } => {

@@ -57,7 +57,7 @@ impl Reason {
     /// Why nothing is known of memory behind a call that is not followed. Functions that launch
     /// work are known by their names, those inside the device runtime too.
     #[must_use]
-    pub fn of_call(name: &str) -> Reason {
+    pub(crate) fn of_call(name: &str) -> Reason {
         if name.contains("LaunchDevice") || name == "cudaGraphLaunch" { Reason::Launches } else { Reason::Call }
     }
 

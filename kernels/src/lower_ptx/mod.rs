@@ -35,7 +35,7 @@ pub enum PtxLowerError {
 }
 
 /// Instructions after inlining that are still analysed.
-pub const MAX_INSTS: usize = 200_000;
+pub(crate) const MAX_INSTS: usize = 200_000;
 
 /// Nested calls that are followed.
 const MAX_CALLS: usize = 8;

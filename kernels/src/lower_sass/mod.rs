@@ -24,22 +24,22 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// A kernel's code and what the container says about it.
-pub struct Code<'a> {
+pub(crate) struct Code<'a> {
     /// Mangled name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Encoding.
-    pub generation: Generation,
+    pub(crate) generation: Generation,
     /// All instructions of the section the kernel is in, and behind them those of the sections of
     /// functions that it calls.
-    pub insts: &'a [MachineInst],
+    pub(crate) insts: &'a [MachineInst],
     /// Index of the kernel's first instruction.
-    pub entry: usize,
+    pub(crate) entry: usize,
     /// Byte offset in bank 0 where parameters start.
-    pub param_base: u32,
+    pub(crate) param_base: u32,
     /// Parameter layout: (offset, size).
-    pub params: Vec<(u16, u16)>,
+    pub(crate) params: Vec<(u16, u16)>,
     /// What relocations and tables say.
-    pub links: &'a Links,
+    pub(crate) links: &'a Links,
 }
 
 impl Code<'_> {
@@ -82,28 +82,28 @@ impl Code<'_> {
 
 /// Link-time facts.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
+pub(crate) struct Links {
     /// Symbol whose 64-bit address is at an offset of constant bank 4.
-    pub bank4: HashMap<u32, String>,
+    pub(crate) bank4: HashMap<u32, String>,
     /// Contents of constant bank 2: numbers that the compiler put there. Empty where a loader fills
     /// any of it in.
-    pub literals: Vec<u8>,
+    pub(crate) literals: Vec<u8>,
     /// `__constant__` variables: first and last (exclusive) offset in constant bank 3, and the
     /// name; in order.
-    pub bank3: Vec<(u32, u32, String)>,
+    pub(crate) bank3: Vec<(u32, u32, String)>,
     /// Instruction (pc) whose 32-bit immediate is the low (false) or high (true) word of a symbol's
     /// address.
-    pub immediates: HashMap<u32, (String, bool)>,
+    pub(crate) immediates: HashMap<u32, (String, bool)>,
     /// Call (pc) to a symbol.
-    pub calls: HashMap<u32, String>,
+    pub(crate) calls: HashMap<u32, String>,
     /// The same, to a place (pc) that is among the instructions.
-    pub targets: HashMap<u32, u32>,
+    pub(crate) targets: HashMap<u32, u32>,
     /// Indirect branch (pc): its targets (pc).
-    pub branches: HashMap<u32, Vec<u32>>,
+    pub(crate) branches: HashMap<u32, Vec<u32>>,
     /// Calls (pc) into the driver.
-    pub syscalls: Vec<u32>,
+    pub(crate) syscalls: Vec<u32>,
     /// Functions that those could mean.
-    pub externals: Vec<String>,
+    pub(crate) externals: Vec<String>,
 }
 
 /// The kernel is too large or empty.
@@ -118,13 +118,13 @@ pub enum SassLowerError {
 }
 
 /// Instructions after inlining that are still analysed.
-pub const MAX_INSTS: usize = 200_000;
+pub(crate) const MAX_INSTS: usize = 200_000;
 
 /// What a call to a runtime function does, by name: `Some(returns)`. None of them touches memory
 /// that a kernel parameter points to, apart from `vprintf`, which reads its format and the argument
 /// block in local memory.
 #[must_use]
-pub fn known_call(name: &str) -> Option<bool> {
+pub(crate) fn known_call(name: &str) -> Option<bool> {
     match name {
         "__assertfail" | "__trap" => Some(false),
         "vprintf" | "malloc" | "free" | "__nv_aligned_device_malloc" => Some(true),
@@ -159,7 +159,7 @@ struct Lower<'a> {
 /// # Errors
 ///
 /// [`SassLowerError`] when it is empty or grows too large.
-pub fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
+pub(crate) fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
     if code.entry >= code.insts.len() {
         return Err(SassLowerError::Empty);
     }

@@ -173,7 +173,7 @@ impl Engine {
 
     /// Whether kernels of this stream may overlap by programmatic dependent launch.
     #[cold]
-    pub(crate) fn has_programmatic_launches(&self, slot: u32) -> bool {
+    pub fn has_programmatic_launches(&self, slot: u32) -> bool {
         let context = self.streams.slots[slot as usize].context;
         self.devices.have_programmatic_launches(self.streams.contexts[context as usize].device)
     }

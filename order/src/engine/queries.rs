@@ -5,7 +5,7 @@
 use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, Region, Space, StreamId, TimelineId};
 
 use crate::engine::Engine;
-use crate::policy::{MemoryClass, Policy};
+use crate::policy::MemoryClass;
 use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
 
 /// An answer of [`Engine::awaits_host_function`].
@@ -222,10 +222,5 @@ impl Engine {
     /// One past the last address of the live memory that begins at an address.
     pub fn memory_end(&self, address: u64) -> Option<u64> {
         self.allocations.find(address).map(|r| r.end)
-    }
-
-    /// The policy in force.
-    pub fn policy(&self) -> Policy {
-        self.options.policy
     }
 }

@@ -14,13 +14,13 @@ use crate::clock::{FloorRef, TimelineSnapshot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocation {
     /// One past its last byte.
-    pub end: u64,
+    pub(crate) end: u64,
     /// Its kind.
     pub kind: MemoryKind,
     /// The context it was made in.
     pub context: ContextId,
     /// Synchronous operations on it always synchronise.
-    pub sync_memops: bool,
+    pub(crate) sync_memops: bool,
     /// It is a second address of another allocation.
     alias_of: Option<u64>,
 }
@@ -37,13 +37,13 @@ pub(crate) struct Allocations {
 
 impl Allocations {
     /// The live allocation around an address.
-    pub fn find(&self, address: u64) -> Option<&Allocation> {
+    pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, range) = self.live.range(..=address).next_back()?;
         (address < range.end).then_some(range)
     }
 
     /// New memory. What it overlaps is gone: its end was not seen.
-    pub fn insert(&mut self, start: u64, size: u64, kind: MemoryKind, context: ContextId) {
+    pub(crate) fn insert(&mut self, start: u64, size: u64, kind: MemoryKind, context: ContextId) {
         if kind == MemoryKind::Block || size == 0 {
             return;
         }
@@ -58,7 +58,7 @@ impl Allocations {
     }
 
     /// A second address of known memory; unknown memory is ignored.
-    pub fn alias(&mut self, start: u64, target: u64, size: u64) {
+    pub(crate) fn alias(&mut self, start: u64, target: u64, size: u64) {
         if let Some(&range) = self.find(target)
             && (self.find(start).is_none() || target >= trace::SUBSTITUTE)
         {
@@ -70,14 +70,14 @@ impl Allocations {
     }
 
     /// A second address goes away.
-    pub fn unalias(&mut self, start: u64) {
+    pub(crate) fn unalias(&mut self, start: u64) {
         if self.live.get(&start).is_some_and(|range| range.alias_of.is_some()) {
             self.live.remove(&start);
         }
     }
 
     /// Memory goes away, its aliases too.
-    pub fn remove(&mut self, start: u64, kind: FreeKind) -> Option<Allocation> {
+    pub(crate) fn remove(&mut self, start: u64, kind: FreeKind) -> Option<Allocation> {
         if kind == FreeKind::Block {
             return None;
         }
@@ -94,7 +94,7 @@ impl Allocations {
     }
 
     /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
-    pub fn set_sync_memops(&mut self, address: u64, on: bool) {
+    pub(crate) fn set_sync_memops(&mut self, address: u64, on: bool) {
         if let Some((_, range)) = self.live.range_mut(..=address).next_back()
             && address < range.end
         {
@@ -103,7 +103,7 @@ impl Allocations {
     }
 
     /// Bytes went back to their pool in stream order.
-    pub fn freed(&mut self, start: u64, end: u64, by: TimelineSnapshot, floor: FloorRef<'_>) {
+    pub(crate) fn freed(&mut self, start: u64, end: u64, by: TimelineSnapshot, floor: FloorRef<'_>) {
         self.take_freed(start, end);
         if self.freed.len() >= self.sweep_at {
             self.freed.retain(|_, (_, s)| floor.times.get(s.own.slot as usize).is_none_or(|&t| t < s.own.time));
@@ -113,7 +113,7 @@ impl Allocations {
     }
 
     /// Bytes leave the pool again: the frees that they are ordered after.
-    pub fn take_freed(&mut self, start: u64, end: u64) -> Vec<TimelineSnapshot> {
+    pub(crate) fn take_freed(&mut self, start: u64, end: u64) -> Vec<TimelineSnapshot> {
         let mut found = Vec::new();
         while let Some((&s, (e, _))) = self.freed.range(..end).next_back() {
             if *e <= start {

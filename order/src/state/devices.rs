@@ -23,13 +23,13 @@ pub(crate) struct Devices(IdMap<u32, u32>);
 
 impl Devices {
     /// A device, by its ordinal.
-    pub fn define(&mut self, ordinal: u32, arch: u32) {
+    pub(crate) fn define(&mut self, ordinal: u32, arch: u32) {
         self.0.insert(ordinal, arch);
     }
 
     /// Whether programmatic dependent launch exists on a device. Of an unknown one: whether it does
     /// on all that are known.
-    pub fn have_programmatic_launches(&self, ordinal: Option<u32>) -> bool {
+    pub(crate) fn have_programmatic_launches(&self, ordinal: Option<u32>) -> bool {
         match ordinal.and_then(|ordinal| self.0.get(&ordinal)) {
             Some(&arch) => has_programmatic_launches(Some(arch)),
             None => !self.0.is_empty() && self.0.values().all(|&arch| has_programmatic_launches(Some(arch))),

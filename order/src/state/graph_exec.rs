@@ -15,9 +15,9 @@ use crate::state::sync_vars::Condition;
 #[derive(Debug, Default)]
 pub(crate) struct GraphExec {
     /// State of the stream of the latest launch, the launch included.
-    pub last: Option<TimelineSnapshot>,
+    pub(crate) last: Option<TimelineSnapshot>,
     /// Nodes by index that order the graph with what is outside.
-    pub links: Vec<(u32, ExternalNode)>,
+    pub(crate) links: Vec<(u32, ExternalNode)>,
 }
 
 /// A node that orders its graph with what is outside.
@@ -53,7 +53,7 @@ impl GraphFunction {
     const MOST: usize = 256;
 
     /// Its graph is launched, and starts at this clock.
-    pub fn launch(&mut self, epoch: Epoch, clock: ClockSnapshot) {
+    pub(crate) fn launch(&mut self, epoch: Epoch, clock: ClockSnapshot) {
         self.runs.push_back((self.launched, epoch, clock));
         self.launched += 1;
         if self.runs.len() > Self::MOST {
@@ -62,12 +62,12 @@ impl GraphFunction {
     }
 
     /// The launch that it runs for now, and the clock at which that started.
-    pub fn running(&self) -> Option<&(u64, Epoch, ClockSnapshot)> {
+    pub(crate) fn running(&self) -> Option<&(u64, Epoch, ClockSnapshot)> {
         self.runs.front().filter(|run| run.0 == self.ended)
     }
 
     /// It has ended.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if self.running().is_some() {
             self.runs.pop_front();
         }
@@ -76,12 +76,12 @@ impl GraphFunction {
 }
 
 impl GraphExec {
-    pub fn writes(&self, to: u64) -> bool {
+    pub(crate) fn writes(&self, to: u64) -> bool {
         self.links.iter().any(|(_, link)| matches!(link, ExternalNode::Write { word, .. } if word.0 == to))
     }
 
     /// The waits for values that something outside the graph writes.
-    pub fn waits(&self) -> impl Iterator<Item = (u64, Condition)> {
+    pub(crate) fn waits(&self) -> impl Iterator<Item = (u64, Condition)> {
         self.links.iter().filter_map(|(_, link)| match *link {
             ExternalNode::WaitFor { address, condition } if !self.writes(address) => Some((address, condition)),
             _ => None,

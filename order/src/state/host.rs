@@ -14,28 +14,28 @@ use crate::id_map::IdMap;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Guarantee {
     /// Under the engine's policy.
-    pub by_policy: bool,
+    pub(crate) by_policy: bool,
     /// By the documents.
-    pub documented: bool,
+    pub(crate) documented: bool,
 }
 
 impl Guarantee {
     /// Explicit synchronisation: under every policy.
-    pub const ALWAYS: Self = Self { by_policy: true, documented: true };
+    pub(crate) const ALWAYS: Self = Self { by_policy: true, documented: true };
 }
 
 /// A dense vector of times known finished.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floor {
     /// By slot. Shared with clock snapshots that live; copied on the next change then.
-    pub times: Arc<Vec<u64>>,
+    pub(crate) times: Arc<Vec<u64>>,
     /// Everything enqueued before this host time has finished.
-    pub all_before: u64,
+    pub(crate) all_before: u64,
 }
 
 impl Floor {
     #[inline]
-    pub fn get(&self, slot: u32) -> u64 {
+    pub(crate) fn get(&self, slot: u32) -> u64 {
         self.times.get(slot as usize).copied().unwrap_or(0)
     }
 
@@ -57,11 +57,11 @@ impl Floor {
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     /// One timeline or event with what it knew.
-    pub snapshot: Option<TimelineSnapshot>,
+    pub(crate) snapshot: Option<TimelineSnapshot>,
     /// Frontiers of many timelines.
-    pub many: Vec<Entry>,
+    pub(crate) many: Vec<Entry>,
     /// When every timeline is covered: the host time at the beginning.
-    pub all_before: u64,
+    pub(crate) all_before: u64,
 }
 
 /// How many waits one thread may have under way (signal handlers nest); older ones are taken for
@@ -74,36 +74,36 @@ const PENDING_PER_THREAD: usize = 4;
 pub(crate) struct Host {
     pending: IdMap<u32, Vec<(SyncId, Covered)>>,
     /// What it would know by documented synchronisation alone; kept only on demand.
-    pub documented: Option<Floor>,
+    pub(crate) documented: Option<Floor>,
     /// What the host knows under the policy.
-    pub floor: Floor,
+    pub(crate) floor: Floor,
     /// How often the floor changed.
-    pub changes: u64,
+    pub(crate) changes: u64,
     /// Host time: counts ops.
-    pub time: u64,
+    pub(crate) time: u64,
 }
 
 impl Host {
     /// A host that has seen nothing; with a second floor when `latent`.
-    pub fn new(latent: bool) -> Self {
+    pub(crate) fn new(latent: bool) -> Self {
         Self { documented: latent.then(Default::default), ..Self::default() }
     }
 
     /// The floor that clocks may leave out: the weakest one that can be asked about.
     #[inline]
-    pub fn weakest(&self) -> &Floor {
+    pub(crate) fn weakest(&self) -> &Floor {
         self.documented.as_ref().unwrap_or(&self.floor)
     }
 
     /// The weakest floor as clocks see it.
     #[inline]
-    pub fn floor_ref(&self) -> FloorRef<'_> {
+    pub(crate) fn floor_ref(&self) -> FloorRef<'_> {
         let floor = self.weakest();
         FloorRef { times: &floor.times, all_before: floor.all_before, version: self.changes, now: self.time }
     }
 
     /// The host thread has seen all this finish.
-    pub fn acquire(&mut self, _thread: ThreadId, what: &Covered, guarantee: Guarantee) {
+    pub(crate) fn acquire(&mut self, _thread: ThreadId, what: &Covered, guarantee: Guarantee) {
         let of_use = guarantee.by_policy || (guarantee.documented && self.documented.is_some());
         if !of_use {
             return;
@@ -122,7 +122,7 @@ impl Host {
     }
 
     /// A wait began.
-    pub fn begin(&mut self, thread: ThreadId, sync: SyncId, what: Covered) {
+    pub(crate) fn begin(&mut self, thread: ThreadId, sync: SyncId, what: Covered) {
         let pending = self.pending.entry(thread.0).or_default();
         if pending.len() >= PENDING_PER_THREAD {
             pending.remove(0);
@@ -131,12 +131,12 @@ impl Host {
     }
 
     /// No wait is under way.
-    pub fn forget_waits(&mut self) {
+    pub(crate) fn forget_waits(&mut self) {
         self.pending.clear();
     }
 
     /// A wait ended; what it covered, if its beginning was seen.
-    pub fn end(&mut self, thread: ThreadId, sync: SyncId) -> Option<Covered> {
+    pub(crate) fn end(&mut self, thread: ThreadId, sync: SyncId) -> Option<Covered> {
         let pending = self.pending.get_mut(&thread.0)?;
         let at = pending.iter().rposition(|(id, _)| *id == sync)?;
         let (_, what) = pending.remove(at);

@@ -20,11 +20,11 @@ use crate::id_map::IdMap;
 #[derive(Debug, Default)]
 pub(crate) struct HostThread {
     /// Its timeline.
-    pub slot: u32,
+    pub(crate) slot: u32,
     /// Its time: counts its ops.
-    pub time: u64,
+    pub(crate) time: u64,
     /// What it knows beyond the floor and its own ops.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 /// All host threads.
@@ -36,18 +36,18 @@ pub(crate) struct HostThreads {
 
 impl HostThreads {
     /// A thread, if it was seen.
-    pub fn get(&self, thread: ThreadId) -> Option<&HostThread> {
+    pub(crate) fn get(&self, thread: ThreadId) -> Option<&HostThread> {
         self.all.get(&thread.0)
     }
 
     /// As [`HostThreads::get`].
-    pub fn get_mut(&mut self, thread: ThreadId) -> Option<&mut HostThread> {
+    pub(crate) fn get_mut(&mut self, thread: ThreadId) -> Option<&mut HostThread> {
         self.all.get_mut(&thread.0)
     }
 
     /// A thread is seen for the first time, on a timeline of its own; `after` an object when its
     /// start was seen.
-    pub fn begin(&mut self, thread: ThreadId, slot: u32, time: u64, start: Option<u64>, floor: FloorRef<'_>) {
+    pub(crate) fn begin(&mut self, thread: ThreadId, slot: u32, time: u64, start: Option<u64>, floor: FloorRef<'_>) {
         let mut clock = Clock::default();
         match start {
             Some(object) => {
@@ -67,13 +67,19 @@ impl HostThreads {
     }
 
     /// What a thread knows now, its own ops included.
-    pub fn snapshot(&self, thread: ThreadId) -> Option<TimelineSnapshot> {
+    pub(crate) fn snapshot(&self, thread: ThreadId) -> Option<TimelineSnapshot> {
         let t = self.all.get(&thread.0)?;
         Some(TimelineSnapshot { own: Entry { slot: t.slot, time: t.time }, clock: t.clock.clone(), exact: true })
     }
 
     /// A thread learns.
-    pub fn acquire(&mut self, thread: ThreadId, what: &TimelineSnapshot, many: &mut Vec<Entry>, floor: FloorRef<'_>) {
+    pub(crate) fn acquire(
+        &mut self,
+        thread: ThreadId,
+        what: &TimelineSnapshot,
+        many: &mut Vec<Entry>,
+        floor: FloorRef<'_>,
+    ) {
         let Some(t) = self.all.get_mut(&thread.0) else { return };
         if what.own.time > 0 {
             t.clock.raise(what.own, t.slot, floor);
@@ -83,7 +89,7 @@ impl HostThreads {
     }
 
     /// A thread leaves what it knows with an object, beside what others left there.
-    pub fn release(&mut self, thread: ThreadId, object: u64, floor: FloorRef<'_>) {
+    pub(crate) fn release(&mut self, thread: ThreadId, object: u64, floor: FloorRef<'_>) {
         let Some(now) = self.snapshot(thread) else { return };
         match self.objects.get_mut(&object) {
             Some(left) => {
@@ -105,12 +111,12 @@ impl HostThreads {
     }
 
     /// What was left with an object.
-    pub fn released(&self, object: u64) -> Option<TimelineSnapshot> {
+    pub(crate) fn released(&self, object: u64) -> Option<TimelineSnapshot> {
         self.objects.get(&object).cloned()
     }
 
     /// Entries of a thread's clock that every other thread knows too.
-    pub fn common(&self, thread: ThreadId) -> Vec<Entry> {
+    pub(crate) fn common(&self, thread: ThreadId) -> Vec<Entry> {
         let Some(t) = self.all.get(&thread.0) else { return Vec::new() };
         let everybody = |e: &Entry| {
             self.all.iter().all(|(id, o)| {

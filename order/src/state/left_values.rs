@@ -36,14 +36,14 @@ enum Kept {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeftValue {
     /// As an unsigned number; bytes that are not known are 0.
-    pub value: u64,
+    pub(crate) value: u64,
     /// How many of its bytes are known: 4 or 8.
-    pub known: u8,
+    pub(crate) known: u8,
 }
 
 impl LeftBytes<'_> {
     /// What lies at an address, if `region` holds at least four bytes there.
-    pub fn at(&self, region: &Region, address: u64) -> Option<LeftValue> {
+    pub(crate) fn at(&self, region: &Region, address: u64) -> Option<LeftValue> {
         let (offset, rest) = within(region, address)?;
         let known = if rest >= 8 { 8 } else { 4 };
         let mut bytes = [0; 8];
@@ -91,12 +91,12 @@ struct Left {
 
 /// What one fill or copy left at an address.
 pub(crate) struct LeftAt<'a> {
-    pub value: LeftValue,
-    pub by: &'a TimelineSnapshot,
+    pub(crate) value: LeftValue,
+    pub(crate) by: &'a TimelineSnapshot,
     /// Which one it is.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Which ones in the same place were over when it began.
-    pub after: &'a [u64],
+    pub(crate) after: &'a [u64],
 }
 
 /// The latest fills and copies of known bytes, oldest first.
@@ -109,7 +109,7 @@ pub(crate) struct LeftValues {
 impl LeftValues {
     /// One more. What the latest one of the same bytes has overwritten is forgotten when the host
     /// has seen that one finish: no wait finds it any more.
-    pub fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
+    pub(crate) fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
         let latest = self.all.iter().rev().find(|left| left.region == region);
         let seen = latest.filter(|latest| covers(&TimelineSnapshot::default(), latest.by.own, floor));
         if let Some(after) = seen.map(|latest| latest.after.clone()) {
@@ -130,7 +130,7 @@ impl LeftValues {
     }
 
     /// What was left at an address, oldest first.
-    pub fn at(&self, address: u64) -> impl Iterator<Item = LeftAt<'_>> {
+    pub(crate) fn at(&self, address: u64) -> impl Iterator<Item = LeftAt<'_>> {
         self.all.iter().filter_map(move |left| {
             let bytes = match &left.bytes {
                 Kept::Pattern { value, element } => LeftBytes::Pattern { value: *value, element: *element },
@@ -142,7 +142,7 @@ impl LeftValues {
     }
 
     /// The memory is gone.
-    pub fn forget(&mut self, start: u64, end: u64) {
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.all.retain(|left| left.region.end() <= start || left.region.start >= end);
     }
 }

@@ -20,32 +20,32 @@ const PAST: usize = 4;
 #[repr(C)]
 pub(crate) struct Stream {
     /// Time of its latest op. Goes on from one life to the next.
-    pub time: u64,
+    pub(crate) time: u64,
     /// Version of the context's shared order that `clock` has taken in.
-    pub joined_version: u64,
+    pub(crate) joined_version: u64,
     /// When the latest op was a kernel launch: the time up to which its predecessors had finished
     /// when it started.
-    pub kernel_start: Option<u64>,
+    pub(crate) kernel_start: Option<u64>,
     /// First time that lies behind an open wait; `u64::MAX`: none.
-    pub blocked_from: u64,
+    pub(crate) blocked_from: u64,
     /// Index of its context.
     pub context: u32,
     /// Batch whose members were applied last, and the time before it. 0: none.
-    pub batch: u32,
+    pub(crate) batch: u32,
     /// Position in the list of streams whose work the host has not covered.
-    pub in_host_list: u32,
+    pub(crate) in_host_list: u32,
     /// Position in the list of blocking streams that the legacy stream has not joined.
-    pub in_legacy_list: u32,
+    pub(crate) in_legacy_list: u32,
     /// Its kind.
     pub kind: StreamKind,
     /// Whether the stream has been destroyed (its work goes on).
-    pub destroyed: bool,
+    pub(crate) destroyed: bool,
     /// What its next op is ordered after, beyond the floor and its own earlier ops.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     /// Which stream lives here.
     pub id: StreamId,
     /// See `batch`.
-    pub batch_start: u64,
+    pub(crate) batch_start: u64,
     /// Clocks before the latest changes, each with the last time for which it was the clock.
     past: Vec<(u64, Clock)>,
     past_next: u8,
@@ -75,13 +75,13 @@ impl Stream {
     /// Whether the stream takes part in the order of the legacy default stream (other than as the
     /// legacy stream).
     #[inline]
-    pub fn is_blocking(&self) -> bool {
+    pub(crate) fn is_blocking(&self) -> bool {
         matches!(self.kind, StreamKind::Blocking | StreamKind::PerThread)
     }
 
     /// To be called before `clock` changes. Of several changes by one op, the first counts.
     #[inline]
-    pub fn save_clock(&mut self) {
+    pub(crate) fn save_clock(&mut self) {
         if self.past.iter().any(|(valid, _)| *valid == self.time) {
             return;
         }
@@ -95,7 +95,7 @@ impl Stream {
     }
 
     /// All that it has done and waited for is over.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.clock.release_waits();
         self.clock = Clock::default();
         self.past.clear();
@@ -107,7 +107,7 @@ impl Stream {
 
     /// The stream's state just after its op at `upto`. When that is too long ago, the oldest clock
     /// still known, which holds at least as much.
-    pub fn snapshot_at(&self, slot: u32, upto: u64) -> TimelineSnapshot {
+    pub(crate) fn snapshot_at(&self, slot: u32, upto: u64) -> TimelineSnapshot {
         let upto = upto.min(self.time);
         let clock = self.past.iter().filter(|(valid, _)| *valid >= upto).min_by_key(|(valid, _)| *valid);
         let clock = clock.map_or(&self.clock, |(_, c)| c);
@@ -116,7 +116,7 @@ impl Stream {
 
     /// The stream's state now.
     #[inline]
-    pub fn snapshot(&self, slot: u32) -> TimelineSnapshot {
+    pub(crate) fn snapshot(&self, slot: u32) -> TimelineSnapshot {
         TimelineSnapshot { own: Entry { slot, time: self.time }, clock: self.clock.clone(), exact: true }
     }
 }
@@ -128,23 +128,23 @@ pub(crate) struct WorkList(Vec<u32>);
 
 impl WorkList {
     #[inline]
-    pub fn add(&mut self, slot: u32, position: &mut u32) {
+    pub(crate) fn add(&mut self, slot: u32, position: &mut u32) {
         if *position == ABSENT {
             *position = self.0.len() as u32;
             self.0.push(slot);
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Takes one out; `position` names the field that holds positions of this list.
-    pub fn remove(&mut self, slot: u32, streams: &mut [Stream], position: fn(&mut Stream) -> &mut u32) {
+    pub(crate) fn remove(&mut self, slot: u32, streams: &mut [Stream], position: fn(&mut Stream) -> &mut u32) {
         let at = std::mem::replace(position(&mut streams[slot as usize]), ABSENT);
         if at == ABSENT {
             return;
@@ -156,7 +156,7 @@ impl WorkList {
     }
 
     /// Takes all out.
-    pub fn clear(&mut self, streams: &mut [Stream], position: fn(&mut Stream) -> &mut u32) {
+    pub(crate) fn clear(&mut self, streams: &mut [Stream], position: fn(&mut Stream) -> &mut u32) {
         for slot in self.0.drain(..) {
             *position(&mut streams[slot as usize]) = ABSENT;
         }
@@ -169,31 +169,31 @@ impl WorkList {
 pub(crate) struct Context {
     /// Rises when the legacy stream or the whole context does something that blocking streams must
     /// take in.
-    pub version: u64,
+    pub(crate) version: u64,
     /// Rises when the whole context does something that every stream must take in.
-    pub wait_version: u64,
+    pub(crate) wait_version: u64,
     /// Blocking streams with ops that the legacy stream has not joined.
-    pub unjoined: WorkList,
+    pub(crate) unjoined: WorkList,
     /// Streams with work that the host has not covered.
-    pub uncovered: WorkList,
+    pub(crate) uncovered: WorkList,
     /// Slot of its legacy default stream; 0: not seen.
-    pub legacy: u32,
+    pub(crate) legacy: u32,
     /// Ordinal of its device, when known.
-    pub device: Option<u32>,
+    pub(crate) device: Option<u32>,
     /// The context that it is a part of (a green context): index.
-    pub part_of: Option<u32>,
+    pub(crate) part_of: Option<u32>,
     /// Synchronous memory operations always synchronise.
-    pub sync_memops: bool,
+    pub(crate) sync_memops: bool,
     /// Its timelines are requests of libraries: work beside the device ([`ContextId::REQUESTS`]).
-    pub is_host: bool,
+    pub(crate) is_host: bool,
     /// What every stream of the context waits for (`cuCtxWaitEvent`), beyond the floor.
-    pub waits: Clock,
+    pub(crate) waits: Clock,
 }
 
 impl Context {
     /// Puts one of its streams into the lists that its kind belongs in.
     #[inline]
-    pub fn enter(&mut self, stream: &mut Stream, slot: u32) {
+    pub(crate) fn enter(&mut self, stream: &mut Stream, slot: u32) {
         self.uncovered.add(slot, &mut stream.in_host_list);
         if stream.is_blocking() {
             self.unjoined.add(slot, &mut stream.in_legacy_list);
@@ -208,9 +208,9 @@ pub(crate) struct Streams {
     /// Last lookup: programs use the same stream many times in a row.
     last: (StreamId, u32),
     /// By slot; slot 0 is the host's and unused here.
-    pub slots: Vec<Stream>,
+    pub(crate) slots: Vec<Stream>,
     /// By index.
-    pub contexts: Vec<Context>,
+    pub(crate) contexts: Vec<Context>,
     ids: IdMap<u32, u32>,
     context_ids: IdMap<u32, u32>,
     /// Slots of destroyed streams that the floor did not cover when last looked at.
@@ -222,7 +222,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             slots: vec![Stream::new(StreamId::NONE, 0, StreamKind::NonBlocking)],
             contexts: vec![Context::default()],
@@ -237,7 +237,7 @@ impl Streams {
 
     /// The slot of a living stream, if it is known.
     #[inline]
-    pub fn find(&self, id: StreamId) -> Option<u32> {
+    pub(crate) fn find(&self, id: StreamId) -> Option<u32> {
         if self.last.0 == id && self.last.1 != 0 {
             return Some(self.last.1);
         }
@@ -246,18 +246,18 @@ impl Streams {
 
     /// Remembers a lookup.
     #[inline]
-    pub fn remember(&mut self, id: StreamId, slot: u32) {
+    pub(crate) fn remember(&mut self, id: StreamId, slot: u32) {
         self.last = (id, slot);
     }
 
     /// A slot for a host thread.
-    pub fn host_slot(&mut self) -> u32 {
+    pub(crate) fn host_slot(&mut self) -> u32 {
         self.slots.push(Stream::new(StreamId::NONE, 0, StreamKind::NonBlocking));
         (self.slots.len() - 1) as u32
     }
 
     /// Index of a context, made when it is new. [`ContextId::NONE`] is index 0.
-    pub fn context(&mut self, id: ContextId) -> u32 {
+    pub(crate) fn context(&mut self, id: ContextId) -> u32 {
         if id.is_none() {
             return 0;
         }
@@ -268,12 +268,12 @@ impl Streams {
     }
 
     /// Index of a context, if it is known.
-    pub fn find_context(&self, id: ContextId) -> Option<u32> {
+    pub(crate) fn find_context(&self, id: ContextId) -> Option<u32> {
         if id.is_none() { Some(0) } else { self.context_ids.get(&id.0).copied() }
     }
 
     /// Gives a stream a slot. A stream that is known already keeps its own and takes the new kind.
-    pub fn create(
+    pub(crate) fn create(
         &mut self,
         id: StreamId,
         context: ContextId,
@@ -321,7 +321,7 @@ impl Streams {
 
     /// Puts a stream into the lists that its kind belongs in.
     #[inline]
-    pub fn enter_lists(&mut self, slot: u32) {
+    pub(crate) fn enter_lists(&mut self, slot: u32) {
         let stream = &mut self.slots[slot as usize];
         self.contexts[stream.context as usize].enter(stream, slot);
     }
@@ -333,7 +333,7 @@ impl Streams {
     }
 
     /// Takes a stream out of its context's list when the floor covers it.
-    pub fn settle(&mut self, slot: u32, floor: &[u64]) {
+    pub(crate) fn settle(&mut self, slot: u32, floor: &[u64]) {
         let stream = &self.slots[slot as usize];
         if floor.get(slot as usize).is_some_and(|&t| t >= stream.time) {
             self.contexts[stream.context as usize].uncovered.remove(slot, &mut self.slots, |s| &mut s.in_host_list);
@@ -341,7 +341,7 @@ impl Streams {
     }
 
     /// A stream's handle is gone; its work goes on.
-    pub fn destroy(&mut self, id: StreamId) {
+    pub(crate) fn destroy(&mut self, id: StreamId) {
         let Some(slot) = self.ids.remove(&id.0) else { return };
         if self.last.0 == id {
             self.last = (StreamId::NONE, 0);
@@ -357,18 +357,18 @@ impl Streams {
     }
 
     /// No context waits for an event any more.
-    pub fn forget_waits(&mut self) {
+    pub(crate) fn forget_waits(&mut self) {
         self.contexts.iter_mut().for_each(|context| context.waits = Clock::default());
     }
 
     /// All handles are gone.
-    pub fn destroy_all(&mut self) {
+    pub(crate) fn destroy_all(&mut self) {
         let ids: Vec<u32> = self.ids.keys().copied().collect();
         ids.into_iter().for_each(|id| self.destroy(StreamId(id)));
     }
 
     /// A context is gone with all its streams.
-    pub fn destroy_context(&mut self, id: ContextId) {
+    pub(crate) fn destroy_context(&mut self, id: ContextId) {
         let Some(index) = self.context_ids.remove(&id.0) else { return };
         let gone: Vec<StreamId> =
             self.slots.iter().skip(1).filter(|s| s.context == index && !s.destroyed).map(|s| s.id).collect();
@@ -397,18 +397,18 @@ impl Streams {
     /// Whether an epoch lies behind an open wait: then it is in the future of everything that may
     /// still release the wait.
     #[inline]
-    pub fn is_behind_open_wait(&self, epoch: Epoch) -> bool {
+    pub(crate) fn is_behind_open_wait(&self, epoch: Epoch) -> bool {
         self.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)
     }
 
     /// Whether a timeline is a request of a library, which no device waits for.
-    pub fn is_request(&self, slot: u32) -> bool {
+    pub(crate) fn is_request(&self, slot: u32) -> bool {
         let stream = self.slots.get(slot as usize);
         stream.and_then(|s| self.contexts.get(s.context as usize)).is_some_and(|context| context.is_host)
     }
 
     /// How many slots exist, those of dead and waiting streams included (for tests and statistics).
-    pub fn slot_count(&self) -> usize {
+    pub(crate) fn slot_count(&self) -> usize {
         self.slots.len() - 1
     }
 }

@@ -32,16 +32,16 @@ const WRITES: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condition {
     /// The comparison.
-    pub compare: WaitCompare,
+    pub(crate) compare: WaitCompare,
     /// What is compared with.
-    pub value: u64,
+    pub(crate) value: u64,
     /// 4 or 8.
-    pub width: u8,
+    pub(crate) width: u8,
 }
 
 impl Condition {
     /// Whether a value in memory satisfies it.
-    pub fn holds(&self, found: u64) -> bool {
+    pub(crate) fn holds(&self, found: u64) -> bool {
         if self.width == 4 {
             let (found, value) = (found as u32, self.value as u32);
             match self.compare {
@@ -161,12 +161,12 @@ pub(crate) struct SyncVars {
 impl SyncVars {
     /// Whether no address is in use.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.vars.is_empty()
     }
 
     /// A write. Answers whether it released a wait.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         address: u64,
         value: Option<u64>,
@@ -193,7 +193,7 @@ impl SyncVars {
 
     /// A write of a value of 4 or 8 bytes. Answers whether it released a wait. A word that shares
     /// bytes with it has changed, too.
-    pub fn write_value(
+    pub(crate) fn write_value(
         &mut self,
         (address, width): (u64, u8),
         value: u64,
@@ -214,7 +214,7 @@ impl SyncVars {
     }
 
     /// The bytes that a fill or a copy left, which [`SyncVars::overwrite`] was told of.
-    pub fn leave(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
+    pub(crate) fn leave(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
         for (&address, var) in &mut self.vars {
             let by_it = |w: &&mut Write| w.value.is_none() && w.by.own == by.own;
             if let Some(LeftValue { value, known }) = bytes.at(&region, address)
@@ -227,7 +227,7 @@ impl SyncVars {
     }
 
     /// What a wait may find that nobody wrote as a value. `None`: nothing of the kind.
-    pub fn found(&mut self, address: u64, condition: Condition) -> Option<FoundValues> {
+    pub(crate) fn found(&mut self, address: u64, condition: Condition) -> Option<FoundValues> {
         let var = self.vars.entry(address).or_insert_with(|| SyncVar::of(address, &self.left));
         let ends = |w: &&Write| w.left != 0 && w.satisfies(condition);
         let left: Vec<Epoch> = var.writes.iter().filter(ends).map(Write::epoch).collect();
@@ -236,7 +236,7 @@ impl SyncVars {
     }
 
     /// Something unseen may have overwritten what a fill or a copy left.
-    pub fn doubt(&mut self, address: u64, epoch: Epoch) {
+    pub(crate) fn doubt(&mut self, address: u64, epoch: Epoch) {
         let Some(var) = self.vars.get_mut(&address) else { return };
         for write in var.writes.iter_mut().filter(|w| w.left != 0 && w.epoch() == epoch) {
             write.value = None;
@@ -244,7 +244,7 @@ impl SyncVars {
     }
 
     /// A wait by a stream (timeline `own`, whose clock is given).
-    pub fn wait(
+    pub(crate) fn wait(
         &mut self,
         address: u64,
         condition: Condition,
@@ -283,7 +283,7 @@ impl SyncVars {
     }
 
     /// Bytes changed by a copy or a set: flags in them have been overwritten by who knows what.
-    pub fn overwrite(&mut self, start: u64, end: u64, by: &TimelineSnapshot, floor: FloorRef<'_>) {
+    pub(crate) fn overwrite(&mut self, start: u64, end: u64, by: &TimelineSnapshot, floor: FloorRef<'_>) {
         let hit: SmallVec<[u64; 4]> = self.vars.keys().copied().filter(|a| (start..end).contains(a)).collect();
         for address in hit {
             self.write(address, None, false, by.clone(), floor);
@@ -291,7 +291,7 @@ impl SyncVars {
     }
 
     /// The memory is gone.
-    pub fn forget(&mut self, start: u64, end: u64) {
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.vars.retain(|a, _| !(start..end).contains(a));
         self.left.forget(start, end);
     }

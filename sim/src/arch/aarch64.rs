@@ -49,7 +49,7 @@ fn has_lse2() -> bool {
 ///
 /// # Safety
 /// The bytes stay mapped, and the address is a multiple of 16.
-pub unsafe fn read_pair(at: u64) -> [u64; 2] {
+pub(crate) unsafe fn read_pair(at: u64) -> [u64; 2] {
     // SAFETY: the caller's promise.
     unsafe { if has_lse2() { read_by_load(at) } else { read_twice(at) } }
 }
@@ -58,7 +58,7 @@ pub unsafe fn read_pair(at: u64) -> [u64; 2] {
 ///
 /// # Safety
 /// As of [`read_pair`].
-pub unsafe fn write_pair(at: u64, pair: [u64; 2]) {
+pub(crate) unsafe fn write_pair(at: u64, pair: [u64; 2]) {
     // SAFETY: the caller's promise.
     unsafe { if has_lse2() { write_by_store(at, pair) } else { write_exclusively(at, pair) } }
 }

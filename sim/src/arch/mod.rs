@@ -12,9 +12,9 @@ mod x86_64;
 use std::ffi::c_void;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{read_pair, write_pair};
+pub(crate) use aarch64::{read_pair, write_pair};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{read_pair, write_pair};
+pub(crate) use x86_64::{read_pair, write_pair};
 
 /// Calls a function that is compiled for the widest vectors that the processor has, and returns
 /// nothing. What it calls has to be inlined, or it is compiled as everything else is.
@@ -63,7 +63,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// As for the function itself.
-pub unsafe fn call_foreign(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
+pub(crate) unsafe fn call_foreign(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { call_without_unwind_tables(function, data) };
 }

@@ -26,7 +26,7 @@ global_asm!(
 ///
 /// # Safety
 /// The bytes stay mapped, and the address is a multiple of 16.
-pub unsafe fn read_pair(at: u64) -> [u64; 2] {
+pub(crate) unsafe fn read_pair(at: u64) -> [u64; 2] {
     let pair: __m128i;
     // SAFETY: reads the 16 bytes that the caller vouches for.
     unsafe {
@@ -40,7 +40,7 @@ pub unsafe fn read_pair(at: u64) -> [u64; 2] {
 ///
 /// # Safety
 /// As of [`read_pair`].
-pub unsafe fn write_pair(at: u64, pair: [u64; 2]) {
+pub(crate) unsafe fn write_pair(at: u64, pair: [u64; 2]) {
     // SAFETY: writes the 16 bytes that the caller vouches for.
     unsafe {
         let pair = std::mem::transmute::<[u64; 2], __m128i>(pair);

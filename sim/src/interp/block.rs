@@ -43,12 +43,12 @@ pub(crate) const BARRIER_OR: u32 = 4;
 
 /// What the warps of a block share.
 pub(crate) struct BlockState {
-    pub index: [u32; 3],
-    pub linear: u64,
+    pub(crate) index: [u32; 3],
+    pub(crate) linear: u64,
     shared: Vec<Row>,
     /// Bytes of it that were asked for, and that are there.
-    pub shared_size: u32,
-    pub shared_limit: u32,
+    pub(crate) shared_size: u32,
+    pub(crate) shared_limit: u32,
     alive: Vec<u32>,
     barriers: [Barrier; CLUSTER + 1],
     /// Lanes of each warp that have arrived in this phase, barrier by barrier.
@@ -56,7 +56,7 @@ pub(crate) struct BlockState {
     /// A bit for each barrier that somebody waits at.
     waiting: u32,
     /// The blocks of the cluster, this one among them.
-    pub members: Members,
+    pub(crate) members: Members,
     ended: bool,
 }
 
@@ -235,7 +235,7 @@ impl<'b> Block<'b> {
 
     /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
     /// `jumps` jumps.
-    pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
+    pub fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         let (mut turns, mut rounds) = (turns, ROUNDS);
         while turns > 0 && rounds > 0 {
             let mut progress = false;

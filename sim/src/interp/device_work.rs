@@ -16,10 +16,10 @@ const RESERVED: u64 = 64 << 20;
 /// WorkShape of a launch whose parameters are still being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkShape {
-    pub function: u64,
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    pub shared: u32,
+    pub(crate) function: u64,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
 }
 
 #[derive(Default)]

@@ -10,32 +10,32 @@ use crate::interp::program::{Kernel, LANES, NativeEntries, Program, Row};
 
 /// What is common to all blocks of a launch.
 pub(crate) struct Env<'b> {
-    pub device: &'b dyn Device,
-    pub program: &'b Program,
-    pub kernel: &'b Kernel,
-    pub launch: &'b Launch,
+    pub(crate) device: &'b dyn Device,
+    pub(crate) program: &'b Program,
+    pub(crate) kernel: &'b Kernel,
+    pub(crate) launch: &'b Launch,
     /// The parameter block, padded with zeros.
-    pub params: Vec<u64>,
+    pub(crate) params: Vec<u64>,
     /// The program's constants; of machine code with what this launch fills in.
-    pub constants: Cow<'b, [Row]>,
+    pub(crate) constants: Cow<'b, [Row]>,
     /// Constant bank 0 of machine code: what the driver writes there, then the parameters.
-    pub bank0: Vec<u64>,
-    pub observing: bool,
+    pub(crate) bank0: Vec<u64>,
+    pub(crate) observing: bool,
     /// Bytes of local memory of each lane.
-    pub lane_local: u32,
-    pub cluster: [u32; 3],
+    pub(crate) lane_local: u32,
+    pub(crate) cluster: [u32; 3],
     /// The launch or the kernel has said how large clusters are.
-    pub explicit_cluster: bool,
+    pub(crate) explicit_cluster: bool,
     /// The program's native code, where this launch uses it.
-    pub native: Option<&'b NativeEntries>,
-    pub started: std::time::Instant,
+    pub(crate) native: Option<&'b NativeEntries>,
+    pub(crate) started: std::time::Instant,
     /// What cooperative groups keep for a grid-wide barrier: its size, then the barrier's word.
-    pub workspace: Vec<AtomicU32>,
+    pub(crate) workspace: Vec<AtomicU32>,
     /// Whether an access behind the shared memory that was asked for has been reported.
-    pub overrun: AtomicBool,
+    pub(crate) overrun: AtomicBool,
     /// What threads keep that launch work themselves.
-    pub device_work: DeviceWorkState,
-    pub grid_barrier: GridBarrier,
+    pub(crate) device_work: DeviceWorkState,
+    pub(crate) grid_barrier: GridBarrier,
 }
 
 impl Env<'_> {

@@ -81,7 +81,7 @@ pub struct ParamInfo {
     /// Bytes.
     pub size: u32,
     /// Bytes.
-    pub align: u32,
+    pub(crate) align: u32,
 }
 
 /// One launch of a kernel.
@@ -162,49 +162,49 @@ pub struct Accesses<'a> {
     /// One address for each active lane, with its linear thread index in the block.
     pub lanes: &'a [(u64, u32)],
     /// The block.
-    pub block: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// PTX line of the instruction; of machine code its offset in the section, in bytes.
     pub line: u32,
     /// Its source file and line from `.loc`.
-    pub source: Option<(&'a str, u32)>,
+    pub(crate) source: Option<(&'a str, u32)>,
 }
 
 /// A texture or surface operation, see [`Device::texture`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextureRequest<'a> {
     /// Opcode with its modifiers: `tex.1d.v4.f32.s32`, `suld.b.2d.b32.trap`.
-    pub opcode: &'a str,
+    pub(crate) opcode: &'a str,
     /// The texture or surface object.
     pub object: u64,
     /// Coordinates (then level or gradients) as raw bits, in the order of the operands.
     pub coordinates: &'a [u32],
     /// What a store writes, as raw bits.
-    pub values: &'a [u64],
+    pub(crate) values: &'a [u64],
 }
 
 /// Lanes of a warp.
-pub const WARP_LANES: usize = 32;
+pub(crate) const WARP_LANES: usize = 32;
 
 /// A texture or surface operation of lanes of a warp, see [`Device::textures`].
 #[derive(Debug)]
 pub struct WarpTexture<'a> {
     /// As in a [`TextureRequest`].
-    pub opcode: &'a str,
+    pub(crate) opcode: &'a str,
     /// The lanes.
-    pub lanes: u32,
+    pub(crate) lanes: u32,
     /// Each lane's object.
-    pub objects: &'a [u64; WARP_LANES],
+    pub(crate) objects: &'a [u64; WARP_LANES],
     /// Each lane's coordinates (then level or gradients): one row for each operand.
-    pub coordinates: &'a [&'a [u64; WARP_LANES]],
+    pub(crate) coordinates: &'a [&'a [u64; WARP_LANES]],
     /// What each lane stores.
-    pub values: &'a [&'a [u64; WARP_LANES]],
+    pub(crate) values: &'a [&'a [u64; WARP_LANES]],
     /// What each lane gets. Other lanes' may be anything.
-    pub results: &'a mut [[u64; WARP_LANES]; 4],
+    pub(crate) results: &'a mut [[u64; WARP_LANES]; 4],
 }
 
 impl WarpTexture<'_> {
     /// The object, if all lanes name the same.
-    pub fn one_object(&self) -> Option<u64> {
+    pub(crate) fn one_object(&self) -> Option<u64> {
         let first = *self.objects.get(self.lanes.trailing_zeros() as usize)?;
         let same = |lane: usize| self.lanes >> lane & 1 == 0 || self.objects[lane] == first;
         (0..WARP_LANES).all(same).then_some(first)
@@ -214,7 +214,7 @@ impl WarpTexture<'_> {
     ///
     /// # Errors
     /// The first lane that `serve` says no to, with its reason.
-    pub fn lane_by_lane(
+    pub(crate) fn lane_by_lane(
         &mut self,
         serve: impl Fn(&TextureRequest<'_>) -> Result<[u64; 4], String>,
     ) -> Result<(), (u32, String)> {
@@ -409,20 +409,20 @@ pub enum FaultKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Name of the kernel.
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// The block.
-    pub block: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// The thread in the block.
     pub thread: [u32; 3],
     /// What went wrong.
     pub kind: FaultKind,
     /// PTX line, 0 when there is none; of machine code the instruction's offset in its section, in
     /// bytes.
-    pub line: u32,
+    pub(crate) line: u32,
     /// The kernel runs as machine code.
-    pub machine: bool,
+    pub(crate) machine: bool,
     /// Source file and line from `.loc` or the line table.
-    pub source: Option<(String, u32)>,
+    pub(crate) source: Option<(String, u32)>,
 }
 
 // By hand: thiserror takes a field called `source` for the cause.

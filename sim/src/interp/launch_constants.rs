@@ -40,9 +40,9 @@ const MULTIPROCESSORS_AT: u32 = 0x10c;
 /// The clusters of a launch.
 pub(crate) struct Clusters {
     /// Blocks in each dimension.
-    pub size: [u32; 3],
+    pub(crate) size: [u32; 3],
     /// The launch or the kernel has said so.
-    pub explicit: bool,
+    pub(crate) explicit: bool,
 }
 
 /// What code multiplies a block's index with, in single precision, for the index of its cluster. It

@@ -32,10 +32,10 @@ const ADDRESS_32: [u32; 2] = [1, 3];
 /// A section of the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
-    pub name: String,
+    pub(crate) name: String,
     bytes: Range<usize>,
-    pub size: u64,
-    pub executable: bool,
+    pub(crate) size: u64,
+    pub(crate) executable: bool,
 }
 
 /// What the compiler noted about a kernel.
@@ -44,17 +44,13 @@ pub struct MachineKernel {
     /// Mangled name.
     pub name: String,
     /// Its parameters in order.
-    pub params: Vec<ParamInfo>,
+    pub(crate) params: Vec<ParamInfo>,
     /// Static shared memory in bytes.
-    pub shared: u32,
-    /// Local memory of the kernel's own frame in bytes.
-    pub local: u32,
-    /// Registers of each thread.
-    pub registers: u32,
+    pub(crate) shared: u32,
     /// Largest (or the required) block.
-    pub max_threads: Option<[u32; 3]>,
+    pub(crate) max_threads: Option<[u32; 3]>,
     /// Blocks of a cluster that the code requires.
-    pub cluster: Option<[u32; 3]>,
+    pub(crate) cluster: Option<[u32; 3]>,
     pub(crate) section: usize,
     pub(crate) entry: u32,
     pub(crate) stack: u32,
@@ -69,7 +65,7 @@ pub struct MachineBlock {
     /// Bytes.
     pub size: u64,
     /// The host may use it too.
-    pub managed: bool,
+    pub(crate) managed: bool,
     section: usize,
     start: u64,
 }
@@ -84,13 +80,13 @@ pub struct MachineVariable {
     /// Bytes from the start of the block.
     pub offset: u64,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
 }
 
 /// Machine code of a module.
 pub struct MachineModule {
     /// What it was compiled for.
-    pub arch: Arch,
+    pub(crate) arch: Arch,
     bytes: Box<[u8]>,
     pub(crate) sections: Vec<Section>,
     pub(crate) symbols: Vec<Symbol>,
@@ -154,12 +150,12 @@ impl MachineModule {
     }
 
     /// A kernel by its mangled name.
-    pub fn kernel(&self, name: &str) -> Option<&MachineKernel> {
+    pub(crate) fn kernel(&self, name: &str) -> Option<&MachineKernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
     /// The kernel that an address of code is the entry of.
-    pub fn kernel_at(&self, address: u64) -> Option<&MachineKernel> {
+    pub(crate) fn kernel_at(&self, address: u64) -> Option<&MachineKernel> {
         let place = code_place(address)?;
         self.kernels.iter().find(|kernel| (kernel.section, kernel.entry) == place)
     }
@@ -170,7 +166,7 @@ impl MachineModule {
     }
 
     /// Bytes of `__constant__` variables.
-    pub fn constant_bytes(&self) -> u64 {
+    pub(crate) fn constant_bytes(&self) -> u64 {
         self.sections.iter().filter(|section| section.name == ".nv.constant3").map(|section| section.size).sum()
     }
 
@@ -327,8 +323,6 @@ fn kernel(code: &KernelCode<'_>) -> MachineKernel {
         name: code.name.clone(),
         params: params.collect(),
         shared: u32::try_from(code.shared_bytes).unwrap_or(u32::MAX),
-        local: code.frame_bytes,
-        registers: code.registers,
         max_threads: code.required_block.or(code.max_block),
         cluster: code.cluster,
         section: code.section,

@@ -68,7 +68,8 @@ mod warp;
 
 pub(crate) use crate::interp::compile::layout::static_shared;
 pub use crate::interp::interface::*;
-pub use crate::interp::machine_module::{MachineBlock, MachineKernel, MachineModule, MachineVariable};
-pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
+pub use crate::interp::machine_module::MachineModule;
+pub(crate) use crate::interp::machine_module::{MachineKernel, MachineVariable};
+pub use crate::interp::module_variables::{globals, initial_bytes};
 pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;

@@ -14,11 +14,11 @@ pub struct GlobalInfo {
     /// Bytes.
     pub size: u64,
     /// Bytes.
-    pub align: u32,
+    pub(crate) align: u32,
     /// True for `.const`.
-    pub constant: bool,
+    pub(crate) constant: bool,
     /// Who can see it; `Extern` means that another module defines it.
-    pub linkage: Linkage,
+    pub(crate) linkage: Linkage,
     index: usize,
 }
 

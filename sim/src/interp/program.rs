@@ -34,8 +34,8 @@ pub(crate) enum Entered {
 /// The native code of a program, and where it may be entered.
 pub(crate) struct NativeEntries {
     /// For each instruction: null where no region begins. What else it points to is the code's own.
-    pub entries: Arc<[AtomicPtr<()>]>,
-    pub code: Box<dyn NativeCode>,
+    pub(crate) entries: Arc<[AtomicPtr<()>]>,
+    pub(crate) code: Box<dyn NativeCode>,
 }
 
 /// What executes an instruction for the lanes of a mask that is never empty.
@@ -45,14 +45,14 @@ pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaneOp {
     /// Applies it to each lane of a warp.
-    pub run: InstFn,
+    pub(crate) run: InstFn,
     /// Of the operands and the instruction's constant `x`.
-    pub call: extern "C" fn(u64, u64, u64, u64) -> u64,
-    pub operands: u8,
+    pub(crate) call: extern "C" fn(u64, u64, u64, u64) -> u64,
+    pub(crate) operands: u8,
     /// Of the three operands and the result.
-    pub types: [LaneTy; 4],
-    pub outcome: ResultUse,
-    pub sem: Sem,
+    pub(crate) types: [LaneTy; 4],
+    pub(crate) outcome: ResultUse,
+    pub(crate) sem: Sem,
 }
 
 /// How native code executes an instruction.
@@ -117,17 +117,17 @@ for_each_operation!(operations);
 pub(crate) struct Inst {
     pub op: Operation,
     /// The function of `op`, looked up when the instruction was made.
-    pub run: InstFn,
-    pub guard: Pred,
-    pub d: Slot,
-    pub a: Slot,
-    pub b: Slot,
-    pub c: Slot,
-    pub x: u64,
-    pub y: u32,
-    pub z: u32,
-    pub line: u32,
-    pub location: u32,
+    pub(crate) run: InstFn,
+    pub(crate) guard: Pred,
+    pub(crate) d: Slot,
+    pub(crate) a: Slot,
+    pub(crate) b: Slot,
+    pub(crate) c: Slot,
+    pub(crate) x: u64,
+    pub(crate) y: u32,
+    pub(crate) z: u32,
+    pub(crate) line: u32,
+    pub(crate) location: u32,
 }
 
 impl Inst {
@@ -160,19 +160,19 @@ pub(crate) enum ArgumentHome {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FunctionCode {
     /// Index of its first instruction, `u32::MAX` for functions without a body here.
-    pub entry: u32,
+    pub(crate) entry: u32,
     /// Rows of its frame; the first holds the return address.
-    pub rows: u32,
+    pub(crate) rows: u32,
     /// Predicates of its frame.
-    pub preds: u32,
+    pub(crate) preds: u32,
     /// Bytes of its frame in local memory.
-    pub local: u32,
-    pub params: Vec<ArgumentHome>,
-    pub returns: Vec<ArgumentHome>,
+    pub(crate) local: u32,
+    pub(crate) params: Vec<ArgumentHome>,
+    pub(crate) returns: Vec<ArgumentHome>,
     /// True when it is one of the functions that the interpreter provides.
-    pub builtin: Option<Builtin>,
+    pub(crate) builtin: Option<Builtin>,
     /// Why it has no code although it has a body.
-    pub error: Option<CompileError>,
+    pub(crate) error: Option<CompileError>,
 }
 
 /// Functions of CUDA's device runtime that have no body in PTX.
@@ -268,11 +268,11 @@ impl RuntimeCall {
 /// A call: from where, to what, with which values.
 #[derive(Debug, Clone, Hash)]
 pub(crate) struct CallSite {
-    pub caller: u32,
+    pub(crate) caller: u32,
     /// The function, or None when a register holds its address.
-    pub callee: Option<u32>,
-    pub arguments: Vec<ArgumentHome>,
-    pub returns: Vec<ArgumentHome>,
+    pub(crate) callee: Option<u32>,
+    pub(crate) arguments: Vec<ArgumentHome>,
+    pub(crate) returns: Vec<ArgumentHome>,
 }
 
 /// A kernel, compiled.
@@ -285,7 +285,6 @@ pub struct Kernel {
     pub(crate) shared_align: u32,
     pub(crate) local: u32,
     pub(crate) nested: bool,
-    pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) cluster: Option<[u32; 3]>,
     pub(crate) error: Option<CompileError>,
 }
@@ -306,29 +305,9 @@ impl Kernel {
         self.params.last().map_or(0, |param| param.offset + param.size)
     }
 
-    /// Bytes of shared memory that it declares.
-    pub fn static_shared(&self) -> u32 {
-        self.static_shared
-    }
-
-    /// Bytes of local memory that its own frame takes for each thread.
-    pub fn local_bytes(&self) -> u32 {
-        self.local
-    }
-
-    /// `.maxntid` or `.reqntid`.
-    pub fn max_threads(&self) -> Option<[u32; 3]> {
-        self.max_threads
-    }
-
     /// Why it cannot be launched: an instruction that is not executed here, or an unknown symbol.
     pub fn error(&self) -> Option<&CompileError> {
         self.error.as_ref()
-    }
-
-    /// `.reqnctapercluster`.
-    pub fn cluster(&self) -> Option<[u32; 3]> {
-        self.cluster
     }
 }
 
@@ -360,38 +339,38 @@ pub struct Program {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MachineTables {
     /// The sections of code that were compiled.
-    pub sections: Vec<CompiledSection>,
+    pub(crate) sections: Vec<CompiledSection>,
     /// Functions that the module only declares: their addresses, names, and what they do here.
-    pub externs: Vec<(u64, String, Option<Builtin>)>,
+    pub(crate) externs: Vec<(u64, String, Option<Builtin>)>,
     /// Constants that hold words of the launch's constant bank.
-    pub launch_words: Vec<LaunchWord>,
+    pub(crate) launch_words: Vec<LaunchWord>,
     /// Constant banks that stay as they are: number, bytes, and how many they are.
-    pub banks: Vec<(u8, Vec<u64>, u32)>,
+    pub(crate) banks: Vec<(u8, Vec<u64>, u32)>,
     /// Where the parameters begin in constant bank 0, and where they end.
-    pub param_base: u32,
-    pub param_end: u32,
+    pub(crate) param_base: u32,
+    pub(crate) param_end: u32,
 }
 
 /// A section of machine code: where its instructions are among those of the program.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledSection {
     /// Its number in the module.
-    pub number: usize,
+    pub(crate) number: usize,
     /// The first instruction for each 16 bytes of it; `u32::MAX` where there is none.
-    pub starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
     /// Why it cannot be entered.
-    pub error: Option<CompileError>,
+    pub(crate) error: Option<CompileError>,
 }
 
 /// A row that is filled when a launch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LaunchWord {
     /// Number of the constant.
-    pub constant: u32,
+    pub(crate) constant: u32,
     /// Byte offset in constant bank 0.
-    pub offset: u32,
+    pub(crate) offset: u32,
     /// Bytes: 4 or 8.
-    pub bytes: u32,
+    pub(crate) bytes: u32,
 }
 
 impl std::fmt::Debug for Program {
@@ -407,7 +386,7 @@ impl Program {
     }
 
     /// The name of the kernel that an address points to; of machine code the module knows.
-    pub fn kernel_at(&self, address: u64) -> Option<&str> {
+    pub(crate) fn kernel_at(&self, address: u64) -> Option<&str> {
         let number = function_number(address)?;
         self.kernels.iter().find(|kernel| kernel.function == number).map(Kernel::name)
     }

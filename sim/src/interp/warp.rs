@@ -45,13 +45,13 @@ pub(crate) enum Wait {
 /// Lanes that stand at one instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
-    pub pc: u32,
-    pub rbase: u32,
-    pub pbase: u32,
-    pub lbase: u32,
-    pub mask: u32,
-    pub wait: Wait,
-    pub stamp: u64,
+    pub(crate) pc: u32,
+    pub(crate) rbase: u32,
+    pub(crate) pbase: u32,
+    pub(crate) lbase: u32,
+    pub(crate) mask: u32,
+    pub(crate) wait: Wait,
+    pub(crate) stamp: u64,
 }
 
 impl Group {
@@ -75,51 +75,51 @@ pub(crate) enum Outcome {
 
 /// One warp.
 pub(crate) struct Warp<'b> {
-    pub env: &'b Env<'b>,
+    pub(crate) env: &'b Env<'b>,
     /// The block it belongs to; valid while the warp runs.
-    pub block: *mut BlockState,
-    pub index: u32,
-    pub pc: u32,
-    pub active: u32,
-    pub rbase: u32,
-    pub pbase: u32,
-    pub lbase: u32,
-    pub alive: u32,
+    pub(crate) block: *mut BlockState,
+    pub(crate) index: u32,
+    pub(crate) pc: u32,
+    pub(crate) active: u32,
+    pub(crate) rbase: u32,
+    pub(crate) pbase: u32,
+    pub(crate) lbase: u32,
+    pub(crate) alive: u32,
     /// The lanes that it begins with.
     whole: u32,
-    pub groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
     frame: *mut Row,
     constants: *const Row,
     rows: Vec<Row>,
     preds: Vec<u32>,
     /// Local memory of the lanes one after the other, allocated when first touched.
-    pub local: Vec<u64>,
+    pub(crate) local: Vec<u64>,
     /// Extents found lately, and which entry is replaced next.
-    pub extents: [Extent; 4],
-    pub next_extent: usize,
-    pub fault: Option<(FaultKind, u32)>,
+    pub(crate) extents: [Extent; 4],
+    pub(crate) next_extent: usize,
+    pub(crate) fault: Option<(FaultKind, u32)>,
     /// Thread indices in x, y, z of each lane.
-    pub tid: [[u32; LANES]; 3],
+    pub(crate) tid: [[u32; LANES]; 3],
     stamp: u64,
     /// The group that has waited longest is picked next.
     oldest: bool,
     /// Jumps and divergences since such a group was picked.
     unfair: u32,
     /// How often lanes have yielded while others waited for them.
-    pub yields: u32,
+    pub(crate) yields: u32,
     /// The barrier (number and phase that must end) that the whole warp waits at, at its program
     /// counter. There are no groups then.
-    pub parked: Option<(u8, u32)>,
+    pub(crate) parked: Option<(u8, u32)>,
     /// It goes on behind such a barrier, and has executed nothing since.
-    pub resumed: bool,
+    pub(crate) resumed: bool,
     /// Its lanes at the grid's barrier.
-    pub arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
     /// Jumps made since the launch began, the base of `%clock`.
-    pub jumps: u64,
+    pub(crate) jumps: u64,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
-    pub native: Option<Box<dyn Any>>,
-    pub native_known: bool,
+    pub(crate) native: Option<Box<dyn Any>>,
+    pub(crate) native_known: bool,
 }
 
 impl<'b> Warp<'b> {
@@ -463,7 +463,7 @@ impl<'b> Warp<'b> {
     }
 
     /// Runs the warp until it has ended, waits for others, or has made `budget` jumps.
-    pub(crate) fn run(&mut self, budget: u32) -> Outcome {
+    pub fn run(&mut self, budget: u32) -> Outcome {
         let code: &'b [Inst] = &self.env.program.code;
         let native: Option<&'b NativeEntries> = self.env.native;
         let mut budget = budget;

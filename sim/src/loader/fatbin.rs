@@ -20,11 +20,11 @@ const ELF: &[u8; 4] = b"\x7fELF";
 const MAX_SIZE: usize = 4 << 30;
 
 /// How a text begins that was linked without those images that hold machine code only.
-pub const INCOMPLETE: &str = "// some of it is machine code only\n";
+pub(crate) const INCOMPLETE: &str = "// some of it is machine code only\n";
 
 /// Why an image holds nothing that can run here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImageError {
+pub(crate) enum ImageError {
     /// Neither PTX, nor a fat binary, nor ELF.
     #[error("not a code image that CUDA knows")]
     Unknown,
@@ -56,7 +56,7 @@ pub enum ImageError {
 impl ImageError {
     /// Says what is wrong with an image. What no driver takes either is no refusal of the
     /// simulator.
-    pub fn report(&self, what: &str) {
+    pub(crate) fn report(&self, what: &str) {
         let text = format!("{what}: {self}");
         match self {
             ImageError::Unknown | ImageError::Link(device_code::ptx::LinkError::Twice(_)) => crate::status::say(&text),
@@ -65,7 +65,7 @@ impl ImageError {
     }
 
     /// The status that the driver answers.
-    pub fn status(&self) -> CUresult {
+    pub(crate) fn status(&self) -> CUresult {
         match self {
             ImageError::NoPtx | ImageError::OtherDevice(..) => CUresult::ERROR_NO_BINARY_FOR_GPU,
             // Measured on an H200, driver 580: PTX text for sm_100.
@@ -80,7 +80,7 @@ impl ImageError {
 ///
 /// # Safety
 /// As for [`find_ptx`].
-pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
+pub(crate) unsafe fn unwrapped(image: *const u8) -> *const u8 {
     // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
     // byte.
     unsafe {
@@ -94,7 +94,7 @@ pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
 /// # Safety
 /// `image` must point to an image of one of the kinds that `cuModuleLoadData` takes: its length is
 /// in it.
-pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError> {
+pub(crate) unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError> {
     // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
     // byte.
     unsafe {
@@ -161,7 +161,7 @@ unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> 
 }
 
 /// The same for an image of known length, as read from a file.
-pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
+pub(crate) fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
     let head: [u8; 4] = image.get(..4).and_then(|head| head.try_into().ok()).ok_or(ImageError::Unknown)?;
     match u32::from_le_bytes(head) {
         FATBIN => from_fatbin(image, arch),
@@ -196,7 +196,7 @@ fn fits(image: &[u8], arch: u32) -> Result<(), ImageError> {
 
 /// True when a driver would compile this text for compute capability `arch` (times ten): it is for
 /// no newer device.
-pub fn is_for(text: &str, arch: u32) -> bool {
+pub(crate) fn is_for(text: &str, arch: u32) -> bool {
     let (Ok(parsed), Ok(sm)) = (Image::parse(text.as_bytes()), u16::try_from(arch)) else { return true };
     parsed.entries().iter().all(|entry| runs_on(entry.kind, entry.arch, Arch::new(sm)))
 }

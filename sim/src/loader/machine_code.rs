@@ -10,7 +10,7 @@ use device_code::image::{CodeRef, Image, ImageSize, image_size};
 ///
 /// # Safety
 /// As for [`crate::loader::fatbin::find_ptx`], with wrappers followed already.
-pub unsafe fn image_at<'a>(image: *const u8) -> Option<&'a [u8]> {
+pub(crate) unsafe fn image_at<'a>(image: *const u8) -> Option<&'a [u8]> {
     let mut len = 64;
     for _ in 0..64 {
         // SAFETY: the caller's promise: an image has the bytes that it says it has.
@@ -28,7 +28,7 @@ pub unsafe fn image_at<'a>(image: *const u8) -> Option<&'a [u8]> {
 
 /// The machine code that a driver takes for compute capability `arch` (times ten). `None` when
 /// there is none, and when PTX would be taken.
-pub fn cubin_in(image: &[u8], arch: u32) -> Option<Vec<u8>> {
+pub(crate) fn cubin_in(image: &[u8], arch: u32) -> Option<Vec<u8>> {
     let device = Arch::new(u16::try_from(arch).ok()?);
     match Image::parse(image).ok()?.select(device).ok()?? {
         CodeRef::Cubin(bytes) => Some(bytes.into_owned()),
@@ -37,7 +37,7 @@ pub fn cubin_in(image: &[u8], arch: u32) -> Option<Vec<u8>> {
 }
 
 /// True when the interpreter executes machine code of devices of that compute capability.
-pub fn is_executed(arch: u32) -> bool {
+pub(crate) fn is_executed(arch: u32) -> bool {
     let arch = u16::try_from(arch).map(Arch::new).ok();
     matches!(arch.and_then(Arch::generation), Some(Generation::Turing | Generation::Ampere | Generation::Hopper))
 }

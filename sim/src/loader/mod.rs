@@ -5,7 +5,7 @@
 //! makes a text in its place. `program_images` says which
 //! device the program was built for, before it loads anything.
 
-pub mod fatbin;
-pub mod machine_code;
-pub mod program_images;
-pub mod stand_in;
+pub(crate) mod fatbin;
+pub(crate) mod machine_code;
+pub(crate) mod program_images;
+pub(crate) mod stand_in;

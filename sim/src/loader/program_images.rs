@@ -22,7 +22,7 @@ use device_code::image::{CodeRef, Cubin, EntryKind, Image, each_in_host, runs_on
 use libc::{c_int, c_void};
 
 /// Compute capabilities (times ten) that a simulated device may have.
-pub const ARCHES: std::ops::RangeInclusive<u32> = 50..=130;
+pub(crate) const ARCHES: std::ops::RangeInclusive<u32> = 50..=130;
 
 /// No empty image is larger, in bytes: the compiler's has less than two thousand.
 const EMPTY: u64 = 16 << 10;
@@ -74,7 +74,7 @@ fn is_empty(image: &Image<'_>) -> bool {
 
 /// The compute capability (times ten) of a device that runs the images of this process, `default`
 /// where that one does.
-pub fn arch(default: u32) -> u32 {
+pub(crate) fn arch(default: u32) -> u32 {
     choose(&objects(default), default)
 }
 

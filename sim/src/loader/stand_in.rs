@@ -14,11 +14,11 @@ use device_code::image::cubin::{KernelCode, SymbolKind};
 use crate::loader::machine_code;
 
 /// How the text of a stand-in begins.
-pub const MARK: &str = "// stands in for machine code";
+pub(crate) const MARK: &str = "// stands in for machine code";
 
 /// The stand-in for what the image holds for compute capability `arch` (times ten); `None` when
 /// there is no machine code for it.
-pub fn text(image: &[u8], arch: u32) -> Option<String> {
+pub(crate) fn text(image: &[u8], arch: u32) -> Option<String> {
     let bytes = machine_code::cubin_in(image, arch)?;
     let cubin = Cubin::parse(&bytes).ok()?;
     let mut text = format!("{MARK}\n.version 8.0\n.target sm_{arch}\n.address_size 64\n");

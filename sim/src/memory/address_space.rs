@@ -18,19 +18,19 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bytes per entry of the page table: what is mapped or not is decided in steps of this size.
-pub const GRANULE: u64 = 1 << 16;
+pub(crate) const GRANULE: u64 = 1 << 16;
 
 /// A range of addresses could not be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnmappedAddress {
+pub(crate) struct UnmappedAddress {
     /// The first address of the access that failed.
-    pub addr: u64,
+    pub(crate) addr: u64,
 }
 
 /// What lies at a granule of the public view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Page {
+pub(crate) enum Page {
     /// Nothing: access faults.
     None = 0,
     /// Readable and writable by the device.
@@ -40,7 +40,7 @@ pub enum Page {
 }
 
 /// The reserved range and its second view. There is one per process.
-pub struct AddressSpace {
+pub(crate) struct AddressSpace {
     base: u64,
     size: u64,
     alias: u64,
@@ -90,7 +90,7 @@ fn largest_file() -> u64 {
 impl AddressSpace {
     /// The space of this process; made on first use. `None` when the kernel refuses to reserve
     /// addresses, or files of half its size: that is said.
-    pub fn get() -> Option<&'static AddressSpace> {
+    pub(crate) fn get() -> Option<&'static AddressSpace> {
         static SPACE: OnceLock<Option<AddressSpace>> = OnceLock::new();
         let make = || {
             let most = largest_file();
@@ -140,27 +140,27 @@ impl AddressSpace {
     }
 
     /// Addresses for device memory of plain allocations: half of the space.
-    pub fn device_range(&self) -> (u64, u64) {
+    pub(crate) fn device_range(&self) -> (u64, u64) {
         (self.base, self.base + self.size / 2)
     }
 
     /// Addresses for reservations (`cuMemAddressReserve`).
-    pub fn reserve_range(&self) -> (u64, u64) {
+    pub(crate) fn reserve_range(&self) -> (u64, u64) {
         (self.base + self.size / 2, self.host_at)
     }
 
     /// Addresses for pinned and managed memory.
-    pub fn host_range(&self) -> (u64, u64) {
+    pub(crate) fn host_range(&self) -> (u64, u64) {
         (self.host_at, self.base + self.size)
     }
 
     /// How many bytes of physical memory handles (`cuMemCreate`) can be given out.
-    pub fn phys_size(&self) -> u64 {
+    pub(crate) fn phys_size(&self) -> u64 {
         self.phys_size
     }
 
     /// Whether the address belongs to the simulated space, mapped or not.
-    pub fn contains(&self, addr: u64) -> bool {
+    pub(crate) fn contains(&self, addr: u64) -> bool {
         addr.wrapping_sub(self.base) < self.size
     }
 
@@ -172,7 +172,7 @@ impl AddressSpace {
     }
 
     /// What is mapped at an address of the space.
-    pub fn page_at(&self, addr: u64) -> Page {
+    pub(crate) fn page_at(&self, addr: u64) -> Page {
         match self.page(addr).load(Ordering::Acquire) {
             1 => Page::ReadWrite,
             2 => Page::ReadOnly,
@@ -182,7 +182,7 @@ impl AddressSpace {
 
     /// The granules around an address at which the same is mapped as there (up to a gigabyte each
     /// way): the first address, one past the last, and what it is. `None` where nothing is.
-    pub fn run_at(&self, addr: u64) -> Option<(u64, u64, Page)> {
+    pub(crate) fn run_at(&self, addr: u64) -> Option<(u64, u64, Page)> {
         const MOST: usize = 1 << 14;
         let page = self.page_at(addr);
         if page == Page::None {
@@ -222,7 +222,7 @@ impl AddressSpace {
 
     /// Where the simulator itself reaches an address: of the space, through the second view; of the
     /// host, directly.
-    pub fn alias_of(&self, addr: u64) -> u64 {
+    pub(crate) fn alias_of(&self, addr: u64) -> u64 {
         if self.contains(addr) {
             return addr - self.base + self.alias;
         }
@@ -230,7 +230,7 @@ impl AddressSpace {
     }
 
     /// Whether the simulator reaches all of these bytes by another mapping than the program.
-    pub fn has_own_view(&self, addr: u64, len: u64) -> bool {
+    pub(crate) fn has_own_view(&self, addr: u64, len: u64) -> bool {
         self.contains(addr) && len <= self.size - (addr - self.base)
     }
 
@@ -244,12 +244,12 @@ impl AddressSpace {
 
     /// Makes granules of device memory accessible to the device. Both ends are multiples of the
     /// granule.
-    pub fn map_device(&self, addr: u64, len: u64) {
+    pub(crate) fn map_device(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::ReadWrite);
     }
 
     /// Takes granules of device memory away and gives their memory back to the system.
-    pub fn unmap_device(&self, addr: u64, len: u64) {
+    pub(crate) fn unmap_device(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
         let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: our own memfd; the content is no longer wanted.
@@ -257,7 +257,7 @@ impl AddressSpace {
     }
 
     /// The descriptor of the file that plain device memory lies in, and where in it.
-    pub fn device_file(&self, addr: u64) -> (i32, u64) {
+    pub(crate) fn device_file(&self, addr: u64) -> (i32, u64) {
         (self.device_fd, addr - self.base)
     }
 
@@ -275,7 +275,7 @@ impl AddressSpace {
     }
 
     /// Makes granules of pinned or managed memory accessible to the device and to the CPU.
-    pub fn map_host(&self, addr: u64, len: u64) -> bool {
+    pub(crate) fn map_host(&self, addr: u64, len: u64) -> bool {
         let shared = libc::MAP_SHARED | libc::MAP_FIXED;
         if map(addr, len, RW, shared, self.host_fd, addr - self.host_at).is_none() {
             return false;
@@ -285,7 +285,7 @@ impl AddressSpace {
     }
 
     /// Takes granules of pinned or managed memory away.
-    pub fn unmap_host(&self, addr: u64, len: u64) {
+    pub(crate) fn unmap_host(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
         map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
         let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -295,26 +295,26 @@ impl AddressSpace {
 
     /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access`
     /// is none until set.
-    pub fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
+    pub(crate) fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
         let shared = libc::MAP_SHARED | libc::MAP_FIXED;
         let done = map(addr - self.base + self.alias, len, RW, shared, self.phys_fd, offset).is_some();
         done && (!cpu || map(addr, len, RW, shared, self.phys_fd, offset).is_some())
     }
 
     /// Undoes [`AddressSpace::map_phys`].
-    pub fn unmap_phys(&self, addr: u64, len: u64) {
+    pub(crate) fn unmap_phys(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
         map(addr - self.base + self.alias, len, RW, ANON | libc::MAP_FIXED, -1, 0);
         map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
     }
 
     /// Says what the device may do with granules of reserved memory.
-    pub fn protect(&self, addr: u64, len: u64, page: Page) {
+    pub(crate) fn protect(&self, addr: u64, len: u64, page: Page) {
         self.mark(addr, len, page);
     }
 
     /// Gives the content of a physical range back to the system; it reads as zeros afterwards.
-    pub fn drop_phys(&self, offset: u64, len: u64) {
+    pub(crate) fn drop_phys(&self, offset: u64, len: u64) {
         let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: our own memfd.
         unsafe { libc::fallocate(self.phys_fd, hole, offset as libc::off_t, len as libc::off_t) };
@@ -322,7 +322,7 @@ impl AddressSpace {
 
     /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space
     /// (and writable).
-    pub fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, UnmappedAddress> {
+    pub(crate) fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, UnmappedAddress> {
         if !self.contains(addr) || len > self.size - (addr - self.base) {
             return Err(UnmappedAddress { addr });
         }
@@ -349,7 +349,7 @@ impl AddressSpace {
     }
 
     /// Reads bytes at any address: of the space, or of the host.
-    pub fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
+    pub(crate) fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
         if self.contains(addr) {
             let from = self.view(addr, into.len() as u64, false)?;
             // SAFETY: `view` vouches for the source; other threads may write it meanwhile, as on a
@@ -362,7 +362,7 @@ impl AddressSpace {
     }
 
     /// Writes bytes at any address: of the space, or of the host.
-    pub fn write(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
+    pub(crate) fn write(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
         if self.contains(addr) {
             let to = self.view(addr, from.len() as u64, true)?;
             // SAFETY: `view` vouches for the destination.
@@ -373,7 +373,7 @@ impl AddressSpace {
     }
 
     /// Copies bytes between any two addresses; overlapping ranges are copied as by `memmove`.
-    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), UnmappedAddress> {
+    pub(crate) fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), UnmappedAddress> {
         if len == 0 {
             return Ok(());
         }

@@ -7,25 +7,25 @@ use std::collections::BTreeMap;
 
 /// A set of free ranges. All sizes and addresses are multiples of `align`.
 #[derive(Debug)]
-pub struct Arena {
+pub(crate) struct Arena {
     free: BTreeMap<u64, u64>,
     align: u64,
 }
 
 /// Rounds up to a multiple of a power of two; `None` when that overflows.
-pub fn round_up(n: u64, to: u64) -> Option<u64> {
+pub(crate) fn round_up(n: u64, to: u64) -> Option<u64> {
     debug_assert!(to.is_power_of_two());
     n.checked_add(to - 1).map(|n| n & !(to - 1))
 }
 
 impl Arena {
     /// An arena in which everything from `start` to `end` is free.
-    pub fn new(start: u64, end: u64, align: u64) -> Arena {
+    pub(crate) fn new(start: u64, end: u64, align: u64) -> Arena {
         Arena { free: BTreeMap::from([(start, end - start)]), align }
     }
 
     /// Takes `size` bytes at a multiple of `align` (at least the arena's own alignment).
-    pub fn take(&mut self, size: u64, align: u64) -> Option<u64> {
+    pub(crate) fn take(&mut self, size: u64, align: u64) -> Option<u64> {
         let size = round_up(size.max(1), self.align)?;
         let align = align.max(self.align);
         let (start, len, at) = self.free.iter().find_map(|(&start, &len)| {
@@ -37,7 +37,7 @@ impl Arena {
     }
 
     /// Takes exactly the given range, if it is free.
-    pub fn take_at(&mut self, at: u64, size: u64) -> bool {
+    pub(crate) fn take_at(&mut self, at: u64, size: u64) -> bool {
         let Some(size) = round_up(size.max(1), self.align) else { return false };
         if !at.is_multiple_of(self.align) {
             return false;
@@ -61,7 +61,7 @@ impl Arena {
     }
 
     /// Gives a range back and answers the whole free range that it is now part of.
-    pub fn give(&mut self, at: u64, size: u64) -> (u64, u64) {
+    pub(crate) fn give(&mut self, at: u64, size: u64) -> (u64, u64) {
         let size = round_up(size.max(1), self.align).unwrap_or(size);
         let (mut start, mut end) = (at, at + size);
         if let Some((&before, &len)) = self.free.range(..at).next_back() {

@@ -10,25 +10,25 @@ use crate::memory::{self, AllocationKind};
 use crate::sched::ContextId;
 
 /// How the reason ends when an instruction is the simulator's lack, and no error of the kernel.
-pub const NOT_SIMULATED: &str = "is not simulated";
+pub(crate) const NOT_SIMULATED: &str = "is not simulated";
 
 /// Says what is not simulated.
-pub fn refuse(what: &str) -> CUresult {
+pub(crate) fn refuse(what: &str) -> CUresult {
     crate::status::complain(&format!("{what} {NOT_SIMULATED}"));
     CUresult::ERROR_NOT_SUPPORTED
 }
 
 /// All live arrays.
-pub static ARRAYS: Handles<Array> = Handles::new();
+pub(crate) static ARRAYS: Handles<Array> = Handles::new();
 
 /// One array.
-pub struct Array {
+pub(crate) struct Array {
     /// How it was described.
-    pub descriptor: CUDA_ARRAY3D_DESCRIPTOR,
+    pub(crate) descriptor: CUDA_ARRAY3D_DESCRIPTOR,
     /// Where it lies.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Bytes of a texel.
-    pub texel: u64,
+    pub(crate) texel: u64,
 }
 
 // SAFETY: the descriptor is plain numbers.
@@ -37,7 +37,7 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 /// Bytes of one channel of a format, or `None` for formats that are not simulated.
-pub fn channel_bytes(format: CUarray_format) -> Option<u64> {
+pub(crate) fn channel_bytes(format: CUarray_format) -> Option<u64> {
     Some(match format {
         CU_AD_FORMAT_UNSIGNED_INT8 | CU_AD_FORMAT_SIGNED_INT8 => 1,
         CU_AD_FORMAT_UNSIGNED_INT16 | CU_AD_FORMAT_SIGNED_INT16 | CU_AD_FORMAT_HALF => 2,
@@ -60,7 +60,11 @@ fn shape_fits(d: &CUDA_ARRAY3D_DESCRIPTOR) -> bool {
 
 impl Array {
     /// Makes an array in a context, on a device.
-    pub fn create(ctx: ContextId, device: u32, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Result<Arc<Array>, CUresult> {
+    pub(crate) fn create(
+        ctx: ContextId,
+        device: u32,
+        descriptor: &CUDA_ARRAY3D_DESCRIPTOR,
+    ) -> Result<Arc<Array>, CUresult> {
         let channel = channel_bytes(descriptor.Format).ok_or_else(|| refuse("an array's format"))?;
         if !matches!(descriptor.NumChannels, 1 | 2 | 4) || descriptor.Width == 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
@@ -84,17 +88,17 @@ impl Array {
     }
 
     /// Bytes of a row.
-    pub fn pitch(&self) -> u64 {
+    pub(crate) fn pitch(&self) -> u64 {
         self.descriptor.Width as u64 * self.texel
     }
 
     /// Bytes of a layer.
-    pub fn layer(&self) -> u64 {
+    pub(crate) fn layer(&self) -> u64 {
         self.pitch() * self.descriptor.Height.max(1) as u64
     }
 
     /// Bytes of everything.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.layer() * self.descriptor.Depth.max(1) as u64
     }
 }

@@ -26,7 +26,7 @@ static KNOWN: Mutex<Vec<Weak<GraphMemory>>> = Mutex::new(Vec::new());
 static HIGH: Mutex<[[u64; 2]; 8]> = Mutex::new([[0; 2]; 8]);
 
 /// The memory of one graph.
-pub struct GraphMemory {
+pub(crate) struct GraphMemory {
     device: u32,
     ctx: ContextId,
     state: Mutex<State>,
@@ -51,15 +51,15 @@ struct Block {
 
 /// What an executable does with the memory of graphs.
 #[derive(Default)]
-pub struct Use {
+pub(crate) struct Use {
     /// What its graph, and child graphs that this owns, allocate.
-    pub own: Vec<Arc<GraphMemory>>,
+    pub(crate) own: Vec<Arc<GraphMemory>>,
     /// What it allocates and does not free itself.
-    pub kept: Vec<u64>,
+    pub(crate) kept: Vec<u64>,
     /// What it frees that another launch has allocated.
-    pub ended: Vec<u64>,
+    pub(crate) ended: Vec<u64>,
     /// Most bytes that it has allocated at a time.
-    pub most: u64,
+    pub(crate) most: u64,
     /// How many of `own` know it as their graph's executable.
     claimed: usize,
 }
@@ -73,7 +73,7 @@ impl State {
 
 impl GraphMemory {
     /// No memory yet.
-    pub fn create(ctx: ContextId, device: u32) -> Arc<GraphMemory> {
+    pub(crate) fn create(ctx: ContextId, device: u32) -> Arc<GraphMemory> {
         let made = Arc::new(GraphMemory { device, ctx, state: Mutex::default() });
         let mut known = lock(&KNOWN);
         known.retain(|other| other.strong_count() > 0);
@@ -82,7 +82,7 @@ impl GraphMemory {
     }
 
     /// Addresses for an allocation node.
-    pub fn take(&self, memory: &Memory, size: u64) -> Result<u64, CUresult> {
+    pub(crate) fn take(&self, memory: &Memory, size: u64) -> Result<u64, CUresult> {
         let rounded = round_up(size, ALIGN).filter(|&n| n > 0).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         reuse();
         let at = memory.take_device(self.device, rounded, ALIGN)?;
@@ -92,12 +92,12 @@ impl GraphMemory {
     }
 
     /// Whether an allocation node of the graph gave this address.
-    pub fn owns(&self, at: u64) -> bool {
+    pub(crate) fn owns(&self, at: u64) -> bool {
         lock(&self.state).blocks.iter().any(|block| block.at == at)
     }
 
     /// Whether an executable of the graph lives.
-    pub fn has_executable(&self) -> bool {
+    pub(crate) fn has_executable(&self) -> bool {
         lock(&self.state).executable
     }
 
@@ -146,7 +146,7 @@ impl Drop for GraphMemory {
 
 impl Use {
     /// Takes note of the executable; [`Use::launch`] and [`Use::upload`] are its own.
-    pub fn begin(mut self) -> Result<Use, CUresult> {
+    pub(crate) fn begin(mut self) -> Result<Use, CUresult> {
         for at in 0..self.own.len() {
             self.own[at].claim()?;
             self.claimed = at + 1;
@@ -155,12 +155,12 @@ impl Use {
     }
 
     /// Maps the memory.
-    pub fn upload(&self) {
+    pub(crate) fn upload(&self) {
         self.own.iter().for_each(|own| own.map(self.most));
     }
 
     /// A launch allocates. What the last one left allocated must have been freed, or is freed now.
-    pub fn launch(&self, frees_itself: bool) -> Result<(), CUresult> {
+    pub(crate) fn launch(&self, frees_itself: bool) -> Result<(), CUresult> {
         for own in &self.own {
             let mut state = lock(&own.state);
             if frees_itself {
@@ -180,7 +180,7 @@ impl Use {
     }
 
     /// The launch's operation: until it is done, the memory is not trimmed.
-    pub fn launched(&self, op: OpId) {
+    pub(crate) fn launched(&self, op: OpId) {
         self.own.iter().for_each(|own| lock(&own.state).last = op);
     }
 }
@@ -192,13 +192,13 @@ impl Drop for Use {
 }
 
 /// The memory that an allocation node gave this address of.
-pub fn find(at: u64) -> Option<Arc<GraphMemory>> {
+pub(crate) fn find(at: u64) -> Option<Arc<GraphMemory>> {
     let known: Vec<_> = lock(&KNOWN).iter().filter_map(Weak::upgrade).collect();
     known.into_iter().find(|memory| memory.owns(at))
 }
 
 /// `cuMemFree` and `cuMemFreeAsync` of what a launch has allocated.
-pub fn free(at: u64) -> Result<(), CUresult> {
+pub(crate) fn free(at: u64) -> Result<(), CUresult> {
     find(at).ok_or(CUresult::ERROR_INVALID_VALUE)?.set(at, false)
 }
 
@@ -212,7 +212,7 @@ fn reuse() {
 }
 
 /// `cuDeviceGraphMemTrim`: unmaps what nothing is allocated in.
-pub fn trim(device: u32) {
+pub(crate) fn trim(device: u32) {
     let mut idle = Vec::new();
     lock(&MAPPED).retain(|graph| {
         let mut state = lock(&graph.state);
@@ -227,7 +227,7 @@ pub fn trim(device: u32) {
 
 /// `cuDeviceGetGraphMemAttribute`. What is mapped is what is used: physical memory is kept for
 /// nothing else.
-pub fn attribute(device: u32, attr: CUgraphMem_attribute) -> Result<u64, CUresult> {
+pub(crate) fn attribute(device: u32, attr: CUgraphMem_attribute) -> Result<u64, CUresult> {
     match attr {
         CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT | CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT => Ok(mapped(device)),
         CU_GRAPH_MEM_ATTR_USED_MEM_HIGH => Ok(lock(&HIGH)[device as usize][0]),
@@ -238,7 +238,7 @@ pub fn attribute(device: u32, attr: CUgraphMem_attribute) -> Result<u64, CUresul
 
 /// `cuDeviceSetGraphMemAttribute`: the marks of the highest can be set to zero, which sets them to
 /// what is mapped now.
-pub fn reset(device: u32, attr: CUgraphMem_attribute, value: u64) -> Result<(), CUresult> {
+pub(crate) fn reset(device: u32, attr: CUgraphMem_attribute, value: u64) -> Result<(), CUresult> {
     let which = match attr {
         CU_GRAPH_MEM_ATTR_USED_MEM_HIGH => 0,
         CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH => 1,

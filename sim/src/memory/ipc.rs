@@ -20,26 +20,26 @@ use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IpcHandle {
+pub(crate) struct IpcHandle {
     /// What the handle is for: an allocation, an event.
-    pub magic: u64,
+    pub(crate) magic: u64,
     /// The process that it comes from.
-    pub pid: u64,
+    pub(crate) pid: u64,
     /// Its descriptor of the file.
-    pub fd: u64,
+    pub(crate) fd: u64,
     /// Where in the file.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// The device.
-    pub device: u64,
+    pub(crate) device: u64,
 }
 
 const MEMORY: u64 = u64::from_le_bytes(*b"sim-mem1");
 
 impl IpcHandle {
     /// As programs carry it.
-    pub fn to_bytes(self) -> [u8; 64] {
+    pub(crate) fn to_bytes(self) -> [u8; 64] {
         let mut bytes = [0; 64];
         let words = [self.magic, self.pid, self.fd, self.offset, self.size, self.device];
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -49,7 +49,7 @@ impl IpcHandle {
     }
 
     /// From what a program hands over; nothing if it is not of the kind wanted.
-    pub fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<IpcHandle> {
+    pub(crate) fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<IpcHandle> {
         let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let mut next = || words.next().unwrap_or(0);
         let handle = IpcHandle { magic: next(), pid: next(), fd: next(), offset: next(), size: next(), device: next() };
@@ -57,12 +57,12 @@ impl IpcHandle {
     }
 
     /// Whether it comes from this very process.
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         self.pid == u64::from(std::process::id())
     }
 
     /// The file, from the process that has it.
-    pub fn open(&self) -> Result<File, CUresult> {
+    pub(crate) fn open(&self) -> Result<File, CUresult> {
         let path = format!("/proc/{}/fd/{}", self.pid, self.fd);
         File::options().read(true).write(true).open(path).map_err(|_| CUresult::ERROR_INVALID_VALUE)
     }
@@ -82,7 +82,7 @@ static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
 
 impl Memory {
     /// A handle for the plain allocation that holds an address.
-    pub fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
+    pub(crate) fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
         let block =
             self.find(at).filter(|block| block.kind == AllocationKind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let (fd, offset) = self.space.device_file(block.at);
@@ -98,7 +98,7 @@ impl Memory {
     }
 
     /// Maps an allocation of another process. The same one again is counted.
-    pub fn import(&self, ctx: ContextId, device: u32, bytes: &[u8; 64]) -> Result<u64, CUresult> {
+    pub(crate) fn import(&self, ctx: ContextId, device: u32, bytes: &[u8; 64]) -> Result<u64, CUresult> {
         const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
         let handle = IpcHandle::from_bytes(bytes, MEMORY).ok_or(INVALID)?;
         if handle.is_ours() {
@@ -132,7 +132,7 @@ impl Memory {
 
     /// Undoes [`Memory::import`]. The caller has waited for the work that may use the memory, if
     /// `is_last` said so.
-    pub fn close(&self, at: u64) -> Result<(), CUresult> {
+    pub(crate) fn close(&self, at: u64) -> Result<(), CUresult> {
         let mut opened = lock(&OPENED);
         let known = opened.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         known.count -= 1;

@@ -8,45 +8,45 @@ use crate::memory::array::Array;
 
 /// One end of a copy: rows of bytes in memory. Arrays are memory too; `keep` holds theirs alive.
 #[derive(Clone, Default)]
-pub struct CopyEnd {
+pub(crate) struct CopyEnd {
     /// Address of the first byte.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Bytes from row to row.
-    pub pitch: u64,
+    pub(crate) pitch: u64,
     /// Bytes from layer to layer.
-    pub layer: u64,
+    pub(crate) layer: u64,
     /// The array that the bytes belong to.
-    pub keep: Option<Arc<Array>>,
+    pub(crate) keep: Option<Arc<Array>>,
 }
 
 /// A copy of `width` bytes in each of `height` rows of each of `depth` layers.
 #[derive(Clone, Default)]
-pub struct Memcpy {
+pub(crate) struct Memcpy {
     /// Where to.
-    pub dst: CopyEnd,
+    pub(crate) dst: CopyEnd,
     /// Where from.
-    pub src: CopyEnd,
+    pub(crate) src: CopyEnd,
     /// Bytes in a row.
-    pub width: u64,
+    pub(crate) width: u64,
     /// Rows in a layer.
-    pub height: u64,
+    pub(crate) height: u64,
     /// Layers.
-    pub depth: u64,
+    pub(crate) depth: u64,
 }
 
 impl CopyEnd {
     /// Plain memory.
-    pub fn linear(at: u64) -> CopyEnd {
+    pub(crate) fn linear(at: u64) -> CopyEnd {
         CopyEnd { at, ..CopyEnd::default() }
     }
 
     /// Where a row begins.
-    pub fn row(&self, y: u64, z: u64) -> u64 {
+    pub(crate) fn row(&self, y: u64, z: u64) -> u64 {
         self.at.wrapping_add(z.wrapping_mul(self.layer)).wrapping_add(y.wrapping_mul(self.pitch))
     }
 
     /// First address and number of bytes that a copy of these dimensions spans.
-    pub fn span(&self, width: u64, height: u64, depth: u64) -> (u64, u64) {
+    pub(crate) fn span(&self, width: u64, height: u64, depth: u64) -> (u64, u64) {
         if width == 0 || height == 0 || depth == 0 {
             return (self.at, 0);
         }
@@ -56,12 +56,12 @@ impl CopyEnd {
 
 impl Memcpy {
     /// A copy of a range of bytes.
-    pub fn linear(dst: u64, src: u64, bytes: u64) -> Memcpy {
+    pub(crate) fn linear(dst: u64, src: u64, bytes: u64) -> Memcpy {
         Memcpy { dst: CopyEnd::linear(dst), src: CopyEnd::linear(src), width: bytes, height: 1, depth: 1 }
     }
 
     /// How many bytes are moved.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.width.saturating_mul(self.height).saturating_mul(self.depth)
     }
 
@@ -76,7 +76,7 @@ impl Memcpy {
     }
 
     /// Reads the source into memory of the simulator, as a driver stages pageable memory.
-    pub fn stage(&self, space: &AddressSpace) -> Result<Vec<u8>, UnmappedAddress> {
+    pub(crate) fn stage(&self, space: &AddressSpace) -> Result<Vec<u8>, UnmappedAddress> {
         let mut staged = vec![0; self.bytes() as usize];
         if self.width == 0 {
             return Ok(staged);
@@ -89,7 +89,7 @@ impl Memcpy {
     }
 
     /// Writes what [`Memcpy::stage`] read to the destination.
-    pub fn unstage(&self, space: &AddressSpace, staged: &[u8]) -> Result<(), UnmappedAddress> {
+    pub(crate) fn unstage(&self, space: &AddressSpace, staged: &[u8]) -> Result<(), UnmappedAddress> {
         if self.width == 0 {
             return Ok(());
         }
@@ -103,24 +103,24 @@ impl Memcpy {
 
 /// Sets `width` elements in each of `height` rows to a value of `size` (1, 2 or 4) bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Memset {
+pub(crate) struct Memset {
     /// Address of the first element.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Bytes from row to row.
-    pub pitch: u64,
+    pub(crate) pitch: u64,
     /// The value, in its low bytes.
-    pub value: u32,
+    pub(crate) value: u32,
     /// Bytes of an element.
-    pub size: u32,
+    pub(crate) size: u32,
     /// Elements in a row.
-    pub width: u64,
+    pub(crate) width: u64,
     /// Rows.
-    pub height: u64,
+    pub(crate) height: u64,
 }
 
 impl Memset {
     /// Bytes from the first to the last one set.
-    pub fn span(&self) -> u64 {
+    pub(crate) fn span(&self) -> u64 {
         let row = self.width.saturating_mul(u64::from(self.size));
         if self.height <= 1 { row } else { (self.height - 1).saturating_mul(self.pitch).saturating_add(row) }
     }

@@ -12,18 +12,18 @@
 //! reservations in it. `memcpy` holds an `array` alive while it copies from it, and an `array` is
 //! an allocation of the table.
 
-pub mod address_space;
-pub mod arena;
+pub(crate) mod address_space;
+pub(crate) mod arena;
 pub(crate) mod array;
 pub(crate) mod graph_memory;
-pub mod ipc;
-pub mod memcpy;
-pub mod own_view;
-pub mod pool;
-pub mod registered_view;
+pub(crate) mod ipc;
+pub(crate) mod memcpy;
+pub(crate) mod own_view;
+pub(crate) mod pool;
+pub(crate) mod registered_view;
 pub(crate) mod result_digests;
 pub(crate) mod texture;
-pub mod virtual_memory;
+pub(crate) mod virtual_memory;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ use arena::{Arena, round_up};
 /// fault.
 const DEVICE_STEP: u64 = 2 << 20;
 /// Alignment of every allocation.
-pub const ALIGN: u64 = 512;
+pub(crate) const ALIGN: u64 = 512;
 /// The largest allocation of `cuMemAlloc` that shares a step with others. A larger one lies at the
 /// start of a step and takes whole ones. Measured on an H200, driver 580.159
 /// (`tests/gpu/programs/batch_sources.h200.txt`); Taichi counts on it.
@@ -48,7 +48,7 @@ const LARGEST_SHARED: u64 = 1 << 20;
 
 /// What kind of memory lies in an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AllocationKind {
+pub(crate) enum AllocationKind {
     /// `cuMemAlloc`, `cuMemAllocPitch`.
     Device,
     /// A variable of a module.
@@ -75,39 +75,39 @@ pub enum AllocationKind {
 
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     /// First byte.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Bytes, as asked for.
     pub size: u64,
     /// What it is.
     pub kind: AllocationKind,
     /// The context that it was made in.
-    pub ctx: ContextId,
+    pub(crate) ctx: ContextId,
     /// The device that it is on (for host memory, of the context).
-    pub device: u32,
+    pub(crate) device: u32,
     /// Never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
     /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` was set.
-    pub sync_memops: bool,
+    pub(crate) sync_memops: bool,
 }
 
 impl Allocation {
     /// One past the last byte.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.at + self.size
     }
 
     /// Whether the memory is the host's (pinned or managed: a copy to it needs no staging).
-    pub fn is_host(&self) -> bool {
+    pub(crate) fn is_host(&self) -> bool {
         matches!(self.kind, AllocationKind::Host(_) | AllocationKind::Registered(_))
     }
 }
 
 /// All memory of the process.
-pub struct Memory {
+pub(crate) struct Memory {
     /// The address space.
-    pub space: &'static AddressSpace,
+    pub(crate) space: &'static AddressSpace,
     allocations: RwLock<BTreeMap<u64, Allocation>>,
     device: Vec<Mutex<Arena>>,
     used: Vec<AtomicU64>,
@@ -120,12 +120,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The process's memory. `cuInit` has made sure that it can be had.
-pub fn get() -> &'static Memory {
+pub(crate) fn get() -> &'static Memory {
     try_get().expect("cuInit fails without an address space")
 }
 
 /// The process's memory, or `None` when no addresses could be reserved.
-pub fn try_get() -> Option<&'static Memory> {
+pub(crate) fn try_get() -> Option<&'static Memory> {
     static MEMORY: OnceLock<Option<Memory>> = OnceLock::new();
     MEMORY.get_or_init(Memory::new).as_ref()
 }
@@ -149,7 +149,7 @@ impl Memory {
     }
 
     /// Free and total bytes of a device.
-    pub fn info(&self, device: u32) -> (u64, u64) {
+    pub(crate) fn info(&self, device: u32) -> (u64, u64) {
         let total = config::get_or_default().mem;
         (total.saturating_sub(self.used[device as usize].load(Ordering::Relaxed)), total)
     }
@@ -213,20 +213,20 @@ impl Memory {
     }
 
     /// The allocation that holds an address.
-    pub fn find(&self, addr: u64) -> Option<Allocation> {
+    pub(crate) fn find(&self, addr: u64) -> Option<Allocation> {
         let allocations = self.allocations.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (_, allocation) = allocations.range(..=addr).next_back()?;
         (addr < allocation.end()).then_some(*allocation)
     }
 
     /// All allocations there are now, by address.
-    pub fn allocations(&self) -> Vec<Allocation> {
+    pub(crate) fn allocations(&self) -> Vec<Allocation> {
         let allocations = self.allocations.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         allocations.values().copied().collect()
     }
 
     /// Changes an allocation's flag for synchronous operations.
-    pub fn set_sync_memops(&self, addr: u64, on: bool) -> Result<(), CUresult> {
+    pub(crate) fn set_sync_memops(&self, addr: u64, on: bool) -> Result<(), CUresult> {
         let at = self.find(addr).ok_or(CUresult::ERROR_INVALID_VALUE)?.at;
         let mut allocations = self.allocations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         allocations.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?.sync_memops = on;
@@ -243,7 +243,7 @@ impl Memory {
     }
 
     /// Plain device memory.
-    pub fn alloc_device(
+    pub(crate) fn alloc_device(
         &self,
         ctx: ContextId,
         device: u32,
@@ -258,7 +258,7 @@ impl Memory {
     }
 
     /// Gives plain device memory back. The caller has waited for the work that may use it.
-    pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
+    pub(crate) fn free_device(&self, at: u64) -> Result<(), CUresult> {
         let plain = |kind| {
             matches!(
                 kind,
@@ -273,7 +273,13 @@ impl Memory {
     }
 
     /// Pinned or managed memory.
-    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: AllocationKind) -> Result<u64, CUresult> {
+    pub(crate) fn alloc_host(
+        &self,
+        ctx: ContextId,
+        device: u32,
+        size: u64,
+        kind: AllocationKind,
+    ) -> Result<u64, CUresult> {
         let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let mut arena = lock(&self.host);
         let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
@@ -294,7 +300,7 @@ impl Memory {
     }
 
     /// Gives pinned (or, if `managed`, managed) memory back.
-    pub fn free_host(&self, at: u64, managed: bool) -> Result<(), CUresult> {
+    pub(crate) fn free_host(&self, at: u64, managed: bool) -> Result<(), CUresult> {
         let wanted = |kind| match kind {
             AllocationKind::Host(_) => !managed,
             AllocationKind::Managed(_) => managed,
@@ -315,7 +321,7 @@ impl Memory {
     }
 
     /// Makes the program's own memory known as pinned.
-    pub fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
+    pub(crate) fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
         let end = at.checked_add(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         if self.find(at).is_some_and(|allocation| {
             !matches!(allocation.kind, AllocationKind::Registered(_)) && !allocation.is_host()
@@ -336,7 +342,7 @@ impl Memory {
     }
 
     /// Undoes [`Memory::register`].
-    pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
+    pub(crate) fn unregister(&self, at: u64) -> Result<(), CUresult> {
         if self
             .find(at)
             .is_some_and(|allocation| matches!(allocation.kind, AllocationKind::Registered(_)) && allocation.at != at)
@@ -353,7 +359,7 @@ impl Memory {
     }
 
     /// Gives back what a context owns when it ends.
-    pub fn forget_context(&self, ctx: ContextId) {
+    pub(crate) fn forget_context(&self, ctx: ContextId) {
         for allocation in self.allocations().into_iter().filter(|allocation| allocation.ctx == ctx) {
             let _ = match allocation.kind {
                 AllocationKind::Device | AllocationKind::Global | AllocationKind::Heap | AllocationKind::Array => {

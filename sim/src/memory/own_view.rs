@@ -8,7 +8,7 @@ use crate::memory::{self, AllocationKind, registered_view};
 /// Whether copies and kernels reach these bytes by a mapping of the simulator's own. Of memory that
 /// the program registered, the whole pages from here on; their mapping is made now.
 #[cfg_attr(feature = "driver", unsafe(no_mangle))]
-pub extern "C" fn streamsan_sim_has_own_view(start: u64, size: u64) -> i32 {
+pub(crate) extern "C" fn streamsan_sim_has_own_view(start: u64, size: u64) -> i32 {
     let answer = || {
         let memory = memory::try_get()?;
         if memory.space.has_own_view(start, size) {

@@ -15,7 +15,7 @@ use crate::handles::{Handles, handle_of};
 use crate::sched::{self, ContextId, OpId, StreamId};
 
 /// All live pools, default ones included.
-pub static POOLS: Handles<Pool> = Handles::new();
+pub(crate) static POOLS: Handles<Pool> = Handles::new();
 
 /// A free block.
 #[derive(Clone, Copy, Debug)]
@@ -27,39 +27,39 @@ struct Free {
 }
 
 /// The attributes and free blocks of a pool.
-pub struct PoolState {
+pub(crate) struct PoolState {
     /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`.
-    pub follow_events: bool,
+    pub(crate) follow_events: bool,
     /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`.
-    pub opportunistic: bool,
+    pub(crate) opportunistic: bool,
     /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`.
-    pub internal: bool,
+    pub(crate) internal: bool,
     /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, in bytes.
-    pub threshold: u64,
+    pub(crate) threshold: u64,
     /// Bytes that the pool holds, now and at most.
-    pub reserved: (u64, u64),
+    pub(crate) reserved: (u64, u64),
     /// Bytes that are given out, now and at most.
-    pub used: (u64, u64),
+    pub(crate) used: (u64, u64),
     free: Vec<Free>,
 }
 
 /// One pool.
-pub struct Pool {
+pub(crate) struct Pool {
     /// The device it is on.
-    pub device: u32,
+    pub(crate) device: u32,
     /// Whether it is a device's default pool, which cannot be destroyed.
-    pub default: bool,
+    pub(crate) default: bool,
     /// Whether its memory is the host's.
-    pub host: bool,
+    pub(crate) host: bool,
     /// Most bytes that it may hold; zero is no limit.
-    pub max_size: u64,
+    pub(crate) max_size: u64,
     /// Its attributes.
-    pub state: Mutex<PoolState>,
+    pub(crate) state: Mutex<PoolState>,
 }
 
 impl Pool {
     /// A pool of a device's memory.
-    pub fn create(device: u32, default: bool, host: bool, max_size: u64) -> Arc<Pool> {
+    pub(crate) fn create(device: u32, default: bool, host: bool, max_size: u64) -> Arc<Pool> {
         let state = PoolState {
             follow_events: true,
             opportunistic: true,
@@ -76,7 +76,7 @@ impl Pool {
 
     /// Takes a block, for use in `stream` after the operations answered. `now` is what an operation
     /// put into the stream now would come after.
-    pub fn alloc(
+    pub(crate) fn alloc(
         self: &Arc<Pool>,
         memory: &Memory,
         ctx: ContextId,
@@ -144,7 +144,7 @@ impl Pool {
     }
 
     /// `cuMemPoolTrimTo`.
-    pub fn trim(&self, memory: &Memory, keep: u64) {
+    pub(crate) fn trim(&self, memory: &Memory, keep: u64) {
         self.release(&mut lock(&self.state), memory, keep);
     }
 }
@@ -180,14 +180,14 @@ impl PoolState {
 }
 
 /// A device's default pool.
-pub fn default_of(device: u32) -> Arc<Pool> {
+pub(crate) fn default_of(device: u32) -> Arc<Pool> {
     static DEFAULTS: [Mutex<Option<Arc<Pool>>>; 8] = [const { Mutex::new(None) }; 8];
     let mut slot = lock(&DEFAULTS[device as usize]);
     slot.get_or_insert_with(|| Pool::create(device, true, false, 0)).clone()
 }
 
 /// The pool that `cuMemAllocAsync` takes from on a device.
-pub fn current_of(device: u32) -> &'static Mutex<Option<Arc<Pool>>> {
+pub(crate) fn current_of(device: u32) -> &'static Mutex<Option<Arc<Pool>>> {
     static CURRENT: [Mutex<Option<Arc<Pool>>>; 8] = [const { Mutex::new(None) }; 8];
     &CURRENT[device as usize]
 }
@@ -195,13 +195,13 @@ pub fn current_of(device: u32) -> &'static Mutex<Option<Arc<Pool>>> {
 impl Memory {
     /// Takes a pool block out of the table; the memory goes back to the pool by
     /// [`Memory::give_pool`].
-    pub fn take_pool_block(&self, at: u64) -> Option<Allocation> {
+    pub(crate) fn take_pool_block(&self, at: u64) -> Option<Allocation> {
         self.remove(at, |kind| matches!(kind, AllocationKind::Pool(_)))
     }
 
     /// Hands a block taken out by [`Memory::take_pool_block`] back to its pool, to be free once
     /// `op` has happened.
-    pub fn give_pool(&self, block: &Allocation, stream: StreamId, op: OpId) {
+    pub(crate) fn give_pool(&self, block: &Allocation, stream: StreamId, op: OpId) {
         if let AllocationKind::Pool(handle) = block.kind {
             match POOLS.find(handle) {
                 Some(pool) => pool.give(block, stream, op),
@@ -212,7 +212,7 @@ impl Memory {
 
     /// What happens to pools when the host has synchronised: memory above the threshold goes back
     /// to the device.
-    pub fn after_sync(&self) {
+    pub(crate) fn after_sync(&self) {
         for pool in POOLS.all() {
             let mut state = lock(&pool.state);
             let keep = state.threshold;

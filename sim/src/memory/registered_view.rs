@@ -13,11 +13,11 @@ const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub struct RegisteredView {
+pub(crate) struct RegisteredView {
     /// First address of the program's pages.
-    pub start: u64,
+    pub(crate) start: u64,
     /// One past the last address.
-    pub end: u64,
+    pub(crate) end: u64,
     /// Where the simulator has them.
     alias: u64,
 }
@@ -26,7 +26,7 @@ static VIEWS: RwLock<Vec<RegisteredView>> = RwLock::new(Vec::new());
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// The view that holds an address, or else how far from there on no view begins.
-pub fn find(address: u64) -> Result<RegisteredView, u64> {
+pub(crate) fn find(address: u64) -> Result<RegisteredView, u64> {
     if !ANY.load(Ordering::Acquire) {
         return Err(u64::MAX);
     }
@@ -38,14 +38,14 @@ pub fn find(address: u64) -> Result<RegisteredView, u64> {
 }
 
 /// The last address up to this one at which a view ends; 0: none.
-pub fn last_end(address: u64) -> u64 {
+pub(crate) fn last_end(address: u64) -> u64 {
     let views = VIEWS.read().unwrap_or_else(PoisonError::into_inner);
     views.iter().map(|v| v.end).filter(|end| *end <= address).max().unwrap_or(0)
 }
 
 impl RegisteredView {
     /// Where the simulator reaches an address of it.
-    pub fn alias_of(&self, address: u64) -> u64 {
+    pub(crate) fn alias_of(&self, address: u64) -> u64 {
         address - self.start + self.alias
     }
 }
@@ -88,7 +88,7 @@ fn page_size() -> u64 {
 
 /// Makes a view of the whole pages of registered memory, if they are ordinary memory of the
 /// program.
-pub fn make(start: u64, end: u64) -> bool {
+pub(crate) fn make(start: u64, end: u64) -> bool {
     let page = page_size();
     let (start, end) = (start.next_multiple_of(page), end & !(page - 1));
     // Anonymous and private: what is shared with others, or lies in a file, must stay there.
@@ -125,7 +125,7 @@ pub fn make(start: u64, end: u64) -> bool {
 }
 
 /// Registered memory between these addresses is the program's alone again.
-pub fn end(start: u64, end: u64) {
+pub(crate) fn end(start: u64, end: u64) {
     let mut views = VIEWS.write().unwrap_or_else(PoisonError::into_inner);
     let gone: Vec<_> = views.extract_if(.., |v| start <= v.start && v.end <= end).collect();
     ANY.store(!views.is_empty(), Ordering::Release);

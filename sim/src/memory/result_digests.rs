@@ -44,12 +44,12 @@ fn file() -> Option<&'static Mutex<File>> {
 }
 
 /// Opens the file that the environment names, if it names one.
-pub fn start() {
+pub(crate) fn start() {
     file();
 }
 
 /// Whether the file was asked for.
-pub fn wanted() -> bool {
+pub(crate) fn wanted() -> bool {
     file().is_some()
 }
 
@@ -96,7 +96,7 @@ fn digest_of(at: u64, len: u64, mut digest: u64) -> Option<u64> {
 }
 
 /// The content of an allocation will not change any more. Call it while the memory is still there.
-pub fn allocation_ends(block: &Allocation) {
+pub(crate) fn allocation_ends(block: &Allocation) {
     if !wanted() {
         return;
     }
@@ -119,7 +119,7 @@ pub fn allocation_ends(block: &Allocation) {
 
 /// A copy has been made. Only one to memory that CUDA does not know counts: of other memory the
 /// last content does.
-pub fn copied(copy: &Memcpy) {
+pub(crate) fn copied(copy: &Memcpy) {
     if !wanted() || memory::get().find(copy.dst.at).is_some() {
         return;
     }

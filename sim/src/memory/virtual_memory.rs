@@ -11,19 +11,19 @@ use crate::memory::address_space::{AddressSpace, GRANULE, Page};
 use crate::sched::ContextId;
 
 /// Smallest unit of mappings, as the device announces it.
-pub const STEP: u64 = 2 << 20;
+pub(crate) const STEP: u64 = 2 << 20;
 
 /// Memory made by `cuMemCreate`.
 #[derive(Clone, Copy, Debug)]
-pub struct Physical {
+pub(crate) struct Physical {
     /// Where it lies in the simulator's memory.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// The device it is on; `None` for the host.
-    pub device: Option<u32>,
+    pub(crate) device: Option<u32>,
     /// Handle types that it can be exported as.
-    pub handle_types: u32,
+    pub(crate) handle_types: u32,
     handles: u32,
     maps: u32,
 }
@@ -36,7 +36,7 @@ struct Mapping {
 }
 
 /// All reservations, physical memory and mappings.
-pub struct Reserved {
+pub(crate) struct Reserved {
     addresses: Arena,
     ranges: BTreeMap<u64, u64>,
     physical: HashMap<u64, Physical>,
@@ -63,7 +63,7 @@ const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
 
 impl Memory {
     /// Reserves addresses.
-    pub fn reserve(&self, size: u64, align: u64, wish: u64) -> Result<u64, CUresult> {
+    pub(crate) fn reserve(&self, size: u64, align: u64, wish: u64) -> Result<u64, CUresult> {
         if size == 0 || !size.is_multiple_of(STEP) || (align != 0 && !align.is_power_of_two()) {
             return Err(INVALID);
         }
@@ -78,7 +78,7 @@ impl Memory {
     }
 
     /// Gives reserved addresses back; nothing may be mapped there.
-    pub fn unreserve(&self, at: u64, size: u64) -> Result<(), CUresult> {
+    pub(crate) fn unreserve(&self, at: u64, size: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         if r.ranges.get(&at) != Some(&size) || r.maps.range(at..at + size).next().is_some() {
             return Err(INVALID);
@@ -89,7 +89,7 @@ impl Memory {
     }
 
     /// Makes physical memory.
-    pub fn create_physical(&self, size: u64, device: Option<u32>, handle_types: u32) -> Result<u64, CUresult> {
+    pub(crate) fn create_physical(&self, size: u64, device: Option<u32>, handle_types: u32) -> Result<u64, CUresult> {
         if size == 0 || !size.is_multiple_of(STEP) {
             return Err(INVALID);
         }
@@ -110,12 +110,12 @@ impl Memory {
     }
 
     /// What a handle stands for.
-    pub fn physical(&self, handle: u64) -> Result<Physical, CUresult> {
+    pub(crate) fn physical(&self, handle: u64) -> Result<Physical, CUresult> {
         lock(&self.reserved).physical.get(&handle).filter(|p| p.handles > 0).copied().ok_or(INVALID)
     }
 
     /// Gives one hold on a handle back; the memory goes when nothing maps it any more.
-    pub fn release_physical(&self, handle: u64) -> Result<(), CUresult> {
+    pub(crate) fn release_physical(&self, handle: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         let physical = r.physical.get_mut(&handle).filter(|p| p.handles > 0).ok_or(INVALID)?;
         physical.handles -= 1;
@@ -136,7 +136,7 @@ impl Memory {
     }
 
     /// The handle of the memory mapped at an address, held once more.
-    pub fn retain_physical(&self, at: u64) -> Result<u64, CUresult> {
+    pub(crate) fn retain_physical(&self, at: u64) -> Result<u64, CUresult> {
         let mut r = lock(&self.reserved);
         let (&start, map) = r.maps.range(..=at).next_back().ok_or(INVALID)?;
         let map = *map;
@@ -148,7 +148,7 @@ impl Memory {
     }
 
     /// Maps memory at reserved addresses; no access is allowed until it is set.
-    pub fn map(&self, ctx: ContextId, at: u64, size: u64, offset: u64, handle: u64) -> Result<(), CUresult> {
+    pub(crate) fn map(&self, ctx: ContextId, at: u64, size: u64, offset: u64, handle: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         let (&range, &len) = r.ranges.range(..=at).next_back().ok_or(INVALID)?;
         let p = r.physical.get(&handle).copied().filter(|p| p.handles > 0).ok_or(INVALID)?;
@@ -171,7 +171,7 @@ impl Memory {
     }
 
     /// Unmaps whole mappings. The caller has waited for the work that may use them.
-    pub fn unmap(&self, at: u64, size: u64) -> Result<(), CUresult> {
+    pub(crate) fn unmap(&self, at: u64, size: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         let end = at.checked_add(size).ok_or(INVALID)?;
         let inside: Vec<(u64, Mapping)> = r.maps.range(at..end).map(|(&at, &map)| (at, map)).collect();
@@ -192,7 +192,7 @@ impl Memory {
     }
 
     /// Says what the device may do with mapped memory.
-    pub fn set_access(&self, at: u64, size: u64, page: Page) -> Result<(), CUresult> {
+    pub(crate) fn set_access(&self, at: u64, size: u64, page: Page) -> Result<(), CUresult> {
         let r = lock(&self.reserved);
         let end = at.checked_add(size).ok_or(INVALID)?;
         let covered: u64 = r.maps.range(at..end).map(|(_, map)| map.size).sum();

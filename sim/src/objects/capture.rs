@@ -16,15 +16,15 @@ use crate::objects::thread;
 use crate::sched::StreamKind;
 
 /// What the streams of one capture share.
-pub struct CaptureState {
+pub(crate) struct CaptureState {
     /// What `cuStreamGetCaptureInfo` answers.
-    pub id: u64,
+    pub(crate) id: u64,
     /// What is being built.
-    pub graph: Arc<Graph>,
+    pub(crate) graph: Arc<Graph>,
     mode: CUstreamCaptureMode,
     thread: *const thread::Thread,
     /// The stream that the capture began on.
-    pub origin: Weak<Stream>,
+    pub(crate) origin: Weak<Stream>,
     invalid: AtomicBool,
     streams: Mutex<Vec<Weak<Stream>>>,
 }
@@ -36,18 +36,18 @@ unsafe impl Sync for CaptureState {}
 
 /// A stream's part in a capture.
 #[derive(Clone)]
-pub struct Capture {
+pub(crate) struct Capture {
     /// The capture.
-    pub shared: Arc<CaptureState>,
+    pub(crate) shared: Arc<CaptureState>,
     /// What the stream's next node comes after.
-    pub deps: Vec<Arc<Node>>,
+    pub(crate) deps: Vec<Arc<Node>>,
     /// The data of the edges from those, by handle, where they have any.
-    pub data: HashMap<usize, CUgraphEdgeData>,
+    pub(crate) data: HashMap<usize, CUgraphEdgeData>,
 }
 
 /// An event recorded in a capture.
 #[derive(Clone)]
-pub struct CapturedEvent {
+pub(crate) struct CapturedEvent {
     shared: Arc<CaptureState>,
     deps: Vec<Arc<Node>>,
     data: HashMap<usize, CUgraphEdgeData>,
@@ -62,7 +62,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl CaptureState {
     /// Whether something went wrong: the capture can only be ended.
-    pub fn is_invalid(&self) -> bool {
+    pub(crate) fn is_invalid(&self) -> bool {
         self.invalid.load(Ordering::Acquire)
     }
 
@@ -72,7 +72,7 @@ impl CaptureState {
 }
 
 /// The stream's part in a capture, if it captures.
-pub fn of(stream: &Stream) -> Option<Capture> {
+pub(crate) fn of(stream: &Stream) -> Option<Capture> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
     }
@@ -80,7 +80,7 @@ pub fn of(stream: &Stream) -> Option<Capture> {
 }
 
 /// Adds the task to the stream's capture; answers whether there is one.
-pub fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
+pub(crate) fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return Ok(false);
     }
@@ -108,7 +108,7 @@ pub fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
 }
 
 /// The next kernel on the stream may begin before the kernel directly before it is over.
-pub fn overlap_next(stream: &Stream) {
+pub(crate) fn overlap_next(stream: &Stream) {
     if let Some(capture) = lock(&stream.capture).as_mut()
         && let [before] = &capture.deps[..]
         && matches!(before.task(), Task::Kernel(_))
@@ -135,7 +135,7 @@ fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
 
 /// Whether a blocking stream of the legacy stream's context captures: what the legacy stream
 /// does is undefined then. Asking does not disturb the capture.
-pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
+pub(crate) fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
     let blocks = |captured: &Arc<Stream>| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking;
     let captures =
         |shared: &Arc<CaptureState>| lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|s| blocks(&s));
@@ -146,7 +146,7 @@ pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
 }
 
 /// Refuses a wait for everything while any stream captures, whatever the modes.
-pub fn refuse_wait_for_all() -> Result<(), CUresult> {
+pub(crate) fn refuse_wait_for_all() -> Result<(), CUresult> {
     refuse_unsafe()?;
     match lock(&ACTIVE).iter().find(|shared| !shared.is_invalid()) {
         Some(shared) => {
@@ -159,7 +159,7 @@ pub fn refuse_wait_for_all() -> Result<(), CUresult> {
 
 /// Refuses a call that may not happen while a stream captures (allocations, waits): which captures
 /// count depends on their mode and on the thread's.
-pub fn refuse_unsafe() -> Result<(), CUresult> {
+pub(crate) fn refuse_unsafe() -> Result<(), CUresult> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return Ok(());
     }
@@ -184,14 +184,14 @@ pub fn refuse_unsafe() -> Result<(), CUresult> {
 }
 
 /// The stream's capture, if there is one, can only be ended from now on.
-pub fn break_of(stream: &Stream) {
+pub(crate) fn break_of(stream: &Stream) {
     if let Some(capture) = of(stream) {
         capture.shared.invalidate();
     }
 }
 
 /// Refuses a wait for a stream that captures.
-pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
+pub(crate) fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
     match of(stream) {
         Some(capture) => {
             capture.shared.invalidate();
@@ -203,10 +203,10 @@ pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
 
 /// An existing graph that a capture goes into, the nodes that it begins behind, and the data of the
 /// edges to them.
-pub type Behind = (Arc<Graph>, Vec<Arc<Node>>, HashMap<usize, CUgraphEdgeData>);
+pub(crate) type Behind = (Arc<Graph>, Vec<Arc<Node>>, HashMap<usize, CUgraphEdgeData>);
 
 /// Begins a capture on a stream, into a new graph or behind nodes of an existing one.
-pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode, into: Option<Behind>) -> Result<(), CUresult> {
+pub(crate) fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode, into: Option<Behind>) -> Result<(), CUresult> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if stream.kind == StreamKind::Legacy {
         return Err(CUresult::ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -235,7 +235,7 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode, into: Option<Behin
 }
 
 /// Ends the capture that began on a stream.
-pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>, CUresult> {
+pub(crate) fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>, CUresult> {
     let capture = lock(&stream.capture).clone().ok_or(CUresult::ERROR_ILLEGAL_STATE)?;
     let shared = capture.shared;
     if !shared.origin.upgrade().is_some_and(|origin| Arc::ptr_eq(&origin, stream)) {
@@ -270,7 +270,7 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>, CUresult> {
 }
 
 /// Records an event in a capturing stream: it marks the nodes that the stream has got to.
-pub fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
+pub(crate) fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
     if capture.shared.is_invalid() {
         return Err(CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
     }
@@ -281,7 +281,7 @@ pub fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
 }
 
 /// Makes a stream wait for an event. Returns whether a capture handled it.
-pub fn wait(stream: &Arc<Stream>, event: &Event) -> Result<bool, CUresult> {
+pub(crate) fn wait(stream: &Arc<Stream>, event: &Event) -> Result<bool, CUresult> {
     let captured = event.last().captured;
     let mut slot = lock(&stream.capture);
     match (slot.as_mut(), captured) {

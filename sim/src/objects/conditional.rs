@@ -17,20 +17,20 @@ use crate::objects::task::{Plan, PlanMeasured, Task};
 use crate::sched::{Step, Work};
 
 /// A condition: a value that kernels set and conditional nodes read.
-pub struct Condition {
+pub(crate) struct Condition {
     value: AtomicU32,
     /// What it is at the start of a launch.
     default: Option<u32>,
 }
 
 /// A conditional node.
-pub struct Conditional {
+pub(crate) struct Conditional {
     /// What decides.
-    pub condition: Arc<Condition>,
+    pub(crate) condition: Arc<Condition>,
     /// How.
-    pub kind: CUgraphConditionalNodeType,
+    pub(crate) kind: CUgraphConditionalNodeType,
     /// What runs.
-    pub bodies: Vec<Arc<Graph>>,
+    pub(crate) bodies: Vec<Arc<Graph>>,
 }
 
 static CONDITIONS: Mutex<Option<HashMap<u64, Weak<Condition>>>> = Mutex::new(None);
@@ -40,7 +40,7 @@ fn conditions() -> MutexGuard<'static, Option<HashMap<u64, Weak<Condition>>>> {
 }
 
 /// A new condition of a graph.
-pub fn create(graph: &Graph, default: Option<u32>) -> CUgraphConditionalHandle {
+pub(crate) fn create(graph: &Graph, default: Option<u32>) -> CUgraphConditionalHandle {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let handle = NEXT.fetch_add(1, Ordering::Relaxed);
     let condition = Arc::new(Condition { value: AtomicU32::new(default.unwrap_or(0)), default });
@@ -50,19 +50,19 @@ pub fn create(graph: &Graph, default: Option<u32>) -> CUgraphConditionalHandle {
 }
 
 /// The condition of that handle, as long as its graph or something made from it lives.
-pub fn find(handle: CUgraphConditionalHandle) -> Option<Arc<Condition>> {
+pub(crate) fn find(handle: CUgraphConditionalHandle) -> Option<Arc<Condition>> {
     conditions().as_ref()?.get(&handle)?.upgrade()
 }
 
 /// What a kernel does. A handle of nothing is ignored, as on a device.
-pub fn set(handle: CUgraphConditionalHandle, value: u32) {
+pub(crate) fn set(handle: CUgraphConditionalHandle, value: u32) {
     if let Some(condition) = find(handle) {
         condition.value.store(value, Ordering::Release);
     }
 }
 
 /// All conditions of a graph and of the graphs inside it that begin a launch with a value.
-pub fn with_defaults(graph: &Graph) -> Vec<Arc<Condition>> {
+pub(crate) fn with_defaults(graph: &Graph) -> Vec<Arc<Condition>> {
     let mut found: Vec<_> = lock(&graph.conditions).iter().filter(|c| c.default.is_some()).cloned().collect();
     for node in graph.nodes() {
         if let Task::Conditional(node) = node.task()
@@ -76,7 +76,7 @@ pub fn with_defaults(graph: &Graph) -> Vec<Arc<Condition>> {
 }
 
 /// The first step of a launch.
-pub fn reset(conditions: Vec<Arc<Condition>>) -> Work {
+pub(crate) fn reset(conditions: Vec<Arc<Condition>>) -> Work {
     Work::Expand(Box::new(move || {
         for condition in &conditions {
             condition.value.store(condition.default.unwrap_or(0), Ordering::Release);
@@ -87,7 +87,7 @@ pub fn reset(conditions: Vec<Arc<Condition>>) -> Work {
 
 impl Conditional {
     /// The same decision over other bodies.
-    pub fn with_bodies(
+    pub(crate) fn with_bodies(
         &self,
         other: impl Fn(&Arc<Graph>) -> Result<Arc<Graph>, CUresult>,
     ) -> Result<Arc<Conditional>, CUresult> {
@@ -107,7 +107,7 @@ impl Conditional {
     }
 
     /// What the node does when its turn has come.
-    pub fn steps(
+    pub(crate) fn steps(
         self: Arc<Self>,
         ctx: &Arc<Context>,
         measured: PlanMeasured,

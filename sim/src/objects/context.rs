@@ -13,28 +13,28 @@ use crate::objects::stream::Stream;
 use crate::sched::{self, ContextId, OpId, StreamId, StreamKind};
 
 /// All live contexts.
-pub static CONTEXTS: Handles<Context> = Handles::new();
+pub(crate) static CONTEXTS: Handles<Context> = Handles::new();
 
 /// One context.
-pub struct Context {
+pub(crate) struct Context {
     /// Its identity for the scheduler.
-    pub id: ContextId,
+    pub(crate) id: ContextId,
     /// The device it is on.
-    pub device: u32,
+    pub(crate) device: u32,
     /// Whether it is its device's primary context.
-    pub primary: bool,
+    pub(crate) primary: bool,
     /// The flags it was made with (`CU_CTX_*`).
-    pub flags: AtomicU32,
+    pub(crate) flags: AtomicU32,
     /// Limits that were set (`cuCtxSetLimit`), by number; zero is "not set".
-    pub limits: [AtomicU64; 16],
+    pub(crate) limits: [AtomicU64; 16],
     /// `cuCtxSetCacheConfig` and `cuCtxSetSharedMemConfig`: remembered, without effect.
-    pub cache_config: AtomicU32,
+    pub(crate) cache_config: AtomicU32,
     /// See `cache_config`.
-    pub shared_config: AtomicU32,
+    pub(crate) shared_config: AtomicU32,
     /// Devices whose memory was made accessible, one bit each.
-    pub peers: AtomicU32,
+    pub(crate) peers: AtomicU32,
     /// The context that it is a part of, if it is a green one's.
-    pub whole: Option<Arc<Context>>,
+    pub(crate) whole: Option<Arc<Context>>,
     parts: Mutex<Vec<ContextId>>,
     legacy: OnceLock<Arc<Stream>>,
     error: AtomicU32,
@@ -56,20 +56,20 @@ fn default_limit(limit: CUlimit) -> Option<u64> {
 
 impl Context {
     /// The value of a limit; `None` where the device has no such limit.
-    pub fn limit(&self, limit: CUlimit) -> Option<u64> {
+    pub(crate) fn limit(&self, limit: CUlimit) -> Option<u64> {
         let default = default_limit(limit)?;
         let set = self.limits.get(limit.0 as usize)?.load(Ordering::Relaxed);
         Some(if set == 0 { default } else { set })
     }
 
     /// A new context on a device.
-    pub fn new(device: u32, primary: bool, flags: u32) -> Arc<Context> {
+    pub(crate) fn new(device: u32, primary: bool, flags: u32) -> Arc<Context> {
         Self::made(device, primary, flags, None)
     }
 
     /// A new context for a green one, whose work a wait for the whole waits for, too (cuda.h,
     /// `cuCtxSynchronize`).
-    pub fn part_of(whole: &Arc<Context>) -> Arc<Context> {
+    pub(crate) fn part_of(whole: &Arc<Context>) -> Arc<Context> {
         let part = Self::made(whole.device, false, whole.flags.load(Ordering::Relaxed), Some(whole.clone()));
         whole.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(part.id);
         part
@@ -97,12 +97,12 @@ impl Context {
     }
 
     /// The context's legacy default stream.
-    pub fn legacy(self: &Arc<Context>) -> Arc<Stream> {
+    pub(crate) fn legacy(self: &Arc<Context>) -> Arc<Stream> {
         self.legacy.get_or_init(|| Stream::new(self, StreamKind::Legacy, 0, 0)).clone()
     }
 
     /// What the context broke of, if it is broken: every later call fails with the same status.
-    pub fn check(&self) -> Result<(), CUresult> {
+    pub(crate) fn check(&self) -> Result<(), CUresult> {
         match self.owner().error.load(Ordering::Acquire) {
             0 => Ok(()),
             error => Err(CUresult(error)),
@@ -110,12 +110,12 @@ impl Context {
     }
 
     /// The context that memory and modules belong to: a green one has none of its own.
-    pub fn owner(&self) -> &Context {
+    pub(crate) fn owner(&self) -> &Context {
         self.whole.as_deref().unwrap_or(self)
     }
 
     /// The unfinished last operations of all its streams, those of green contexts among them.
-    pub fn tails(&self) -> Vec<OpId> {
+    pub(crate) fn tails(&self) -> Vec<OpId> {
         let scheduler = sched::get();
         let mut tails = scheduler.context_tails(self.id);
         for &part in self.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {
@@ -125,23 +125,23 @@ impl Context {
     }
 
     /// Breaks the context. The first reason stays.
-    pub fn fail(&self, error: CUresult) {
+    pub(crate) fn fail(&self, error: CUresult) {
         let _ = self.owner().error.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Whether `cuCtxDestroy` or the last release of a primary context has ended it.
-    pub fn is_destroyed(&self) -> bool {
+    pub(crate) fn is_destroyed(&self) -> bool {
         self.destroyed.load(Ordering::Acquire)
     }
 
     /// Waits for all work of the context.
-    pub fn synchronize(&self) -> Result<(), CUresult> {
+    pub(crate) fn synchronize(&self) -> Result<(), CUresult> {
         sched::get().wait(&self.tails());
         self.check()
     }
 
     /// Waits for all work, then ends the context and all that belongs to it.
-    pub fn destroy(&self) {
+    pub(crate) fn destroy(&self) {
         let scheduler = sched::get();
         scheduler.wait(&self.tails());
         for part in CONTEXTS.all().into_iter().filter(|ctx| ctx.owner().id == self.id && ctx.id != self.id) {
@@ -163,60 +163,60 @@ impl Context {
     }
 
     /// Makes a stream of the context known to the scheduler.
-    pub fn add_stream(&self, kind: StreamKind) -> StreamId {
+    pub(crate) fn add_stream(&self, kind: StreamKind) -> StreamId {
         sched::get().add_stream(self.id, kind)
     }
 }
 
 /// All live green contexts.
-pub static GREEN_CONTEXTS: Handles<GreenContext> = Handles::new();
+pub(crate) static GREEN_CONTEXTS: Handles<GreenContext> = Handles::new();
 /// All descriptors of resources, which have no end in the interface.
-pub static DESCRIPTORS: Handles<Descriptor> = Handles::new();
+pub(crate) static DESCRIPTORS: Handles<Descriptor> = Handles::new();
 
 /// Resources for a green context.
 #[derive(Clone, Copy)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// How many multiprocessors.
-    pub multiprocessors: u32,
+    pub(crate) multiprocessors: u32,
 }
 
 /// A green context: streams for a share of a device. Which multiprocessors run a kernel is not
 /// simulated; memory and modules are the primary context's.
-pub struct GreenContext {
+pub(crate) struct GreenContext {
     /// The context of its streams.
-    pub ctx: Arc<Context>,
+    pub(crate) ctx: Arc<Context>,
     /// What it was made of.
-    pub share: Descriptor,
+    pub(crate) share: Descriptor,
 }
 
 impl GreenContext {
     /// Makes one of a device's primary context, which it retains.
-    pub fn create(device: u32, share: Descriptor) -> Result<usize, CUresult> {
+    pub(crate) fn create(device: u32, share: Descriptor) -> Result<usize, CUresult> {
         let primary = retain_primary(device)?;
         Ok(GREEN_CONTEXTS.insert(Arc::new(GreenContext { ctx: Context::part_of(&primary), share })))
     }
 
     /// The green context whose streams a context holds.
-    pub fn of(ctx: &Context) -> Option<Arc<GreenContext>> {
+    pub(crate) fn of(ctx: &Context) -> Option<Arc<GreenContext>> {
         GREEN_CONTEXTS.all().into_iter().find(|green| green.ctx.id == ctx.id)
     }
 }
 
 /// A device's primary context and how often it was retained.
 #[derive(Default)]
-pub struct Primary {
+pub(crate) struct Primary {
     /// `None` until retained.
-    pub ctx: Option<Arc<Context>>,
+    pub(crate) ctx: Option<Arc<Context>>,
     /// Retains minus releases.
-    pub count: u32,
+    pub(crate) count: u32,
     /// Flags for the next time it is made.
-    pub flags: u32,
+    pub(crate) flags: u32,
     /// A reset came after a kernel had failed.
-    pub lost: bool,
+    pub(crate) lost: bool,
 }
 
 /// The primary context of a device.
-pub fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
+pub(crate) fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
     static PRIMARIES: [Mutex<Primary>; 8] =
         [const { Mutex::new(Primary { ctx: None, count: 0, flags: 0, lost: false }) }; 8];
     if device >= config::get_or_default().devices {
@@ -226,7 +226,7 @@ pub fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
 }
 
 /// Retains a device's primary context, making it if need be.
-pub fn retain_primary(device: u32) -> Result<Arc<Context>, CUresult> {
+pub(crate) fn retain_primary(device: u32) -> Result<Arc<Context>, CUresult> {
     let mut primary = primary(device)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if primary.lost {
         return Err(CUresult::ERROR_DEVICE_UNAVAILABLE);

@@ -19,16 +19,16 @@ const LAUNCH_PENDING_COUNT_EXCEEDED: u32 = 69;
 
 /// Work that a grid has asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Launched {
+pub(crate) struct Launched {
     /// What it is.
-    pub work: DeviceWork,
+    pub(crate) work: DeviceWork,
     /// How many launches of kernels are above it.
-    pub level: u32,
+    pub(crate) level: u32,
 }
 
 /// What one grid has asked for so far.
 #[derive(Default)]
-pub struct Launches {
+pub(crate) struct Launches {
     level: u32,
     /// In streams, and in the tail stream.
     lists: Mutex<(VecDeque<Launched>, VecDeque<Launched>)>,
@@ -36,7 +36,7 @@ pub struct Launches {
 
 impl Launches {
     /// Those of a grid at that level; one that the host launched is at 0.
-    pub fn of_level(level: u32) -> Launches {
+    pub(crate) fn of_level(level: u32) -> Launches {
         Launches { level, lists: Mutex::default() }
     }
 
@@ -46,7 +46,7 @@ impl Launches {
     /// next launch fails with 69; the 24 levels of CUDA's manual are not enforced there). What goes
     /// into the tail stream takes its launcher's level. Launches that wait side by side are not
     /// counted.
-    pub fn add(&self, work: DeviceWork, stream: DeviceStream, levels: u64) -> u32 {
+    pub(crate) fn add(&self, work: DeviceWork, stream: DeviceStream, levels: u64) -> u32 {
         let tail = stream == DeviceStream::Tail;
         let level = self.level + u32::from(!tail);
         if u64::from(level) > levels && matches!(work, DeviceWork::Kernel { .. }) {
@@ -59,7 +59,7 @@ impl Launches {
     }
 
     /// All of it, in the order in which it runs.
-    pub fn in_order(self) -> VecDeque<Launched> {
+    pub(crate) fn in_order(self) -> VecDeque<Launched> {
         let (mut all, mut tail) = self.lists.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         all.append(&mut tail);
         all
@@ -67,7 +67,7 @@ impl Launches {
 }
 
 /// Runs what a grid has launched; `run` runs one piece of it and returns what that has launched.
-pub fn run_all(
+pub(crate) fn run_all(
     launched: VecDeque<Launched>,
     mut run: impl FnMut(Launched) -> Result<VecDeque<Launched>, CUresult>,
 ) -> Result<(), CUresult> {
@@ -89,7 +89,7 @@ pub fn run_all(
 }
 
 /// What a status of the runtime means, or its name: those that the functions for kernels answer.
-pub fn error_text(status: u32, name: bool) -> String {
+pub(crate) fn error_text(status: u32, name: bool) -> String {
     let (known, text) = match status {
         0 => ("cudaSuccess", "no error"),
         1 => ("cudaErrorInvalidValue", "invalid argument"),

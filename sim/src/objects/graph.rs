@@ -13,34 +13,34 @@ use crate::objects::task::{HostFn, Plan, Task};
 use crate::sched::Work;
 
 /// All live graphs.
-pub static GRAPHS: Handles<Graph> = Handles::new();
+pub(crate) static GRAPHS: Handles<Graph> = Handles::new();
 /// All live nodes.
-pub static NODES: Handles<Node> = Handles::new();
+pub(crate) static NODES: Handles<Node> = Handles::new();
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// One node.
-pub struct Node {
+pub(crate) struct Node {
     /// What it does.
-    pub task: Mutex<Task>,
+    pub(crate) task: Mutex<Task>,
     /// Where it belongs.
-    pub graph: Weak<Graph>,
+    pub(crate) graph: Weak<Graph>,
     /// Attributes that were set (id and bytes): remembered, without effect.
-    pub attributes: Mutex<Vec<(u32, [u8; 64])>>,
+    pub(crate) attributes: Mutex<Vec<(u32, [u8; 64])>>,
     /// The node of the original, in a clone.
-    pub origin: Option<usize>,
+    pub(crate) origin: Option<usize>,
 }
 
 /// One graph.
 #[derive(Default)]
-pub struct Graph {
+pub(crate) struct Graph {
     state: Mutex<State>,
     /// Conditions that were made for this graph.
-    pub conditions: Mutex<Vec<Arc<crate::objects::conditional::Condition>>>,
+    pub(crate) conditions: Mutex<Vec<Arc<crate::objects::conditional::Condition>>>,
     /// Destructors that hang on the graph's life, with counts.
-    pub objects: Mutex<Vec<Arc<UserObject>>>,
+    pub(crate) objects: Mutex<Vec<Arc<UserObject>>>,
     /// What its allocation nodes give.
     memory: Mutex<Option<Arc<GraphMemory>>>,
     /// Whether a child node owns it (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
@@ -57,19 +57,19 @@ struct State {
 }
 
 /// An edge: the handles of the node that comes first and of the other.
-pub type Edge = (usize, usize);
+pub(crate) type Edge = (usize, usize);
 
 /// An edge's data where only ports of kernels have a meaning: `from_port` of the first kernel.
-pub fn programmatic(from_port: u8) -> CUgraphEdgeData {
+pub(crate) fn programmatic(from_port: u8) -> CUgraphEdgeData {
     CUgraphEdgeData { from_port, type_: CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8, ..CUgraphEdgeData::zeroed() }
 }
 
 /// A count with a destructor.
-pub struct UserObject {
+pub(crate) struct UserObject {
     /// Holds that the program has.
-    pub count: AtomicU64,
+    pub(crate) count: AtomicU64,
     /// What to call when its last holder lets go.
-    pub destroy: HostFn,
+    pub(crate) destroy: HostFn,
 }
 
 impl Drop for UserObject {
@@ -79,12 +79,12 @@ impl Drop for UserObject {
 }
 
 /// Whether an edge with this data is one without.
-pub fn is_plain(data: &CUgraphEdgeData) -> bool {
+pub(crate) fn is_plain(data: &CUgraphEdgeData) -> bool {
     (data.from_port, data.to_port, data.type_) == (0, 0, 0)
 }
 
 /// The kind of a task, as graphs name it.
-pub fn node_type(task: &Task) -> CUgraphNodeType {
+pub(crate) fn node_type(task: &Task) -> CUgraphNodeType {
     match task {
         Task::Empty | Task::End(_) => CU_GRAPH_NODE_TYPE_EMPTY,
         Task::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
@@ -104,7 +104,7 @@ pub fn node_type(task: &Task) -> CUgraphNodeType {
 
 impl Node {
     /// The graphs inside: a child graph, or the bodies of a conditional node.
-    pub fn inner(&self) -> Vec<Arc<Graph>> {
+    pub(crate) fn inner(&self) -> Vec<Arc<Graph>> {
         match self.task() {
             Task::Child(child) => vec![child],
             Task::Conditional(node) => node.bodies.clone(),
@@ -113,21 +113,21 @@ impl Node {
     }
 
     /// A copy of what it does.
-    pub fn task(&self) -> Task {
+    pub(crate) fn task(&self) -> Task {
         lock(&self.task).clone()
     }
 }
 
 impl Graph {
     /// An empty graph.
-    pub fn create() -> Arc<Graph> {
+    pub(crate) fn create() -> Arc<Graph> {
         let graph = Arc::new(Graph::default());
         GRAPHS.insert(graph.clone());
         graph
     }
 
     /// Adds a node behind others of the same graph.
-    pub fn add(self: &Arc<Graph>, task: Task, deps: &[Arc<Node>]) -> Result<Arc<Node>, CUresult> {
+    pub(crate) fn add(self: &Arc<Graph>, task: Task, deps: &[Arc<Node>]) -> Result<Arc<Node>, CUresult> {
         self.add_copy(task, deps, None)
     }
 
@@ -162,27 +162,27 @@ impl Graph {
     }
 
     /// All nodes, in order of creation.
-    pub fn nodes(&self) -> Vec<Arc<Node>> {
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         lock(&self.state).nodes.clone()
     }
 
     /// All edges, as handles.
-    pub fn edges(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn edges(&self) -> Vec<(usize, usize)> {
         lock(&self.state).edges.clone()
     }
 
     /// The ports and the type of an edge.
-    pub fn data_of(&self, edge: Edge) -> CUgraphEdgeData {
+    pub(crate) fn data_of(&self, edge: Edge) -> CUgraphEdgeData {
         lock(&self.state).data.get(&edge).copied().unwrap_or_default()
     }
 
     /// Whether an edge has ports or a type that a list of nodes cannot say.
-    pub fn has_data(&self) -> bool {
+    pub(crate) fn has_data(&self) -> bool {
         !lock(&self.state).data.is_empty()
     }
 
     /// Sets the ports and the type of an edge.
-    pub fn set_data(&self, edge: Edge, data: CUgraphEdgeData) {
+    pub(crate) fn set_data(&self, edge: Edge, data: CUgraphEdgeData) {
         if is_plain(&data) {
             lock(&self.state).data.remove(&edge);
         } else {
@@ -191,7 +191,7 @@ impl Graph {
     }
 
     /// Adds or removes edges.
-    pub fn change_edges(&self, edges: &[(usize, usize)], add: bool) -> Result<(), CUresult> {
+    pub(crate) fn change_edges(&self, edges: &[(usize, usize)], add: bool) -> Result<(), CUresult> {
         let mut state = lock(&self.state);
         let known: HashSet<usize> = state.nodes.iter().map(handle_of).collect();
         let exists = |edge: &(usize, usize)| state.edges.contains(edge);
@@ -211,7 +211,7 @@ impl Graph {
     }
 
     /// Takes a node and its edges out.
-    pub fn remove(&self, node: &Arc<Node>) {
+    pub(crate) fn remove(&self, node: &Arc<Node>) {
         let handle = handle_of(node);
         let mut state = lock(&self.state);
         state.nodes.retain(|other| !Arc::ptr_eq(other, node));
@@ -221,7 +221,7 @@ impl Graph {
     }
 
     /// Whether `node` comes before one of `ends` or is one of them.
-    pub fn reaches(&self, node: &Arc<Node>, ends: &[Arc<Node>]) -> bool {
+    pub(crate) fn reaches(&self, node: &Arc<Node>, ends: &[Arc<Node>]) -> bool {
         let state = lock(&self.state);
         let mut seen = HashSet::new();
         let mut todo: Vec<usize> = ends.iter().map(handle_of).collect();
@@ -237,7 +237,7 @@ impl Graph {
     }
 
     /// A copy; child graphs are copied too. There is none of a graph with memory.
-    pub fn duplicate(&self) -> Result<Arc<Graph>, CUresult> {
+    pub(crate) fn duplicate(&self) -> Result<Arc<Graph>, CUresult> {
         if self.has_memory_nodes() {
             // A driver refuses it as well (cuda.h, `cuGraphAddChildGraphNode`, `cuGraphClone`).
             crate::status::excuse();
@@ -276,12 +276,12 @@ impl Graph {
 
     /// Whether a child node owns it. Then it is not executable, destroyed or another's child by
     /// itself, and gets no nodes with memory (cuda.h, `CUgraphChildGraphNodeOwnership`).
-    pub fn is_moved(&self) -> bool {
+    pub(crate) fn is_moved(&self) -> bool {
         self.moved.load(Ordering::Relaxed)
     }
 
     /// Gives the graph to a child node of `parent`.
-    pub fn move_into(self: &Arc<Graph>, parent: &Arc<Graph>) -> Result<Task, CUresult> {
+    pub(crate) fn move_into(self: &Arc<Graph>, parent: &Arc<Graph>) -> Result<Task, CUresult> {
         if self.contains(parent) || self.moved.swap(true, Ordering::Relaxed) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -293,7 +293,7 @@ impl Graph {
     }
 
     /// The graph's nodes are no longer known by handle.
-    pub fn forget_nodes(&self) {
+    pub(crate) fn forget_nodes(&self) {
         for node in self.nodes() {
             for graph in node.inner() {
                 graph.forget_nodes();
@@ -336,7 +336,7 @@ impl Graph {
 
     /// Adds all nodes to a plan behind the given steps and answers the step behind which all are
     /// done.
-    pub fn plan(&self, plan: &mut Plan, ctx: &Arc<Context>, before: &[usize]) -> usize {
+    pub(crate) fn plan(&self, plan: &mut Plan, ctx: &Arc<Context>, before: &[usize]) -> usize {
         let mut steps: Vec<usize> = Vec::new();
         for (node, deps) in self.sorted().unwrap_or_default() {
             let deps: Vec<usize> = deps.iter().map(|&dep| steps[dep]).collect();
@@ -352,7 +352,7 @@ impl Graph {
 
 impl Graph {
     /// The graph lives on inside an executable one, where no handle reaches it.
-    pub fn forget_handles(self: &Arc<Graph>) {
+    pub(crate) fn forget_handles(self: &Arc<Graph>) {
         self.forget_nodes();
         let _ = GRAPHS.remove(handle_of(self));
     }
@@ -361,7 +361,7 @@ impl Graph {
 /// Memory that nodes allocate and free.
 impl Graph {
     /// Memory for an allocation node.
-    pub fn allocate(&self, ctx: &Context, device: u32, size: u64) -> Result<u64, CUresult> {
+    pub(crate) fn allocate(&self, ctx: &Context, device: u32, size: u64) -> Result<u64, CUresult> {
         if self.is_moved() {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -372,7 +372,7 @@ impl Graph {
 
     /// What a free node behind `deps` does: memory that this graph allocates before it, or another
     /// has allocated, and that no other node frees.
-    pub fn freeing(&self, at: u64, deps: &[Arc<Node>]) -> Result<Task, CUresult> {
+    pub(crate) fn freeing(&self, at: u64, deps: &[Arc<Node>]) -> Result<Task, CUresult> {
         const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
         let memory = graph_memory::find(at).ok_or(INVALID)?;
         let nodes = self.nodes();
@@ -394,7 +394,7 @@ impl Graph {
     }
 
     /// Whether it has nodes that allocate or free: CUDA does not let such a graph be copied or cut.
-    pub fn has_memory_nodes(&self) -> bool {
+    pub(crate) fn has_memory_nodes(&self) -> bool {
         self.nodes().iter().any(|node| matches!(node.task(), Task::Alloc(..) | Task::Free(_)))
     }
 

@@ -16,27 +16,27 @@ use crate::sched::{OpId, Work};
 use crate::touched::{self, GraphTouched};
 
 /// All live executable graphs.
-pub static GRAPH_EXECS: Handles<GraphExec> = Handles::new();
+pub(crate) static GRAPH_EXECS: Handles<GraphExec> = Handles::new();
 
 /// One node of an executable graph.
-pub struct ExecNode {
+pub(crate) struct ExecNode {
     /// The handle of the node that it was made from.
-    pub source: usize,
+    pub(crate) source: usize,
     /// What it does.
-    pub task: Task,
+    pub(crate) task: Task,
     /// Whether it does it (`cuGraphNodeSetEnabled`).
-    pub enabled: bool,
+    pub(crate) enabled: bool,
     deps: Vec<usize>,
 }
 
 /// An executable graph: a snapshot of a graph.
-pub struct GraphExec {
+pub(crate) struct GraphExec {
     /// The context that it was made in.
-    pub ctx: Arc<Context>,
+    pub(crate) ctx: Arc<Context>,
     /// `CUDA_GRAPH_INSTANTIATE_FLAG_*`.
-    pub flags: u64,
+    pub(crate) flags: u64,
     /// Its nodes, each behind those it depends on.
-    pub nodes: Mutex<Vec<ExecNode>>,
+    pub(crate) nodes: Mutex<Vec<ExecNode>>,
     last: Mutex<OpId>,
     launched: AtomicBool,
     objects: Vec<Arc<UserObject>>,
@@ -69,7 +69,7 @@ fn snapshot(task: Task) -> Result<Task, CUresult> {
 
 impl GraphExec {
     /// Makes a graph executable.
-    pub fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
+    pub(crate) fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
         let sorted = graph.sorted().ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let memory = graph.memory_use(&sorted).begin()?;
         let mut nodes = Vec::with_capacity(sorted.len());
@@ -92,7 +92,7 @@ impl GraphExec {
     }
 
     /// Replaces what the copy of a node does; the kind must stay.
-    pub fn set(&self, source: usize, task: Task) -> Result<(), CUresult> {
+    pub(crate) fn set(&self, source: usize, task: Task) -> Result<(), CUresult> {
         let mut nodes = lock(&self.nodes);
         let node = nodes.iter_mut().find(|node| node.source == source).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         if node_type(&node.task) != node_type(&task) {
@@ -104,7 +104,7 @@ impl GraphExec {
 
     /// Takes over what the nodes of another graph of the same shape do. On refusal: why, and the
     /// node of that graph.
-    pub fn update(&self, graph: &Graph) -> Result<(), (CUgraphExecUpdateResult, usize)> {
+    pub(crate) fn update(&self, graph: &Graph) -> Result<(), (CUgraphExecUpdateResult, usize)> {
         let sorted = graph.sorted().ok_or((CU_GRAPH_EXEC_UPDATE_ERROR, 0))?;
         let mut nodes = lock(&self.nodes);
         if sorted.len() != nodes.len() {
@@ -136,7 +136,7 @@ impl GraphExec {
     }
 
     /// Launches into a stream: behind its earlier work and behind the last launch of this graph.
-    pub fn launch(&self, stream: &Arc<Stream>) -> Result<(), CUresult> {
+    pub(crate) fn launch(&self, stream: &Arc<Stream>) -> Result<(), CUresult> {
         if let Some(capture) = capture::of(stream) {
             // A launch inside a capture becomes a child graph.
             let graph = self.to_graph()?;
@@ -213,7 +213,7 @@ impl GraphExec {
     }
 
     /// Maps the memory that it allocates.
-    pub fn upload(&self) {
+    pub(crate) fn upload(&self) {
         self.memory.upload();
     }
 

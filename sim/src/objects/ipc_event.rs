@@ -24,7 +24,7 @@ struct Page {
 }
 
 /// An event's page.
-pub struct IpcEventState {
+pub(crate) struct IpcEventState {
     page: *const Page,
     file: OwnedFd,
 }
@@ -57,7 +57,7 @@ fn me() -> u64 {
 
 impl IpcEventState {
     /// A page for a new event; none when the system has no more.
-    pub fn create() -> Option<Arc<IpcEventState>> {
+    pub(crate) fn create() -> Option<Arc<IpcEventState>> {
         // SAFETY: a valid C string; the descriptor is ours.
         let file = unsafe {
             let fd = libc::memfd_create(c"streamsan-sim event".as_ptr(), libc::MFD_CLOEXEC);
@@ -67,13 +67,13 @@ impl IpcEventState {
     }
 
     /// What another process needs to open it.
-    pub fn export(&self) -> [u8; 64] {
+    pub(crate) fn export(&self) -> [u8; 64] {
         let fd = self.file.as_raw_fd() as u64;
         IpcHandle { magic: EVENT, pid: me(), fd, offset: 0, size: BYTES as u64, device: 0 }.to_bytes()
     }
 
     /// The page of another process's event.
-    pub fn import(bytes: &[u8; 64]) -> Result<Arc<IpcEventState>, CUresult> {
+    pub(crate) fn import(bytes: &[u8; 64]) -> Result<Arc<IpcEventState>, CUresult> {
         let handle = IpcHandle::from_bytes(bytes, EVENT).ok_or(CUresult::ERROR_MAP_FAILED)?;
         if handle.is_ours() {
             return Err(CUresult::ERROR_INVALID_CONTEXT);
@@ -91,20 +91,20 @@ impl IpcEventState {
     }
 
     /// A record was enqueued here: its number.
-    pub fn begin(&self) -> u64 {
+    pub(crate) fn begin(&self) -> u64 {
         let number = self.page().recorded.fetch_add(1, Ordering::AcqRel) + 1;
         self.page().by.store(me(), Ordering::Release);
         number
     }
 
     /// The record of that number has happened.
-    pub fn finish(&self, number: u64) {
+    pub(crate) fn finish(&self, number: u64) {
         self.page().done.fetch_max(number, Ordering::AcqRel);
     }
 
     /// Whether the last record of now has happened, if another process made it. What a process that
     /// is gone had enqueued is over.
-    pub fn last_elsewhere(self: Arc<Self>) -> Option<impl FnMut() -> bool + Send + 'static> {
+    pub(crate) fn last_elsewhere(self: Arc<Self>) -> Option<impl FnMut() -> bool + Send + 'static> {
         let (number, by) = (self.page().recorded.load(Ordering::Acquire), self.page().by.load(Ordering::Acquire));
         let is_gone = move || {
             // SAFETY: signal 0 only asks whether there is such a process.

@@ -25,23 +25,23 @@ use crate::status;
 use crate::touched::LaunchTouched;
 
 /// A module's code as the interpreter runs it.
-pub struct Compiled(Program);
+pub(crate) struct Compiled(Program);
 
 /// One launch.
 #[derive(Clone, Debug, Default)]
-pub struct LaunchConfig {
+pub(crate) struct LaunchConfig {
     /// Blocks in x, y, z.
-    pub grid: [u32; 3],
+    pub(crate) grid: [u32; 3],
     /// Threads of a block in x, y, z.
-    pub block: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// Blocks of a cluster; zeros for none.
-    pub cluster: [u32; 3],
+    pub(crate) cluster: [u32; 3],
     /// Dynamic shared memory in bytes.
-    pub shared: u32,
+    pub(crate) shared: u32,
     /// The parameter block.
-    pub params: Vec<u8>,
+    pub(crate) params: Vec<u8>,
     /// Whether a grid-wide barrier must work.
-    pub cooperative: bool,
+    pub(crate) cooperative: bool,
 }
 
 impl Linker for Module {
@@ -58,7 +58,7 @@ impl Compiled {
 }
 
 /// Compiles what a kernel needs, unless that has been done.
-pub fn prepare(function: &Function) -> Result<(), CUresult> {
+pub(crate) fn prepare(function: &Function) -> Result<(), CUresult> {
     let module = function.module()?;
     program(function, &module).map(|_| ())
 }

@@ -12,14 +12,14 @@
 //! [`crate::interp`], which know none of them.
 
 pub(crate) mod capture;
-pub mod conditional;
+pub(crate) mod conditional;
 pub(crate) mod context;
 mod device_launches;
 pub(crate) mod event;
 pub(crate) mod graph;
 pub(crate) mod graph_exec;
 pub(crate) mod ipc_event;
-pub mod kernel_exec;
+pub(crate) mod kernel_exec;
 pub(crate) mod module;
 mod native_kernel;
 pub(crate) mod stream;

@@ -17,16 +17,16 @@ use crate::objects::native_kernel::NativeKernels;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.
-pub static MODULES: Handles<Module> = Handles::new();
+pub(crate) static MODULES: Handles<Module> = Handles::new();
 /// Libraries that programs loaded.
-pub static LIBRARIES: Handles<Library> = Handles::new();
+pub(crate) static LIBRARIES: Handles<Library> = Handles::new();
 /// Kernels of libraries.
-pub static LIBRARY_KERNELS: Handles<LibraryKernel> = Handles::new();
+pub(crate) static LIBRARY_KERNELS: Handles<LibraryKernel> = Handles::new();
 /// Functions of modules.
-pub static FUNCTIONS: Handles<Function> = Handles::new();
+pub(crate) static FUNCTIONS: Handles<Function> = Handles::new();
 
 /// What a module consists of.
-pub enum CodeForm {
+pub(crate) enum CodeForm {
     /// A parsed PTX text.
     Ptx {
         /// What it says.
@@ -39,20 +39,20 @@ pub enum CodeForm {
 }
 
 /// Code that a program loaded.
-pub struct Code {
+pub(crate) struct Code {
     /// What it is.
-    pub form: CodeForm,
+    pub(crate) form: CodeForm,
     /// Stands in for machine code: running it does nothing.
-    pub stand_in: bool,
+    pub(crate) stand_in: bool,
     /// Kernels that native functions run in place of the PTX.
-    pub natives: NativeKernels,
+    pub(crate) natives: NativeKernels,
     /// More belongs to it, of which there is machine code only.
     incomplete: bool,
 }
 
 /// One parameter of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
+pub(crate) struct Param {
     /// Bytes from the start of the parameter block.
     pub offset: usize,
     /// Bytes.
@@ -61,7 +61,7 @@ pub struct Param {
 
 impl Code {
     /// Parses a text.
-    pub fn new(text: String) -> Result<Arc<Code>, CUresult> {
+    pub(crate) fn new(text: String) -> Result<Arc<Code>, CUresult> {
         let ast = ptx::parse(&text).map_err(|error| {
             crate::status::complain(&format!("PTX: {error}"));
             CUresult::ERROR_INVALID_PTX
@@ -74,7 +74,7 @@ impl Code {
     }
 
     /// Reads machine code.
-    pub fn machine(cubin: Vec<u8>) -> Result<Arc<Code>, CUresult> {
+    pub(crate) fn machine(cubin: Vec<u8>) -> Result<Arc<Code>, CUresult> {
         let module = MachineModule::parse(cubin).map_err(|error| {
             crate::status::complain(&format!("machine code: {error}"));
             CUresult::ERROR_INVALID_IMAGE
@@ -84,7 +84,7 @@ impl Code {
     }
 
     /// The status for a name that is not in it.
-    pub fn not_found(&self, name: &str) -> CUresult {
+    pub(crate) fn not_found(&self, name: &str) -> CUresult {
         if self.incomplete {
             crate::status::complain(&format!("`{name}` is not in the PTX of the program, some of which is missing"));
         }
@@ -92,7 +92,7 @@ impl Code {
     }
 
     /// Names of the kernels, in the order of the text.
-    pub fn kernels(&self) -> Vec<&str> {
+    pub(crate) fn kernels(&self) -> Vec<&str> {
         match &self.form {
             CodeForm::Ptx { ast, .. } => {
                 let defined = ast.functions.iter().filter(|f| f.kernel && f.body.is_some());
@@ -154,82 +154,82 @@ fn find_managed(text: &str) -> Vec<String> {
 
 /// A variable of a loaded module.
 #[derive(Clone, Copy, Debug)]
-pub struct Global {
+pub(crate) struct Global {
     /// Where it lies.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Whether the host may use it too.
-    pub managed: bool,
+    pub(crate) managed: bool,
 }
 
 /// Memory of a module's variables.
 #[derive(Clone, Copy, Debug)]
-pub struct VariableMemory {
+pub(crate) struct VariableMemory {
     /// Where it lies.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Whether the host may use it too.
-    pub managed: bool,
+    pub(crate) managed: bool,
 }
 
 /// Code loaded into a context.
-pub struct Module {
+pub(crate) struct Module {
     /// What was loaded.
-    pub code: Arc<Code>,
+    pub(crate) code: Arc<Code>,
     /// Where.
-    pub ctx: Arc<Context>,
+    pub(crate) ctx: Arc<Context>,
     /// Its variables.
     pub globals: HashMap<String, Global>,
     /// The memory that holds them.
-    pub blocks: Vec<VariableMemory>,
+    pub(crate) blocks: Vec<VariableMemory>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     compiled: OnceLock<Compiled>,
 }
 
 /// A kernel in a context.
-pub struct Function {
+pub(crate) struct Function {
     /// Its number, unlike its handle never given again.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Its name.
     pub name: String,
     /// Where its code is; a function handle does not keep its module loaded.
-    pub module: Weak<Module>,
+    pub(crate) module: Weak<Module>,
     /// The kernel of a library that it comes from.
     pub kernel: Option<Weak<LibraryKernel>>,
     /// Its parameters.
-    pub params: Vec<Param>,
+    pub(crate) params: Vec<Param>,
     /// Bytes of all parameters.
-    pub param_bytes: usize,
+    pub(crate) param_bytes: usize,
     /// What can be asked and set about it.
-    pub facts: FunctionLimits,
+    pub(crate) facts: FunctionLimits,
     /// Its machine code, compiled for the interpreter.
     pub(super) compiled: OnceLock<Compiled>,
 }
 
 /// Attributes of a kernel.
 #[derive(Debug, Default)]
-pub struct FunctionLimits {
+pub(crate) struct FunctionLimits {
     /// Static shared memory, in bytes.
-    pub shared: u32,
+    pub(crate) shared: u32,
     /// Constant memory of the module, in bytes.
-    pub constant: u32,
+    pub(crate) constant: u32,
     /// Most threads of a block.
-    pub max_threads: u32,
+    pub(crate) max_threads: u32,
     /// The virtual architecture that the PTX was made for: 80 for `sm_80`.
-    pub ptx: u32,
+    pub(crate) ptx: u32,
     /// Cluster that the code requires; zeros for none.
-    pub cluster: [u32; 3],
+    pub(crate) cluster: [u32; 3],
     /// Most dynamic shared memory that a launch may ask for, in bytes.
-    pub max_dynamic: AtomicU32,
+    pub(crate) max_dynamic: AtomicU32,
     /// `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`, remembered.
-    pub carveout: AtomicU32,
+    pub(crate) carveout: AtomicU32,
     /// `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`, remembered.
-    pub non_portable: AtomicU32,
+    pub(crate) non_portable: AtomicU32,
 }
 
 impl Module {
     /// Loads code into a context: its variables get memory and their initial values.
-    pub fn load(ctx: &Arc<Context>, code: Arc<Code>) -> Result<Arc<Module>, CUresult> {
+    pub(crate) fn load(ctx: &Arc<Context>, code: Arc<Code>) -> Result<Arc<Module>, CUresult> {
         let (globals, blocks) = match &code.form {
             CodeForm::Ptx { ast, managed } => place_ptx(ctx, ast, managed)?,
             CodeForm::Machine(module) => place_machine(ctx, module)?,
@@ -239,7 +239,7 @@ impl Module {
     }
 
     /// A kernel by name.
-    pub fn function(
+    pub(crate) fn function(
         self: &Arc<Module>,
         name: &str,
         kernel: Option<&Arc<LibraryKernel>>,
@@ -272,7 +272,7 @@ impl Module {
     }
 
     /// Gives back what the module holds. The caller has waited for work that may use it.
-    pub fn unload(&self) {
+    pub(crate) fn unload(&self) {
         let memory = memory::get();
         for block in &self.blocks {
             let _ = if block.managed { memory.free_host(block.at, true) } else { memory.free_device(block.at) };
@@ -384,31 +384,31 @@ impl Linker for ModuleSymbols<'_> {
 }
 
 /// Code loaded for all contexts; it gets into a context when a kernel or variable is used there.
-pub struct Library {
+pub(crate) struct Library {
     /// What was loaded.
-    pub code: Arc<Code>,
+    pub(crate) code: Arc<Code>,
     modules: Mutex<HashMap<ContextId, Arc<Module>>>,
     kernels: Mutex<HashMap<String, Arc<LibraryKernel>>>,
 }
 
 /// A kernel of a library.
-pub struct LibraryKernel {
+pub(crate) struct LibraryKernel {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it is from.
-    pub library: Weak<Library>,
+    pub(crate) library: Weak<Library>,
 }
 
 impl Library {
     /// Makes code known as a library.
-    pub fn load(code: Arc<Code>) -> Arc<Library> {
+    pub(crate) fn load(code: Arc<Code>) -> Arc<Library> {
         let library = Arc::new(Library { code, modules: Mutex::default(), kernels: Mutex::default() });
         LIBRARIES.insert(library.clone());
         library
     }
 
     /// The library's code in a context.
-    pub fn module(&self, ctx: &Arc<Context>) -> Result<Arc<Module>, CUresult> {
+    pub(crate) fn module(&self, ctx: &Arc<Context>) -> Result<Arc<Module>, CUresult> {
         let mut modules = self.modules.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // A green context has the variables of the whole.
         let ctx = ctx.whole.as_ref().unwrap_or(ctx);
@@ -422,7 +422,7 @@ impl Library {
     }
 
     /// A kernel by name.
-    pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
+    pub(crate) fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
         if !self.code.has_kernel(name) {
             return Err(self.code.not_found(name));
         }
@@ -436,7 +436,7 @@ impl Library {
     }
 
     /// Takes the library out of all contexts.
-    pub fn unload(&self) {
+    pub(crate) fn unload(&self) {
         for (_, module) in self.modules.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
             if !module.ctx.is_destroyed() {
                 module.unload();
@@ -451,14 +451,14 @@ impl Library {
 
 impl LibraryKernel {
     /// The kernel in a context.
-    pub fn function(self: &Arc<LibraryKernel>, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
+    pub(crate) fn function(self: &Arc<LibraryKernel>, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
         let library = self.library.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
         library.module(ctx)?.function(&self.name, Some(self))
     }
 }
 
 /// The function that a handle means: of a function, or of a kernel in the given context.
-pub fn function_of(handle: usize, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
+pub(crate) fn function_of(handle: usize, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
     match FUNCTIONS.find(handle) {
         Some(function) => Ok(function),
         None => LIBRARY_KERNELS.get(handle)?.function(ctx),
@@ -467,12 +467,12 @@ pub fn function_of(handle: usize, ctx: &Arc<Context>) -> Result<Arc<Function>, C
 
 impl Function {
     /// Its module, unless that was unloaded.
-    pub fn module(&self) -> Result<Arc<Module>, CUresult> {
+    pub(crate) fn module(&self) -> Result<Arc<Module>, CUresult> {
         self.module.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)
     }
 
     /// Most dynamic shared memory that a launch may ask for, in bytes.
-    pub fn max_dynamic(&self) -> u32 {
+    pub(crate) fn max_dynamic(&self) -> u32 {
         self.facts.max_dynamic.load(Ordering::Relaxed)
     }
 }

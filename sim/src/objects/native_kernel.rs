@@ -15,16 +15,16 @@ use crate::interp::Device;
 
 /// The native functions of one code image, by kernel.
 #[derive(Default)]
-pub struct NativeKernels(Mutex<HashMap<String, NativeKernel>>);
+pub(crate) struct NativeKernels(Mutex<HashMap<String, NativeKernel>>);
 
 impl NativeKernels {
     /// Gives a kernel its function.
-    pub fn add(&self, kernel: &str, run: NativeKernel) {
+    pub(crate) fn add(&self, kernel: &str, run: NativeKernel) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kernel.to_owned(), run);
     }
 
     /// The function of a kernel.
-    pub fn get(&self, kernel: &str) -> Option<NativeKernel> {
+    pub(crate) fn get(&self, kernel: &str) -> Option<NativeKernel> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kernel).copied()
     }
 }

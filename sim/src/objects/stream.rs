@@ -12,11 +12,11 @@ use crate::objects::thread;
 use crate::sched::{self, StreamId, StreamKind};
 
 /// All streams that programs made.
-pub static STREAMS: Handles<Stream> = Handles::new();
+pub(crate) static STREAMS: Handles<Stream> = Handles::new();
 
 /// What stream 0 means to a function, by the symbol through which it was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DefaultStream {
+pub(crate) enum DefaultStream {
     /// The legacy default stream.
     Legacy,
     /// The calling thread's default stream.
@@ -24,30 +24,30 @@ pub enum DefaultStream {
 }
 
 /// One stream.
-pub struct Stream {
+pub(crate) struct Stream {
     /// Its identity for the scheduler.
     pub id: StreamId,
     /// What `cuStreamGetId` answers.
-    pub number: u64,
+    pub(crate) number: u64,
     /// The context it belongs to.
-    pub ctx: Arc<Context>,
+    pub(crate) ctx: Arc<Context>,
     /// How it takes part in the legacy stream's rule.
     pub kind: StreamKind,
     /// `CU_STREAM_*`.
-    pub flags: u32,
+    pub(crate) flags: u32,
     /// Clamped to the range that the device announces; a hint without effect.
-    pub priority: i32,
+    pub(crate) priority: i32,
     /// The capture under way.
-    pub capture: Mutex<Option<Capture>>,
+    pub(crate) capture: Mutex<Option<Capture>>,
     /// Whether `cuStreamDestroy` was called.
-    pub destroyed: AtomicBool,
+    pub(crate) destroyed: AtomicBool,
     /// Attributes that were set (id and bytes): remembered, without effect.
-    pub attributes: Mutex<Vec<(u32, [u8; 64])>>,
+    pub(crate) attributes: Mutex<Vec<(u32, [u8; 64])>>,
 }
 
 impl Stream {
     /// A new stream of a context.
-    pub fn new(ctx: &Arc<Context>, kind: StreamKind, flags: u32, priority: i32) -> Arc<Stream> {
+    pub(crate) fn new(ctx: &Arc<Context>, kind: StreamKind, flags: u32, priority: i32) -> Arc<Stream> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Stream {
             id: ctx.add_stream(kind),
@@ -63,7 +63,7 @@ impl Stream {
     }
 
     /// A stream for a program, in the current context.
-    pub fn create(flags: u32, priority: i32) -> Result<usize, CUresult> {
+    pub(crate) fn create(flags: u32, priority: i32) -> Result<usize, CUresult> {
         if flags & !CU_STREAM_NON_BLOCKING != 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -73,7 +73,7 @@ impl Stream {
 
     /// Waits for everything that is in the stream now (and, for the legacy stream, for what it is
     /// ordered after).
-    pub fn synchronize(&self) -> Result<(), CUresult> {
+    pub(crate) fn synchronize(&self) -> Result<(), CUresult> {
         let scheduler = sched::get();
         scheduler.wait(&scheduler.pending_before(self.id));
         self.ctx.check()
@@ -81,7 +81,7 @@ impl Stream {
 }
 
 /// The stream that a handle means in the current context.
-pub fn resolve(handle: usize, zero: DefaultStream) -> Result<Arc<Stream>, CUresult> {
+pub(crate) fn resolve(handle: usize, zero: DefaultStream) -> Result<Arc<Stream>, CUresult> {
     match (handle, zero) {
         (0, DefaultStream::Legacy) | (1, _) => Ok(thread::context()?.legacy()),
         (0, DefaultStream::PerThread) | (2, _) => per_thread(),

@@ -25,11 +25,11 @@ use crate::touched::{GraphTouched, LaunchTouched};
 
 /// A host function and its argument.
 #[derive(Clone, Copy)]
-pub struct HostFn {
+pub(crate) struct HostFn {
     /// The function.
-    pub call: unsafe extern "C" fn(*mut c_void),
+    pub(crate) call: unsafe extern "C" fn(*mut c_void),
     /// What it gets.
-    pub data: *mut c_void,
+    pub(crate) data: *mut c_void,
 }
 
 // SAFETY: the program handed both over to be used on another thread.
@@ -39,7 +39,7 @@ unsafe impl Sync for HostFn {}
 
 /// A step of a stream memory operation.
 #[derive(Clone, Copy, Debug)]
-pub enum MemOp {
+pub(crate) enum MemOp {
     /// Writes a value of 4 or 8 bytes.
     Write(u64, u64, u32),
     /// Waits until a value of 4 or 8 bytes compares as the flags say.
@@ -52,16 +52,16 @@ pub enum MemOp {
 
 /// A launch of a kernel.
 #[derive(Clone)]
-pub struct KernelLaunch {
+pub(crate) struct KernelLaunch {
     /// What is launched.
-    pub function: Arc<Function>,
+    pub(crate) function: Arc<Function>,
     /// How.
-    pub launch: kernel_exec::LaunchConfig,
+    pub(crate) launch: kernel_exec::LaunchConfig,
 }
 
 /// What is to be done.
 #[derive(Clone)]
-pub enum Task {
+pub(crate) enum Task {
     /// Nothing.
     Empty,
     /// A kernel.
@@ -97,18 +97,18 @@ pub enum Task {
 /// A task made ready for the scheduler: steps with the steps before them (by index) and operations
 /// outside.
 #[derive(Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Events that are recorded by steps.
-    pub records: Vec<(usize, Arc<Event>, sched::Stamp)>,
+    pub(crate) records: Vec<(usize, Arc<Event>, sched::Stamp)>,
     /// What wants to know the bytes of its kernels.
-    pub measured: PlanMeasured,
+    pub(crate) measured: PlanMeasured,
 }
 
 /// What wants to know the bytes of the kernels of a plan.
 #[derive(Clone, Default)]
-pub enum PlanMeasured {
+pub(crate) enum PlanMeasured {
     /// Nothing.
     #[default]
     Nothing,
@@ -130,7 +130,7 @@ impl PlanMeasured {
 
 impl KernelLaunch {
     /// Announces it to the process's observer; `node`: the graph's node that it is, or 0.
-    pub fn measured(&self, node: usize) -> Option<LaunchTouched> {
+    pub(crate) fn measured(&self, node: usize) -> Option<LaunchTouched> {
         let (function, launch) = (&self.function, &self.launch);
         LaunchTouched::begin(function.number, &function.name, (launch.grid, launch.block), node)
     }
@@ -196,7 +196,7 @@ fn holds(addr: u64, value: u64, size: u32, flags: u32) -> bool {
 
 /// Calls a host function on this thread, as the device does. It does not return where the function
 /// throws.
-pub fn call_host(host: HostFn) {
+pub(crate) fn call_host(host: HostFn) {
     let thread = thread::current();
     thread.in_callback.set(true);
     // SAFETY: the program asked for exactly this call.
@@ -207,12 +207,12 @@ pub fn call_host(host: HostFn) {
 impl Plan {
     /// Adds a task behind the given steps and answers its last step, behind which all of it is
     /// done.
-    pub fn add(&mut self, ctx: &Arc<Context>, task: &Task, before: &[usize]) -> usize {
+    pub(crate) fn add(&mut self, ctx: &Arc<Context>, task: &Task, before: &[usize]) -> usize {
         self.add_node(ctx, task, 0, before)
     }
 
     /// The same of a node of a graph, by the handle that the program could have for it.
-    pub fn add_node(&mut self, ctx: &Arc<Context>, task: &Task, node: usize, before: &[usize]) -> usize {
+    pub(crate) fn add_node(&mut self, ctx: &Arc<Context>, task: &Task, node: usize, before: &[usize]) -> usize {
         let work = match task.clone() {
             Task::Alloc(at, size) if spoils() => run(ctx, move |_| spoil(at, size)),
             Task::Free(at) if spoils() => run(ctx, move |_| {
@@ -312,7 +312,7 @@ impl Plan {
     }
 
     /// Puts the plan at the end of a stream.
-    pub fn submit(self, stream: StreamId, after: &[OpId]) -> OpId {
+    pub(crate) fn submit(self, stream: StreamId, after: &[OpId]) -> OpId {
         let scheduler = sched::get();
         let (end, ids) = scheduler.submit_dag(stream, self.steps, after);
         for (step, event, stamp) in self.records {
@@ -324,7 +324,7 @@ impl Plan {
 
 /// What became of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub(crate) enum Enqueued {
     /// It will run, as this operation.
     Op(OpId),
     /// It became a node of a graph being captured.
@@ -332,12 +332,12 @@ pub enum Enqueued {
 }
 
 /// Gives a task to a stream: to be run, or to be captured.
-pub fn enqueue(stream: &Arc<Stream>, task: Task) -> Result<Enqueued, CUresult> {
+pub(crate) fn enqueue(stream: &Arc<Stream>, task: Task) -> Result<Enqueued, CUresult> {
     enqueue_after(stream, task, &[])
 }
 
 /// The same, behind operations of other streams as well.
-pub fn enqueue_after(stream: &Arc<Stream>, task: Task, after: &[OpId]) -> Result<Enqueued, CUresult> {
+pub(crate) fn enqueue_after(stream: &Arc<Stream>, task: Task, after: &[OpId]) -> Result<Enqueued, CUresult> {
     if capture::add(stream, &task)? {
         return Ok(Enqueued::Captured);
     }
@@ -357,7 +357,7 @@ pub fn enqueue_after(stream: &Arc<Stream>, task: Task, after: &[OpId]) -> Result
 
 impl Enqueued {
     /// Waits for the operation; a capture has nothing to wait for.
-    pub fn wait(self, ctx: &Context) -> Result<(), CUresult> {
+    pub(crate) fn wait(self, ctx: &Context) -> Result<(), CUresult> {
         if let Enqueued::Op(op) = self {
             sched::get().wait(&[op]);
         }

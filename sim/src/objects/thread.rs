@@ -16,15 +16,15 @@ use crate::objects::stream::Stream;
 use crate::sched::ContextId;
 
 /// One host thread.
-pub struct Thread {
+pub(crate) struct Thread {
     /// The current context is the last one.
-    pub contexts: RefCell<Vec<Arc<Context>>>,
+    pub(crate) contexts: RefCell<Vec<Arc<Context>>>,
     /// The thread's default stream in each context.
-    pub streams: RefCell<HashMap<ContextId, Arc<Stream>>>,
+    pub(crate) streams: RefCell<HashMap<ContextId, Arc<Stream>>>,
     /// Which calls are refused while captures are under way.
-    pub capture_mode: Cell<CUstreamCaptureMode>,
+    pub(crate) capture_mode: Cell<CUstreamCaptureMode>,
     /// Whether a host function of a stream runs on this thread: CUDA calls are refused then.
-    pub in_callback: Cell<bool>,
+    pub(crate) in_callback: Cell<bool>,
 }
 
 thread_local! {
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 /// The calling thread's state.
-pub fn current() -> &'static Thread {
+pub(crate) fn current() -> &'static Thread {
     THREAD.with(|cell| {
         if cell.get().is_null() {
             cell.set(Box::leak(Box::new(Thread {
@@ -48,7 +48,7 @@ pub fn current() -> &'static Thread {
 }
 
 /// The current context; refused when there is none or when it is broken.
-pub fn context() -> Result<Arc<Context>, CUresult> {
+pub(crate) fn context() -> Result<Arc<Context>, CUresult> {
     let ctx = current().contexts.borrow().last().cloned().ok_or(CUresult::ERROR_INVALID_CONTEXT)?;
     if ctx.is_destroyed() {
         return Err(CUresult::ERROR_CONTEXT_IS_DESTROYED);
@@ -61,12 +61,12 @@ pub fn context() -> Result<Arc<Context>, CUresult> {
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this process is a fork of one that used the device.
-pub fn is_forked() -> bool {
+pub(crate) fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
 /// Sees to it that a forked child notices.
-pub fn watch_forks() {
+pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
     }

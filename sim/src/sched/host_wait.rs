@@ -14,11 +14,11 @@ use crate::config::Schedule;
 pub(super) static CALLS: (AtomicUsize, AtomicU64) = (AtomicUsize::new(0), AtomicU64::new(0));
 
 /// A call of the program into the driver, from here to its end.
-pub struct DriverCall;
+pub(crate) struct DriverCall;
 
 impl DriverCall {
     /// The call begins.
-    pub fn begin() -> DriverCall {
+    pub(crate) fn begin() -> DriverCall {
         CALLS.0.fetch_add(1, Ordering::Relaxed);
         DriverCall
     }
@@ -34,7 +34,7 @@ impl Drop for DriverCall {
 impl Scheduler {
     /// Whether all have finished. Where work is held until a thread waits, some of the "no"s let
     /// one operation run to its end, or a program that polls would never see an end.
-    pub fn poll(&self, ops: &[OpId]) -> bool {
+    pub(crate) fn poll(&self, ops: &[OpId]) -> bool {
         let mut core = self.lock();
         core.poll_parked();
         let done = ops.iter().all(|op| !core.ops.contains_key(op));
@@ -60,7 +60,7 @@ impl Scheduler {
 
     /// Waits until nothing runs and nothing could, or until `limit` has passed; conditions on
     /// memory do not count.
-    pub fn drain(&self, limit: Duration) {
+    pub(crate) fn drain(&self, limit: Duration) {
         let mut core = self.lock();
         core.waits += 1;
         let idle = |core: &Core| core.ready.is_empty() && core.running.is_empty();
@@ -90,12 +90,12 @@ impl Scheduler {
     }
 
     /// Running work got on: what takes long and gets on is not stuck.
-    pub fn note_progress(&self) {
+    pub(crate) fn note_progress(&self) {
         self.progress.store(processor_time(), Ordering::Relaxed);
     }
 
     /// Blocks the calling host thread until all have finished.
-    pub fn wait(&'static self, ops: &[OpId]) {
+    pub(crate) fn wait(&'static self, ops: &[OpId]) {
         let mut core = self.lock();
         let wait = Arc::new(Wait { left: AtomicUsize::new(0), cv: Condvar::new() });
         let mut left = 0;

@@ -11,7 +11,7 @@
 //! it. They know each other and this file: all work on its one locked `Core`.
 
 mod host_wait;
-pub mod policy;
+pub(crate) mod policy;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -20,24 +20,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::config::{self, Config, Schedule};
-pub use crate::sched::host_wait::DriverCall;
+pub(crate) use crate::sched::host_wait::DriverCall;
 use worker::{PATIENCE, Running};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OpId(pub u64);
+pub(crate) struct OpId(pub u64);
 
 /// One stream, unique in the process; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StreamId(pub u64);
+pub(crate) struct StreamId(pub u64);
 
 /// One context, unique in the process; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ContextId(pub u64);
+pub(crate) struct ContextId(pub u64);
 
 /// How a stream takes part in the legacy stream's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamKind {
+pub(crate) enum StreamKind {
     /// The context's default stream: ordered with all blocking streams.
     Legacy,
     /// Ordered with the legacy stream.
@@ -48,10 +48,10 @@ pub enum StreamKind {
 
 /// Nanoseconds since the first use of the scheduler at which something finished; zero while it has
 /// not.
-pub type Stamp = Arc<AtomicU64>;
+pub(crate) type Stamp = Arc<AtomicU64>;
 
 /// What an operation does when its turn has come.
-pub enum Work {
+pub(crate) enum Work {
     /// Nothing but being a point in the order. The stamp gets the time.
     Point(Option<Stamp>),
     /// Device work, on a worker thread.
@@ -70,7 +70,7 @@ pub enum Work {
 
 /// A part of a partial order: what it does, the parts before it, and operations outside that it
 /// waits for.
-pub type Step = (Work, Vec<usize>, Vec<OpId>);
+pub(crate) type Step = (Work, Vec<usize>, Vec<OpId>);
 
 struct Op {
     work: Option<Work>,
@@ -95,7 +95,7 @@ struct Wait {
 }
 
 /// Everything that the scheduler knows; one lock.
-pub struct Core {
+pub(crate) struct Core {
     config: Config,
     next: u64,
     ops: HashMap<OpId, Op>,
@@ -119,7 +119,7 @@ pub struct Core {
 }
 
 /// The process's scheduler.
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     core: Mutex<Core>,
     wake: Condvar,
     /// Notified of every operation that finishes while there are `watchers`.
@@ -134,14 +134,14 @@ fn now() -> u64 {
 }
 
 /// The scheduler of this process.
-pub fn get() -> &'static Scheduler {
+pub(crate) fn get() -> &'static Scheduler {
     static SCHEDULER: OnceLock<Scheduler> = OnceLock::new();
     SCHEDULER.get_or_init(|| Scheduler::new(config::get_or_default()))
 }
 
 impl Scheduler {
     /// A scheduler of its own, which must live for ever because its threads do.
-    pub fn new(config: Config) -> Scheduler {
+    pub(crate) fn new(config: Config) -> Scheduler {
         now();
         let core = Core {
             config,
@@ -170,7 +170,7 @@ impl Scheduler {
     }
 
     /// Makes a stream known. A context has at most one legacy stream.
-    pub fn add_stream(&self, ctx: ContextId, kind: StreamKind) -> StreamId {
+    pub(crate) fn add_stream(&self, ctx: ContextId, kind: StreamKind) -> StreamId {
         let mut core = self.lock();
         let id = StreamId(core.next);
         core.next += 1;
@@ -182,7 +182,7 @@ impl Scheduler {
     }
 
     /// Forgets a stream once its work is done; returns at once.
-    pub fn remove_stream(&self, id: StreamId) {
+    pub(crate) fn remove_stream(&self, id: StreamId) {
         let mut core = self.lock();
         if let Some(stream) = core.streams.get_mut(&id) {
             stream.dead = true;
@@ -191,7 +191,7 @@ impl Scheduler {
     }
 
     /// Puts work at the end of a stream, behind `after` as well.
-    pub fn submit(&'static self, stream: StreamId, work: Work, after: &[OpId]) -> OpId {
+    pub(crate) fn submit(&'static self, stream: StreamId, work: Work, after: &[OpId]) -> OpId {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
@@ -204,12 +204,12 @@ impl Scheduler {
     }
 
     /// A point behind operations of any streams, in no stream itself.
-    pub fn join(&'static self, stamp: Option<Stamp>, after: &[OpId]) -> OpId {
+    pub(crate) fn join(&'static self, stamp: Option<Stamp>, after: &[OpId]) -> OpId {
         self.lock().insert(Work::Point(stamp), 0, after.to_vec())
     }
 
     /// An operation in no stream that is done as soon as the condition holds.
-    pub fn until(&'static self, condition: Box<dyn FnMut() -> bool + Send>) -> OpId {
+    pub(crate) fn until(&'static self, condition: Box<dyn FnMut() -> bool + Send>) -> OpId {
         let mut core = self.lock();
         let id = core.insert(Work::Until(condition), 0, Vec::new());
         self.settle(core);
@@ -219,7 +219,7 @@ impl Scheduler {
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's
     /// earlier work, `after`, and those of `parts[..i]` that it names; what the stream does next
     /// runs after all of them. Answers the end and the parts.
-    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Step>, after: &[OpId]) -> (OpId, Vec<OpId>) {
+    pub(crate) fn submit_dag(&'static self, stream: StreamId, parts: Vec<Step>, after: &[OpId]) -> (OpId, Vec<OpId>) {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
@@ -242,34 +242,34 @@ impl Scheduler {
 
     /// The last operation of a stream.
     #[cfg(test)]
-    pub fn tail(&self, stream: StreamId) -> OpId {
+    pub(crate) fn tail(&self, stream: StreamId) -> OpId {
         self.lock().streams.get(&stream).map_or(OpId(0), |s| s.tail)
     }
 
     /// What an operation put into the stream now would have to wait for.
-    pub fn pending_before(&self, stream: StreamId) -> Vec<OpId> {
+    pub(crate) fn pending_before(&self, stream: StreamId) -> Vec<OpId> {
         self.lock().stream_deps(stream)
     }
 
     /// The unfinished last operations of all streams of a context, destroyed ones included.
-    pub fn context_tails(&self, ctx: ContextId) -> Vec<OpId> {
+    pub(crate) fn context_tails(&self, ctx: ContextId) -> Vec<OpId> {
         let core = self.lock();
         core.streams.values().filter(|s| s.ctx == ctx).map(|s| s.tail).filter(|t| core.ops.contains_key(t)).collect()
     }
 
     /// The unfinished last operations of all streams of the process.
-    pub fn all_tails(&self) -> Vec<OpId> {
+    pub(crate) fn all_tails(&self) -> Vec<OpId> {
         let core = self.lock();
         core.streams.values().map(|s| s.tail).filter(|t| core.ops.contains_key(t)).collect()
     }
 
     /// Whether an operation has finished.
-    pub fn is_done(&self, op: OpId) -> bool {
+    pub(crate) fn is_done(&self, op: OpId) -> bool {
         !self.lock().ops.contains_key(&op)
     }
 
     /// Whether `later` is ordered after `earlier` (done counts as ordered before everything).
-    pub fn is_ordered(&self, earlier: OpId, later: &[OpId]) -> bool {
+    pub(crate) fn is_ordered(&self, earlier: OpId, later: &[OpId]) -> bool {
         let core = self.lock();
         if !core.ops.contains_key(&earlier) {
             return true;

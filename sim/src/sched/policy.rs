@@ -15,7 +15,7 @@ use crate::config::{Config, Schedule};
 /// The operation's place in the queue of ready work: smaller goes first. Depends only on the
 /// configuration, on how many operations and streams were made before, and on the lane (the stream;
 /// a node of a graph is a lane of its own), so that a seed repeats a schedule.
-pub fn key(config: &Config, id: OpId, lane: u64) -> u64 {
+pub(crate) fn key(config: &Config, id: OpId, lane: u64) -> u64 {
     match config.schedule {
         Schedule::Eager | Schedule::InOrder => id.0,
         Schedule::LateFirst => u64::MAX - id.0,
@@ -25,7 +25,7 @@ pub fn key(config: &Config, id: OpId, lane: u64) -> u64 {
 
 /// How often a host thread must ask for unfinished work until one operation may run: a program that
 /// asks once and goes on whatever the answer is has a race too.
-pub fn polls(config: &Config) -> u64 {
+pub(crate) fn polls(config: &Config) -> u64 {
     match config.schedule {
         Schedule::Random => 1 << (mix(config.seed ^ BACK) % 4),
         Schedule::LateFirst => 3,

@@ -11,6 +11,7 @@
 mod observer;
 mod pages;
 
+pub use observer::graph_begins;
 #[cfg(feature = "driver")]
 pub use observer::observe;
-pub use observer::{GraphTouched, LaunchTouched, graph_begins, is_observed};
+pub(crate) use observer::{GraphTouched, LaunchTouched, is_observed};

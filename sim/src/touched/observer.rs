@@ -30,7 +30,7 @@ pub fn observe(observer: &'static LaunchObserver) -> bool {
 }
 
 /// Whether anybody may want to know.
-pub fn is_observed() -> bool {
+pub(crate) fn is_observed() -> bool {
     observer().is_some()
 }
 
@@ -43,7 +43,7 @@ pub fn graph_begins(exec: usize) {
 }
 
 /// A launch whose bytes somebody wants.
-pub struct LaunchTouched {
+pub(crate) struct LaunchTouched {
     observer: &'static LaunchObserver,
     number: u64,
     pages: TouchedPages,
@@ -57,7 +57,12 @@ pub struct LaunchTouched {
 impl LaunchTouched {
     /// Announces a launch: number and name of its function, grid and block, the node that it is of
     /// (or 0). Nothing if nobody wants its bytes.
-    pub fn begin(function: u64, name: &str, (grid, block): ([u32; 3], [u32; 3]), node: usize) -> Option<LaunchTouched> {
+    pub(crate) fn begin(
+        function: u64,
+        name: &str,
+        (grid, block): ([u32; 3], [u32; 3]),
+        node: usize,
+    ) -> Option<LaunchTouched> {
         let observer = observer()?;
         let name = CString::new(name).ok()?;
         let node = CUgraphNode(node as *mut _);
@@ -71,7 +76,7 @@ impl LaunchTouched {
     }
 
     /// It may never run: then it touches nothing.
-    pub fn may_be_left_out(self) -> LaunchTouched {
+    pub(crate) fn may_be_left_out(self) -> LaunchTouched {
         let mut launch = self;
         launch.in_body = true;
         launch
@@ -83,7 +88,7 @@ impl LaunchTouched {
     }
 
     /// It is about to run: whether its bytes are still wanted.
-    pub fn starts(&self) -> bool {
+    pub(crate) fn starts(&self) -> bool {
         // SAFETY: the observer's own function.
         let wanted = unsafe { (self.observer.starts)(self.number) } != 0;
         if !wanted {
@@ -93,13 +98,13 @@ impl LaunchTouched {
     }
 
     /// It has run for so long, perhaps not for the last time.
-    pub fn ran(&self, time: Duration, failed: bool) {
+    pub(crate) fn ran(&self, time: Duration, failed: bool) {
         self.spent.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.end(failed);
     }
 
     /// It has run, perhaps not for the last time.
-    pub fn end(&self, failed: bool) {
+    pub(crate) fn end(&self, failed: bool) {
         self.ran.store(true, Ordering::Relaxed);
         self.failed.fetch_or(failed, Ordering::Relaxed);
     }
@@ -122,21 +127,21 @@ impl Drop for LaunchTouched {
 
 /// The measured launches of one launch of a graph, by their nodes.
 #[derive(Default)]
-pub struct GraphTouched(HashMap<usize, Arc<LaunchTouched>>);
+pub(crate) struct GraphTouched(HashMap<usize, Arc<LaunchTouched>>);
 
 impl GraphTouched {
     /// Adds the launch of a node.
-    pub fn insert(&mut self, node: usize, launch: LaunchTouched) {
+    pub(crate) fn insert(&mut self, node: usize, launch: LaunchTouched) {
         self.0.insert(node, Arc::new(launch));
     }
 
     /// The launch of a node.
-    pub fn get(&self, node: usize) -> Option<Arc<LaunchTouched>> {
+    pub(crate) fn get(&self, node: usize) -> Option<Arc<LaunchTouched>> {
         self.0.get(&node).cloned()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// What one launch has touched so far.
-pub struct TouchedPages {
+pub(crate) struct TouchedPages {
     /// Unique in the process, so that what threads remember of earlier launches is not mistaken.
     id: u64,
     shards: [Mutex<HashMap<u64, Box<Bits>>>; SHARDS],
@@ -49,7 +49,7 @@ fn code(kind: AccessKind) -> u64 {
 
 impl TouchedPages {
     /// Nothing.
-    pub fn new() -> TouchedPages {
+    pub(crate) fn new() -> TouchedPages {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         TouchedPages { id: NEXT.fetch_add(1, Ordering::Relaxed), shards: Default::default() }
     }
@@ -100,7 +100,7 @@ impl TouchedPages {
     }
 
     /// Hands out all pages.
-    pub fn read<R>(&mut self, work: impl FnOnce(&[TouchedPage]) -> R) -> R {
+    pub(crate) fn read<R>(&mut self, work: impl FnOnce(&[TouchedPage]) -> R) -> R {
         let mut all = Vec::new();
         for shard in &mut self.shards {
             for (key, bits) in shard.get_mut().unwrap_or_else(PoisonError::into_inner) {

@@ -37,7 +37,7 @@ pub(super) struct Library {
     /// Its path in the wheel.
     pub path: String,
     /// Its hash as the wheel's `RECORD` has it.
-    pub sha256: String,
+    pub(crate) sha256: String,
     /// Its GNU build id, as the trace has it.
     pub build_id: String,
 }
@@ -53,7 +53,7 @@ pub(super) struct ListedLaunch {
     pub not_run: Option<String>,
     /// Some of its bytes are not predicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub no_ranges: bool,
+    pub(crate) no_ranges: bool,
     /// What `replay.py` takes: shape, parameters, pointers among them, sizes of their memory.
     #[serde(flatten)]
     pub launch: Map<String, Value>,

@@ -35,7 +35,7 @@ const MAX_FINDINGS: usize = 1024;
 const GRACE: u64 = 50_000_000;
 
 /// A message of one process.
-pub enum Message {
+pub(crate) enum Message {
     /// Memory gets a name that other processes can use.
     Memory { root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool },
     /// An access to shared memory.
@@ -60,17 +60,17 @@ pub enum Message {
 #[derive(Default)]
 pub struct PeerProcess {
     /// Its name in reports.
-    pub name: String,
+    pub(crate) name: String,
     /// Process id.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Whether it runs Python.
-    pub python: bool,
+    pub(crate) python: bool,
     /// What was seen of PyTorch in it.
-    pub torch: TorchUse,
+    pub(crate) torch: TorchUse,
     /// Its call sites, each for one access of it, and why the bytes of that are not exact.
-    pub sites: Vec<(Access, Side, Option<Doubt>)>,
+    pub(crate) sites: Vec<(Access, Side, Option<Doubt>)>,
     /// Its shared memory.
-    pub memory: Vec<(AllocationId, AllocationInfo)>,
+    pub(crate) memory: Vec<(AllocationId, AllocationInfo)>,
 }
 
 #[derive(Default)]
@@ -109,7 +109,7 @@ struct Found {
 type Records = VecDeque<(u64, u32, ClockSnapshot)>;
 
 /// All processes of a run, their messages and their findings. See the module.
-pub struct Exchange {
+pub(crate) struct Exchange {
     live: bool,
     peers: Vec<Peer>,
     /// Everything up to this time has been compared.
@@ -123,7 +123,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(live: bool) -> Self {
+    pub(crate) fn new(live: bool) -> Self {
         Self {
             live,
             peers: Vec::new(),
@@ -137,12 +137,12 @@ impl Exchange {
         }
     }
 
-    pub fn join(&mut self) -> u32 {
+    pub(crate) fn join(&mut self) -> u32 {
         self.peers.push(Peer { reached: self.merged, ..Peer::default() });
         self.peers.len() as u32 - 1
     }
 
-    pub fn send(&mut self, member: u32, time: u64, message: Message) {
+    pub(crate) fn send(&mut self, member: u32, time: u64, message: Message) {
         let peer = &mut self.peers[member as usize];
         peer.queue.push_back((time, message));
         peer.reached = peer.reached.max(time.saturating_sub(1));
@@ -152,7 +152,7 @@ impl Exchange {
         }
     }
 
-    pub fn reached(&mut self, member: u32, time: u64) {
+    pub(crate) fn reached(&mut self, member: u32, time: u64) {
         let peer = &mut self.peers[member as usize];
         peer.reached = peer.reached.max(time);
         if self.queued > 0 {
@@ -160,7 +160,7 @@ impl Exchange {
         }
     }
 
-    pub fn end(&mut self, member: u32, time: u64, process: PeerProcess) {
+    pub(crate) fn end(&mut self, member: u32, time: u64, process: PeerProcess) {
         self.send(member, time, Message::End);
         let peer = &mut self.peers[member as usize];
         peer.ended = true;
@@ -307,7 +307,7 @@ impl Exchange {
         }
     }
 
-    pub fn finish(&mut self, outcomes: &mut [Outcome]) {
+    pub(crate) fn finish(&mut self, outcomes: &mut [Outcome]) {
         self.compare(u64::MAX);
         for outcome in outcomes.iter_mut() {
             let Some(peer) = outcome.member.and_then(|m| self.peers.get(m as usize)) else { continue };

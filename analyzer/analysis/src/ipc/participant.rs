@@ -14,7 +14,7 @@ use detect::memory::{Access, AllocationId, Lock, Site};
 
 /// Offsets in shared memory count from here, so that bytes below the exported address have an
 /// offset too.
-pub const BASE: u64 = 1 << 50;
+pub(crate) const BASE: u64 = 1 << 50;
 
 /// Maximum number of call sites of a process.
 const MAX_SITES: usize = 1 << 14;
@@ -70,7 +70,7 @@ impl Member {
     }
 
     /// Its number in the run.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
@@ -80,7 +80,7 @@ impl Member {
     }
 
     /// Sets the time of the messages that follow.
-    pub fn clock(&mut self, ns: u64) {
+    pub(crate) fn clock(&mut self, ns: u64) {
         self.now = self.now.max(ns);
     }
 
@@ -90,13 +90,13 @@ impl Member {
     }
 
     /// Every message from before this time has been sent.
-    pub fn reached(&self, ns: u64) {
+    pub(crate) fn reached(&self, ns: u64) {
         lock(&self.exchange).reached(self.id, ns);
     }
 
     /// An address of an allocation gets a name that other processes can use. False: the allocation
     /// is shared already.
-    pub fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
+    pub(crate) fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
         let is_new = !self.memory.contains_key(&root);
         let base = *self.memory.entry(root).or_insert(ptr);
         let at = BASE.wrapping_add(ptr.wrapping_sub(base));
@@ -106,7 +106,7 @@ impl Member {
 
     /// The process touches shared memory. `clock`: what had finished by then; `None` when it was
     /// before the memory was shared.
-    pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
+    pub(crate) fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
         // Another process has the lock at another address.
@@ -119,7 +119,7 @@ impl Member {
     }
 
     /// Shared memory ends.
-    pub fn free(&mut self, root: AllocationId) {
+    pub(crate) fn free(&mut self, root: AllocationId) {
         if self.memory.remove(&root).is_some() {
             self.send(Message::Gone { root });
         }
@@ -127,7 +127,7 @@ impl Member {
 
     /// An event gets a name that other processes can use. `record` and `clock` are those of its
     /// latest record.
-    pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<ClockSnapshot>) {
+    pub(crate) fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<ClockSnapshot>) {
         self.shares = true;
         if self.events.contains_key(&event) {
             return;
@@ -140,7 +140,7 @@ impl Member {
     }
 
     /// The event may have been recorded: `record` is the number of its latest record.
-    pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<ClockSnapshot>) {
+    pub(crate) fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<ClockSnapshot>) {
         let Some((key, sent)) = self.events.get_mut(&event) else { return };
         if *sent == record {
             return;
@@ -160,12 +160,12 @@ impl Member {
     }
 
     /// Events that are shared.
-    pub fn events(&self) -> Vec<EventId> {
+    pub(crate) fn events(&self) -> Vec<EventId> {
         self.events.keys().copied().collect()
     }
 
     /// An op waits for a shared event.
-    pub fn waits(&mut self, event: EventId, epoch: Epoch) {
+    pub(crate) fn waits(&mut self, event: EventId, epoch: Epoch) {
         if let Some((key, _)) = self.events.get(&event) {
             let key = key.clone();
             self.send(Message::Wait { key, epoch });
@@ -200,7 +200,7 @@ impl Member {
     }
 
     /// The host may have seen something finish: `changes` counts that.
-    pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
+    pub(crate) fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
         if self.shares && self.changes != changes {
             self.changes = changes;
             self.send(Message::Host { clock: clock() });
@@ -208,19 +208,19 @@ impl Member {
     }
 
     /// A kernel is launched that may wait for kernels of other processes.
-    pub fn signals(&mut self) {
+    pub(crate) fn signals(&mut self) {
         if !std::mem::replace(&mut self.signals, true) {
             self.send(Message::Signals);
         }
     }
 
     /// The kinds of accesses of each call site, which the process has to describe at its end.
-    pub fn sites(&self) -> Vec<Access> {
+    pub(crate) fn sites(&self) -> Vec<Access> {
         self.sites.values().cloned().collect()
     }
 
     /// The process has ended.
-    pub fn end(&mut self, process: PeerProcess) {
+    pub(crate) fn end(&mut self, process: PeerProcess) {
         lock(&self.exchange).end(self.id, self.now, process);
     }
 }

@@ -16,7 +16,7 @@ use detect::memory::access_map::{Clocks, Ordered};
 const TIMELINES: u32 = 1 << 20;
 
 /// The epoch of an op of one process among those of all processes.
-pub fn global(member: u32, epoch: Epoch) -> Option<Epoch> {
+pub(crate) fn global(member: u32, epoch: Epoch) -> Option<Epoch> {
     let slot = epoch.timeline.0;
     (slot < TIMELINES && member < u32::MAX / TIMELINES)
         .then(|| Epoch { timeline: TimelineId(member * TIMELINES + slot), ..epoch })
@@ -39,30 +39,30 @@ type After = SmallVec<[(u32, Epoch); 2]>;
 
 /// Accesses in flight.
 #[derive(Default)]
-pub struct CrossProcessOrder {
+pub(crate) struct CrossProcessOrder {
     pending: FxHashMap<Epoch, After>,
     sweep_at: usize,
 }
 
 impl CrossProcessOrder {
     /// Adds an access that no host has seen finish.
-    pub fn begin(&mut self, epoch: Epoch) {
+    pub(crate) fn begin(&mut self, epoch: Epoch) {
         self.pending.entry(epoch).or_default();
     }
 
     /// The host of a process has seen everything finish that this clock covers, and so have all
     /// hosts.
-    pub fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
+    pub(crate) fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
         self.pending.retain(|epoch, after| !reaches(*epoch, after, member, clock));
     }
 
     /// Everything of a process has finished.
-    pub fn ended(&mut self, member: u32) {
+    pub(crate) fn ended(&mut self, member: u32) {
         self.pending.retain(|epoch, _| local(*epoch).0 != member);
     }
 
     /// Everything that the clock of one process covers has finished when this op of another starts.
-    pub fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
+    pub(crate) fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
         for (epoch, after) in &mut self.pending {
             if !reaches(*epoch, after, from, clock) {
                 continue;
@@ -76,7 +76,7 @@ impl CrossProcessOrder {
     }
 
     /// Forgets accesses that no map holds any longer.
-    pub fn sweep(&mut self, held: impl FnOnce() -> FxHashSet<Epoch>) {
+    pub(crate) fn sweep(&mut self, held: impl FnOnce() -> FxHashSet<Epoch>) {
         if self.pending.len() > self.sweep_at.max(4096) {
             let held = held();
             self.pending.retain(|epoch, _| held.contains(epoch));
@@ -94,10 +94,10 @@ fn reaches(epoch: Epoch, after: &After, member: u32, clock: &ClockSnapshot) -> b
 
 /// The order as seen from an access of one process. Without a clock, nothing is known to have
 /// finished before it.
-pub struct PeerView<'a> {
-    pub member: u32,
-    pub clock: Option<&'a ClockSnapshot>,
-    pub known: &'a CrossProcessOrder,
+pub(crate) struct PeerView<'a> {
+    pub(crate) member: u32,
+    pub(crate) clock: Option<&'a ClockSnapshot>,
+    pub(crate) known: &'a CrossProcessOrder,
 }
 
 impl Clocks for PeerView<'_> {

@@ -37,7 +37,7 @@ pub(super) struct Gaps {
 
 impl Gaps {
     /// Whether records are missing before those of now.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.any
     }
 
@@ -52,7 +52,7 @@ impl Gaps {
     }
 
     /// Whether races may be judged. `contexts`: how many there are.
-    pub fn judge(&mut self, op: &Op<'_>, contexts: usize) -> bool {
+    pub(crate) fn judge(&mut self, op: &Op<'_>, contexts: usize) -> bool {
         let waits = |tag: u16| matches!(tag, tag::WaitValue | tag::SemaphoreWait);
         self.graphs_wait |= matches!(*op, Op::GraphNode { tag, .. } if waits(tag));
         self.doubtful |= waits(op.tag()) || (self.graphs_wait && matches!(op, Op::GraphLaunch { .. }));

@@ -111,7 +111,7 @@ impl HostTouches {
 
     /// Judges a race of the host with work that a host function may keep from beginning. `func`:
     /// the function that touched the bytes. `None`: it is judged later.
-    pub fn behind_function(
+    pub(crate) fn behind_function(
         &mut self,
         ordering: &Ordering,
         host_threads: bool,
@@ -137,7 +137,7 @@ impl HostTouches {
     }
 
     /// Notes that the host was caught touching bytes of this work.
-    pub fn report(&mut self, work: &Access) {
+    pub(crate) fn report(&mut self, work: &Access) {
         if self.reported.len() >= MOST {
             self.reported.clear();
         }

@@ -29,7 +29,7 @@ impl Analysis {
 
     /// Reports an op that was just applied to the order and to memory.
     #[cold]
-    pub fn export(&mut self, op: &Op<'_>, epoch: Epoch) {
+    pub(crate) fn export(&mut self, op: &Op<'_>, epoch: Epoch) {
         let Some(mut member) = self.member.take() else {
             if let Op::SharedMemory { .. } = op {
                 let what = "what other processes do with shared memory (compared under one `streamsan run`, without --host-order threads)";
@@ -106,7 +106,7 @@ impl Analysis {
     }
 
     /// Ends the process: passes on the descriptions of its call sites and of its shared memory.
-    pub fn leave(&mut self, outcome: &mut Outcome) {
+    pub(crate) fn leave(&mut self, outcome: &mut Outcome) {
         let Some(mut member) = self.member.take() else { return };
         outcome.member = Some(member.id());
         let mut process =

@@ -222,9 +222,9 @@ pub struct Analysis {
     races: Vec<Race>,
     pub(crate) schemas: Schemas,
     /// The program has switched checking off for now.
-    pub paused: bool,
+    pub(crate) paused: bool,
     /// The process's side of the comparison with the other processes of the run.
-    pub member: Option<Member>,
+    pub(crate) member: Option<Member>,
     /// Whether the process shares memory or events with others.
     shares: bool,
     /// Changes to the order, when it is checked again.

@@ -9,17 +9,17 @@ use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 /// When and from where an op, or a node of a graph, acts.
 #[derive(Clone, Copy)]
 pub(super) struct OpContext {
-    pub origin: Origin,
-    pub epoch: Epoch,
+    pub(crate) origin: Origin,
+    pub(crate) epoch: Epoch,
     /// For a graph node: the stream and the call stack of the graph's launch, which its op does not
     /// name.
-    pub graph: Option<(StreamId, StackId)>,
+    pub(crate) graph: Option<(StreamId, StackId)>,
     /// The NVTX region that the thread is in.
-    pub region: Region,
+    pub(crate) region: Region,
 }
 
 impl OpContext {
-    pub fn site(&self, cause: Cause, stream: StreamId) -> Site {
+    pub(crate) fn site(&self, cause: Cause, stream: StreamId) -> Site {
         Site {
             stack: self.origin.stack,
             call: self.origin.call,

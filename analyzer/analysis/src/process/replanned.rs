@@ -28,7 +28,7 @@ impl CodeReader for NoCode {
 
 impl Analysis {
     /// Changes the order from here on.
-    pub fn replan(&mut self, plan: Replan) {
+    pub(crate) fn replan(&mut self, plan: Replan) {
         self.replan = Some(Box::new(plan));
         self.direct = false;
     }

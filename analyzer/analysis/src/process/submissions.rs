@@ -19,15 +19,15 @@ use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
 #[derive(Default)]
 pub(crate) struct Submissions {
     /// Blocks that were freed to a pool while they were in use.
-    pub early_free: EarlyFreeWatch,
+    pub(crate) early_free: EarlyFreeWatch,
     /// The latest ops of each stream.
-    pub history: History,
+    pub(crate) history: History,
     /// Launches that the host has not seen finish.
-    pub faults: Faults,
+    pub(crate) faults: Faults,
     /// The NVTX regions that each thread is in.
-    pub regions: Regions,
+    pub(crate) regions: Regions,
     /// Work that threads of Python hand to others.
-    pub handovers: HandOvers,
+    pub(crate) handovers: HandOvers,
     /// The thread and the destination of the last op, when that was a copy from pageable memory.
     pub(crate) staged_copy: Option<(ThreadId, u64)>,
 }

@@ -45,13 +45,8 @@ impl Trial {
         Self { sites, ..Self::default() }
     }
 
-    /// The number of ops.
-    pub fn ops(&self) -> u64 {
-        self.number
-    }
-
     /// Notes an op that has been applied.
-    pub fn op(&mut self, op: &Op<'_>, at: Option<(OpSite, StreamId)>, epoch: Epoch) {
+    pub(crate) fn op(&mut self, op: &Op<'_>, at: Option<(OpSite, StreamId)>, epoch: Epoch) {
         self.number += 1;
         self.waits_for_values |= matches!(op, Op::WaitValue { .. });
         let Some((site, stream)) = at else { return };
@@ -72,7 +67,7 @@ impl Trial {
     }
 
     /// Notes a race.
-    pub fn race(&mut self, race: &Race) {
+    pub(crate) fn race(&mut self, race: &Race) {
         let (previous, access) = (&race.previous, &race.access);
         let pair = (OpSite::of_node(previous), OpSite::of_node(access), race.freed_early);
         let seen = self.seen.entry(pair).or_default();

@@ -30,19 +30,19 @@ pub struct AddedWait {
 
 /// The latest record for a wait on one stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     pub(crate) stream: StreamId,
     pub(crate) event: EventId,
     pub(crate) epoch: Epoch,
     /// Whether it is behind a wait for a value that nobody has been seen to write.
-    pub blocked: bool,
+    pub(crate) blocked: bool,
 }
 
 /// A block that a pool must not hand out before this event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeptBlock {
-    pub start: u64,
-    pub end: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     pub(crate) event: EventId,
 }
 
@@ -89,13 +89,13 @@ impl Replan {
     }
 
     /// Waits of a file.
-    pub fn written(waits: &[WrittenWait]) -> Self {
+    pub(crate) fn written(waits: &[WrittenWait]) -> Self {
         let empty = waits.iter().map(WrittenWait::empty).collect();
         Self { written: waits.to_vec(), ..Self::new(empty) }
     }
 
     /// Takes in a site that has not come up before.
-    pub fn meet(&mut self, at: OpSite, stack: &[Frame], kernel: &str) {
+    pub(crate) fn meet(&mut self, at: OpSite, stack: &[Frame], kernel: &str) {
         for (index, after) in written::place(&self.written, &mut self.waits, at, stack, kernel) {
             let side = if after { &mut self.after } else { &mut self.before };
             side.entry(at).or_default().push(index);
@@ -118,13 +118,13 @@ impl Replan {
     }
 
     /// An event of its own.
-    pub fn event(&mut self) -> EventId {
+    pub(crate) fn event(&mut self) -> EventId {
         self.events += 1;
         EventId(FIRST_EVENT + self.events)
     }
 
     /// The number of a host wait of its own.
-    pub fn sync(&mut self) -> trace::SyncId {
+    pub(crate) fn sync(&mut self) -> trace::SyncId {
         self.syncs += 1;
         trace::SyncId(FIRST_EVENT + self.syncs)
     }

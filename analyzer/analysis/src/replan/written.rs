@@ -92,20 +92,20 @@ fn short(name: &str) -> &str {
 
 impl WrittenWait {
     /// The wait before any of its places has been met.
-    pub fn empty(&self) -> AddedWait {
+    pub(crate) fn empty(&self) -> AddedWait {
         let join = if self.host { Join::Host } else { Join::Event };
         AddedWait { after: Vec::new(), before: Vec::new(), join }
     }
 
     /// Which of its two places, if any, an op is at.
-    pub fn meets(&self, stack: &[Frame], kernel: &str) -> (bool, bool) {
+    pub(crate) fn meets(&self, stack: &[Frame], kernel: &str) -> (bool, bool) {
         (self.after.is_at(stack, kernel), self.before.is_at(stack, kernel))
     }
 }
 
 /// Adds a site to the waits that name it. Returns which of them that changed: their index, and
 /// whether the site is what is waited for.
-pub fn place(
+pub(crate) fn place(
     waits: &[WrittenWait],
     added: &mut [AddedWait],
     at: OpSite,

@@ -13,7 +13,7 @@ use report::words::Verb;
 use symbols::torch::Operator;
 
 /// What a raw breach of a rule stands for.
-pub fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
+pub(crate) fn breach(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Breach {
     let rule = raw.forbidden;
     let side = side(raw, elaborator);
     let stream = &side.stream.long;

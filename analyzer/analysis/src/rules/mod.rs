@@ -7,6 +7,6 @@
 //! what `--without` and `--default-stream` assume does not change them. Whether a broken rule fails
 //! the run is up to [`report::gate`].
 
-pub mod elaborate;
-pub mod waiting;
-pub mod watch;
+pub(crate) mod elaborate;
+pub(crate) mod waiting;
+pub(crate) mod watch;

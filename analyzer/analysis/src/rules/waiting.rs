@@ -14,7 +14,7 @@ use trace::{MemoryKind, Op, Space};
 
 /// How an op makes the host wait.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Waiting {
+pub(crate) enum Waiting {
     /// It is there to wait.
     Asked,
     /// A copy for which the host waits.
@@ -32,7 +32,7 @@ pub enum Waiting {
 impl Waiting {
     /// How an op makes the host wait, if it does. `memory`: the kind of the memory at an address.
     /// `call`: the API function.
-    pub fn of(op: &Op<'_>, call: &str, memory: impl Fn(u64) -> Option<MemoryKind>) -> Option<Self> {
+    pub(crate) fn of(op: &Op<'_>, call: &str, memory: impl Fn(u64) -> Option<MemoryKind>) -> Option<Self> {
         let waits = |rule: &policy::Rule| rule.wait(Policy::Observed) != HostWait::Nothing;
         match *op {
             Op::SyncBegin { .. } => Some(Self::Asked),
@@ -67,7 +67,7 @@ impl Waiting {
     }
 
     /// What it does, behind the name of the function.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Asked => "makes the host wait",
             Self::Copy => "makes the host wait for its copy",
@@ -78,7 +78,7 @@ impl Waiting {
     }
 
     /// Why it may; empty where it does.
-    pub fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Alloc => {
                 ": CUDA counts allocations among what may synchronise, though the drivers that were measured return \

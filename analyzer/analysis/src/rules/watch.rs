@@ -44,39 +44,39 @@ struct Key {
 
 /// The first time that a call site breaks a rule, and how often it does.
 #[derive(Clone, Copy, Debug)]
-pub struct RawBreach {
+pub(crate) struct RawBreach {
     /// Which rule.
-    pub forbidden: &'static Forbidden,
+    pub(crate) forbidden: &'static Forbidden,
     /// Its place in the list.
     rule: usize,
     /// The op's origin.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
     /// Its stream; none of an allocation and the like.
-    pub stream: StreamId,
+    pub(crate) stream: StreamId,
     /// The kernel, of launches.
-    pub kernel: KernelId,
+    pub(crate) kernel: KernelId,
     /// What it does.
-    pub actor: Actor,
+    pub(crate) actor: Actor,
     /// How it makes the host wait.
-    pub waiting: Option<Waiting>,
+    pub(crate) waiting: Option<Waiting>,
     /// The NVTX ranges around it.
-    pub region: Region,
+    pub(crate) region: Region,
     /// Times.
-    pub count: u64,
+    pub(crate) count: u64,
 }
 
 /// What the rules need to know of the analysis.
-pub struct RuleContext<'a> {
+pub(crate) struct RuleContext<'a> {
     /// The API function.
-    pub call: &'a str,
+    pub(crate) call: &'a str,
     /// The kind of the memory at an address.
-    pub memory: &'a dyn Fn(u64) -> Option<MemoryKind>,
+    pub(crate) memory: &'a dyn Fn(u64) -> Option<MemoryKind>,
     /// NVTX ranges.
-    pub regions: &'a Regions,
+    pub(crate) regions: &'a Regions,
     /// Stacks.
-    pub stacks: &'a mut dyn Stacks,
+    pub(crate) stacks: &'a mut dyn Stacks,
     /// The program has switched checking off for now.
-    pub paused: bool,
+    pub(crate) paused: bool,
 }
 
 /// A stream that the program has made.
@@ -91,7 +91,7 @@ struct Made {
 
 /// The rules during one pass.
 #[derive(Debug)]
-pub struct RuleWatch {
+pub(crate) struct RuleWatch {
     rules: &'static [Forbidden],
     /// Rules of each kind that launches can break.
     for_launches: bool,
@@ -113,7 +113,7 @@ pub struct RuleWatch {
 
 impl RuleWatch {
     /// Nothing has been seen yet.
-    pub fn new(rules: &'static [Forbidden]) -> Self {
+    pub(crate) fn new(rules: &'static [Forbidden]) -> Self {
         Self {
             rules,
             for_launches: rules.iter().any(|rule| rule.kind != RuleKind::Sync),
@@ -135,7 +135,7 @@ impl RuleWatch {
     }
 
     /// Looks at an op, before it takes effect.
-    pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, cx: &mut RuleContext<'_>) {
+    pub(crate) fn observe(&mut self, op: &Op<'_>, origin: &Origin, cx: &mut RuleContext<'_>) {
         match *op {
             Op::StreamCreate { stream, kind, .. } => {
                 self.streams.insert(stream, Made { kind, named: false, used: None, stack: origin.stack });
@@ -284,7 +284,7 @@ impl RuleWatch {
     }
 
     /// Ends the pass: what breaks the rules, in the order in which it came up.
-    pub fn finish(&mut self) -> Vec<RawBreach> {
+    pub(crate) fn finish(&mut self) -> Vec<RawBreach> {
         let mut left: Vec<StreamId> = self.streams.keys().copied().collect();
         left.sort_unstable_by_key(|stream| stream.0);
         left.into_iter().for_each(|stream| self.stream_ended(stream));

@@ -13,7 +13,7 @@ const FIRST_STREAM: u32 = 0xe000_0000;
 
 /// Which synchronisations are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LeftOut {
+pub(crate) enum LeftOut {
     /// Those that the assumptions name.
     Named(&'static Assumptions),
     /// All.
@@ -22,7 +22,7 @@ pub enum LeftOut {
 
 /// What becomes of a record.
 #[derive(Clone, Copy, Debug)]
-pub enum AssumedRecord<'a> {
+pub(crate) enum AssumedRecord<'a> {
     /// It is as it was, or acts so.
     Applied(Record<'a>),
     /// It acts so, and the order gets another op of it.
@@ -33,17 +33,17 @@ pub enum AssumedRecord<'a> {
 
 /// The assumptions during one pass.
 #[derive(Debug)]
-pub struct Assumed {
+pub(crate) struct Assumed {
     /// What is assumed.
-    pub left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
     /// Which word names a site, if one does. Resolving a stack takes long.
-    pub known: FxHashMap<SyncSite, Option<usize>>,
+    pub(crate) known: FxHashMap<SyncSite, Option<usize>>,
     /// How often each word left something out.
-    pub counts: Vec<u64>,
+    pub(crate) counts: Vec<u64>,
     /// For each executable graph: the words that name one of its waits, once for each wait.
-    pub in_graphs: FxHashMap<GraphExecId, Vec<usize>>,
+    pub(crate) in_graphs: FxHashMap<GraphExecId, Vec<usize>>,
     /// Ops on default streams that are assumed to be of another kind.
-    pub moved: u64,
+    pub(crate) moved: u64,
     /// For each context: its legacy default stream.
     legacy: FxHashMap<ContextId, StreamId>,
     /// The streams that are no longer what they were: their contexts.
@@ -57,7 +57,7 @@ pub struct Assumed {
 
 impl Assumed {
     /// Nothing has been seen yet.
-    pub fn new(left_out: LeftOut) -> Self {
+    pub(crate) fn new(left_out: LeftOut) -> Self {
         let words = if let LeftOut::Named(assumptions) = left_out { assumptions.without.len() } else { 0 };
         Self {
             left_out,
@@ -74,12 +74,12 @@ impl Assumed {
     }
 
     /// The kind that default streams are assumed to have.
-    pub fn default_stream(&self) -> Option<DefaultStream> {
+    pub(crate) fn default_stream(&self) -> Option<DefaultStream> {
         if let LeftOut::Named(assumptions) = self.left_out { assumptions.default_stream } else { None }
     }
 
     /// Notes a default stream whose ops go elsewhere.
-    pub fn change(&mut self, stream: StreamId, context: ContextId) {
+    pub(crate) fn change(&mut self, stream: StreamId, context: ContextId) {
         self.changed.insert(stream, context);
     }
 
@@ -89,7 +89,7 @@ impl Assumed {
     }
 
     /// Counts an op of a stream, if that is of another kind.
-    pub fn count(&mut self, stream: StreamId) {
+    pub(crate) fn count(&mut self, stream: StreamId) {
         self.moved += u64::from(self.altered.contains(&stream));
     }
 
@@ -99,14 +99,14 @@ impl Assumed {
     }
 
     /// Forgets a stream whose number may be given out again.
-    pub fn forget(&mut self, stream: StreamId) {
+    pub(crate) fn forget(&mut self, stream: StreamId) {
         self.changed.remove(&stream);
         self.altered.remove(&stream);
     }
 
     /// What stands for a stream on a host thread. Second: its context, if it has to be made first.
     /// `None`: the stream is what it was.
-    pub fn stand_in(&mut self, stream: StreamId, thread: ThreadId) -> Option<(StreamId, Option<ContextId>)> {
+    pub(crate) fn stand_in(&mut self, stream: StreamId, thread: ThreadId) -> Option<(StreamId, Option<ContextId>)> {
         let context = *self.changed.get(&stream)?;
         let next = StreamId(FIRST_STREAM + self.streams);
         let kept = match self.default_stream() {
@@ -119,7 +119,7 @@ impl Assumed {
     }
 
     /// The lines that say in a report what was assumed, and how often it mattered.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let LeftOut::Named(assumptions) = self.left_out else { return Vec::new() };
         let kind = assumptions.default_stream.map(|kind| {
             let ops = report::words::counted(self.moved, "operation", "operations");

@@ -23,11 +23,11 @@ pub struct LaunchedGraph {
     /// Its waits.
     pub waits: GraphWaits,
     /// For each capture, for each of its waits: the place.
-    pub places: Vec<Vec<u32>>,
+    pub(crate) places: Vec<Vec<u32>>,
     /// The places of nodes that wait for events of outside.
-    pub outside: Vec<u32>,
+    pub(crate) outside: Vec<u32>,
     /// How often it was launched.
-    pub launches: u64,
+    pub(crate) launches: u64,
     /// Nodes of one launch that would race.
     pairs: Vec<(u32, u32, Hazard)>,
     known: FxHashSet<(u32, u32)>,
@@ -56,7 +56,7 @@ impl LaunchedGraph {
 
 impl LaunchedGraphs {
     /// A graph is launched for the first time since its nodes have changed.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         exec: GraphExecId,
         graph: &Graph,
@@ -78,7 +78,7 @@ impl LaunchedGraphs {
     }
 
     /// A graph is launched. What raced inside is noted.
-    pub fn launched(&mut self, exec: GraphExecId, races: &[Race]) -> Option<&LaunchedGraph> {
+    pub(crate) fn launched(&mut self, exec: GraphExecId, races: &[Race]) -> Option<&LaunchedGraph> {
         let graph = self.all.get_mut(*self.of_exec.get(&exec)? as usize)?;
         graph.launches += 1;
         for race in races.iter().filter(|race| is_inside(race) && !race.freed_early && !race.latent) {
@@ -132,7 +132,7 @@ impl LaunchedGraphs {
 }
 
 /// Whether both sides of a race belong to one launch.
-pub fn is_inside(race: &Race) -> bool {
+pub(crate) fn is_inside(race: &Race) -> bool {
     race.previous.epoch == race.access.epoch && race.previous.site.node > 0 && race.access.site.node > 0
 }
 

@@ -8,9 +8,9 @@
 //! names, `assumed` what is assumed. `steps` is the trace as the order sees it, `graphs` the
 //! launched graphs, and `need` a pair that must stay ordered.
 
-pub mod assumed;
+pub(crate) mod assumed;
 pub mod graphs;
 pub mod need;
-pub mod pattern;
+pub(crate) mod pattern;
 pub mod steps;
 pub mod sync;

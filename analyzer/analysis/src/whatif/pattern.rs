@@ -7,7 +7,7 @@ use report::gate::pattern::Pattern;
 use symbols::frame::Frame;
 
 /// Whether a word names a synchronisation of this kind, called by this name, with this stack.
-pub fn names(word: &str, kind: SyncKind, calls: [&str; 2], stack: &[Frame]) -> bool {
+pub(crate) fn names(word: &str, kind: SyncKind, calls: [&str; 2], stack: &[Frame]) -> bool {
     if word == kind.word() {
         return true;
     }

@@ -95,21 +95,21 @@ pub struct Place {
     /// How often.
     pub count: u64,
     /// Whether it orders steps, not only nodes within a launch.
-    pub is_of_steps: bool,
+    pub(crate) is_of_steps: bool,
     /// Whether it can not be judged: what its graph's edges come from is not all known.
     pub is_opaque: bool,
 }
 
 /// What the recording needs to know of the analysis.
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// The epoch of the op.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// Whether the op is a launch that may overlap its predecessor.
-    pub overlaps: bool,
+    pub(crate) overlaps: bool,
     /// The policy.
-    pub policy: Policy,
+    pub(crate) policy: Policy,
     /// The kind of the memory at an address.
-    pub memory: &'a dyn Fn(u64) -> Option<MemoryKind>,
+    pub(crate) memory: &'a dyn Fn(u64) -> Option<MemoryKind>,
 }
 
 /// The recording.
@@ -152,12 +152,12 @@ pub struct Steps {
 
 impl Steps {
     /// A recording. `unknown`: kernels whose bytes are not all known.
-    pub fn new(unknown: FxHashSet<KernelId>) -> Self {
+    pub(crate) fn new(unknown: FxHashSet<KernelId>) -> Self {
         Self { unknown_kernels: unknown, ..Self::default() }
     }
 
     /// Takes an op, as it was recorded.
-    pub fn take(&mut self, record: &Record<'_>, context: &Context<'_>, races: &[Race]) {
+    pub(crate) fn take(&mut self, record: &Record<'_>, context: &Context<'_>, races: &[Race]) {
         self.blocks(record, races);
         if !matters(&record.op) || self.is_cut {
             return;
@@ -256,7 +256,7 @@ impl Steps {
     }
 
     /// A graph is about to be launched whose nodes are new, or have changed.
-    pub fn graph(&mut self, exec: GraphExecId, graph: &Graph, waits: GraphWaits) {
+    pub(crate) fn graph(&mut self, exec: GraphExecId, graph: &Graph, waits: GraphWaits) {
         let kind = SyncKind::CapturedWait;
         let mut places: Vec<Vec<u32>> = Vec::new();
         for part in &waits.captures {

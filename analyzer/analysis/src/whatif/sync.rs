@@ -34,19 +34,6 @@ pub enum SyncKind {
 }
 
 impl SyncKind {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::StreamWait,
-        Self::CapturedWait,
-        Self::ContextWait,
-        Self::EventSync,
-        Self::StreamSync,
-        Self::DeviceSync,
-        Self::Copy,
-        Self::Set,
-        Self::RecordStream,
-    ];
-
     /// The word for it, as `--without` takes it (all but `record-stream`).
     pub fn word(self) -> &'static str {
         match self {
@@ -63,7 +50,7 @@ impl SyncKind {
     }
 
     /// The kind of an op, if it synchronises. `memory`: the kind of the memory at an address.
-    pub fn of(op: &Op<'_>, policy: Policy, memory: impl Fn(u64) -> Option<MemoryKind>) -> Option<Self> {
+    pub(crate) fn of(op: &Op<'_>, policy: Policy, memory: impl Fn(u64) -> Option<MemoryKind>) -> Option<Self> {
         Some(match *op {
             Op::StreamWait { .. } => Self::StreamWait,
             Op::GraphNode { tag: trace::tag::StreamWait, enabled: true, .. } => Self::CapturedWait,
@@ -95,7 +82,7 @@ impl SyncKind {
 }
 
 /// The class of the memory of a region.
-pub fn class(region: &Region, space: Space, memory: impl Fn(u64) -> Option<MemoryKind>) -> MemoryClass {
+pub(crate) fn class(region: &Region, space: Space, memory: impl Fn(u64) -> Option<MemoryKind>) -> MemoryClass {
     if region.array.is_none() { MemoryClass::of(space, memory(region.start)) } else { MemoryClass::Device }
 }
 

@@ -30,15 +30,15 @@ enum Outside {
 /// One op, or one node of a graph launch, while it is applied to memory.
 pub struct Work<'a, 'v> {
     /// All memory.
-    pub memory: &'a mut Allocations,
+    pub(crate) memory: &'a mut Allocations,
     /// The order as seen from the op.
-    pub view: View<'v>,
+    pub(crate) view: View<'v>,
     /// Where the op comes from.
     pub site: Site,
     /// Races found are appended here.
-    pub races: &'a mut Vec<Race>,
+    pub(crate) races: &'a mut Vec<Race>,
     /// Whether to compare accesses of unknown extent at different addresses.
-    pub pedantic: bool,
+    pub(crate) pedantic: bool,
     /// Accesses of kernels at addresses in no allocation.
     pub unplaced: Unplaced,
     /// The last parameter word that was one of several candidates for an address, and whether there
@@ -51,7 +51,7 @@ pub struct Work<'a, 'v> {
     /// The current accesses are such predictions.
     predicting: bool,
     /// The recording of the current launch, when one is wanted.
-    pub recording: Option<ReplayRecorder>,
+    pub(crate) recording: Option<ReplayRecorder>,
 }
 
 impl<'a, 'v> Work<'a, 'v> {

@@ -9,13 +9,13 @@ const MAX_PIECES: u64 = 1 << 20;
 
 /// Bytes, as disjoint intervals in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ByteSet {
+pub(crate) struct ByteSet {
     spans: Vec<(u64, u64)>,
 }
 
 impl ByteSet {
     /// A set from intervals in any order, which may overlap.
-    pub fn of(mut spans: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn of(mut spans: Vec<(u64, u64)>) -> Self {
         spans.retain(|s| s.0 < s.1);
         spans.sort_unstable();
         let mut joined: Vec<(u64, u64)> = Vec::with_capacity(spans.len().min(1024));
@@ -29,22 +29,22 @@ impl ByteSet {
     }
 
     /// The intervals.
-    pub fn spans(&self) -> &[(u64, u64)] {
+    pub(crate) fn spans(&self) -> &[(u64, u64)] {
         &self.spans
     }
 
     /// Whether the set is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// Number of bytes.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.spans.iter().map(|s| s.1 - s.0).sum()
     }
 
     /// Whether a byte from `lo` up to `hi` is in the set.
-    pub fn meets(&self, lo: u64, hi: u64) -> bool {
+    pub(crate) fn meets(&self, lo: u64, hi: u64) -> bool {
         lo < hi && self.spans.get(self.spans.partition_point(|s| s.1 <= lo)).is_some_and(|s| s.0 < hi)
     }
 
@@ -78,7 +78,7 @@ impl ByteSet {
 
 /// The intervals of a pattern: runs of `width` bytes along `dims` from `lo` to `hi`. False: there
 /// are too many, and the interval around them is used.
-pub fn pieces(lo: u64, hi: u64, width: u64, dims: &[Dim], to: &mut Vec<(u64, u64)>) -> bool {
+pub(crate) fn pieces(lo: u64, hi: u64, width: u64, dims: &[Dim], to: &mut Vec<(u64, u64)>) -> bool {
     let count = dims.iter().fold(1_u64, |n, d| n.saturating_mul(d.count.max(1)));
     if dims.is_empty() || count > MAX_PIECES {
         to.push((lo, hi));

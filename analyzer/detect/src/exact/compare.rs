@@ -51,16 +51,16 @@ impl PredictionVerdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Comparison {
     /// The verdict.
-    pub verdict: PredictionVerdict,
+    pub(crate) verdict: PredictionVerdict,
     /// Bytes that were touched although the prediction excludes them, by kind.
-    pub missing: Vec<(AccessKind, ByteSet)>,
+    pub(crate) missing: Vec<(AccessKind, ByteSet)>,
     /// Bytes that were predicted exactly and not touched: the instruction's place in the code, and
     /// the bytes.
-    pub claimed: Vec<(u32, AccessKind, ByteSet)>,
+    pub(crate) claimed: Vec<(u32, AccessKind, ByteSet)>,
     /// Bytes touched.
-    pub touched: u64,
+    pub(crate) touched: u64,
     /// Bytes predicted, without unknown extents.
-    pub predicted: u64,
+    pub(crate) predicted: u64,
 }
 
 const KINDS: [AccessKind; 5] =

@@ -8,7 +8,7 @@ use crate::memory::{AccessKind, Allocations, Dim, Pieces};
 use trace::{ExactRun, exact_kind};
 
 /// The direction of a run.
-pub fn kind(run: &ExactRun) -> AccessKind {
+pub(crate) fn kind(run: &ExactRun) -> AccessKind {
     match run.kind & exact_kind::MASK {
         exact_kind::READ => AccessKind::Read,
         exact_kind::ATOMIC => AccessKind::Atomic,
@@ -19,7 +19,7 @@ pub fn kind(run: &ExactRun) -> AccessKind {
 }
 
 /// One past the last byte of a run.
-pub fn end(run: &ExactRun) -> u64 {
+pub(crate) fn end(run: &ExactRun) -> u64 {
     let steps = u64::from(run.count.max(1) - 1);
     run.start.saturating_add(run.stride.saturating_mul(steps)).saturating_add(run.width)
 }

@@ -17,7 +17,7 @@
 //! `measuring` uses `settle`, `confirm` and `compare`. The other files know no sibling.
 
 pub mod atomics;
-pub mod byte_set;
+pub(crate) mod byte_set;
 pub mod compare;
 pub mod confirm;
 pub mod learned;

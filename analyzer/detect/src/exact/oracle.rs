@@ -22,7 +22,7 @@ const RANGES: usize = 16;
 
 /// The comparisons of one kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     counts: BTreeMap<PredictionVerdict, u64>,
     reasons: BTreeMap<WhyNotTight, u64>,
     examples: Vec<(PredictionVerdict, Value)>,

@@ -25,7 +25,7 @@ pub struct MeasuredLaunch {
     /// The bytes.
     pub runs: Vec<ExactRun>,
     /// `trace::exact_flags`.
-    pub flags: u32,
+    pub(crate) flags: u32,
 }
 
 impl MeasuredLaunch {
@@ -63,8 +63,9 @@ impl PendingRecords {
         self.queue.is_empty()
     }
 
-    /// A queue with another bound, for tests.
-    pub fn bounded(max: usize) -> Self {
+    /// A queue with another bound.
+    #[cfg(test)]
+    pub(crate) fn bounded(max: usize) -> Self {
         Self { max: Some(max), ..Self::default() }
     }
 

@@ -22,23 +22,23 @@ use std::sync::Arc;
 const SETS: usize = 1 << 13;
 
 /// A cached launch.
-pub struct CachedLaunch {
+pub(crate) struct CachedLaunch {
     /// The part of its key besides the parameters: see [`LaunchKey`].
-    pub words: [u64; 6],
+    pub(crate) words: [u64; 6],
     /// Its parameters.
-    pub params: SmallVec<[u8; 32]>,
+    pub(crate) params: SmallVec<[u8; 32]>,
     /// Which parameter bytes matter.
-    pub mask: Mask,
+    pub(crate) mask: Mask,
     /// Its accesses.
-    pub result: Arc<Evaluated>,
+    pub(crate) result: Arc<Evaluated>,
     /// Where its accesses went, when they can be replayed.
-    pub replay: Option<ReplayLog>,
+    pub(crate) replay: Option<ReplayLog>,
 }
 
 impl CachedLaunch {
     /// Whether this entry is the launch with that key and those parameters.
     #[inline(always)]
-    pub fn is(&self, key: &LaunchKey, params: &[u8]) -> bool {
+    pub(crate) fn is(&self, key: &LaunchKey, params: &[u8]) -> bool {
         let ([a, b, c, d, e, f], [u, v, w, x, y, z]) = (self.words, key.words);
         // Without a branch and a call for each word.
         let differ = (a ^ u) | (b ^ v) | (c ^ w) | (d ^ x) | (e ^ y) | (f ^ z);
@@ -54,7 +54,7 @@ struct CacheSlot {
 }
 
 /// The cached launches.
-pub struct LaunchCache(Box<[[CacheSlot; 2]; SETS]>);
+pub(crate) struct LaunchCache(Box<[[CacheSlot; 2]; SETS]>);
 
 impl Default for LaunchCache {
     fn default() -> Self {
@@ -79,7 +79,7 @@ fn other_set(hash: u64) -> usize {
 impl LaunchCache {
     /// The launch with this hash.
     #[inline(always)]
-    pub fn get_mut(&mut self, hash: u64) -> Option<&mut CachedLaunch> {
+    pub(crate) fn get_mut(&mut self, hash: u64) -> Option<&mut CachedLaunch> {
         let set = first_set(hash);
         let [one, two] = &self.0[set];
         let (set, second) = match (one.hash == hash, two.hash == hash) {
@@ -92,13 +92,13 @@ impl LaunchCache {
     }
 
     /// Passes all launches to `each`.
-    pub fn each(&mut self, each: impl FnMut(&mut CachedLaunch)) {
+    pub(crate) fn each(&mut self, each: impl FnMut(&mut CachedLaunch)) {
         self.0.iter_mut().flatten().filter_map(|slot| slot.cached.as_deref_mut()).for_each(each);
     }
 
     /// Inserts a launch with this hash. It replaces an entry with the same hash or, without room,
     /// the older entry of its first set.
-    pub fn put(&mut self, hash: u64, cached: CachedLaunch) {
+    pub(crate) fn put(&mut self, hash: u64, cached: CachedLaunch) {
         let here = self.places(hash);
         let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).cached.is_some());
         let free = here.iter().find(|at| self.at(**at).cached.is_none()).copied();

@@ -40,7 +40,7 @@ impl LaunchKey {
 
     /// See [`LaunchKey::hash`].
     #[inline(always)]
-    pub fn mixed(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
+    pub(crate) fn mixed(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
         let mut mix = Mix(words[5]);
         mix.add(words[0], words[1]);
         mix.add(words[2], words[3]);

@@ -134,7 +134,7 @@ impl EffectExtent {
 /// A lock that a thread holds, before the addresses of variables are known: base and bytes of each
 /// word that may be it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HeldLock(pub Vec<(EffectBase, EffectExtent)>);
+pub(crate) struct HeldLock(pub Vec<(EffectBase, EffectExtent)>);
 
 /// One access of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -144,15 +144,15 @@ pub struct Effect {
     /// Read, write or atomic.
     pub kind: AccessKind,
     /// The bytes.
-    pub bytes: EffectExtent,
+    pub(crate) bytes: EffectExtent,
     /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
     pub at: u32,
     /// Why the bytes are not known.
-    pub why: Option<Reason>,
+    pub(crate) why: Option<Reason>,
     /// A read of a `__constant__` variable by its own instructions.
-    pub constant: bool,
+    pub(crate) constant: bool,
     /// The lock that the thread holds meanwhile.
-    pub lock: Option<HeldLock>,
+    pub(crate) lock: Option<HeldLock>,
 }
 
 impl Effect {
@@ -169,7 +169,7 @@ impl Effect {
 
     /// Whether nothing says that the kernel reads there, nor that it writes: a call that is not
     /// followed is given the pointer.
-    pub fn guessed(&self) -> bool {
+    pub(crate) fn guessed(&self) -> bool {
         self.why == Some(Reason::Passed)
     }
 
@@ -209,13 +209,13 @@ pub struct Evaluated {
     /// How well the launch is known.
     pub knowledge: Knowledge,
     /// Whether accesses through loaded addresses are missing.
-    pub indirect: bool,
+    pub(crate) indirect: bool,
     /// Whether every extent is exact, none only an upper bound.
     pub exact: bool,
     /// Where the first unknown extent is.
-    pub gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
     /// Where the first address is loaded from memory.
-    pub indirect_gap: Option<Gap>,
+    pub(crate) indirect_gap: Option<Gap>,
 }
 
 /// The properties of an evaluated launch that coverage counts.
@@ -226,11 +226,11 @@ pub struct Outline {
     /// See [`Evaluated`].
     pub indirect: bool,
     /// See [`Evaluated`].
-    pub exact: bool,
+    pub(crate) exact: bool,
     /// See [`Evaluated`].
     pub gap: Option<Gap>,
     /// See [`Evaluated`].
-    pub indirect_gap: Option<Gap>,
+    pub(crate) indirect_gap: Option<Gap>,
 }
 
 impl Evaluated {
@@ -241,13 +241,13 @@ impl Evaluated {
     }
 
     /// The effects of a launch without readable code, or whose evaluation failed: unknown.
-    pub fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
     }
 
     /// The evaluation that consists of these effects.
-    pub fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+    pub(crate) fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
         if effects.iter().any(|e| e.why == Some(Reason::Failed)) {
             return Self::nothing();
         }

@@ -16,4 +16,4 @@ pub(crate) mod coalesce;
 pub mod effects;
 pub mod image_reader;
 pub mod kernel_code;
-pub mod param_mask;
+pub(crate) mod param_mask;

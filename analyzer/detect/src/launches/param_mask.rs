@@ -30,24 +30,24 @@ impl ParamUse {
     }
 
     /// The evaluation depends on these bytes. Bytes beyond the parameters do not count.
-    pub fn on(&mut self, bytes: Range<usize>) {
+    pub(crate) fn on(&mut self, bytes: Range<usize>) {
         self.bytes.push(bytes);
     }
 
     /// The list, for appending.
-    pub fn bytes(&mut self) -> &mut Vec<Range<usize>> {
+    pub(crate) fn bytes(&mut self) -> &mut Vec<Range<usize>> {
         &mut self.bytes
     }
 }
 
 /// The parameter bytes of a kernel that matter, as set bits. `None`: all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Mask(Option<Arc<[u128]>>);
+pub(crate) struct Mask(Option<Arc<[u128]>>);
 
 impl Mask {
     /// The mask of a kernel after one more evaluation, of a launch with `length` bytes of
     /// parameters. `before`: its mask so far, if it had one.
-    pub fn with(before: Option<&Mask>, usage: &ParamUse, length: usize) -> Mask {
+    pub(crate) fn with(before: Option<&Mask>, usage: &ParamUse, length: usize) -> Mask {
         let words = length.div_ceil(16);
         let old = match before {
             None => None,
@@ -70,7 +70,7 @@ impl Mask {
     /// The parameters in words of sixteen bytes, with zeros for bytes that do not matter. The last
     /// word is padded with zeros.
     #[inline]
-    pub fn words(&self, params: &[u8]) -> impl Iterator<Item = u128> {
+    pub(crate) fn words(&self, params: &[u8]) -> impl Iterator<Item = u128> {
         let (all, rest) = params.as_chunks::<16>();
         let last = (!rest.is_empty()).then(|| last_word(params, rest));
         let masks = self.0.as_deref().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Mask {
 
     /// Whether parameters of one length agree in what matters.
     #[inline(always)]
-    pub fn agree(&self, one: &[u8], other: &[u8]) -> bool {
+    pub(crate) fn agree(&self, one: &[u8], other: &[u8]) -> bool {
         same(one, other) || self.0.is_some() && self.words(one).eq(self.words(other))
     }
 }
@@ -126,7 +126,7 @@ fn last_word(params: &[u8], rest: &[u8]) -> u128 {
 
 /// The masks of kernels.
 #[derive(Default)]
-pub struct Masks(Vec<Option<Mask>>);
+pub(crate) struct Masks(Vec<Option<Mask>>);
 
 impl Masks {
     /// Kernels with a mask at most. Kernels are numbered as they come: higher numbers come from
@@ -135,12 +135,12 @@ impl Masks {
 
     /// The mask of a kernel, once a launch of it was evaluated.
     #[inline]
-    pub fn get(&self, kernel: KernelId) -> Option<&Mask> {
+    pub(crate) fn get(&self, kernel: KernelId) -> Option<&Mask> {
         self.0.get(kernel.0 as usize)?.as_ref()
     }
 
     /// The mask of a kernel after one more evaluation; see [`Mask::with`].
-    pub fn grow(&mut self, kernel: KernelId, usage: &ParamUse, length: usize) -> Mask {
+    pub(crate) fn grow(&mut self, kernel: KernelId, usage: &ParamUse, length: usize) -> Mask {
         let number = kernel.0 as usize;
         if number >= Self::MOST {
             return Mask(None);

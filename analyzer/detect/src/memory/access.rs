@@ -28,7 +28,7 @@ pub enum AccessKind {
 
 impl AccessKind {
     /// Number of bits that kinds are told apart by.
-    pub const BITS: u32 = 5;
+    pub(crate) const BITS: u32 = 5;
 
     /// Whether bytes may change.
     pub fn writes(self) -> bool {
@@ -36,7 +36,7 @@ impl AccessKind {
     }
 
     /// Whether the old value of the bytes matters.
-    pub fn reads(self) -> bool {
+    pub(crate) fn reads(self) -> bool {
         !matches!(self, Self::Write | Self::AtomicWrite)
     }
 
@@ -52,13 +52,13 @@ impl AccessKind {
 
     /// Whether every access that conflicts with `other` conflicts with `self` too.
     #[inline]
-    pub fn stands_for(self, other: Self) -> bool {
+    pub(crate) fn stands_for(self, other: Self) -> bool {
         self.stands() & other as u32 != 0
     }
 
     /// The bits of all kinds that it stands for: those for which [`AccessKind::stands_for`] holds.
     #[inline]
-    pub fn stands(self) -> u32 {
+    pub(crate) fn stands(self) -> u32 {
         match self {
             Self::Write => 0b1_1111,
             Self::Read => Self::Read as u32 | Self::AtomicRead as u32,
@@ -194,19 +194,19 @@ impl Access {
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<'a> {
     /// See [`Access`].
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// See [`Access`].
-    pub kind: AccessKind,
+    pub(crate) kind: AccessKind,
     /// First byte.
-    pub start: u64,
+    pub(crate) start: u64,
     /// One past the last byte.
-    pub end: u64,
+    pub(crate) end: u64,
     /// The bytes, when they are not exactly those between.
-    pub odd: Option<&'a Extent>,
+    pub(crate) odd: Option<&'a Extent>,
     /// See [`Access`].
-    pub allocation: AllocationId,
+    pub(crate) allocation: AllocationId,
     /// See [`Access`].
-    pub site: &'a Site,
+    pub(crate) site: &'a Site,
 }
 
 impl<'a> Touch<'a> {
@@ -218,13 +218,13 @@ impl<'a> Touch<'a> {
     }
 
     /// The access.
-    pub fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         let Self { epoch, kind, allocation, site, .. } = *self;
         Access { epoch, kind, extent: self.extent(), allocation, site: *site }
     }
 
     /// Which bytes.
-    pub fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         self.odd.cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 }

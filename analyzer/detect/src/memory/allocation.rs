@@ -16,7 +16,7 @@ impl AllocationId {
 /// A hasher that puts consecutive numbers side by side in a hash map: only the tags (the upper
 /// bits) are mixed.
 #[derive(Clone, Copy, Default)]
-pub struct InOrder(u64);
+pub(crate) struct InOrder(u64);
 
 impl std::hash::Hasher for InOrder {
     fn finish(&self) -> u64 {
@@ -64,7 +64,7 @@ pub struct Allocation {
 
 impl Allocation {
     /// A `__device__` variable whose address was not queried yet.
-    pub fn variable(ptr: u64, size: u64) -> Self {
+    pub(crate) fn variable(ptr: u64, size: u64) -> Self {
         Self {
             id: AllocationId::NONE,
             ptr,

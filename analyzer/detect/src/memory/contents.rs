@@ -25,12 +25,12 @@ pub struct Contents {
 
 impl Contents {
     /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// Stores a word at an address (a multiple of 8).
-    pub fn put(&mut self, address: u64, word: u64) {
+    pub(crate) fn put(&mut self, address: u64, word: u64) {
         if self.words.len() >= MAX_WORDS {
             self.words.clear();
         }
@@ -52,12 +52,12 @@ impl Contents {
     }
 
     /// The word at an address.
-    pub fn word(&self, address: u64) -> Option<u64> {
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
         self.words.get(&address).copied()
     }
 
     /// Forgets the words from `start` up to `end`, which may have changed.
-    pub fn forget(&mut self, start: u64, end: u64) {
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
         let from = start.saturating_sub(7);
         if self.words.range(from..end.max(from)).next().is_none() {
             return;

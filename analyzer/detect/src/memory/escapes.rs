@@ -173,7 +173,7 @@ impl Escapes {
     }
 
     /// An access to memory from CUDA.
-    pub fn touch(&mut self, access: &Access, strays: &Strays) {
+    pub(crate) fn touch(&mut self, access: &Access, strays: &Strays) {
         let others = if self.recording { self.all.len() - 1 } else { self.all.len() };
         if let Some(own) = self.all.get_mut(others) {
             own.record(access);

@@ -63,12 +63,12 @@ pub struct Extent {
     pub end: u64,
     /// The address that the access starts from, as the program passed it. Two accesses of unknown
     /// extent are compared by it.
-    pub anchor: u64,
+    pub(crate) anchor: u64,
     /// How well the bytes are known.
     pub precision: Precision,
     /// The bytes are selected by data (a loaded index). The two sides of a scatter may well be
     /// disjoint by design.
-    pub scattered: bool,
+    pub(crate) scattered: bool,
     origin: u64,
     width: u64,
     dims: [Dim; MAX_DIMS],
@@ -89,13 +89,13 @@ impl Extent {
     }
 
     /// An unknown number of bytes around `anchor`. The bytes from `start` to `end` are compared.
-    pub fn unknown(anchor: u64, start: u64, end: u64) -> Self {
+    pub(crate) fn unknown(anchor: u64, start: u64, end: u64) -> Self {
         Self::dense(start, end, anchor, Precision::Unknown)
     }
 
     /// The same extent, marked as selected by data.
     #[must_use]
-    pub fn by_data(self) -> Self {
+    pub(crate) fn by_data(self) -> Self {
         Self { scattered: true, ..self }
     }
 
@@ -172,12 +172,12 @@ impl Extent {
     }
 
     /// Whether every byte from the first to the last is touched.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.precision == Precision::Exact && self.is_dense()
     }
 
     /// Whether no byte counts.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
@@ -187,7 +187,7 @@ impl Extent {
     }
 
     /// Number of bytes that the pattern holds (before clipping for patterns with gaps).
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         if self.is_dense() {
             return self.end - self.start;
         }
@@ -222,7 +222,7 @@ impl Extent {
 
     /// The union of both, when they are neighbouring parts of one extent (memory that is mapped in
     /// pieces cuts accesses there).
-    pub fn joined(&self, next: &Self) -> Option<Self> {
+    pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
         (self.end == next.start && self.same_shape(next)).then(|| Self { end: next.end, ..self.clone() })
     }
 
@@ -254,7 +254,7 @@ impl Extent {
 
     /// Whether these are pieces that are all touched, and the other's bytes between the first and
     /// the last of them are all among them: where this access is, it stands for the other.
-    pub fn includes(&self, other: &Self) -> bool {
+    pub(crate) fn includes(&self, other: &Self) -> bool {
         let Some(mine) = self.pieces.as_ref().filter(|_| self.precision == Precision::Exact) else { return false };
         let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
         let window = [(0, other.end.saturating_sub(other.origin))];
@@ -298,7 +298,7 @@ impl Extent {
 
     /// Whether the pattern has a byte from `lo` up to `hi`. For patterns that are not nested: may
     /// have.
-    pub fn touches(&self, lo: u64, hi: u64) -> bool {
+    pub(crate) fn touches(&self, lo: u64, hi: u64) -> bool {
         let (lo, hi) = (lo.max(self.start), hi.min(self.end));
         if lo >= hi {
             return false;

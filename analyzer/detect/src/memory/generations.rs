@@ -15,7 +15,7 @@ const MAX_PARKED: usize = 1 << 15;
 
 /// Number of a live allocation. Reused after its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Number(u32);
+pub(crate) struct Number(u32);
 
 /// The generation of a place that was looked up. As long as [`Stamps::holds`] is true, the same
 /// addresses give the same answer.
@@ -26,7 +26,7 @@ pub struct Generation {
 }
 
 /// Where a block lies: the lifetime of its root, its first address, one past its last.
-pub type Spot = (AllocationId, u64, u64);
+pub(crate) type Spot = (AllocationId, u64, u64);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
@@ -37,7 +37,7 @@ struct Life {
 
 /// The stamps of all live allocations.
 #[derive(Debug, Default)]
-pub struct Stamps {
+pub(crate) struct Stamps {
     lives: Vec<Life>,
     free: Vec<Number>,
     parked: FxHashMap<Spot, Generation>,
@@ -46,7 +46,7 @@ pub struct Stamps {
 
 impl Stamps {
     /// Begins a lifetime.
-    pub fn begin(&mut self, id: AllocationId) -> Number {
+    pub(crate) fn begin(&mut self, id: AllocationId) -> Number {
         let number = self.free.pop().unwrap_or_else(|| {
             self.lives.push(Life::default());
             Number(self.lives.len() as u32 - 1)
@@ -57,7 +57,7 @@ impl Stamps {
     }
 
     /// Ends a lifetime.
-    pub fn end(&mut self, number: Number) {
+    pub(crate) fn end(&mut self, number: Number) {
         self.lives[number.0 as usize].stamp = 0;
         self.free.push(number);
     }
@@ -74,7 +74,7 @@ impl Stamps {
     }
 
     /// Ends the lifetime of a block.
-    pub fn end_block(&mut self, number: Number, spot: Spot) {
+    pub(crate) fn end_block(&mut self, number: Number, spot: Spot) {
         if self.parked.len() >= MAX_PARKED {
             self.free.extend(self.parked.drain().map(|(_, generation)| generation.number));
         }
@@ -97,13 +97,13 @@ impl Stamps {
 
     /// Whether the place of this generation is unchanged.
     #[inline]
-    pub fn holds(&self, generation: Generation) -> bool {
+    pub(crate) fn holds(&self, generation: Generation) -> bool {
         self.lives.get(generation.number.0 as usize).is_some_and(|life| life.stamp == generation.stamp)
     }
 
     /// The allocation of a generation that holds.
     #[inline]
-    pub fn id(&self, generation: Generation) -> AllocationId {
+    pub(crate) fn id(&self, generation: Generation) -> AllocationId {
         self.lives.get(generation.number.0 as usize).map_or(AllocationId::NONE, |life| life.id)
     }
 }

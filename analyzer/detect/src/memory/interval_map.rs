@@ -11,13 +11,13 @@ const CHUNK: usize = 32;
 
 /// One span: from `start` up to `end`, which is larger.
 #[derive(Clone, Debug)]
-pub struct Span<T> {
+pub(crate) struct Span<T> {
     /// First address.
-    pub start: u64,
+    pub(crate) start: u64,
     /// One past the last address.
-    pub end: u64,
+    pub(crate) end: u64,
     /// What lies there.
-    pub value: T,
+    pub(crate) value: T,
 }
 
 /// A position: a span, or one past the last. Valid until the spans change through a method that
@@ -42,7 +42,7 @@ impl At {
 
 /// Spans in order.
 #[derive(Clone, Debug)]
-pub struct Spans<T> {
+pub(crate) struct Spans<T> {
     /// Start of the first span of each chunk, for the search.
     starts: Vec<u64>,
     /// Never empty ones.
@@ -60,13 +60,13 @@ impl<T> Default for Spans<T> {
 
 impl<T> Spans<T> {
     /// Number of spans.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The first span that ends after this address: the one around it, otherwise the next one.
     #[inline]
-    pub fn seek(&self, address: u64) -> At {
+    pub(crate) fn seek(&self, address: u64) -> At {
         let last = self.last.get();
         if self.get(last).is_some_and(|span| span.start <= address && address < span.end) {
             return last;
@@ -91,13 +91,13 @@ impl<T> Spans<T> {
 
     /// The span at a position; `None` past the last.
     #[inline]
-    pub fn get(&self, at: At) -> Option<&Span<T>> {
+    pub(crate) fn get(&self, at: At) -> Option<&Span<T>> {
         self.chunks.get(at.chunk)?.get(at.index)
     }
 
     /// The span at a position, of which only the value may be changed.
     #[inline]
-    pub fn get_mut(&mut self, at: At) -> Option<&mut Span<T>> {
+    pub(crate) fn get_mut(&mut self, at: At) -> Option<&mut Span<T>> {
         self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
@@ -117,12 +117,12 @@ impl<T> Spans<T> {
 
     /// The position after this one.
     #[inline]
-    pub fn next(&self, at: At) -> At {
+    pub(crate) fn next(&self, at: At) -> At {
         self.normal(At { index: at.index + 1, ..at })
     }
 
     /// Inserts a span before a position, where it must fit. Returns its new position.
-    pub fn insert(&mut self, at: At, span: Span<T>) -> At {
+    pub(crate) fn insert(&mut self, at: At, span: Span<T>) -> At {
         self.len += 1;
         let mut at = at;
         if at.index == 0 && at.chunk > 0 {
@@ -150,7 +150,7 @@ impl<T> Spans<T> {
     }
 
     /// Removes a span. Returns its value and the position of the span after it.
-    pub fn remove(&mut self, at: At) -> (T, At) {
+    pub(crate) fn remove(&mut self, at: At) -> (T, At) {
         self.len -= 1;
         let removed = self.chunks[at.chunk].remove(at.index).value;
         if self.chunks[at.chunk].is_empty() {
@@ -194,7 +194,7 @@ impl<T> Spans<T> {
     }
 
     /// Keeps the spans for which `keep` returns true.
-    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         for chunk in &mut self.chunks {
             chunk.retain_mut(|span| keep(&mut span.value));
         }
@@ -210,7 +210,7 @@ impl<T> Spans<T> {
     }
 
     /// All spans in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Span<T>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Span<T>> {
         self.chunks.iter().flatten()
     }
 

@@ -24,13 +24,13 @@ impl Lock {
     pub const ANY: Self = Self { lo: 0, len: NonZeroU32::MAX, stride: 1, width: 1 };
 
     /// Some word between two addresses.
-    pub fn between(lo: u64, hi: u64) -> Self {
+    pub(crate) fn between(lo: u64, hi: u64) -> Self {
         let len = u32::try_from(hi.saturating_sub(lo)).ok().and_then(NonZeroU32::new);
         len.map_or(Self::ANY, |len| Self { lo, len, stride: 1, width: 1 })
     }
 
     /// Some word below `hi` of those that begin at `lo` and at multiples of these strides from it.
-    pub fn words(lo: u64, hi: u64, width: u64, strides: impl Iterator<Item = u64>) -> Self {
+    pub(crate) fn words(lo: u64, hi: u64, width: u64, strides: impl Iterator<Item = u64>) -> Self {
         let stride = strides.fold(0, gcd);
         // One piece: an upper bound may be longer than one word.
         let width = if stride == 0 { hi.saturating_sub(lo) } else { width };
@@ -49,7 +49,7 @@ impl Lock {
 
     /// Either of two.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         let strides = [u64::from(self.stride), u64::from(other.stride), self.lo.abs_diff(other.lo)];
         let (lo, hi) = (self.lo.min(other.lo), self.end().max(other.end()));
         Self::words(lo, hi, u64::from(self.width.max(other.width)), strides.into_iter())
@@ -67,7 +67,7 @@ impl Lock {
     }
 
     /// Whether every lock that the other may be is one that this may be.
-    pub fn holds(self, other: Self) -> bool {
+    pub(crate) fn holds(self, other: Self) -> bool {
         self == other || self.stride == 1 && self.lo <= other.lo && other.end() <= self.end()
     }
 }

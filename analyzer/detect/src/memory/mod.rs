@@ -17,18 +17,18 @@
 //! `access_map` and `interval_map` know nothing of allocations. `roots` and `generations` change
 //! only through `allocations`.
 
-pub mod access;
+pub(crate) mod access;
 pub mod access_map;
 mod allocation;
 pub mod allocations;
 mod contents;
 mod escapes;
-pub mod extent;
+pub(crate) mod extent;
 pub(crate) mod generations;
 pub(crate) mod interval_map;
-pub mod lock;
+pub(crate) mod lock;
 mod pieces;
-pub mod prefetch;
+pub(crate) mod prefetch;
 mod region;
 mod roots;
 mod strays;

@@ -44,20 +44,20 @@ impl Pieces {
     }
 
     /// The intervals that have a byte from `lo` up to `hi`.
-    pub fn within(&self, lo: u64, hi: u64) -> &[(u64, u64)] {
+    pub(crate) fn within(&self, lo: u64, hi: u64) -> &[(u64, u64)] {
         let first = self.0.partition_point(|s| s.1 <= lo);
         let last = self.0.partition_point(|s| s.0 < hi);
         self.0.get(first..last).unwrap_or_default()
     }
 
     /// Whether a byte from `lo` up to `hi` is among them.
-    pub fn touches(&self, lo: u64, hi: u64) -> bool {
+    pub(crate) fn touches(&self, lo: u64, hi: u64) -> bool {
         self.0.get(self.0.partition_point(|s| s.1 <= lo)).is_some_and(|s| s.0 < hi)
     }
 }
 
 /// Whether two lists of intervals share a byte; each counts from an origin of its own.
-pub fn meet(a: &[(u64, u64)], a_origin: u64, b: &[(u64, u64)], b_origin: u64, lo: u64, hi: u64) -> bool {
+pub(crate) fn meet(a: &[(u64, u64)], a_origin: u64, b: &[(u64, u64)], b_origin: u64, lo: u64, hi: u64) -> bool {
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         let (x, y) = ((x.0 + a_origin, x.1 + a_origin), (y.0 + b_origin, y.1 + b_origin));
@@ -75,7 +75,7 @@ pub fn meet(a: &[(u64, u64)], a_origin: u64, b: &[(u64, u64)], b_origin: u64, lo
 }
 
 /// Whether each byte of the second list is in the first; each counts from an origin of its own.
-pub fn include(a: &[(u64, u64)], a_origin: u64, b: &[(u64, u64)], b_origin: u64, lo: u64, hi: u64) -> bool {
+pub(crate) fn include(a: &[(u64, u64)], a_origin: u64, b: &[(u64, u64)], b_origin: u64, lo: u64, hi: u64) -> bool {
     let mut i = 0;
     for y in b {
         let (from, to) = ((y.0 + b_origin).max(lo), (y.1 + b_origin).min(hi));

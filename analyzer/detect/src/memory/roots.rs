@@ -16,7 +16,7 @@ pub struct Slot(u32);
 
 /// What the host can do with a root, and whether that is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum HostSide {
+pub(crate) enum HostSide {
     /// Nothing, or nothing that is left to say.
     #[default]
     Settled,
@@ -26,36 +26,36 @@ pub enum HostSide {
 
 /// One root.
 #[derive(Debug, Default)]
-pub struct Root {
+pub(crate) struct Root {
     /// One past its last address.
-    pub end: u64,
+    pub(crate) end: u64,
     /// Its lifetime.
-    pub id: AllocationId,
+    pub(crate) id: AllocationId,
     /// Its number in [`super::generations`].
-    pub number: Number,
+    pub(crate) number: Number,
     /// It was freed in stream order, and its addresses were not allocated again since.
-    pub ghost: bool,
+    pub(crate) ghost: bool,
     /// Other processes have it too.
-    pub shared: bool,
+    pub(crate) shared: bool,
     /// What the host can do with it, and whether that is seen.
-    pub host_side: HostSide,
+    pub(crate) host_side: HostSide,
     /// The accesses to it.
-    pub map: AccessMap,
+    pub(crate) map: AccessMap,
     /// The predicted accesses of measured launches, when findings are being confirmed: see
     /// [`crate::exact::confirm`].
-    pub supposed: AccessMap,
+    pub(crate) supposed: AccessMap,
 }
 
 impl Root {
     /// A root without accesses.
-    pub fn new(end: u64, id: AllocationId, number: Number) -> Self {
+    pub(crate) fn new(end: u64, id: AllocationId, number: Number) -> Self {
         Self { end, id, number, ..Self::default() }
     }
 }
 
 /// All roots; they do not overlap.
 #[derive(Debug, Default)]
-pub struct Roots {
+pub(crate) struct Roots {
     index: BTreeMap<u64, Slot>,
     slots: Vec<Root>,
     free: Vec<Slot>,
@@ -66,34 +66,34 @@ pub struct Roots {
 
 impl Roots {
     /// Number of roots.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
 
     /// How often a root has come or gone.
     #[inline]
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// The root that begins at this address.
-    pub fn get(&self, ptr: u64) -> Option<&Root> {
+    pub(crate) fn get(&self, ptr: u64) -> Option<&Root> {
         Some(self.at(*self.index.get(&ptr)?))
     }
 
     /// The root that begins at this address.
-    pub fn get_mut(&mut self, ptr: u64) -> Option<&mut Root> {
+    pub(crate) fn get_mut(&mut self, ptr: u64) -> Option<&mut Root> {
         Some(self.at_mut(*self.index.get(&ptr)?))
     }
 
     /// The slot of the root that begins at this address.
-    pub fn slot(&self, ptr: u64) -> Option<Slot> {
+    pub(crate) fn slot(&self, ptr: u64) -> Option<Slot> {
         self.index.get(&ptr).copied()
     }
 
     /// The root in a slot.
     #[inline]
-    pub fn at(&self, slot: Slot) -> &Root {
+    pub(crate) fn at(&self, slot: Slot) -> &Root {
         &self.slots[slot.0 as usize]
     }
 
@@ -105,7 +105,7 @@ impl Roots {
 
     /// The root around an address, and its first address.
     #[inline]
-    pub fn around(&self, address: u64) -> Option<(u64, &Root)> {
+    pub(crate) fn around(&self, address: u64) -> Option<(u64, &Root)> {
         if let Some((ptr, slot)) = self.last.get()
             && ptr <= address
             && address < self.at(slot).end
@@ -128,14 +128,14 @@ impl Roots {
     }
 
     /// The first addresses of the roots that overlap these addresses.
-    pub fn within(&self, start: u64, end: u64) -> Vec<u64> {
+    pub(crate) fn within(&self, start: u64, end: u64) -> Vec<u64> {
         let mut found: Vec<u64> = self.index.range(start..end.max(start)).map(|(ptr, _)| *ptr).collect();
         found.extend(self.around(start).map(|(ptr, _)| ptr).filter(|ptr| *ptr < start));
         found
     }
 
     /// Inserts a root at an address where none begins.
-    pub fn insert(&mut self, ptr: u64, root: Root) {
+    pub(crate) fn insert(&mut self, ptr: u64, root: Root) {
         self.changes += 1;
         self.last.set(None);
         let slot = match self.free.pop() {
@@ -152,7 +152,7 @@ impl Roots {
     }
 
     /// Removes the root that begins at this address.
-    pub fn remove(&mut self, ptr: u64) -> Option<Root> {
+    pub(crate) fn remove(&mut self, ptr: u64) -> Option<Root> {
         let slot = self.index.remove(&ptr)?;
         self.changes += 1;
         self.last.set(None);
@@ -161,12 +161,12 @@ impl Roots {
     }
 
     /// All roots with their first addresses, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &Root)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Root)> {
         self.index.iter().map(|(ptr, slot)| (*ptr, self.at(*slot)))
     }
 
     /// All roots, in order.
-    pub fn values(&self) -> impl Iterator<Item = &Root> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Root> {
         self.iter().map(|(_, root)| root)
     }
 }

@@ -21,7 +21,7 @@ pub struct Strays {
 
 impl Strays {
     /// The moment of now, for [`Strays::any_since`].
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.count
     }
 
@@ -33,7 +33,7 @@ impl Strays {
     }
 
     /// A write to bytes of this allocation that are not known.
-    pub fn inside(&mut self, allocation: AllocationId) {
+    pub(crate) fn inside(&mut self, allocation: AllocationId) {
         self.count += 1;
         self.inside.insert(allocation, self.count);
         if self.inside.len() > MAX_ALLOCATIONS {

@@ -13,7 +13,7 @@ use trace::{CallId, CaptureId, EventId, Op, Origin, StackId, StreamId, ThreadId}
 const MOST_CALLS: usize = 1 << 23;
 
 /// Numbers of nodes within their capture.
-pub type NodeSet = SmallVec<[u32; 2]>;
+pub(crate) type NodeSet = SmallVec<[u32; 2]>;
 
 /// A wait of a captured stream.
 #[derive(Clone, Copy, Debug)]
@@ -22,15 +22,13 @@ pub struct CapturedWait {
     pub stack: StackId,
     /// The API function.
     pub call: CallId,
-    /// The stream that waits.
-    pub stream: StreamId,
 }
 
 /// A node.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedNode {
     /// The stream that it was captured on.
-    pub stream: StreamId,
+    pub(crate) stream: StreamId,
     /// Where.
     pub stack: StackId,
 }
@@ -54,7 +52,7 @@ pub struct Capture {
     /// Its nodes.
     pub nodes: Vec<CapturedNode>,
     /// Whether its calls are not all that its nodes come after.
-    pub is_changed: bool,
+    pub(crate) is_changed: bool,
     calls: Vec<Call>,
     thread: ThreadId,
 }
@@ -74,7 +72,7 @@ pub struct Unjoined {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
     /// For each node, those that it comes directly after.
-    pub after: Vec<NodeSet>,
+    pub(crate) after: Vec<NodeSet>,
     /// Nodes of streams that nothing brought into the capture: there it would end before them.
     pub strays: Vec<u32>,
     /// What the stream that the capture began on is not joined with in the end.
@@ -190,7 +188,7 @@ impl Captures {
             Op::CaptureWait { capture, stream, event } => {
                 if let Some(open) = self.open.get_mut(&capture) {
                     open.calls.push(Call::Wait(open.waits.len() as u32, stream, event));
-                    open.waits.push(CapturedWait { stack: origin.stack, call: origin.call, stream });
+                    open.waits.push(CapturedWait { stack: origin.stack, call: origin.call });
                 }
             }
             Op::CaptureNode { capture, stream, node } => {
@@ -227,12 +225,12 @@ impl Captures {
     }
 
     /// The capture that made a node, and the node's number within it.
-    pub fn of_node(&self, node: u32) -> Option<(CaptureId, u32)> {
+    pub(crate) fn of_node(&self, node: u32) -> Option<(CaptureId, u32)> {
         self.nodes.get(&node).copied().filter(|(capture, _)| self.done.contains_key(capture))
     }
 
     /// A capture that has ended.
-    pub fn get(&self, capture: CaptureId) -> Option<&Arc<Capture>> {
+    pub(crate) fn get(&self, capture: CaptureId) -> Option<&Arc<Capture>> {
         self.done.get(&capture)
     }
 

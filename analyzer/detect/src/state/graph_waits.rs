@@ -27,12 +27,10 @@ struct Copy {
 /// One capture, as far as an executable graph comes from it.
 #[derive(Clone, Debug)]
 pub struct CapturePart {
-    /// Its number.
-    pub id: CaptureId,
     /// Its calls.
     pub capture: Arc<Capture>,
     /// Its calls with all waits.
-    pub whole: Replayed,
+    pub(crate) whole: Replayed,
     /// Whether its waits can not be judged.
     pub is_opaque: bool,
     copies: BTreeMap<u32, Copy>,
@@ -74,7 +72,7 @@ impl GraphWaits {
                     let whole = capture.replay(&|_| false);
                     let is_opaque = capture.is_changed || !whole.strays.is_empty() || !whole.unjoined.is_empty();
                     let copies = BTreeMap::new();
-                    waits.captures.push(CapturePart { id, capture: capture.clone(), whole, is_opaque, copies });
+                    waits.captures.push(CapturePart { capture: capture.clone(), whole, is_opaque, copies });
                     waits.captures.len() as u32 - 1
                 });
                 let copy = waits.captures[at as usize].copies.entry(part).or_default();

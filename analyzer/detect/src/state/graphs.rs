@@ -38,10 +38,10 @@ pub struct Node {
     /// The call that made it.
     pub call: CallId,
     /// Whether it runs.
-    pub enabled: bool,
+    pub(crate) enabled: bool,
     /// A kernel that never waits for the nodes whose trigger it depends on (no
     /// `griddepcontrol.wait`).
-    pub never_waits: bool,
+    pub(crate) never_waits: bool,
     dependencies: Vec<Dependency>,
     /// Nodes that it waits for because of waits that have been added.
     added: Vec<u32>,
@@ -54,7 +54,7 @@ pub struct Node {
 
 impl Node {
     /// The nodes that come directly before it.
-    pub fn dependencies(&self) -> &[Dependency] {
+    pub(crate) fn dependencies(&self) -> &[Dependency] {
         &self.dependencies
     }
 
@@ -186,7 +186,7 @@ impl Graph {
     }
 
     /// Computes the inner order, if the nodes have changed.
-    pub fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         if self.inner.is_none() {
             self.is_assumed = false;
             self.inner = Some(self.order());
@@ -332,11 +332,6 @@ impl Graphs {
         if let Some(known) = self.execs.get_mut(&exec).and_then(|graph| graph.nodes.get_mut(index as usize)) {
             known.parts.push((part, node));
         }
-    }
-
-    /// An executable graph.
-    pub fn get(&self, exec: GraphExecId) -> Option<&Graph> {
-        self.execs.get(&exec)
     }
 
     /// Notes on which stream a node was captured.

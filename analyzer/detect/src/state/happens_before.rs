@@ -180,20 +180,20 @@ pub struct View<'a> {
     /// Whether it is seen from before the op: what the host has learned since does not count.
     early: bool,
     /// The op.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// The graph that is launched, and the index of the node.
-    pub node: Option<(&'a Graph, u32)>,
+    pub(crate) node: Option<(&'a Graph, u32)>,
 }
 
 impl View<'_> {
     /// Whether the op came after everything up to this epoch.
-    pub fn covers(&self, earlier: Epoch) -> bool {
+    pub(crate) fn covers(&self, earlier: Epoch) -> bool {
         self.clock.covers(earlier)
     }
 }
 
 /// The constant-time part of a [`View`].
-pub struct Reach<'a> {
+pub(crate) struct Reach<'a> {
     usual: FastClock<'a>,
     /// The epoch of the op, unless it stands for a graph node.
     epoch: Option<Epoch>,

@@ -21,19 +21,19 @@ const MAX_DEPTH: usize = 64;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RangeName {
     /// Its own name; may be empty.
-    pub name: String,
+    pub(crate) name: String,
     /// The name of its NVTX domain; empty for the default one.
-    pub domain: String,
+    pub(crate) domain: String,
 }
 
 impl RangeName {
     /// The name of a range in the default domain.
-    pub fn plain(name: &str) -> Self {
+    pub(crate) fn plain(name: &str) -> Self {
         Self { name: name.to_string(), domain: String::new() }
     }
 
     /// A name in a domain.
-    pub fn within(name: &str, domain: &str) -> Self {
+    pub(crate) fn within(name: &str, domain: &str) -> Self {
         Self { name: name.to_string(), domain: domain.to_string() }
     }
 
@@ -49,7 +49,7 @@ impl RangeName {
     }
 
     /// As reports show it, `range@domain`; empty without a name.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         if self.domain.is_empty() || self.name.is_empty() {
             return self.name.clone();
         }

@@ -36,7 +36,7 @@ pub struct Stream {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The event.
-    pub event: EventId,
+    pub(crate) event: EventId,
     /// What the record captured.
     pub upto: Epoch,
     /// Where it was recorded.
@@ -191,7 +191,7 @@ impl Streams {
     }
 
     /// What links two streams. `thread`: the host thread of the later operation.
-    pub fn links(&self, earlier: StreamId, later: StreamId, thread: ThreadId) -> Links {
+    pub(crate) fn links(&self, earlier: StreamId, later: StreamId, thread: ThreadId) -> Links {
         Links {
             forward: self.links.get(&(earlier, later)).copied(),
             backward: self.links.get(&(later, earlier)).copied(),

@@ -86,7 +86,7 @@ impl End {
 }
 
 /// The causes of a process: one for each wait, then one for each kernel that runs past its memory.
-pub fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
+pub(crate) fn causes(analysis: &mut Analysis, raws: &[RawFinding], found: &FoundSet) -> Vec<RootCause> {
     let mut elaborator = analysis.elaborator();
     let mut of: Vec<Vec<&RawFinding>> = vec![Vec::new(); found.waits.len() + found.overruns.len()];
     for (at, raw) in raws.iter().enumerate() {

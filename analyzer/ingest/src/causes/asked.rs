@@ -10,7 +10,7 @@ use trace::{KernelId, MemoryKind, StackId};
 
 /// What a finding asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum AskedWait {
+pub(crate) enum AskedWait {
     /// A wait of this kind, of the second site for the first.
     Wait(Join, OpSite, OpSite),
     /// No wait can mend it: copies of one batch, launches that overlap on one stream, host threads.
@@ -18,7 +18,7 @@ pub enum AskedWait {
 }
 
 /// What a finding asks for.
-pub fn of(raw: &RawFinding) -> AskedWait {
+pub(crate) fn of(raw: &RawFinding) -> AskedWait {
     let race = &raw.race;
     let (p, a) = (&race.previous, &race.access);
     let (first, then) = (OpSite::of_access(p), OpSite::of_access(a));
@@ -53,9 +53,9 @@ pub fn of(raw: &RawFinding) -> AskedWait {
 
 /// What distinguishes pairs of sites: both ops, for graph nodes the nodes, and whether a free was
 /// too early.
-pub type Pair = (OpSite, OpSite, bool);
+pub(crate) type Pair = (OpSite, OpSite, bool);
 
 /// The pair of a race.
-pub fn pair(race: &Race) -> Pair {
+pub(crate) fn pair(race: &Race) -> Pair {
     (OpSite::of_node(&race.previous), OpSite::of_node(&race.access), race.freed_early)
 }

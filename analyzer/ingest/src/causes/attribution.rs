@@ -45,7 +45,7 @@ impl<'a> Index<'a> {
 
 /// The cause of each finding: a wait, or behind the waits a kernel. `trial`: of the run without the
 /// waits, as the findings are.
-pub fn causes(
+pub(crate) fn causes(
     search: &Search<'_>,
     findings: &[RawFinding],
     waits: &[AddedWait],

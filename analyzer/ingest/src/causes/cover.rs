@@ -222,18 +222,18 @@ impl Counts {
 
 /// Races and places for tests.
 #[cfg(test)]
-pub mod made {
+pub(crate) mod made {
     use super::*;
 
-    pub const A: StreamId = StreamId(1);
-    pub const B: StreamId = StreamId(2);
+    pub(crate) const A: StreamId = StreamId(1);
+    pub(crate) const B: StreamId = StreamId(2);
 
-    pub fn race(pair: usize, first: (Group, u64), then: (Group, u64)) -> Occurrence {
+    pub(crate) fn race(pair: usize, first: (Group, u64), then: (Group, u64)) -> Occurrence {
         Occurrence { pair, first: (first.0, first.1, A), then: (then.0, then.1, B) }
     }
 
     /// Some races, and where their groups stand.
-    pub fn races(seed: u64) -> (Vec<Occurrence>, Positions) {
+    pub(crate) fn races(seed: u64) -> (Vec<Occurrence>, Positions) {
         let mut seed = seed + 1;
         let mut below = |n: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -57,7 +57,7 @@ pub struct Effort(pub u64);
 
 impl Effort {
     /// Of a live run: a few seconds.
-    pub const LIVE: Self = Self(8_000_000);
+    pub(crate) const LIVE: Self = Self(8_000_000);
     /// Of a recorded one.
     pub const RECORDED: Self = Self(200_000_000);
 }
@@ -70,7 +70,7 @@ pub(crate) const KEPT_LIVE: usize = 64 << 20;
 const LONG: u64 = 20_000;
 
 /// The findings whose causes are sought.
-pub struct Sought {
+pub(crate) struct Sought {
     worthy: Vec<(RawFinding, Identity)>,
     /// Waits that the user has added.
     given: Vec<AddedWait>,
@@ -100,7 +100,7 @@ pub(crate) fn unsought(outcome: &Outcome) -> Outcome {
 }
 
 /// Ends an analysis: its outcome without the causes of its findings, and what they are sought for.
-pub fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
+pub(crate) fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
     let mut outcome = analysis.finish();
     // What the user has added stays in every trial.
     let given = analysis.take_replan().map_or_else(Vec::new, |plan| {
@@ -121,7 +121,7 @@ pub fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
 }
 
 /// Seeks the causes of an outcome's findings.
-pub fn seek(
+pub(crate) fn seek(
     analysis: &mut Analysis,
     mut outcome: Outcome,
     Sought { worthy, given, .. }: Sought,

@@ -26,19 +26,19 @@ use detect::race::Race;
 
 /// A kernel that reaches into its neighbour's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Overrun {
+pub(crate) struct Overrun {
     /// Whether it is the later op.
-    pub later: bool,
+    pub(crate) later: bool,
     /// First byte of the kernel, of the neighbour, and one past the kernel's last byte.
-    pub bytes: (u64, u64, u64),
+    pub(crate) bytes: (u64, u64, u64),
     /// Bytes of each thread.
-    pub each: u64,
+    pub(crate) each: u64,
     /// Threads in all, and of a block.
-    pub threads: Threads,
+    pub(crate) threads: Threads,
 }
 
 /// Whether one side of a race is such a kernel. `threads`: the grid of an op.
-pub fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<Overrun> {
+pub(crate) fn of(race: &Race, threads: impl Fn(&Access) -> Option<Threads>) -> Option<Overrun> {
     if race.access.allocation != race.previous.allocation {
         return None;
     }

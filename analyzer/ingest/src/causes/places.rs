@@ -9,21 +9,21 @@ use rustc_hash::FxHashMap;
 use trace::StreamId;
 
 /// A number for sites that are one line of the program.
-pub type Group = usize;
+pub(crate) type Group = usize;
 
 /// One occurrence of a race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Occurrence {
+pub(crate) struct Occurrence {
     /// Which pair of sites.
-    pub pair: usize,
+    pub(crate) pair: usize,
     /// The earlier op: its group, its place in the order of submission, its stream.
-    pub first: (Group, u64, StreamId),
+    pub(crate) first: (Group, u64, StreamId),
     /// The later op.
-    pub then: (Group, u64, StreamId),
+    pub(crate) then: (Group, u64, StreamId),
 }
 
 /// Where the ops of each group stand: ascending numbers, by stream.
-pub type Positions = FxHashMap<(Group, StreamId), Vec<u64>>;
+pub(crate) type Positions = FxHashMap<(Group, StreamId), Vec<u64>>;
 
 /// The ops of some groups on one stream.
 #[derive(Default)]
@@ -34,19 +34,19 @@ struct Line {
 }
 
 /// The ops of some groups, by stream.
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     positions: &'a Positions,
     lines: FxHashMap<StreamId, Line>,
     /// Of each group, the look-up that met it last.
     met: FxHashMap<Group, u64>,
     look_ups: u64,
     /// Ops and groups that were looked at.
-    pub work: u64,
+    pub(crate) work: u64,
 }
 
 impl<'a> Lines<'a> {
     /// The ops of these groups.
-    pub fn of(positions: &'a Positions, is_wanted: impl Fn(Group) -> bool) -> Self {
+    pub(crate) fn of(positions: &'a Positions, is_wanted: impl Fn(Group) -> bool) -> Self {
         let mut lines: FxHashMap<StreamId, Line> = FxHashMap::default();
         for ((group, stream), at) in positions.iter().filter(|((group, _), _)| is_wanted(*group)) {
             let line = lines.entry(*stream).or_default();
@@ -111,7 +111,7 @@ impl<'a> Lines<'a> {
 /// Whether what is submitted at `wait.1`, waiting for what was submitted at `wait.0`, comes between
 /// the two ops of a race.
 #[cfg(test)]
-pub fn orders(wait: (Group, Group), race: &Occurrence, positions: &Positions) -> bool {
+pub(crate) fn orders(wait: (Group, Group), race: &Occurrence, positions: &Positions) -> bool {
     if wait == (race.first.0, race.then.0) {
         return true;
     }

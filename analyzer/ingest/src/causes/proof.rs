@@ -16,7 +16,7 @@ const MOST: usize = 4 << 20;
 
 /// Where waits that were left out would have acted.
 #[derive(Default)]
-pub struct ActingPlaces {
+pub(crate) struct ActingPlaces {
     /// Where it waits, the latest place that it waits for, and its number. Ascending.
     list: Vec<(u64, u64, usize)>,
     given_up: bool,
@@ -24,7 +24,7 @@ pub struct ActingPlaces {
 
 impl ActingPlaces {
     /// Adds a wait at `before` for what was submitted at `after`, both ascending.
-    pub fn add(&mut self, wait: usize, after: &[u64], before: &[u64]) {
+    pub(crate) fn add(&mut self, wait: usize, after: &[u64], before: &[u64]) {
         let mut last = None;
         for at in before {
             let record = after[..after.partition_point(|record| record < at)].last();
@@ -45,7 +45,7 @@ impl ActingPlaces {
 
     /// The waits that are needed, each with the pairs of sites that race without it. `races`: the
     /// pair and the places of the two ops.
-    pub fn needed(mut self, races: impl Iterator<Item = (usize, u64, u64)>) -> Vec<(usize, usize)> {
+    pub(crate) fn needed(mut self, races: impl Iterator<Item = (usize, u64, u64)>) -> Vec<(usize, usize)> {
         self.list.sort_unstable();
         let mut steps = 0;
         let mut found: FxHashMap<(usize, usize), ()> = FxHashMap::default();

@@ -12,13 +12,13 @@ use detect::findings::{FindingState, RawFinding};
 use detect::state::op_site::OpSite;
 
 /// What a pass has found.
-pub struct Rerun {
+pub(crate) struct Rerun {
     /// The findings under the changed order.
-    pub findings: Vec<RawFinding>,
+    pub(crate) findings: Vec<RawFinding>,
     /// Pairs of sites of findings that do not stand, each with whether a free was too early.
-    pub fallen: FxHashSet<(OpSite, OpSite, bool)>,
+    pub(crate) fallen: FxHashSet<(OpSite, OpSite, bool)>,
     /// The changes, with what became of them and what was noted.
-    pub plan: Replan,
+    pub(crate) plan: Replan,
 }
 
 /// Checks the records of the process that `first` has analysed again, with these changes. `None`:

@@ -48,7 +48,7 @@ impl OwnRecords {
 
 /// Takes an event that the program records already, where that serves as well. `first`: the trial
 /// without waits.
-pub fn events(search: &mut Search<'_>, found: &mut FoundSet, first: &Rerun, last: &mut Option<Rerun>) {
+pub(crate) fn events(search: &mut Search<'_>, found: &mut FoundSet, first: &Rerun, last: &mut Option<Rerun>) {
     let Some(trial) = &first.plan.trial else { return };
     let all: FxHashSet<usize> = (0..search.racing.len()).collect();
     let (positions, races) = (search.positions(trial), search.occurrences(trial, &all));

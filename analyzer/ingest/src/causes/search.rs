@@ -31,45 +31,45 @@ const ROUNDS: usize = 8;
 
 /// A wait of the set, with what is known of the streams that it joins.
 #[derive(Clone, Debug)]
-pub struct FoundWait {
+pub(crate) struct FoundWait {
     /// The wait.
-    pub wait: AddedWait,
+    pub(crate) wait: AddedWait,
     /// For [`Join::Existing`]: the same wait with a record of its own.
-    pub plain: Option<AddedWait>,
+    pub(crate) plain: Option<AddedWait>,
 }
 
 /// What the search has found.
 #[derive(Default)]
-pub struct FoundSet {
+pub(crate) struct FoundSet {
     /// The set.
-    pub waits: Vec<FoundWait>,
+    pub(crate) waits: Vec<FoundWait>,
     /// Kernels that run past their memory.
-    pub overruns: Vec<(OpSite, Overrun)>,
+    pub(crate) overruns: Vec<(OpSite, Overrun)>,
     /// For each finding, its cause: a wait, or behind them a kernel.
     pub(super) causes: Vec<Option<usize>>,
     /// Findings that are still there with the set.
-    pub remaining: FxHashSet<usize>,
+    pub(crate) remaining: FxHashSet<usize>,
     /// Findings that are there only with the set.
-    pub fresh: u64,
+    pub(crate) fresh: u64,
     /// Waits that may never come to an end.
-    pub blocked: u64,
+    pub(crate) blocked: u64,
     /// Whether each wait is known to be needed.
-    pub smallest: bool,
+    pub(crate) smallest: bool,
     /// Times that the run was analysed again, and waits that were weighed for a race.
-    pub work: (u64, u64),
+    pub(crate) work: (u64, u64),
 }
 
 impl FoundSet {
     /// The cause of a finding: its place in the waits and, behind them, the kernels.
-    pub fn cause_of(&self, finding: usize) -> Option<usize> {
+    pub(crate) fn cause_of(&self, finding: usize) -> Option<usize> {
         self.causes.get(finding).copied().flatten()
     }
 }
 
 /// A pair of sites that races.
 pub(super) struct Racing {
-    pub asked: AskedWait,
-    pub overrun: Option<usize>,
+    pub(crate) asked: AskedWait,
+    pub(crate) overrun: Option<usize>,
 }
 
 /// Waits of a set that are needed, each with the pairs of sites that race without it.
@@ -87,13 +87,13 @@ pub(super) struct Search<'a> {
     ops: u64,
     passes: u64,
     weighed: u64,
-    pub groups: FxHashMap<OpSite, Group>,
+    pub(crate) groups: FxHashMap<OpSite, Group>,
     /// Further sites of ops that race.
     beside: FxHashSet<OpSite>,
     members: Vec<Vec<OpSite>>,
     labels: FxHashMap<(String, detect::state::op_site::OpClass), Group>,
     pairs: FxHashMap<Pair, usize>,
-    pub racing: Vec<Racing>,
+    pub(crate) racing: Vec<Racing>,
     overruns: Vec<(OpSite, Overrun)>,
 }
 
@@ -329,7 +329,7 @@ impl Search<'_> {
 }
 
 /// Searches. The error is half a sentence: why nothing could be tried.
-pub fn search(
+pub(crate) fn search(
     analysis: &mut Analysis,
     records: &mut dyn Records,
     findings: &[RawFinding],

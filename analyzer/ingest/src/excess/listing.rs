@@ -23,10 +23,11 @@ pub enum SyncVerdict {
 
 impl SyncVerdict {
     /// All, in the order in which they are printed.
-    pub const ALL: [Self; 6] = [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
 
     /// The word in JSON.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Needed => "needed",
             Self::Capture => "capture",
@@ -42,7 +43,7 @@ impl SyncVerdict {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct End {
     /// The op: `kernel scale(float*, int)`, `a copy`.
-    pub what: String,
+    pub(crate) what: String,
     /// `file:line`; empty when it is not known.
     pub at: String,
     /// The stream.
@@ -71,7 +72,7 @@ pub struct Listed {
     /// `file:line`; empty when it is not known.
     pub at: String,
     /// The call stack, innermost first.
-    pub stack: Vec<String>,
+    pub(crate) stack: Vec<String>,
     /// How often it was made.
     pub count: u64,
     /// The verdict.
@@ -79,7 +80,7 @@ pub struct Listed {
     /// One pair that would not be ordered without it, the clearest.
     pub pair: Option<OrderedPair>,
     /// How many such pairs were found; of several with one timeline the last counts.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// Kernels whose bytes are not all known and that make the verdict unknown.
     pub kernels: Vec<String>,
     /// The other sites of a set that can not go as a whole, by number.
@@ -92,13 +93,13 @@ pub struct Listed {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
     /// The process.
-    pub process: String,
+    pub(crate) process: String,
     /// Its number.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// The sites, as they came.
     pub sites: Vec<Listed>,
     /// Ops that were looked at.
-    pub ops: u64,
+    pub(crate) ops: u64,
     /// Findings of the run as it is. Their pairs say nothing of a synchronisation.
     pub findings: u64,
     /// Whether all sets of sites were searched.
@@ -109,7 +110,7 @@ pub struct Listing {
 
 impl Listing {
     /// The sites of a verdict, with their numbers.
-    pub fn of(&self, verdict: SyncVerdict) -> impl Iterator<Item = (usize, &Listed)> {
+    pub(crate) fn of(&self, verdict: SyncVerdict) -> impl Iterator<Item = (usize, &Listed)> {
         self.sites.iter().enumerate().filter(move |(_, site)| site.verdict == verdict)
     }
 

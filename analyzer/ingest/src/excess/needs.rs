@@ -16,15 +16,15 @@ const TIMELINES: usize = 256;
 
 /// All needs that the recorded order meets.
 #[derive(Debug, Default)]
-pub struct OrderNeeds {
+pub(crate) struct OrderNeeds {
     /// Of steps, by the second step.
-    pub steps: Vec<Need>,
+    pub(crate) steps: Vec<Need>,
     /// Of nodes within one launch.
-    pub nodes: Vec<Need>,
+    pub(crate) nodes: Vec<Need>,
 }
 
 /// All needs that the recorded order meets. Second: pairs that it does not order.
-pub fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (OrderNeeds, u64) {
+pub(crate) fn find(steps: &Steps, trial: &OrderTrial<'_>) -> (OrderNeeds, u64) {
     let (of_steps, unordered) = of_steps(steps, trial);
     let (nodes, unordered_nodes) = steps.graphs.needs(steps.unknown_kernels());
     (OrderNeeds { steps: of_steps, nodes }, unordered + unordered_nodes)

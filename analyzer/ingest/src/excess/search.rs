@@ -14,22 +14,22 @@ const EFFORT: usize = 200_000;
 const NODES: usize = 20_000;
 
 /// Tries whether all sites of a sorted set can go.
-pub type Try<'f> = dyn FnMut(&[u32]) -> bool + 'f;
+pub(crate) type Try<'f> = dyn FnMut(&[u32]) -> bool + 'f;
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SiteSets {
+pub(crate) struct SiteSets {
     /// The largest set that can go.
-    pub largest: Vec<u32>,
+    pub(crate) largest: Vec<u32>,
     /// The conflicts.
-    pub conflicts: Vec<Vec<u32>>,
+    pub(crate) conflicts: Vec<Vec<u32>>,
     /// Whether the set is the largest and the conflicts are all that count: each site that is in
     /// any conflict is in one of these.
-    pub is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// Searches among these sites, each of which can go alone. `budget`: the number of trials.
-pub fn search(sites: &[u32], budget: usize, can_go: &mut Try<'_>) -> SiteSets {
+pub(crate) fn search(sites: &[u32], budget: usize, can_go: &mut Try<'_>) -> SiteSets {
     let mut search = Search { can_go, conflicts: Vec::new(), fine: Vec::new(), left: budget };
     let mut exact = true;
     let largest = loop {

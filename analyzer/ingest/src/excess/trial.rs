@@ -11,13 +11,13 @@ use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::{Epoch, KernelId, LaunchShape, Op, StreamId, TimelineId};
 
 /// What orders are tried over.
-pub struct OrderTrial<'a> {
+pub(crate) struct OrderTrial<'a> {
     /// The trace.
-    pub steps: &'a Steps,
+    pub(crate) steps: &'a Steps,
     /// How the engine works.
-    pub options: Options,
+    pub(crate) options: Options,
     /// Ordinals and compute capabilities of the devices.
-    pub devices: &'a [(u32, u32)],
+    pub(crate) devices: &'a [(u32, u32)],
 }
 
 /// Whether work that a stream gets now would start after this.
@@ -27,11 +27,11 @@ pub(crate) fn is_ready(engine: &mut Engine, stream: StreamId, epoch: Epoch) -> b
 }
 
 /// What is called after each step: its number, the engine, and the epochs of all steps so far.
-pub type Each<'f> = dyn FnMut(u32, &mut Engine, &[Epoch]) + 'f;
+pub(crate) type Each<'f> = dyn FnMut(u32, &mut Engine, &[Epoch]) + 'f;
 
 impl OrderTrial<'_> {
     /// Applies all steps, without the synchronisation of those sites for which `out` holds.
-    pub fn run(&self, out: &dyn Fn(u32) -> bool, each: &mut Each<'_>) {
+    pub(crate) fn run(&self, out: &dyn Fn(u32) -> bool, each: &mut Each<'_>) {
         let mut engine = Engine::with_options(self.options);
         self.devices.iter().for_each(|(ordinal, arch)| engine.define_device(*ordinal, *arch));
         let mut epochs: Vec<Epoch> = Vec::with_capacity(self.steps.steps.len());
@@ -72,7 +72,7 @@ impl OrderTrial<'_> {
     }
 
     /// The needs that are not met without these sites.
-    pub fn violated(&self, needs: &OrderNeeds, out: &dyn Fn(u32) -> bool) -> Vec<Need> {
+    pub(crate) fn violated(&self, needs: &OrderNeeds, out: &dyn Fn(u32) -> bool) -> Vec<Need> {
         let mut violated = self.steps.graphs.violated(&needs.nodes, out);
         // Without it, the order of steps is as it was.
         if (0..self.steps.places.len() as u32).any(|place| self.steps.is_of_steps(place) && out(place)) {

@@ -21,7 +21,7 @@ struct FinishedSegment {
 }
 
 /// The finished segments of a recording.
-pub struct KeptSegments {
+pub(crate) struct KeptSegments {
     folder: PathBuf,
     most: Option<Amount>,
     list: VecDeque<FinishedSegment>,
@@ -31,12 +31,12 @@ pub struct KeptSegments {
 
 impl KeptSegments {
     /// None yet. `most`: what is kept; `None`: all.
-    pub fn new(folder: &Path, most: Option<Amount>) -> Self {
+    pub(crate) fn new(folder: &Path, most: Option<Amount>) -> Self {
         Self { folder: folder.to_path_buf(), most, list: VecDeque::new(), bytes: 0, saves: 0 }
     }
 
     /// A segment is finished.
-    pub fn add(&mut self, name: String, bytes: u64) {
+    pub(crate) fn add(&mut self, name: String, bytes: u64) {
         self.list.push_back(FinishedSegment { name, bytes, at: Instant::now() });
         self.bytes += bytes;
     }
@@ -57,7 +57,7 @@ impl KeptSegments {
     }
 
     /// Number of finished segments that are kept.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
 

@@ -56,7 +56,7 @@ type Key = (u16, u64, u32);
 
 /// What lives in one process.
 #[derive(Default)]
-pub struct LiveState {
+pub(crate) struct LiveState {
     seq: u64,
     /// Number of the segment that is being written.
     segment: u64,
@@ -86,7 +86,7 @@ pub(crate) fn framed(block: &mut Vec<u8>, record: &[u8]) {
 impl LiveState {
     /// Takes the next record.
     #[inline]
-    pub fn observe(&mut self, bytes: &[u8]) {
+    pub(crate) fn observe(&mut self, bytes: &[u8]) {
         let Some(kind) = bytes.first_chunk().map(|tag| u16::from_le_bytes(*tag)) else { return };
         // Behind the tag: call (2), thread (4), stack (4).
         if let Some(stack) = bytes.get(8..12).and_then(|word| <[u8; 4]>::try_from(word).ok()) {
@@ -323,7 +323,7 @@ impl LiveState {
 
     /// Definitions of earlier segments that the records since the last call refer to: records with
     /// their lengths.
-    pub fn needed(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn needed(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(&mut self.again)).filter(|again| !again.is_empty())
     }
 
@@ -334,7 +334,7 @@ impl LiveState {
 
     /// A segment begins. Answers the records that it is told, in their order. Their stacks are
     /// among what [`LiveState::needed`] answers next.
-    pub fn begin(&mut self, segment: u64) -> Vec<Box<[u8]>> {
+    pub(crate) fn begin(&mut self, segment: u64) -> Vec<Box<[u8]>> {
         self.segment = segment;
         let mut live: Vec<&Told> = self.others.values().collect();
         live.extend(self.roots.values().chain(self.blocks.values()).map(|range| &range.told));

@@ -7,9 +7,9 @@
 //!
 //! The format is [`trace::segment`]'s; what a gap means for the order is the crate `order`'s.
 
-pub mod keep;
-pub mod live_state;
+pub(crate) mod keep;
+pub(crate) mod live_state;
 pub mod parts;
-pub mod shared;
+pub(crate) mod shared;
 pub mod store;
 pub mod writer;

@@ -14,13 +14,13 @@ use trace::segment::{FINISHED, SHARED, SYMBOLS, SegmentHead, UNFINISHED};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
     /// The file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Its number; `None`: it is the whole recording.
     pub number: Option<u64>,
     /// Whether what came before it is not there.
-    pub begins: bool,
+    pub(crate) begins: bool,
     /// Bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// The files of a recording, in their order.
@@ -31,12 +31,12 @@ pub struct Parts {
     /// The folder of what they share.
     pub shared: Option<PathBuf>,
     /// What is missing and should not be: lines for the user.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// What else the user should know.
     pub notes: Vec<String>,
     /// Whether the end is in the last file, if the recording has ended. Otherwise that is no
     /// error: it goes on, or this is a part by itself.
-    pub must_end: bool,
+    pub(crate) must_end: bool,
 }
 
 impl Parts {

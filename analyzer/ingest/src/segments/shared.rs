@@ -37,7 +37,7 @@ enum Message {
 }
 
 /// The folder.
-pub struct SharedFiles {
+pub(crate) struct SharedFiles {
     folder: PathBuf,
     send: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
@@ -47,7 +47,7 @@ pub struct SharedFiles {
 impl SharedFiles {
     /// Makes the folder in that of the recording. `most`: bytes of symbols at which it pays to look
     /// for those that nobody needs (0: always); later, twice of what was needed then.
-    pub fn create(recording: &Path, most: u64) -> io::Result<Self> {
+    pub(crate) fn create(recording: &Path, most: u64) -> io::Result<Self> {
         let folder = recording.join(SHARED);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let (send, receive) = channel();
@@ -59,17 +59,17 @@ impl SharedFiles {
     }
 
     /// Keeps the code of an image. Answers the name of its file.
-    pub fn code(&self, bytes: &[u8]) -> io::Result<String> {
+    pub(crate) fn code(&self, bytes: &[u8]) -> io::Result<String> {
         write_once(&self.folder, CODE, bytes).map(|(name, _)| name)
     }
 
     /// Takes a definition that symbols may follow from; one that is known already does nothing.
-    pub fn define(&self, process: u32, bytes: &[u8]) {
+    pub(crate) fn define(&self, process: u32, bytes: &[u8]) {
         self.send(Message::Definition(process, bytes.to_vec()));
     }
 
     /// Writes the symbols of what was defined so far, some time later.
-    pub fn resolve(&self) {
+    pub(crate) fn resolve(&self) {
         self.send(Message::Resolve);
     }
 
@@ -85,7 +85,7 @@ impl SharedFiles {
 
     /// Deletes, some time later, the symbols that none of these stacks needs. One that is defined
     /// again gets its symbols again.
-    pub fn keep(&self, stacks: Vec<(u32, Vec<u8>)>) {
+    pub(crate) fn keep(&self, stacks: Vec<(u32, Vec<u8>)>) {
         self.is_much.store(false, Ordering::Relaxed);
         self.send(Message::Keep(stacks));
     }
@@ -98,7 +98,7 @@ impl SharedFiles {
     }
 
     /// Waits until everything is written.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.resolve();
         self.send = None;
         if let Some(thread) = self.thread.take() {

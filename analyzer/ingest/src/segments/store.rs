@@ -69,7 +69,7 @@ impl TraceStore {
     }
 
     /// Appends a record of a process.
-    pub fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
         self.tried(|to| match to {
             To::File(writer) => writer.record(process, bytes),
             To::Segments(writer) => writer.record(process, bytes),
@@ -77,7 +77,7 @@ impl TraceStore {
     }
 
     /// What is to be done now and then, often.
-    pub fn tick(&mut self) -> io::Result<()> {
+    pub(crate) fn tick(&mut self) -> io::Result<()> {
         self.tried(|to| {
             let To::Segments(writer) = to else { return Ok(()) };
             if ASKED.swap(false, Ordering::Relaxed) {
@@ -101,7 +101,7 @@ impl TraceStore {
     }
 
     /// Writes what is pending of a process that has ended.
-    pub fn process_ended(&mut self, process: u32) -> io::Result<()> {
+    pub(crate) fn process_ended(&mut self, process: u32) -> io::Result<()> {
         self.tried(|to| match to {
             To::File(writer) => writer.flush(),
             To::Segments(writer) => writer.process_ended(process),
@@ -109,7 +109,7 @@ impl TraceStore {
     }
 
     /// Adds the symbols of a process that has ended.
-    pub fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
+    pub(crate) fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
         self.tried(|to| match to {
             To::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
             To::Segments(_) => Ok(()),

@@ -178,7 +178,7 @@ impl SegmentWriter {
     }
 
     /// What is to be done now and then: segments end by age, and old ones go.
-    pub fn tick(&mut self) -> io::Result<()> {
+    pub(crate) fn tick(&mut self) -> io::Result<()> {
         let Some(age) = self.limits.age else { return Ok(()) };
         if self.began.elapsed() >= age {
             self.cut(None)?;

@@ -18,7 +18,7 @@ pub(crate) const IN_FULL: u64 = 3;
 #[derive(Default)]
 pub(super) struct CauseGroup {
     /// The cause; nothing is known of one that is not in the report.
-    pub cause: RootCause,
+    pub(crate) cause: RootCause,
     /// Its findings, and how often they occurred.
     findings: u64,
     occurrences: u64,
@@ -28,18 +28,18 @@ pub(super) struct CauseGroup {
 
 impl CauseGroup {
     /// Nothing yet.
-    pub fn of(cause: &RootCause) -> Self {
+    pub(crate) fn of(cause: &RootCause) -> Self {
         Self { cause: cause.clone(), ..Self::default() }
     }
 
     /// Counts a finding.
-    pub fn count(&mut self, f: &Finding) {
+    pub(crate) fn count(&mut self, f: &Finding) {
         self.findings += 1;
         self.occurrences += f.count;
     }
 
     /// Takes a finding that is printed.
-    pub fn take(&mut self, f: &Finding, style: Style) {
+    pub(crate) fn take(&mut self, f: &Finding, style: Style) {
         self.printed.push((f.count, finding(f, style), short::line(f)));
     }
 
@@ -50,14 +50,14 @@ impl CauseGroup {
     }
 
     /// The text. `full`: how many findings are printed in full.
-    pub fn text(self, style: Style, full: u64) -> String {
+    pub(crate) fn text(self, style: Style, full: u64) -> String {
         let mut out = head(&self.cause, (self.findings, self.occurrences), style);
         out.push_str(&self.findings(style, full));
         out
     }
 
     /// The text without the head.
-    pub fn findings(mut self, style: Style, full: u64) -> String {
+    pub(crate) fn findings(mut self, style: Style, full: u64) -> String {
         let full = usize::try_from(full).unwrap_or(usize::MAX).min(self.printed.len());
         // The order of the report decides among findings that occurred equally often.
         let mut largest: Vec<usize> = (0..self.printed.len()).collect();

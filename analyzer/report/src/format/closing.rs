@@ -63,7 +63,7 @@ pub fn summary(report: &Report) -> String {
 }
 
 /// What was tried to mend the findings of the run, as a line.
-pub fn trial(report: &Report) -> String {
+pub(crate) fn trial(report: &Report) -> String {
     let Some(m) = &report.mended else { return String::new() };
     if !m.skipped.is_empty() {
         let mend = if report.coverage.gaps > 0 || system::interrupt::is_asked() {
@@ -305,7 +305,7 @@ const MOST_REFUSALS: usize = 20;
 
 /// What makes a run doubtful in which nothing was found: lines that every report has. Where the
 /// coverage is printed, they stand in it.
-pub fn doubts(report: &Report) -> String {
+pub(crate) fn doubts(report: &Report) -> String {
     let c = &report.coverage;
     let mut out = String::new();
     let calls: u64 = c.not_modelled.values().sum();

@@ -42,7 +42,7 @@ impl Reporter for Csan {
 
 impl Csan {
     /// With `quiet`, findings and errors only.
-    pub fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet, ..Self::default() }
     }
 

@@ -30,14 +30,14 @@ impl Workspace {
     }
 
     /// The folder.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.0.as_deref()
     }
 
     /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a
     /// container) names folders that do not exist here: then the longest suffix of the path that
     /// exists in the workspace is used.
-    pub fn relative(&self, file: &str) -> Option<String> {
+    pub(crate) fn relative(&self, file: &str) -> Option<String> {
         let root = self.0.as_deref()?;
         let path = Path::new(file);
         if path.is_relative() {

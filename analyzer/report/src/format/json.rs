@@ -67,7 +67,7 @@ use symbols::frame::{Frame, FrameKind};
 use symbols::library::library;
 
 /// Version of the contract.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The whole report.
 pub fn report(report: &Report) -> Value {
@@ -338,7 +338,7 @@ fn judgement(report: &Report) -> Value {
 }
 
 /// One finding.
-pub fn finding(f: &Finding) -> Value {
+pub(crate) fn finding(f: &Finding) -> Value {
     let s = &f.synchronisation;
     json!({
         "fingerprint": f.fingerprint,

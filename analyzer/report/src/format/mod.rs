@@ -15,8 +15,8 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod parquet;
-pub mod programs;
-pub mod rules;
+pub(crate) mod programs;
+pub(crate) mod rules;
 pub mod sarif;
 pub mod short;
 pub mod text;
@@ -55,7 +55,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The name that JSON uses.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fails => "fails",
             Self::Passes => "passes",

@@ -9,7 +9,7 @@ use crate::program::{Checked, Program};
 use crate::words::counted;
 
 /// Programs by name, at most a few of them.
-pub fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(SHOWN) as u64;
@@ -39,7 +39,7 @@ fn together(programs: &[Program], said: impl Fn(&Program) -> Option<String>) -> 
 }
 
 /// The table of a hunt, a row each, and how many came out how; empty without programs.
-pub fn table(programs: &[Program]) -> String {
+pub(crate) fn table(programs: &[Program]) -> String {
     let mut out = String::new();
     if programs.is_empty() {
         return out;
@@ -66,7 +66,7 @@ pub fn table(programs: &[Program]) -> String {
 }
 
 /// How many came out how: `3 programs: 1 clean, 2 failed`.
-pub fn tally(programs: &[Program]) -> String {
+pub(crate) fn tally(programs: &[Program]) -> String {
     let count = |outcome| programs.iter().filter(|p| p.outcome() == outcome).count();
     let counts = Checked::ALL.into_iter().map(|outcome| (count(outcome), outcome)).filter(|(n, _)| *n > 0);
     let with = |outcome| if outcome == Checked::Findings { "with " } else { "" };

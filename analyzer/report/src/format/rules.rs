@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use symbols::stack_text;
 
 /// One broken rule.
-pub fn breach(b: &Breach, style: Style) -> String {
+pub(crate) fn breach(b: &Breach, style: Style) -> String {
     let mut out = String::new();
     let rule = style.paint(Ink::Faint, &"=".repeat(80));
     let head =

@@ -82,7 +82,7 @@ pub(super) fn line(f: &Finding) -> String {
 }
 
 /// A broken rule in one line.
-pub fn breach(b: &Breach) -> String {
+pub(crate) fn breach(b: &Breach) -> String {
     format!("{}: {} ({}): {} [{}]\n", place(&b.side.stack), b.kind.name(), b.confidence.name(), b.text, b.fingerprint)
 }
 

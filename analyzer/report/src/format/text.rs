@@ -56,7 +56,7 @@ pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str
 }
 
 /// One finding.
-pub fn finding(f: &Finding, style: Style) -> String {
+pub(crate) fn finding(f: &Finding, style: Style) -> String {
     let mut out = String::new();
     let rule = style.paint(Ink::Faint, &"=".repeat(80));
     let latent = if f.latent { ", latent" } else { "" };
@@ -329,7 +329,7 @@ impl Text {
     }
 
     /// A report without the findings, which another reporter prints.
-    pub fn beside() -> Self {
+    pub(crate) fn beside() -> Self {
         Self { told: true, ..Self::new(Style::default(), 0) }
     }
 

@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The known fingerprints, and whether each has occurred in this run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Baseline {
+pub(crate) struct Baseline {
     known: BTreeMap<String, bool>,
     causes: BTreeSet<String>,
 }
 
 impl Baseline {
     /// Reads the text of a baseline. The error is a line for the user, without the file's name.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("this is no baseline: {e}"))?;
         let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
         let text_of = |f: &Value, field: &str| f[field].as_str().filter(|text| !text.is_empty()).map(str::to_string);
@@ -37,7 +37,7 @@ impl Baseline {
     }
 
     /// Whether a finding is known. Remembers that it has occurred.
-    pub fn knows(&mut self, fingerprint: &str) -> bool {
+    pub(crate) fn knows(&mut self, fingerprint: &str) -> bool {
         self.known.get_mut(fingerprint).map(|seen| *seen = true).is_some()
     }
 

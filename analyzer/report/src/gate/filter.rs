@@ -18,18 +18,18 @@ enum Field {
 
 /// One filter, and how many findings it has left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Filter {
+pub(crate) struct Filter {
     field: Field,
     only: bool,
     patterns: Vec<Pattern>,
     /// As it was given, for the report: `--ignore-kernel 'fill'`.
-    pub text: String,
+    pub(crate) text: String,
     /// Findings left out.
-    pub left_out: u64,
+    pub(crate) left_out: u64,
 }
 
 /// The given filters, ready to be applied.
-pub fn ready(filters: &Filters) -> Vec<Filter> {
+pub(crate) fn ready(filters: &Filters) -> Vec<Filter> {
     let all = [
         (Field::Kernel, true, &filters.only_kernel, "only-kernel"),
         (Field::Kernel, false, &filters.ignore_kernel, "ignore-kernel"),
@@ -50,7 +50,7 @@ pub fn ready(filters: &Filters) -> Vec<Filter> {
 
 impl Filter {
     /// Whether the finding stays.
-    pub fn keeps(&self, finding: &Finding) -> bool {
+    pub(crate) fn keeps(&self, finding: &Finding) -> bool {
         self.keeps_sides(&[&finding.access, &finding.previous])
     }
 

@@ -21,10 +21,10 @@ pub enum RuleKind {
 
 impl RuleKind {
     /// All of them, in the order of the help.
-    pub const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
+    pub(crate) const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
 
     /// The word of the option.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::DefaultStream => "default-stream",
             Self::Sync => "sync",
@@ -55,7 +55,7 @@ pub struct Forbidden {
 
 impl Forbidden {
     /// Reads a rule. `None`: there is no such rule.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let (word, only) = text.split_once('=').map_or((text, None), |(word, only)| (word, Some(only)));
         let kind = RuleKind::ALL.into_iter().find(|kind| kind.word() == word)?;
         Some(Self { kind, text: text.to_string(), only: only.map(Pattern::new) })

@@ -10,7 +10,7 @@
 
 pub mod baseline;
 pub mod ending;
-pub mod filter;
+pub(crate) mod filter;
 pub mod forbidden;
 pub mod pattern;
 pub mod suppressions;

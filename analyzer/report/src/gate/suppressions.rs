@@ -51,21 +51,21 @@ const FOREIGN: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_fro
 
 /// One line of a suppression file, and what it has matched.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Suppression {
+pub(crate) struct Suppression {
     field: Field,
     pattern: Pattern,
     /// As written: `race:libfoo.so`.
-    pub text: String,
+    pub(crate) text: String,
     /// `FILE:LINE`.
-    pub place: String,
+    pub(crate) place: String,
     /// Findings set aside.
-    pub findings: u64,
+    pub(crate) findings: u64,
     /// Occurrences of those.
-    pub hits: u64,
+    pub(crate) hits: u64,
 }
 
 /// Reads the text of a suppression file. The error is a line for the user.
-pub fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
+pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
     let mut list = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -95,7 +95,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
 
 impl Suppression {
     /// Whether it covers this finding.
-    pub fn covers(&self, finding: &Finding) -> bool {
+    pub(crate) fn covers(&self, finding: &Finding) -> bool {
         if self.field == Field::Fingerprint {
             return self.pattern.matches(&finding.fingerprint)
                 || former(finding).is_some_and(|former| self.pattern.matches(&former));

@@ -33,7 +33,7 @@ impl Elaborator<'_> {
     }
 
     /// The synchronisation between the two sides of a finding.
-    pub fn synchronisation(
+    pub(crate) fn synchronisation(
         &mut self,
         raw: &RawFinding,
         previous: &Side,

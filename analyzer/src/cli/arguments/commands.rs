@@ -6,7 +6,7 @@
 use settings::nearest::nearest;
 
 /// The commands, in the order of the help.
-pub const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 13] = [
     "run",
     "hunt",
     "record",
@@ -23,6 +23,6 @@ pub const NAMES: [&str; 13] = [
 ];
 
 /// The command that a word was perhaps meant to be, for a program that was not found.
-pub fn meant(word: &str) -> Option<String> {
+pub(crate) fn meant(word: &str) -> Option<String> {
     nearest(word, NAMES.iter().map(|name| (*name).to_owned()))
 }

@@ -26,11 +26,11 @@ use toml::{Table, Value};
 use settings::{Options, refusal};
 
 /// The name that is looked for.
-pub const NAME: &str = "streamsan.toml";
+pub(crate) const NAME: &str = "streamsan.toml";
 
 /// Reads the file that is named, or the one that is found, unless that is switched off. The error
 /// is a line for the user.
-pub fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<(), String> {
+pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<(), String> {
     let path = match named {
         Some(word) if word == "off" => return Ok(()),
         Some(path) => PathBuf::from(path),

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use settings::nearest;
 
 /// The line, without `streamsan: ` before it. `command`: the name of the command, or of the tool.
-pub fn line(error: &Error, command: &str) -> String {
+pub(crate) fn line(error: &Error, command: &str) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(list)) => list.join(" "),

@@ -8,9 +8,9 @@
 //! name, a command has only what it takes. The parser accepts more, so that `--stacks=no`,
 //! `--no-sim` and an option of another command are understood before they are refused.
 
-pub mod commands;
-pub mod config;
-pub mod error;
+pub(crate) mod commands;
+pub(crate) mod config;
+pub(crate) mod error;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -31,29 +31,29 @@ enum Written {
 
 /// The options of a command line, in their order. The parameter: the command that declares them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given<const COMMAND: u16>(Vec<(&'static Row, Written)>);
+pub(crate) struct Given<const COMMAND: u16>(Vec<(&'static Row, Written)>);
 
 impl<const COMMAND: u16> Given<COMMAND> {
     /// The same, whatever command has declared them.
-    pub fn any(self) -> AnyGiven {
+    pub(crate) fn any(self) -> AnyGiven {
         AnyGiven(self.0)
     }
 }
 
 /// Options of a command line, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AnyGiven(Vec<(&'static Row, Written)>);
+pub(crate) struct AnyGiven(Vec<(&'static Row, Written)>);
 
 impl AnyGiven {
     /// These, then those.
-    pub fn then(mut self, more: Self) -> Self {
+    pub(crate) fn then(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
     }
 
     /// Stores them. `command`: its name and, if it takes options, the command. The error is a line
     /// for the user.
-    pub fn apply(&self, to: &mut Options, name: &str, command: Option<Command>) -> Result<(), String> {
+    pub(crate) fn apply(&self, to: &mut Options, name: &str, command: Option<Command>) -> Result<(), String> {
         for (row, written) in &self.0 {
             takes(row, name, command)?;
             let value = match written {
@@ -67,7 +67,7 @@ impl AnyGiven {
     }
 
     /// The file that `--config` names.
-    pub fn config(&self) -> Option<&OsStr> {
+    pub(crate) fn config(&self) -> Option<&OsStr> {
         let is_config = |(row, _): &&(&Row, Written)| row.id == options::Id::Config;
         self.0.iter().rfind(is_config).and_then(|(_, written)| match written {
             Written::Value(text) => Some(text.as_os_str()),
@@ -77,7 +77,7 @@ impl AnyGiven {
 }
 
 /// Whether a command takes an option; otherwise a line for the user that names those that do.
-pub fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(), String> {
+pub(crate) fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(), String> {
     if command.is_some_and(|command| row.commands.has(command)) {
         return Ok(());
     }
@@ -193,7 +193,7 @@ fn taking(row: &'static Row) -> Arg {
 /// The grammar that the parser accepts: every option may be repeated (the last one holds), switches
 /// take a value behind `=`, all negations are there, and so are the options of other commands,
 /// which [`AnyGiven::apply`] refuses by name.
-pub fn lenient(command: clap::Command) -> clap::Command {
+pub(crate) fn lenient(command: clap::Command) -> clap::Command {
     let own: Vec<String> = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let command = command.mut_args(|arg| {
         let row = ROWS.iter().find(|row| arg.get_id().as_str() == id(row));

@@ -14,7 +14,7 @@ use settings::exit_code::Ending;
 /// Check the traces of many machines, on Ray or here, and ask the results (a Python package)
 #[derive(clap::Args, Debug)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
-pub struct FleetArgs {
+pub(crate) struct FleetArgs {
     /// check SOURCE... --out DATASET, report DATASET, queries; --help
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
@@ -23,7 +23,7 @@ pub struct FleetArgs {
 const INSTALL: &str = "'fleet' is in the Python package: pip install 'streamsan[fleet]'";
 
 /// Becomes Python. A package or a dependency that is missing is one line, and code 2.
-pub fn main(args: &FleetArgs) -> Ending {
+pub(crate) fn main(args: &FleetArgs) -> Ending {
     let script = format!(
         "import sys\n\
          try:\n    from streamsan.fleet.__main__ import main\n\

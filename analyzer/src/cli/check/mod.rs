@@ -1,6 +1,6 @@
 //! `streamsan check`: recorded traces, analysed as if they were live.
 
-pub mod fleet;
+pub(crate) mod fleet;
 
 use super::arguments::Given;
 use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
@@ -19,7 +19,7 @@ use system::file_name::FileName;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Traces, or folders with traces
     #[arg(value_name = "FILE", required = true)]
     files: Vec<FileName>,
@@ -28,7 +28,7 @@ pub struct CheckArgs {
 }
 
 /// Analyses the traces and reports.
-pub fn main(args: &CheckArgs, mut options: Options) -> Ending {
+pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
     let files = match recorded::files(&args.files) {
         Ok(files) => files,
         Err(error) => return wrong(&error),

@@ -16,7 +16,7 @@ use system::output;
 
 /// List the synchronisations of a trace: needed, or ordering nothing
 #[derive(clap::Args, Debug)]
-pub struct ExcessArgs {
+pub(crate) struct ExcessArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
@@ -25,7 +25,7 @@ pub struct ExcessArgs {
 }
 
 /// Reads the trace and judges what synchronises.
-pub fn main(args: &ExcessArgs, mut options: Options) -> Ending {
+pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
     let file = &args.file;
     let inputs = std::slice::from_ref(file);
     if let Err(ending) =

@@ -28,7 +28,7 @@ use settings::{ExactOptions, Options};
 
 /// Find the programs and tests of a folder that use CUDA, and check them all
 #[derive(clap::Args, Debug)]
-pub struct HuntArgs {
+pub(crate) struct HuntArgs {
     /// Stop each program after so many seconds [default: CTest's limit, or 300]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     timeout: Option<u64>,
@@ -55,7 +55,7 @@ pub struct HuntArgs {
 const LIMIT: u64 = 300;
 
 /// Runs the hunt.
-pub fn main(args: &HuntArgs, mut options: Options) -> Ending {
+pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
     // The configuration file may name a trace for 'record'.
     options.output = None;
     let root = match args.folder.canonicalize() {

@@ -12,7 +12,7 @@ use settings::Options;
 use system::file_name::FileName;
 
 /// The words for `streamsan run`.
-pub fn words(options: &Options) -> Vec<OsString> {
+pub(crate) fn words(options: &Options) -> Vec<OsString> {
     let mut words = Vec::new();
     for row in ROWS {
         for value in values(options, row.id) {

@@ -7,10 +7,10 @@ use crate::sass::operand::{Bank, ConstRef, File, Index, InstOperand, Pred, PredS
 /// An instruction word under decoding.
 #[derive(Clone, Copy)]
 pub(super) struct Word {
-    pub arch: Generation,
-    pub bits: u128,
-    pub pc: u32,
-    pub opcode: u16,
+    pub(crate) arch: Generation,
+    pub(crate) bits: u128,
+    pub(crate) pc: u32,
+    pub(crate) opcode: u16,
 }
 
 /// What bit "negate" means in an operand.
@@ -25,41 +25,41 @@ pub(super) enum Sign {
 }
 
 impl Word {
-    pub fn new(arch: Generation, bits: u128, pc: u32) -> Word {
+    pub(crate) fn new(arch: Generation, bits: u128, pc: u32) -> Word {
         Word { arch, bits, pc, opcode: bits as u16 & 0xfff }
     }
 
     /// The operation number: opcode without the form.
-    pub fn base(&self) -> u16 {
+    pub(crate) fn base(&self) -> u16 {
         self.opcode & 0x1ff
     }
 
     /// The operand form (bits 9..12).
-    pub fn form(&self) -> u16 {
+    pub(crate) fn form(&self) -> u16 {
         self.opcode >> 9
     }
 
     /// Unsigned field; at most 64 bits.
-    pub fn b(&self, lo: u32, hi: u32) -> u64 {
+    pub(crate) fn b(&self, lo: u32, hi: u32) -> u64 {
         (self.bits >> lo) as u64 & (u64::MAX >> (64 - (hi - lo)))
     }
 
     /// Signed field.
-    pub fn s(&self, lo: u32, hi: u32) -> i64 {
+    pub(crate) fn s(&self, lo: u32, hi: u32) -> i64 {
         let shift = 64 - (hi - lo);
         ((self.b(lo, hi) << shift) as i64) >> shift
     }
 
-    pub fn bit(&self, n: u32) -> bool {
+    pub(crate) fn bit(&self, n: u32) -> bool {
         self.bits >> n & 1 != 0
     }
 
-    pub fn r(&self, lo: u32) -> Reg {
+    pub(crate) fn r(&self, lo: u32) -> Reg {
         Reg(self.b(lo, lo + 8) as u8)
     }
 
     /// A uniform register: 6 bits up to sm_90, 8 bits from sm_100; URZ becomes 255.
-    pub fn ur(&self, lo: u32) -> UReg {
+    pub(crate) fn ur(&self, lo: u32) -> UReg {
         if self.arch >= Generation::Blackwell {
             UReg(self.b(lo, lo + 8) as u8)
         } else {
@@ -68,27 +68,27 @@ impl Word {
         }
     }
 
-    pub fn p(&self, lo: u32, uniform: bool) -> Pred {
+    pub(crate) fn p(&self, lo: u32, uniform: bool) -> Pred {
         Pred { num: self.b(lo, lo + 3) as u8, uniform }
     }
 
     /// Predicate source at `lo..lo+3`, negated by bit `lo+3`.
-    pub fn ps(&self, lo: u32, uniform: bool) -> PredSrc {
+    pub(crate) fn ps(&self, lo: u32, uniform: bool) -> PredSrc {
         PredSrc { pred: self.p(lo, uniform), not: self.bit(lo + 3) }
     }
 
     /// Predicate source stored complemented (0 = PT), negated by bit `lo+3`.
-    pub fn ps_complemented(&self, lo: u32) -> PredSrc {
+    pub(crate) fn ps_complemented(&self, lo: u32) -> PredSrc {
         PredSrc { pred: Pred { num: 7 - self.b(lo, lo + 3) as u8, uniform: false }, not: self.bit(lo + 3) }
     }
 
     /// The destination run at 16..24.
-    pub fn dst(&self, uniform: bool, count: u8) -> Run {
+    pub(crate) fn dst(&self, uniform: bool, count: u8) -> Run {
         if uniform { run(File::UR, self.ur(16).0, count) } else { run(File::R, self.r(16).0, count) }
     }
 
     /// The register at `lo` of either file as a source.
-    pub fn reg_src(&self, lo: u32, uniform: bool, regs: u8) -> InstOperand {
+    pub(crate) fn reg_src(&self, lo: u32, uniform: bool, regs: u8) -> InstOperand {
         let value = if uniform { Value::UReg(self.ur(lo)) } else { Value::Reg(self.r(lo)) };
         InstOperand { value, regs, neg: false, abs: false, inv: false }
     }
@@ -104,12 +104,12 @@ impl Word {
     }
 
     /// Source A, with its sign at bit 72.
-    pub fn src_a(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
+    pub(crate) fn src_a(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         self.signed(self.reg_src(24, uniform, regs), 72, sign)
     }
 
     /// Slot X (bits 32..64), by form; sign at bit 63.
-    pub fn slot_x(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
+    pub(crate) fn slot_x(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         let value = match self.form() {
             2 | 4 => Value::Imm(self.b(32, 64) as i64),
             3 | 5 => Value::Const(self.constant()),
@@ -121,19 +121,19 @@ impl Word {
     }
 
     /// Slot X as a floating point source: sign at bit 63, absolute value at bit 62.
-    pub fn slot_x_float(&self, regs: u8) -> InstOperand {
+    pub(crate) fn slot_x_float(&self, regs: u8) -> InstOperand {
         let mut src = self.slot_x(false, regs, Sign::Neg);
         src.abs = self.bit(62) && !matches!(src.value, Value::Imm(_));
         src
     }
 
     /// Slot Y (bits 64..72); sign at bit 75.
-    pub fn slot_y(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
+    pub(crate) fn slot_y(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         self.signed(self.reg_src(64, uniform, regs), 75, sign)
     }
 
     /// Sources B and C: forms 2, 3, 7 have C in slot X.
-    pub fn src_bc(
+    pub(crate) fn src_bc(
         &self,
         uniform: bool,
         (regs_b, regs_c): (u8, u8),
@@ -148,14 +148,14 @@ impl Word {
     }
 
     /// The constant in slot X. Its low two offset bits are ignored by the hardware.
-    pub fn constant(&self) -> ConstRef {
+    pub(crate) fn constant(&self) -> ConstRef {
         let offset = (self.s(38, 54) & !3) as i32;
         let bank = if self.bit(91) { Bank::Bindless(self.ur(32)) } else { Bank::Number(self.b(54, 59) as u8) };
         ConstRef { bank, offset, index: Index::None }
     }
 
     /// Branch displacement in bytes, relative to the next instruction.
-    pub fn displacement(&self) -> i64 {
+    pub(crate) fn displacement(&self) -> i64 {
         if self.arch >= Generation::Hopper {
             let n = self.b(34, 82) << 8 | self.b(16, 24);
             (((n << 8) as i64) >> 8).wrapping_mul(4)
@@ -165,7 +165,7 @@ impl Word {
     }
 
     /// The offset in the section that a displacement leads to.
-    pub fn relative(&self, displacement: i64) -> i64 {
+    pub(crate) fn relative(&self, displacement: i64) -> i64 {
         (i64::from(self.pc) + 16).wrapping_add(displacement)
     }
 }

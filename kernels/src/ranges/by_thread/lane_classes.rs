@@ -34,8 +34,8 @@ pub(super) const LANE_BITS: u32 = LANES.ilog2();
 /// For each choice of bits of a lane's number: its class, made of these bits, and the first lane of
 /// each class.
 pub(super) struct Classes {
-    pub of_lane: [[u8; LANES]; LANES],
-    pub first: [[u8; LANES]; LANES],
+    pub(crate) of_lane: [[u8; LANES]; LANES],
+    pub(crate) first: [[u8; LANES]; LANES],
 }
 
 pub(super) fn classes() -> &'static Classes {

@@ -21,7 +21,7 @@ pub(super) enum Tags {
 }
 
 impl Tags {
-    pub fn at(&self, lane: usize) -> Tag {
+    pub(crate) fn at(&self, lane: usize) -> Tag {
         match self {
             Tags::All(t) => *t,
             Tags::Each(t) => t[lane],
@@ -29,12 +29,12 @@ impl Tags {
     }
 
     /// Tags that were found for each of the lanes in use.
-    pub fn found(each: Box<[Tag; LANES]>, len: usize) -> Tags {
+    pub(crate) fn found(each: Box<[Tag; LANES]>, len: usize) -> Tags {
         if each[..len].iter().all(|t| *t == each[0]) { Tags::All(each[0]) } else { Tags::Each(each) }
     }
 
     /// Notes in `any` the lanes in which this is no number.
-    pub fn note_others(&self, any: &mut [Tag; LANES]) {
+    pub(crate) fn note_others(&self, any: &mut [Tag; LANES]) {
         match self {
             Tags::All(NUMBER) => {}
             Tags::All(t) => any.iter_mut().for_each(|any| *any |= *t),
@@ -43,7 +43,7 @@ impl Tags {
     }
 
     /// The tags of each lane, to be changed.
-    pub fn each(&mut self) -> &mut [Tag; LANES] {
+    pub(crate) fn each(&mut self) -> &mut [Tag; LANES] {
         if let Tags::All(t) = *self {
             *self = Tags::Each(Box::new([t; LANES]));
         }
@@ -69,9 +69,9 @@ pub(super) struct LaneValue {
     /// What is added to each number, and the bits that count then.
     moved: u64,
     mask: u64,
-    pub tags: Tags,
+    pub(crate) tags: Tags,
     /// Numbers were calculated, and not taken over.
-    pub is_new: bool,
+    pub(crate) is_new: bool,
 }
 
 /// From what a value was made the last time.
@@ -84,18 +84,18 @@ pub(super) struct Recipe {
 }
 
 impl LaneValue {
-    pub fn unknown() -> LaneValue {
+    pub(crate) fn unknown() -> LaneValue {
         let bits = Rc::new(vec![0]);
         LaneValue { bits, by: 0, moved: 0, mask: u64::MAX, tags: Tags::All(UNKNOWN), is_new: true }
     }
 
-    pub fn all(&mut self, bits: u64, tag: Tag) {
+    pub(crate) fn all(&mut self, bits: u64, tag: Tag) {
         self.fill(bits);
         self.tags = Tags::All(tag);
     }
 
     /// One number for all lanes. (The tags stay, here and below.)
-    pub fn fill(&mut self, bits: u64) {
+    pub(crate) fn fill(&mut self, bits: u64) {
         self.set(0, [bits].into_iter());
     }
 
@@ -130,7 +130,7 @@ impl LaneValue {
     }
 
     /// The number of a lane.
-    pub fn at(&self, lane: usize) -> u64 {
+    pub(crate) fn at(&self, lane: usize) -> u64 {
         self.number(classes().of_lane[usize::from(self.by)][lane])
     }
 
@@ -139,13 +139,13 @@ impl LaneValue {
     }
 
     /// A number for each of so many lanes.
-    pub fn put(&mut self, len: usize, number: impl FnMut(usize) -> u64) {
+    pub(crate) fn put(&mut self, len: usize, number: impl FnMut(usize) -> u64) {
         let all = len.next_power_of_two();
         self.set((all - 1) as u8, (0..all).map(number));
     }
 
     /// How many numbers there are.
-    pub fn groups(&self) -> usize {
+    pub(crate) fn groups(&self) -> usize {
         self.bits.len()
     }
 
@@ -156,12 +156,12 @@ impl LaneValue {
     }
 
     /// Numbers made of those of one other value.
-    pub fn map(&mut self, x: &LaneValue, mut f: impl FnMut(u64) -> u64) {
+    pub(crate) fn map(&mut self, x: &LaneValue, mut f: impl FnMut(u64) -> u64) {
         self.set(x.by, x.bits.iter().map(|b| f(b.wrapping_add(x.moved) & x.mask)));
     }
 
     /// Numbers made of those of two others.
-    pub fn map_two(&mut self, x: &LaneValue, y: &LaneValue, f: impl Fn(u64, u64) -> u64) {
+    pub(crate) fn map_two(&mut self, x: &LaneValue, y: &LaneValue, f: impl Fn(u64, u64) -> u64) {
         let number = |v: &LaneValue, bits: u64| bits.wrapping_add(v.moved) & v.mask;
         match (&x.bits[..], &y.bits[..]) {
             (xs, ys) if x.by == y.by => {
@@ -177,14 +177,14 @@ impl LaneValue {
     }
 
     /// Numbers made of those of three others.
-    pub fn map_three(&mut self, [x, y, z]: [&LaneValue; 3], f: impl Fn([u64; 3]) -> u64) {
+    pub(crate) fn map_three(&mut self, [x, y, z]: [&LaneValue; 3], f: impl Fn([u64; 3]) -> u64) {
         let by = x.by | y.by | z.by;
         let numbers = x.numbers(by).zip(y.numbers(by)).zip(z.numbers(by));
         self.set(by, numbers.map(|((x, y), z)| f([x, y, z])));
     }
 
     /// A truth value that all lanes have.
-    pub fn decided(&self) -> Option<bool> {
+    pub(crate) fn decided(&self) -> Option<bool> {
         match self.tags {
             Tags::All(NUMBER) if self.by == 0 => Some(self.number(0) != 0),
             _ => None,
@@ -192,13 +192,13 @@ impl LaneValue {
     }
 
     /// The number that all lanes have.
-    pub fn common(&self) -> Option<u64> {
+    pub(crate) fn common(&self) -> Option<u64> {
         (self.by == 0).then(|| self.number(0))
     }
 
     /// Of a truth value: of some lanes those in which it holds, those in which it does not, and
     /// those in which it is no number.
-    pub fn decides(&self, mask: &Mask) -> [Mask; 3] {
+    pub(crate) fn decides(&self, mask: &Mask) -> [Mask; 3] {
         let [mut yes, mut no, mut unknown] = [NO_LANES; 3];
         match (&self.tags, self.decided()) {
             (_, Some(true)) => yes = *mask,
@@ -219,14 +219,14 @@ impl LaneValue {
     }
 
     /// The same numbers as those of another value, moved, and of some bits.
-    pub fn move_from(&mut self, x: &LaneValue, by: u64, mask: u64) {
+    pub(crate) fn move_from(&mut self, x: &LaneValue, by: u64, mask: u64) {
         self.bits = x.bits.clone();
         (self.by, self.moved, self.mask, self.is_new) = (x.by, x.moved.wrapping_add(by), mask, false);
     }
 
     /// A sum of multiples of others and a constant, of which some bits count: no more than in any
     /// of the others. When all have only moved since the last time, so has the sum.
-    pub fn sum(&mut self, of: &[(&LaneValue, u64)], constant: u64, mask: u64, last: &mut Option<Box<Recipe>>) {
+    pub(crate) fn sum(&mut self, of: &[(&LaneValue, u64)], constant: u64, mask: u64, last: &mut Option<Box<Recipe>>) {
         if of.iter().any(|(x, _)| x.mask & mask != mask) {
             let by = of.iter().fold(0, |by, (x, _)| by | x.by);
             let first = &classes().first[usize::from(by)][..1 << by.count_ones()];
@@ -270,7 +270,7 @@ impl LaneValue {
 
     /// A 32-bit number as a 64-bit one. When it has only moved since the last time, within the
     /// range of its type for all lanes, so has the result.
-    pub fn extend(&mut self, signed: bool, x: &LaneValue, last: &mut Option<Box<Recipe>>) {
+    pub(crate) fn extend(&mut self, signed: bool, x: &LaneValue, last: &mut Option<Box<Recipe>>) {
         let wide = |v: u64| if signed { i64::from(v as u32 as i32) as u64 } else { u64::from(v as u32) };
         let (least, most) = if signed { (i32::MIN.into(), i32::MAX.into()) } else { (0, i64::from(u32::MAX)) };
         if let Some(r) = last
@@ -296,19 +296,19 @@ impl LaneValue {
     }
 
     /// Is this the same value, as far as that is easily seen?
-    pub fn is_same(&self, other: &LaneValue) -> bool {
+    pub(crate) fn is_same(&self, other: &LaneValue) -> bool {
         let form = |v: &LaneValue| (v.by, v.moved, v.mask);
         form(self) == form(other) && self.tags == other.tags && self.bits == other.bits
     }
 
     /// The numbers from which 64-bit ones have moved, and how far: where they are the same object,
     /// nothing but the distance differs.
-    pub fn origin(&self) -> Option<(&Rc<Vec<u64>>, u64)> {
+    pub(crate) fn origin(&self) -> Option<(&Rc<Vec<u64>>, u64)> {
         (self.mask == u64::MAX).then_some((&self.bits, self.moved))
     }
 
     /// Takes over some lanes of another value; whether anything differs.
-    pub fn take(&mut self, mask: &Mask, new: &LaneValue) -> bool {
+    pub(crate) fn take(&mut self, mask: &Mask, new: &LaneValue) -> bool {
         let by = self.by | new.by | bits_of(mask);
         let first = &classes().first[usize::from(by)][..1 << by.count_ones()];
         let mut differs = false;

@@ -22,24 +22,24 @@ const VISIT: usize = 24;
 
 /// The threads that are calculated now, and the values found for them.
 pub(super) struct ThreadLanes<'a> {
-    pub g: &'a Graph,
-    pub plan: &'a Plan,
-    pub launch: &'a LaunchArgs<'a>,
+    pub(crate) g: &'a Graph,
+    pub(crate) plan: &'a Plan,
+    pub(crate) launch: &'a LaunchArgs<'a>,
     /// How many lanes are in use, and the number of the first one's thread.
-    pub len: usize,
-    pub first: u64,
+    pub(crate) len: usize,
+    pub(crate) first: u64,
     /// These lanes.
     in_use: Mask,
     /// Those that are at the block which is looked at.
-    pub here: Mask,
+    pub(crate) here: Mask,
     /// Of each lane: thread and block indices.
-    pub tid: [[u32; LANES]; 3],
-    pub ctaid: [[u32; LANES]; 3],
-    pub values: Vec<Option<LaneValue>>,
+    pub(crate) tid: [[u32; LANES]; 3],
+    pub(crate) ctaid: [[u32; LANES]; 3],
+    pub(crate) values: Vec<Option<LaneValue>>,
     /// From what they were made, where that is of use.
-    pub recipes: Vec<Option<Box<Recipe>>>,
+    pub(crate) recipes: Vec<Option<Box<Recipe>>>,
     /// Of nodes that were not made.
-    pub missing: LaneValue,
+    pub(crate) missing: LaneValue,
     /// When each was last seen to hold, when it was last made, and when it last became another.
     checked: Vec<u32>,
     seen: Vec<u32>,
@@ -52,17 +52,17 @@ pub(super) struct ThreadLanes<'a> {
     indices_at: [[u32; 3]; 2],
     clock: u32,
     /// What values count from, and the value of each.
-    pub bases: Vec<(SymbolicBase, u64)>,
+    pub(crate) bases: Vec<(SymbolicBase, u64)>,
     /// The tag of each of them.
-    pub tags: FxHashMap<SymbolicBase, Tag>,
+    pub(crate) tags: FxHashMap<SymbolicBase, Tag>,
     /// Numbers calculated, of each group of lanes, and what looking for them cost in the same
     /// measure.
-    pub spent: usize,
+    pub(crate) spent: usize,
 }
 
 impl<'a> ThreadLanes<'a> {
     /// For so many threads in all.
-    pub fn new(g: &'a Graph, plan: &'a Plan, launch: &'a LaunchArgs<'a>, threads: u64) -> ThreadLanes<'a> {
+    pub(crate) fn new(g: &'a Graph, plan: &'a Plan, launch: &'a LaunchArgs<'a>, threads: u64) -> ThreadLanes<'a> {
         // The grid decides which threads there are.
         for d in 0..3 {
             input(LaunchInput::Grid(d), launch).pin();
@@ -96,7 +96,7 @@ impl<'a> ThreadLanes<'a> {
 
     /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that
     /// are in use then.
-    pub fn start(&mut self, first: u64, count: usize) -> Mask {
+    pub(crate) fn start(&mut self, first: u64, count: usize) -> Mask {
         self.first = first;
         self.in_use = NO_LANES;
         (0..count).for_each(|lane| add(&mut self.in_use, lane));
@@ -123,7 +123,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     /// Gives a join its values for some lanes.
-    pub fn assign(&mut self, join: NodeId, mask: &Mask, new: &LaneValue) {
+    pub(crate) fn assign(&mut self, join: NodeId, mask: &Mask, new: &LaneValue) {
         let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
         let differs = if *mask != self.in_use {
             v.take(mask, new)
@@ -137,7 +137,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     /// Gives a join the values of a node that was made, for some lanes.
-    pub fn assign_from(&mut self, join: NodeId, mask: &Mask, from: NodeId) {
+    pub(crate) fn assign_from(&mut self, join: NodeId, mask: &Mask, from: NodeId) {
         if let Some(value) = self.values[from.0 as usize].take() {
             self.assign(join, mask, &value);
             self.values[from.0 as usize] = Some(value);
@@ -147,7 +147,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     /// Makes a join unknown for some lanes.
-    pub fn forget(&mut self, join: NodeId, mask: &Mask) {
+    pub(crate) fn forget(&mut self, join: NodeId, mask: &Mask) {
         let v = self.values[join.0 as usize].get_or_insert_with(LaneValue::unknown);
         let mut differs = false;
         if *mask == self.in_use {
@@ -164,7 +164,7 @@ impl<'a> ThreadLanes<'a> {
     }
 
     /// Makes all of a join unknown.
-    pub fn forget_all(&mut self, join: NodeId) {
+    pub(crate) fn forget_all(&mut self, join: NodeId) {
         if let Some(v) = &mut self.values[join.0 as usize] {
             let differs = !matches!(v.tags, Tags::All(UNKNOWN));
             v.tags = Tags::All(UNKNOWN);
@@ -185,12 +185,12 @@ impl<'a> ThreadLanes<'a> {
     }
 
     /// What rests on joins is looked at again, after some were changed.
-    pub fn joined(&mut self) {
+    pub(crate) fn joined(&mut self) {
         self.clock += 1;
     }
 
     /// The value of a node.
-    pub fn get(&mut self, n: NodeId) -> &LaneValue {
+    pub(crate) fn get(&mut self, n: NodeId) -> &LaneValue {
         self.calculate(n, 0);
         self.known(n)
     }

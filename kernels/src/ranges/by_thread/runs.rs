@@ -24,7 +24,7 @@ struct Item {
 
 impl Runs {
     /// Adds the bytes from one offset on. (Threads in a row touch what lies in a row.)
-    pub fn put(&mut self, at: i64, width: i64) {
+    pub(crate) fn put(&mut self, at: i64, width: i64) {
         match self.0.last_mut() {
             Some(last) if last.0 <= at && at <= last.1 => last.1 = last.1.max(at.saturating_add(width)),
             _ => self.0.push((at, at.saturating_add(width))),
@@ -32,24 +32,24 @@ impl Runs {
     }
 
     /// All bytes from the first to the last one, as a bound. They are joined.
-    pub fn hull(&self) -> Option<ByteSet> {
+    pub(crate) fn hull(&self) -> Option<ByteSet> {
         let (from, to) = (self.0.first()?.0, self.0.last()?.1);
         Item { at: from, width: to.checked_sub(from)?, dims: Vec::new() }.byte_set(false)
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// All of them further on; `None`: the numbers do not suffice.
-    pub fn moved(&self, by: i64) -> Option<Runs> {
+    pub(crate) fn moved(&self, by: i64) -> Option<Runs> {
         let moved = self.0.iter().map(|(from, to)| Some((from.checked_add(by)?, to.checked_add(by)?)));
         Some(Runs(moved.collect::<Option<_>>()?, self.1))
     }
 
     /// Adds those of others.
-    pub fn append(&mut self, other: &Runs) {
+    pub(crate) fn append(&mut self, other: &Runs) {
         self.0.extend(&other.0);
         // Threads touch the same bytes again and again.
         if self.0.len() > MANY + 2 * self.1 {
@@ -58,7 +58,7 @@ impl Runs {
     }
 
     /// Sorted, and joined where they touch.
-    pub fn joined(mut self) -> Runs {
+    pub(crate) fn joined(mut self) -> Runs {
         self.0.sort_unstable();
         let mut out: Vec<(i64, i64)> = Vec::with_capacity(self.0.len());
         for (from, to) in self.0 {
@@ -72,7 +72,7 @@ impl Runs {
     }
 
     /// The bytes that others lack. Both are joined.
-    pub fn without(&self, others: &Runs) -> Runs {
+    pub(crate) fn without(&self, others: &Runs) -> Runs {
         let mut out = Vec::new();
         let mut k = 0;
         for &(mut from, to) in &self.0 {
@@ -96,7 +96,7 @@ impl Runs {
     }
 
     /// The same bytes as progressions; `None`: more than `most`.
-    pub fn byte_sets(&self, exact: bool, most: usize) -> Option<Vec<ByteSet>> {
+    pub(crate) fn byte_sets(&self, exact: bool, most: usize) -> Option<Vec<ByteSet>> {
         let item = |r: &(i64, i64)| Item { at: r.0, width: r.1 - r.0, dims: Vec::new() };
         let mut items: Vec<Item> = self.0.iter().map(item).collect();
         // Rows first; then rows of a kind, wherever they are.

@@ -30,10 +30,10 @@ const MAX_STEPS: u32 = 20_000;
 #[derive(Default)]
 pub(super) struct Touched {
     /// By access and base: bytes that are touched whatever the data are, and bytes that may be.
-    pub surely: FxHashMap<(usize, SymbolicBase), Runs>,
-    pub perhaps: FxHashMap<(usize, SymbolicBase), Runs>,
+    pub(crate) surely: FxHashMap<(usize, SymbolicBase), Runs>,
+    pub(crate) perhaps: FxHashMap<(usize, SymbolicBase), Runs>,
     /// Accesses of which not all addresses are known.
-    pub lost: FxHashSet<usize>,
+    pub(crate) lost: FxHashSet<usize>,
 }
 
 /// The blocks that threads may go through before they meet again.
@@ -90,7 +90,7 @@ fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<
 
 impl<'a> Walk<'a> {
     /// `followed`: the accesses that matter; `unbounded`: of some nothing is known.
-    pub fn new(
+    pub(crate) fn new(
         analysis: &'a Analysis,
         launch: &'a LaunchArgs<'a>,
         threads: u64,
@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Leads all threads through; `None`: that costs too much.
-    pub fn run(mut self) -> Option<Touched> {
+    pub(crate) fn run(mut self) -> Option<Touched> {
         let threads = self.threads;
         let mut first = 0;
         while first < threads {

@@ -18,8 +18,8 @@ pub(crate) type Terms = SmallVec<[(AtomId, Int); 3]>;
 /// `sum(coefficient * atom) + c`, atoms ascending, no zero coefficients.
 #[derive(PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct AffineForm {
-    pub terms: Terms,
-    pub c: Int,
+    pub(crate) terms: Terms,
+    pub(crate) c: Int,
 }
 
 impl Clone for AffineForm {
@@ -29,30 +29,30 @@ impl Clone for AffineForm {
 }
 
 impl AffineForm {
-    pub fn konst(c: impl Into<Int>) -> AffineForm {
+    pub(crate) fn konst(c: impl Into<Int>) -> AffineForm {
         AffineForm { terms: SmallVec::new(), c: c.into() }
     }
-    pub fn atom(a: AtomId) -> AffineForm {
+    pub(crate) fn atom(a: AtomId) -> AffineForm {
         AffineForm { terms: SmallVec::from_slice(&[(a, Int::new(1))]), c: Int::new(0) }
     }
-    pub fn is_const(&self) -> bool {
+    pub(crate) fn is_const(&self) -> bool {
         self.terms.is_empty()
     }
-    pub fn as_const(&self) -> Option<Int> {
+    pub(crate) fn as_const(&self) -> Option<Int> {
         self.is_const().then_some(self.c)
     }
-    pub fn coef(&self, a: AtomId) -> Int {
+    pub(crate) fn coef(&self, a: AtomId) -> Int {
         match self.terms.binary_search_by_key(&a, |t| t.0) {
             Ok(i) => self.terms[i].1,
             Err(_) => Int::new(0),
         }
     }
-    pub fn has(&self, a: AtomId) -> bool {
+    pub(crate) fn has(&self, a: AtomId) -> bool {
         self.terms.binary_search_by_key(&a, |t| t.0).is_ok()
     }
 
     /// `ka * self + kb * o`; `None` on overflow.
-    pub fn combine(&self, ka: Int, o: &AffineForm, kb: Int) -> Option<AffineForm> {
+    pub(crate) fn combine(&self, ka: Int, o: &AffineForm, kb: Int) -> Option<AffineForm> {
         let mut terms = SmallVec::new();
         let (mut i, mut j) = (0, 0);
         while i < self.terms.len() || j < o.terms.len() {
@@ -80,7 +80,7 @@ impl AffineForm {
     }
 
     /// `self + k * o`, modulo 2^128.
-    pub fn add(&self, o: &AffineForm, k: impl Into<Int>) -> AffineForm {
+    pub(crate) fn add(&self, o: &AffineForm, k: impl Into<Int>) -> AffineForm {
         let k = k.into();
         let mut terms = SmallVec::new();
         let (mut i, mut j) = (0, 0);
@@ -112,13 +112,13 @@ impl AffineForm {
         AffineForm { terms, c: self.c.wrapping_add(o.c.wrapping_mul(k)) }
     }
 
-    pub fn plus(&self, c: impl Into<Int>) -> AffineForm {
+    pub(crate) fn plus(&self, c: impl Into<Int>) -> AffineForm {
         let mut f = self.clone();
         f.c = f.c.wrapping_add(c);
         f
     }
 
-    pub fn scale(&self, k: impl Into<Int>) -> AffineForm {
+    pub(crate) fn scale(&self, k: impl Into<Int>) -> AffineForm {
         let k = k.into();
         if k == 0 {
             return AffineForm::default();
@@ -131,14 +131,14 @@ impl AffineForm {
     }
 
     /// Without atom `a`.
-    pub fn without(&self, a: AtomId) -> AffineForm {
+    pub(crate) fn without(&self, a: AtomId) -> AffineForm {
         let mut f = self.clone();
         f.terms.retain(|t| t.0 != a);
         f
     }
 
     /// Coefficients reduced to the signed range of `bits`.
-    pub fn norm(mut self, bits: u32) -> AffineForm {
+    pub(crate) fn norm(mut self, bits: u32) -> AffineForm {
         let (m, h) = (Int::pow2(bits), Int::pow2(bits - 1));
         let red = |v: Int| (v.wrapping_add(h)).rem_euclid(m) - h;
         if self.terms.iter().any(|t| t.1 < -h || t.1 >= h) {
@@ -151,12 +151,12 @@ impl AffineForm {
     }
 
     /// Greatest common divisor of the coefficients of the atoms (0: none).
-    pub fn gcd(&self) -> Int {
+    pub(crate) fn gcd(&self) -> Int {
         self.terms.iter().fold(Int::new(0), |g, t| g.gcd(t.1))
     }
 
     /// `self <= 0` with integer atoms: divided by the common factor, the constant rounded.
-    pub fn tighten(self) -> AffineForm {
+    pub(crate) fn tighten(self) -> AffineForm {
         let g = self.gcd();
         if g < 2 {
             return self;

@@ -35,27 +35,27 @@ pub(crate) enum AtomKind {
 /// An unknown of affine forms.
 pub(crate) struct Atom {
     /// Least value, in every execution of its block.
-    pub lo: Int,
+    pub(crate) lo: Int,
     /// Greatest value.
-    pub hi: Int,
+    pub(crate) hi: Int,
     /// What it stands for.
-    pub kind: AtomKind,
+    pub(crate) kind: AtomKind,
     /// Why its value is unknown, if it is.
-    pub opaque: Option<Reason>,
+    pub(crate) opaque: Option<Reason>,
     /// The block in which it is made.
-    pub home: BlockId,
+    pub(crate) home: BlockId,
     /// Atoms on which its value depends.
-    pub deps: SmallVec<[AtomId; 3]>,
+    pub(crate) deps: SmallVec<[AtomId; 3]>,
     /// Constraints that hold whenever it has a value.
-    pub cons: Vec<ConstraintRef>,
+    pub(crate) cons: Vec<ConstraintRef>,
     /// The values that it may be, when it is a choice between pointers.
-    pub alts: Option<Rc<Vec<AffineForm>>>,
+    pub(crate) alts: Option<Rc<Vec<AffineForm>>>,
     /// Where in global memory it was loaded from.
-    pub loaded: Option<NodeId>,
+    pub(crate) loaded: Option<NodeId>,
     /// The dividend and the divisor, when it is a rounded-down quotient.
-    pub floor: Option<Rc<(AffineForm, Int)>>,
+    pub(crate) floor: Option<Rc<(AffineForm, Int)>>,
     /// Which of several values it is depends on more than `deps` (a condition).
-    pub choice: bool,
+    pub(crate) choice: bool,
 }
 
 /// What an atom was made for: equal keys are the same atom. (Most variants name the operation and

@@ -19,7 +19,7 @@ pub(crate) enum ByteSet<N = Int> {
 }
 
 impl<N: Copy> ByteSet<N> {
-    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> ByteSet<M> {
+    pub(crate) fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> ByteSet<M> {
         match self {
             ByteSet::Unknown { reason } => ByteSet::Unknown { reason: *reason },
             ByteSet::Bounded { lo, hi, dims, width, exact } => {
@@ -30,7 +30,7 @@ impl<N: Copy> ByteSet<N> {
     }
 
     /// With final numbers, as other modules see it.
-    pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
+    pub(crate) fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
         match self {
             ByteSet::Unknown { reason } => Extent::Unknown { reason: *reason },
             ByteSet::Bounded { lo, hi, dims, width, exact } => {

@@ -133,17 +133,17 @@ pub(crate) struct ConstraintSet {
 }
 
 impl ConstraintSet {
-    pub fn new(cons: Vec<ConstraintRef>) -> ConstraintSet {
+    pub(crate) fn new(cons: Vec<ConstraintRef>) -> ConstraintSet {
         ConstraintSet { cons, ..ConstraintSet::default() }
     }
 
     /// Bounds of the sum of these terms, if they were asked for before.
-    pub fn known(&self, terms: &Terms, strict: bool, epoch: u32) -> Option<(Int, Int)> {
+    pub(crate) fn known(&self, terms: &Terms, strict: bool, epoch: u32) -> Option<(Int, Int)> {
         let b = self.bounds.borrow();
         (b.epoch == epoch).then(|| b.found[usize::from(strict)].get(terms).copied()).flatten()
     }
 
-    pub fn learn(&self, terms: &Terms, strict: bool, epoch: u32, bounds: (Int, Int)) {
+    pub(crate) fn learn(&self, terms: &Terms, strict: bool, epoch: u32, bounds: (Int, Int)) {
         let mut b = self.bounds.borrow_mut();
         if b.epoch != epoch {
             *b = Bounds { epoch, ..Bounds::default() };
@@ -152,13 +152,13 @@ impl ConstraintSet {
     }
 
     /// What [`Eval::extent`] found for this offset before.
-    pub fn known_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32) -> Option<ByteSet> {
+    pub(crate) fn known_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32) -> Option<ByteSet> {
         let b = self.bounds.borrow();
         let mut last = b.extents.iter().rev().take(RECENT).filter(|_| b.epoch == epoch);
         last.find(|((g, w, c), _)| (*w, *c) == (width, complete) && g == f).map(|e| e.1.clone())
     }
 
-    pub fn learn_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32, e: &ByteSet) {
+    pub(crate) fn learn_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32, e: &ByteSet) {
         let mut b = self.bounds.borrow_mut();
         if b.epoch != epoch {
             *b = Bounds { epoch, ..Bounds::default() };
@@ -166,7 +166,7 @@ impl ConstraintSet {
         b.extents.push(((f.clone(), width, complete), e.clone()));
     }
 
-    pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a ConstraintRef>) -> ConstraintSet {
+    pub(crate) fn and<'a>(&self, more: impl IntoIterator<Item = &'a ConstraintRef>) -> ConstraintSet {
         let mut cons = self.cons.clone();
         cons.extend(more.into_iter().cloned());
         ConstraintSet::new(cons)
@@ -201,12 +201,12 @@ pub(crate) struct Relevant {
 }
 
 impl Relevant {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.near.cons.is_empty() && self.more.is_empty()
     }
 
     /// The constraints about an atom, with its coefficient.
-    pub fn about(&self, x: AtomId) -> impl Iterator<Item = (&AffineForm, Int)> {
+    pub(crate) fn about(&self, x: AtomId) -> impl Iterator<Item = (&AffineForm, Int)> {
         let index = &self.near.index;
         let from = index.partition_point(|e| e.0 < x);
         let known = index[from..].iter().take_while(move |e| e.0 == x);

@@ -24,29 +24,29 @@ pub(crate) struct Int {
 }
 
 impl Int {
-    pub const fn new(v: i128) -> Int {
+    pub(crate) const fn new(v: i128) -> Int {
         Int { low: v as u64, high: (v >> 64) as i64, slot: 0 }
     }
 
     /// A number that depends on the launch: the tape makes these.
-    pub const fn traced(v: i128, slot: u32) -> Int {
+    pub(crate) const fn traced(v: i128, slot: u32) -> Int {
         Int { low: v as u64, high: (v >> 64) as i64, slot }
     }
 
     /// For the tape only: the value in this launch.
     #[inline]
-    pub const fn now(self) -> i128 {
+    pub(crate) const fn now(self) -> i128 {
         (self.high as i128) << 64 | self.low as i128
     }
 
     #[inline]
-    pub const fn slot(self) -> u32 {
+    pub(crate) const fn slot(self) -> u32 {
         self.slot
     }
 
     /// The value, as one that the result depends on.
     #[inline]
-    pub fn pin(self) -> i128 {
+    pub(crate) fn pin(self) -> i128 {
         if self.slot != 0 {
             tape::pin(self);
         }
@@ -54,7 +54,7 @@ impl Int {
     }
 
     /// `2^k`
-    pub const fn pow2(k: u32) -> Int {
+    pub(crate) const fn pow2(k: u32) -> Int {
         Int::new(1 << k)
     }
 
@@ -69,21 +69,21 @@ impl Int {
     }
 
     #[inline]
-    pub fn wrapping_add(self, o: impl Into<Int>) -> Int {
+    pub(crate) fn wrapping_add(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Add, o.into())
     }
     #[inline]
-    pub fn wrapping_mul(self, o: impl Into<Int>) -> Int {
+    pub(crate) fn wrapping_mul(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Mul, o.into())
     }
     #[inline]
-    pub fn checked_add(self, o: Int) -> Option<Int> {
+    pub(crate) fn checked_add(self, o: Int) -> Option<Int> {
         let v = self.now().checked_add(o.now());
         self.checked(TapeOp::Add, o, v)
     }
     /// (Almost all factors are small: then one instruction does it.)
     #[inline]
-    pub fn checked_mul(self, o: Int) -> Option<Int> {
+    pub(crate) fn checked_mul(self, o: Int) -> Option<Int> {
         let v = match (self.short(), o.short()) {
             (Some(x), Some(y)) => i128::from(x) * i128::from(y),
             _ => return self.checked(TapeOp::Mul, o, self.now().checked_mul(o.now())),
@@ -107,69 +107,69 @@ impl Int {
 
     /// Rounds down; the divisor is not zero.
     #[inline]
-    pub fn div_euclid(self, d: impl Into<Int>) -> Int {
+    pub(crate) fn div_euclid(self, d: impl Into<Int>) -> Int {
         self.both(TapeOp::Quotient, d.into())
     }
     /// Never negative; the divisor is not zero.
     #[inline]
-    pub fn rem_euclid(self, d: impl Into<Int>) -> Int {
+    pub(crate) fn rem_euclid(self, d: impl Into<Int>) -> Int {
         self.both(TapeOp::Remainder, d.into())
     }
     /// `floor(self / d)`, whatever the signs; the divisor is not zero.
     #[inline]
-    pub fn floor_div(self, d: Int) -> Int {
+    pub(crate) fn floor_div(self, d: Int) -> Int {
         if d < 0 { (-self).div_euclid(-d) } else { self.div_euclid(d) }
     }
     /// Is it a multiple of `d`, which is not zero?
     #[inline]
-    pub fn divides(self, d: Int) -> bool {
+    pub(crate) fn divides(self, d: Int) -> bool {
         self.rem_euclid(d) == 0
     }
     #[inline]
-    pub fn min(self, o: impl Into<Int>) -> Int {
+    pub(crate) fn min(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Min, o.into())
     }
     #[inline]
-    pub fn max(self, o: impl Into<Int>) -> Int {
+    pub(crate) fn max(self, o: impl Into<Int>) -> Int {
         self.both(TapeOp::Max, o.into())
     }
     #[inline]
-    pub fn clamp(self, lo: impl Into<Int>, hi: impl Into<Int>) -> Int {
+    pub(crate) fn clamp(self, lo: impl Into<Int>, hi: impl Into<Int>) -> Int {
         self.max(lo).min(hi)
     }
     #[inline]
-    pub fn abs(self) -> Int {
+    pub(crate) fn abs(self) -> Int {
         if self.slot == 0 { Int::new(self.now().wrapping_abs()) } else { self.max(-self) }
     }
     /// Greatest common divisor, never negative.
     #[inline]
-    pub fn gcd(self, o: Int) -> Int {
+    pub(crate) fn gcd(self, o: Int) -> Int {
         self.both(TapeOp::Gcd, o)
     }
     /// Product of a coefficient and a bound.
     #[inline]
-    pub fn mul_sat(self, o: Int) -> Int {
+    pub(crate) fn mul_sat(self, o: Int) -> Int {
         self.both(TapeOp::Scaled, o)
     }
     /// Sum of two upper bounds (`INF` wins) or two lower ones (pass negated).
     #[inline]
-    pub fn add_hi(self, o: Int) -> Int {
+    pub(crate) fn add_hi(self, o: Int) -> Int {
         self.both(TapeOp::Bounds, o)
     }
     /// `floor(self / d)` of a bound, `d > 0`.
     #[inline]
-    pub fn div_bound(self, d: Int) -> Int {
+    pub(crate) fn div_bound(self, d: Int) -> Int {
         if d == 1 || self >= INF || self <= -INF { self } else { self.div_euclid(d) }
     }
     /// `floor(self / d)` of an upper bound, `d > 0`. One at `-INF` was rounded up to it, and is a
     /// number like any other: what it bounds, divided, may be far above.
     #[inline]
-    pub fn div_upper(self, d: Int) -> Int {
+    pub(crate) fn div_upper(self, d: Int) -> Int {
         if d == 1 || self >= INF { self } else { self.div_euclid(d) }
     }
     /// Says nothing as a bound?
     #[inline]
-    pub fn is_infinite(self) -> bool {
+    pub(crate) fn is_infinite(self) -> bool {
         self >= INF || self <= -INF
     }
 }

@@ -50,7 +50,7 @@ pub(crate) enum LaunchInput {
 impl LaunchInput {
     /// Its number in a launch (bytes beyond the parameters are zero).
     #[inline]
-    pub fn read(self, launch: &LaunchArgs<'_>) -> u64 {
+    pub(crate) fn read(self, launch: &LaunchArgs<'_>) -> u64 {
         match self {
             LaunchInput::Grid(d) => launch.grid.get(usize::from(d)).copied().unwrap_or(1).into(),
             LaunchInput::Bytes(at, n) => {
@@ -91,7 +91,7 @@ pub(crate) enum TapeOp {
 
 impl TapeOp {
     #[inline]
-    pub fn apply(self, a: i128, b: i128) -> i128 {
+    pub(crate) fn apply(self, a: i128, b: i128) -> i128 {
         const TOP: i128 = INF.now();
         match self {
             TapeOp::Add => a.wrapping_add(b),
@@ -151,24 +151,24 @@ pub(crate) type TapeTerms = SmallVec<[(u32, i128); 2]>;
 
 #[derive(Debug)]
 pub(crate) struct TapeSum {
-    pub terms: TapeTerms,
+    pub(crate) terms: TapeTerms,
     /// In this launch.
-    pub now: i128,
+    pub(crate) now: i128,
     /// Bounds in every launch that the tape holds for.
-    pub lo: i128,
-    pub hi: i128,
+    pub(crate) lo: i128,
+    pub(crate) hi: i128,
     /// Those of them that a launch must be asked for.
-    pub asked: (Option<i128>, Option<i128>),
+    pub(crate) asked: (Option<i128>, Option<i128>),
     /// What it is not.
-    pub not: SmallVec<[i128; 1]>,
+    pub(crate) not: SmallVec<[i128; 1]>,
 }
 
 /// One recording.
 #[derive(Default)]
 pub(crate) struct Tape {
     full: bool,
-    pub bases: Vec<TapeBase>,
-    pub sums: Vec<TapeSum>,
+    pub(crate) bases: Vec<TapeBase>,
+    pub(crate) sums: Vec<TapeSum>,
     alone: Vec<u32>,
     slots: Vec<Linear>,
     inputs: FxHashMap<LaunchInput, u32>,
@@ -176,8 +176,8 @@ pub(crate) struct Tape {
     touched: Vec<LaunchInput>,
     /// The bases of these.
     touched_bases: FxHashSet<u32>,
-    pub sums_by_terms: FxHashMap<TapeTerms, u32>,
-    pub bases_by_op: FxHashMap<(TapeOp, Linear, Linear), u32>,
+    pub(crate) sums_by_terms: FxHashMap<TapeTerms, u32>,
+    pub(crate) bases_by_op: FxHashMap<(TapeOp, Linear, Linear), u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -283,7 +283,7 @@ fn floor_div(a: i128, b: i128) -> i128 {
 
 impl Tape {
     /// The sum that is a base alone.
-    pub fn alone(&self, base: u32) -> u32 {
+    pub(crate) fn alone(&self, base: u32) -> u32 {
         self.alone[base as usize]
     }
 
@@ -302,17 +302,17 @@ impl Tape {
     }
 
     /// Is there no recording, or did it get too long?
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
     /// The inputs that something was done with, ending the recording.
-    pub fn into_touched(self) -> Vec<LaunchInput> {
+    pub(crate) fn into_touched(self) -> Vec<LaunchInput> {
         self.touched
     }
 
     /// Notes that something is done with a number. Is nothing recorded (any more)?
-    pub fn touch(&mut self, a: Int) -> bool {
+    pub(crate) fn touch(&mut self, a: Int) -> bool {
         if a.slot() != 0 {
             let s = &self.sums[self.slots[a.slot() as usize - 1].sum as usize];
             if let [(b, 1)] = s.terms[..]
@@ -326,7 +326,7 @@ impl Tape {
     }
 
     /// A number as the tape knows it.
-    pub fn linear(&self, a: Int) -> Linear {
+    pub(crate) fn linear(&self, a: Int) -> Linear {
         let Some(l) = (a.slot() as usize).checked_sub(1).map(|s| self.slots[s]) else {
             return Linear::constant(a.now());
         };
@@ -350,7 +350,7 @@ impl Tape {
         Int::traced(v, self.slots.len() as u32)
     }
 
-    pub fn base(&mut self, b: TapeBase, now: i128, (lo, hi): (i128, i128)) -> u32 {
+    pub(crate) fn base(&mut self, b: TapeBase, now: i128, (lo, hi): (i128, i128)) -> u32 {
         self.bases.push(b);
         let base = self.bases.len() as u32 - 1;
         let terms: TapeTerms = SmallVec::from_slice(&[(base, 1)]);
@@ -361,12 +361,12 @@ impl Tape {
         base
     }
 
-    pub fn now(&self, l: Linear) -> i128 {
+    pub(crate) fn now(&self, l: Linear) -> i128 {
         if l.k == 0 { l.c } else { l.k * self.sums[l.sum as usize].now + l.c }
     }
 
     /// Bounds of a sum.
-    pub fn range(&self, sum: u32) -> (i128, i128) {
+    pub(crate) fn range(&self, sum: u32) -> (i128, i128) {
         let s = &self.sums[sum as usize];
         let (mut lo, mut hi) = (0, 0);
         if s.terms.len() > 1 {
@@ -382,7 +382,7 @@ impl Tape {
     }
 
     /// Bounds of a number.
-    pub fn bounds(&self, l: Linear) -> (i128, i128) {
+    pub(crate) fn bounds(&self, l: Linear) -> (i128, i128) {
         if l.k == 0 {
             return (l.c, l.c);
         }
@@ -393,7 +393,7 @@ impl Tape {
     }
 
     /// Bounds that follow from others.
-    pub fn known(&mut self, l: Linear, (lo, hi): (i128, i128)) {
+    pub(crate) fn known(&mut self, l: Linear, (lo, hi): (i128, i128)) {
         let (below, above) = if l.k > 0 { (lo, hi) } else { (hi, lo) };
         if l.k != 0 {
             let s = &mut self.sums[l.sum as usize];

@@ -18,13 +18,13 @@ const LIMIT: i128 = 1 << 126;
 /// A number: `k * sum + c`; with `k` 0, just `c`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Linear {
-    pub sum: u32,
-    pub k: i128,
-    pub c: i128,
+    pub(crate) sum: u32,
+    pub(crate) k: i128,
+    pub(crate) c: i128,
 }
 
 impl Linear {
-    pub const fn constant(c: i128) -> Linear {
+    pub(crate) const fn constant(c: i128) -> Linear {
         Linear { sum: 0, k: 0, c }
     }
 
@@ -35,7 +35,7 @@ impl Linear {
 }
 
 impl Tape {
-    pub fn calculate(&mut self, op: TapeOp, a: Linear, b: Linear) -> Option<Linear> {
+    pub(crate) fn calculate(&mut self, op: TapeOp, a: Linear, b: Linear) -> Option<Linear> {
         if a.k == 0 && b.k == 0 {
             return Some(Linear::constant(op.apply(a.c, b.c)));
         }
@@ -139,7 +139,7 @@ impl Tape {
     }
 
     /// `a + k * b`.
-    pub fn plus(&mut self, a: Linear, b: Linear, k: i128) -> Option<Linear> {
+    pub(crate) fn plus(&mut self, a: Linear, b: Linear, k: i128) -> Option<Linear> {
         let b = b.scale(k)?;
         let c = a.c.checked_add(b.c)?;
         if a.k == 0 || b.k == 0 {
@@ -159,7 +159,7 @@ impl Tape {
     }
 
     /// The sum of these terms, in any order, and a constant.
-    pub fn linear_in(&mut self, mut terms: TapeTerms, c: i128) -> Option<Linear> {
+    pub(crate) fn linear_in(&mut self, mut terms: TapeTerms, c: i128) -> Option<Linear> {
         terms.sort_unstable_by_key(|t| t.0);
         let mut joined: TapeTerms = SmallVec::new();
         for (b, k) in terms {

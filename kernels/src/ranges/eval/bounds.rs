@@ -35,7 +35,7 @@ impl Eval<'_> {
     }
 
     /// Bounds from the boxes alone.
-    pub fn boxed(&self, f: &AffineForm, strict: bool) -> (Int, Int) {
+    pub(crate) fn boxed(&self, f: &AffineForm, strict: bool) -> (Int, Int) {
         let mut lo = (-f.c).clamp(-INF, INF);
         for (x, c) in &f.terms {
             lo = lo.add_hi(self.term_hi(*x, -*c, strict));
@@ -114,7 +114,7 @@ impl Eval<'_> {
     }
 
     /// Integer bounds of a form under constraints; `strict`: opaque atoms are unbounded.
-    pub fn bounds_in(&self, f: &AffineForm, ctx: &ConstraintSet, strict: bool) -> (Int, Int) {
+    pub(crate) fn bounds_in(&self, f: &AffineForm, ctx: &ConstraintSet, strict: bool) -> (Int, Int) {
         if let Some(c) = f.as_const() {
             return (c, c);
         }
@@ -159,7 +159,7 @@ impl Eval<'_> {
     }
 
     /// Bounds whenever block `b` executes.
-    pub fn bounds(&mut self, f: &AffineForm, b: BlockId) -> (Int, Int) {
+    pub(crate) fn bounds(&mut self, f: &AffineForm, b: BlockId) -> (Int, Int) {
         if let Some(c) = f.as_const() {
             return (c, c);
         }

@@ -29,13 +29,13 @@ pub(crate) enum Cond {
 /// A branch as `eval` sees it: which successor is taken when the condition holds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Branch {
-    pub cond: NodeId,
-    pub taken: Option<BlockId>,
-    pub fall: Option<BlockId>,
+    pub(crate) cond: NodeId,
+    pub(crate) taken: Option<BlockId>,
+    pub(crate) fall: Option<BlockId>,
 }
 
 impl Cond {
-    pub fn negate(&self) -> Cond {
+    pub(crate) fn negate(&self) -> Cond {
         match self {
             Cond::True => Cond::False,
             Cond::False => Cond::True,
@@ -48,7 +48,7 @@ impl Cond {
         }
     }
 
-    pub fn of(b: bool) -> Cond {
+    pub(crate) fn of(b: bool) -> Cond {
         if b { Cond::True } else { Cond::False }
     }
 
@@ -61,7 +61,7 @@ impl Cond {
     }
 
     /// `p ? x : y`, where `p` is not decided.
-    pub fn choice(p: Cond, x: Cond, y: Cond) -> Cond {
+    pub(crate) fn choice(p: Cond, x: Cond, y: Cond) -> Cond {
         match (&x, &y) {
             (_, Cond::False) => Cond::all([p, x]),
             (_, Cond::True) => Cond::any([p.negate(), x]),
@@ -73,7 +73,7 @@ impl Cond {
     }
 
     /// One of these, of the ways that lead to a join.
-    pub fn joined(mut live: Vec<Cond>) -> Cond {
+    pub(crate) fn joined(mut live: Vec<Cond>) -> Cond {
         // Equal as forms: equal on every way, as in a join of values.
         if live.first().is_some_and(|first| *first != Cond::Unknown && live.iter().all(|c| c == first)) {
             return live.swap_remove(0);
@@ -87,7 +87,7 @@ impl Cond {
         }
     }
 
-    pub fn all(v: impl IntoIterator<Item = Cond>) -> Cond {
+    pub(crate) fn all(v: impl IntoIterator<Item = Cond>) -> Cond {
         let mut out = Vec::new();
         for c in v {
             match c {
@@ -103,7 +103,7 @@ impl Cond {
         }
     }
 
-    pub fn any(v: impl IntoIterator<Item = Cond>) -> Cond {
+    pub(crate) fn any(v: impl IntoIterator<Item = Cond>) -> Cond {
         let mut out = Vec::new();
         for c in v {
             match c {

@@ -20,21 +20,21 @@ pub(crate) const CLEAN: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unsettled {
     /// The depth of the outermost unsolved phi, or [`CLEAN`].
-    pub phi: u32,
+    pub(crate) phi: u32,
     /// The level of the outermost predicate under evaluation, or [`CLEAN`].
-    pub pred: u32,
+    pub(crate) pred: u32,
 }
 
 impl Unsettled {
     /// The result stands.
-    pub const NOTHING: Unsettled = Unsettled { phi: CLEAN, pred: CLEAN };
+    pub(crate) const NOTHING: Unsettled = Unsettled { phi: CLEAN, pred: CLEAN };
 
-    pub fn pred(level: u32) -> Unsettled {
+    pub(crate) fn pred(level: u32) -> Unsettled {
         Unsettled { phi: CLEAN, pred: level }
     }
 
     /// What two results rest on together.
-    pub fn and(self, o: Unsettled) -> Unsettled {
+    pub(crate) fn and(self, o: Unsettled) -> Unsettled {
         Unsettled { phi: self.phi.min(o.phi), pred: self.pred.min(o.pred) }
     }
 }
@@ -103,13 +103,13 @@ pub(crate) enum Carried {
 /// What was found out about values that loops carry round.
 #[derive(Default)]
 pub(crate) struct CarriedRanges {
-    pub known: FxHashMap<NodeId, Carried>,
-    pub failures: FxHashMap<NodeId, u8>,
+    pub(crate) known: FxHashMap<NodeId, Carried>,
+    pub(crate) failures: FxHashMap<NodeId, u8>,
     /// How often a 64-bit value was not known when its half was asked for.
-    pub unknown_wholes: FxHashMap<NodeId, u8>,
+    pub(crate) unknown_wholes: FxHashMap<NodeId, u8>,
     /// Phis that are being tried.
-    pub busy: Vec<NodeId>,
-    pub turns: u32,
+    pub(crate) busy: Vec<NodeId>,
+    pub(crate) turns: u32,
 }
 
 /// Something remembered that rests on what is not settled yet, and is to be forgotten.

@@ -94,66 +94,66 @@ pub(super) enum LoopState {
 
 /// One evaluation.
 pub(super) struct Eval<'g> {
-    pub g: &'g Graph,
-    pub cfg: &'g Cfg,
+    pub(crate) g: &'g Graph,
+    pub(crate) cfg: &'g Cfg,
     /// The conditional branch at the end of each block.
-    pub branches: &'g [Option<Branch>],
-    pub launch: LaunchArgs<'g>,
+    pub(crate) branches: &'g [Option<Branch>],
+    pub(crate) launch: LaunchArgs<'g>,
     /// An axis and the block index along it, when it is fixed (`per_block`).
-    pub block: Option<(u8, u32)>,
-    pub atoms: Vec<Atom>,
+    pub(crate) block: Option<(u8, u32)>,
+    pub(crate) atoms: Vec<Atom>,
     /// Atoms by key. (Boxed, because most keys are larger than what they lead to.)
-    pub keys: FxHashMap<Box<AtomKey>, AtomId>,
+    pub(crate) keys: FxHashMap<Box<AtomKey>, AtomId>,
     /// All constraints, by form.
-    pub cons: FxHashSet<ConstraintByForm>,
-    pub con_count: u32,
+    pub(crate) cons: FxHashSet<ConstraintByForm>,
+    pub(crate) con_count: u32,
     /// How often boxes or constraints of atoms were changed after others may have used them.
-    pub epoch: u32,
-    pub seen: RefCell<VisitMarks>,
+    pub(crate) epoch: u32,
+    pub(crate) seen: RefCell<VisitMarks>,
     /// No constraints.
-    pub none: Rc<ConstraintSet>,
+    pub(crate) none: Rc<ConstraintSet>,
     /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
-    pub key_log: Option<Vec<AtomKey>>,
+    pub(crate) key_log: Option<Vec<AtomKey>>,
     /// What `carried_ranges` found out.
-    pub carried: CarriedRanges,
-    pub memo: EvalMemo,
+    pub(crate) carried: CarriedRanges,
+    pub(crate) memo: EvalMemo,
     /// What was remembered while it rested on something unsettled, oldest first.
-    pub temp: Vec<MemoSlot>,
+    pub(crate) temp: Vec<MemoSlot>,
     /// Phis that are being solved: the symbol in their place, and their depth.
-    pub solving: FxHashMap<NodeId, (AtomId, u32)>,
+    pub(crate) solving: FxHashMap<NodeId, (AtomId, u32)>,
     /// Number of unsolved phis.
-    pub depth: u32,
+    pub(crate) depth: u32,
     /// What the current result rests on that is not settled.
-    pub touched: Unsettled,
+    pub(crate) touched: Unsettled,
     /// The predicates under evaluation, outermost first: was one asked for meanwhile?
-    pub busy_preds: Vec<bool>,
+    pub(crate) busy_preds: Vec<bool>,
     nesting: u32,
     /// While a trip count is solved: forms that were taken for numbers without proof, with the
     /// ranges of their types.
-    pub assumed: Option<Vec<(AffineForm, Int, Int)>>,
-    pub loops: Vec<LoopState>,
+    pub(crate) assumed: Option<Vec<(AffineForm, Int, Int)>>,
+    pub(crate) loops: Vec<LoopState>,
     /// The iteration counter of each loop.
-    pub counters: Vec<Option<AtomId>>,
+    pub(crate) counters: Vec<Option<AtomId>>,
     /// Loops whose conditions are captured in full by the bounds of their counter.
-    pub exact_trip: Vec<bool>,
+    pub(crate) exact_trip: Vec<bool>,
     /// Blocks whose guards are being computed, outermost first.
-    pub ctx_busy: Vec<BlockId>,
+    pub(crate) ctx_busy: Vec<BlockId>,
     /// Index of the outermost of them that was asked for meanwhile.
-    pub ctx_cut: usize,
+    pub(crate) ctx_cut: usize,
     /// Loads from local memory that are being evaluated.
-    pub local_busy: Vec<NodeId>,
+    pub(crate) local_busy: Vec<NodeId>,
     /// Bits that are passed round loops whose bodies are being evaluated.
-    pub busy_bits: Vec<(NodeId, u32)>,
+    pub(crate) busy_bits: Vec<(NodeId, u32)>,
     /// Elimination steps of the current bound.
-    pub steps: Cell<u32>,
+    pub(crate) steps: Cell<u32>,
     /// What the evaluation has spent of its budget.
-    pub total: Cell<u32>,
+    pub(crate) total: Cell<u32>,
     /// What delinearization has spent of its own budget.
-    pub delinearization_spent: u32,
+    pub(crate) delinearization_spent: u32,
     /// `total` beyond which everything is unknown.
     limit: u32,
     /// Blocks for which all decisions on the way are captured by constraints.
-    pub paths: FxHashSet<BlockId>,
+    pub(crate) paths: FxHashSet<BlockId>,
 }
 
 /// The budget of one evaluation, in bounds and steps. Beyond it everything that is left is unknown.
@@ -165,7 +165,7 @@ const RESERVE: u32 = 4_000;
 const MAX_RESERVE: u32 = 80_000;
 
 impl<'g> Eval<'g> {
-    pub fn new(g: &'g Graph, cfg: &'g Cfg, branches: &'g [Option<Branch>], launch: LaunchArgs<'g>) -> Self {
+    pub(crate) fn new(g: &'g Graph, cfg: &'g Cfg, branches: &'g [Option<Branch>], launch: LaunchArgs<'g>) -> Self {
         Eval {
             g,
             cfg,
@@ -205,19 +205,19 @@ impl<'g> Eval<'g> {
     }
 
     /// Has the whole evaluation used up its budget?
-    pub fn exhausted(&self) -> bool {
+    pub(crate) fn exhausted(&self) -> bool {
         self.total.get() > self.limit
     }
 
     /// Is half of the budget used up?
-    pub fn half_spent(&self) -> bool {
+    pub(crate) fn half_spent(&self) -> bool {
         self.total.get() > MAX_TOTAL / 2
     }
 
     /// Grants an access its reserve when the budget is used up. Values made since then are
     /// forgotten; what was found out about conditions stays, so that they do not use up the reserve
     /// too.
-    pub fn reserve(&mut self) {
+    pub(crate) fn reserve(&mut self) {
         if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
             self.memo.values = NodeTable::default();
             self.limit = self.total.get() + RESERVE;
@@ -225,17 +225,17 @@ impl<'g> Eval<'g> {
     }
 
     /// Ends the reserve of the access before.
-    pub fn end_reserve(&mut self) {
+    pub(crate) fn end_reserve(&mut self) {
         self.limit = MAX_TOTAL;
     }
 
     // ---- atoms
 
-    pub fn a(&self, a: AtomId) -> &Atom {
+    pub(crate) fn a(&self, a: AtomId) -> &Atom {
         &self.atoms[a.0 as usize]
     }
 
-    pub fn new_atom(
+    pub(crate) fn new_atom(
         &mut self,
         lo: impl Into<Int>,
         hi: impl Into<Int>,
@@ -259,7 +259,7 @@ impl<'g> Eval<'g> {
         AtomId(self.atoms.len() as u32 - 1)
     }
 
-    pub fn keyed(&mut self, key: AtomKey, make: impl FnOnce(&mut Self) -> AtomId) -> AtomId {
+    pub(crate) fn keyed(&mut self, key: AtomKey, make: impl FnOnce(&mut Self) -> AtomId) -> AtomId {
         if let Some(a) = self.keys.get(&key) {
             return *a;
         }
@@ -273,17 +273,17 @@ impl<'g> Eval<'g> {
         a
     }
 
-    pub fn opaque(&mut self, key: AtomKey, why: Reason, bits: u32, home: BlockId) -> AffineForm {
+    pub(crate) fn opaque(&mut self, key: AtomKey, why: Reason, bits: u32, home: BlockId) -> AffineForm {
         let hi = Int::new((1 << bits.min(64)) - 1);
         AffineForm::atom(self.keyed(key, |e| e.new_atom(0, hi, Some(why), home)))
     }
 
-    pub fn depends(&self, fs: &[&AffineForm]) -> SmallVec<[AtomId; 3]> {
+    pub(crate) fn depends(&self, fs: &[&AffineForm]) -> SmallVec<[AtomId; 3]> {
         fs.iter().flat_map(|f| f.terms.iter().map(|t| t.0)).collect()
     }
 
     /// Why a form is unknown, if it is.
-    pub fn why(&self, f: &AffineForm) -> Option<Reason> {
+    pub(crate) fn why(&self, f: &AffineForm) -> Option<Reason> {
         f.terms
             .iter()
             .find_map(|t| self.a(t.0).opaque)
@@ -300,13 +300,13 @@ impl<'g> Eval<'g> {
     }
 
     /// Starts to treat something as unsolved; returns what [`Eval::solved`] needs.
-    pub fn unsolved(&mut self) -> usize {
+    pub(crate) fn unsolved(&mut self) -> usize {
         self.depth += 1;
         self.temp.len()
     }
 
     /// Forgets everything that was computed with the innermost unsolved symbol.
-    pub fn solved(&mut self, mark: usize) {
+    pub(crate) fn solved(&mut self, mark: usize) {
         self.forget(mark);
         self.depth -= 1;
         if self.touched.phi > self.depth {
@@ -337,7 +337,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Runs `f`, and says whether its result rests on nothing unsettled.
-    pub fn is_clean<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+    pub(crate) fn is_clean<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let (v, t) = self.tracked(f);
         (v, t == Unsettled::NOTHING)
     }
@@ -351,7 +351,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Value of an integer node.
-    pub fn ev(&mut self, n: NodeId) -> AffineForm {
+    pub(crate) fn ev(&mut self, n: NodeId) -> AffineForm {
         if let Some((v, t)) = self.memo.values.get(n.0) {
             let (v, t) = (v.clone(), *t);
             self.rest_on(t);
@@ -370,7 +370,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Truth of a predicate node.
-    pub fn ev_pred(&mut self, n: NodeId) -> Cond {
+    pub(crate) fn ev_pred(&mut self, n: NodeId) -> Cond {
         if let Some((v, t)) = self.memo.preds.get(n.0) {
             let (v, t) = (v.clone(), *t);
             self.rest_on(t);
@@ -402,7 +402,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Constraints that hold whenever block `b` executes.
-    pub fn ctx(&mut self, b: BlockId) -> Rc<ConstraintSet> {
+    pub(crate) fn ctx(&mut self, b: BlockId) -> Rc<ConstraintSet> {
         if let Some((v, t)) = self.memo.ctx.get(b.0) {
             let (v, t) = (v.clone(), *t);
             self.rest_on(t);
@@ -433,7 +433,7 @@ impl<'g> Eval<'g> {
     }
 
     /// May block `b` execute?
-    pub fn reachable(&mut self, b: BlockId) -> bool {
+    pub(crate) fn reachable(&mut self, b: BlockId) -> bool {
         if let Some((v, t)) = self.memo.reach.get(b.0) {
             let (v, t) = (*v, *t);
             self.rest_on(t);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 impl Eval<'_> {
     /// The number that a form modulo 2^bits stands for.
-    pub fn interp(&mut self, f: &AffineForm, bits: u32, signed: bool, b: BlockId) -> AffineForm {
+    pub(crate) fn interp(&mut self, f: &AffineForm, bits: u32, signed: bool, b: BlockId) -> AffineForm {
         let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
         let (tlo, thi) = if signed { (-half, half - 1) } else { (Int::new(0), m - 1) };
         if let Some(c) = f.as_const() {
@@ -74,7 +74,7 @@ impl Eval<'_> {
     }
 
     /// `floor(f / d)` of an integer form; exact multiples are split off.
-    pub fn floor_div(&mut self, f: &AffineForm, d: Int, b: BlockId) -> AffineForm {
+    pub(crate) fn floor_div(&mut self, f: &AffineForm, d: Int, b: BlockId) -> AffineForm {
         if d == 1 {
             return f.clone();
         }
@@ -166,7 +166,7 @@ impl Eval<'_> {
     }
 
     /// Replaces pointer atoms by their values.
-    pub fn concrete(&self, f: &AffineForm) -> AffineForm {
+    pub(crate) fn concrete(&self, f: &AffineForm) -> AffineForm {
         let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_));
         let mut f = f.clone();
         if !f.terms.iter().any(|t| given(t.0)) {
@@ -182,7 +182,7 @@ impl Eval<'_> {
     }
 
     /// Product of two integer or modular forms.
-    pub fn mul(&mut self, a: &AffineForm, b: &AffineForm, bits: u32, home: BlockId) -> AffineForm {
+    pub(crate) fn mul(&mut self, a: &AffineForm, b: &AffineForm, bits: u32, home: BlockId) -> AffineForm {
         let (a, b) = (self.concrete(a), self.concrete(b));
         if let Some(c) = a.as_const() {
             return b.scale(c);

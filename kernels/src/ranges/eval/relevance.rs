@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 impl Eval<'_> {
     /// The constraint `form <= 0`.
-    pub fn con(&mut self, form: AffineForm) -> ConstraintRef {
+    pub(crate) fn con(&mut self, form: AffineForm) -> ConstraintRef {
         if let Some(c) = self.cons.get(&form) {
             return c.0.clone();
         }
@@ -26,13 +26,13 @@ impl Eval<'_> {
     }
 
     /// The constraint `form <= 0`, of which it is known that there is no equal one.
-    pub fn own_con(&mut self, form: AffineForm) -> ConstraintRef {
+    pub(crate) fn own_con(&mut self, form: AffineForm) -> ConstraintRef {
         self.con_count += 1;
         Rc::new(Constraint { form, id: self.con_count - 1 })
     }
 
     /// Changes the box or the constraints of an atom that others may rest on already.
-    pub fn change(&mut self, a: AtomId, f: impl FnOnce(&mut Atom)) {
+    pub(crate) fn change(&mut self, a: AtomId, f: impl FnOnce(&mut Atom)) {
         self.epoch += 1;
         f(&mut self.atoms[a.0 as usize]);
     }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 impl Eval<'_> {
-    pub fn param(&mut self, n: NodeId, off: u16, bytes: u8, home: BlockId) -> AffineForm {
+    pub(crate) fn param(&mut self, n: NodeId, off: u16, bytes: u8, home: BlockId) -> AffineForm {
         let at = usize::from(off);
         let have = self.launch.params.len();
         if at + if bytes == 8 { 8 } else { 1 } > have {
@@ -32,7 +32,7 @@ impl Eval<'_> {
         }))
     }
 
-    pub fn special(&mut self, s: Special) -> AffineForm {
+    pub(crate) fn special(&mut self, s: Special) -> AffineForm {
         let l = self.launch;
         let axis = |v: &[u32; 3], d: u8| Int::from(v.get(usize::from(d)).copied().unwrap_or(1));
         let grid = |d: u8| input(LaunchInput::Grid(d), &l);
@@ -231,7 +231,7 @@ impl Eval<'_> {
 
     /// One of several forms; addresses are expanded over the list. `key` names the choice, `index`
     /// what it depends on when that is all.
-    pub fn alternatives(
+    pub(crate) fn alternatives(
         &mut self,
         mut alts: Vec<AffineForm>,
         key: AtomKey,

@@ -14,35 +14,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy)]
 pub(crate) struct AccessContext<'a> {
     /// The constraints that hold when it is made.
-    pub cons: &'a ConstraintSet,
+    pub(crate) cons: &'a ConstraintSet,
     /// Bytes per thread.
-    pub width: Int,
+    pub(crate) width: Int,
     /// The block of the access.
-    pub block: BlockId,
+    pub(crate) block: BlockId,
     /// Nothing but `cons` decides whether and where it happens.
-    pub complete: bool,
+    pub(crate) complete: bool,
 }
 
 /// One base that an access may have, and the bytes relative to its value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ReachedBytes<E = ByteSet> {
-    pub base: SymbolicBase,
+    pub(crate) base: SymbolicBase,
     /// See [`crate::KernelAccess::several`].
-    pub several: bool,
-    pub extent: E,
+    pub(crate) several: bool,
+    pub(crate) extent: E,
     /// The same bytes, more precisely.
-    pub delinearized: Option<Box<Delinearized>>,
+    pub(crate) delinearized: Option<Box<Delinearized>>,
 }
 
 impl<E> ReachedBytes<E> {
-    pub fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
+    pub(crate) fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
         ReachedBytes { base, several, extent, delinearized: None }
     }
 }
 
 impl<N: Copy> ReachedBytes<ByteSet<N>> {
     /// With final numbers, as other modules see it.
-    pub fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
+    pub(crate) fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
         ReachedBytes::new(self.base, self.several, self.extent.finished(value))
     }
 }

@@ -182,7 +182,6 @@ impl Builder<'_> {
             Prefix::Neg => self.lin(&[(n, -1)], 0, width, home),
             Prefix::Not if width == Width::Pred => self.not(n, home),
             Prefix::Not => self.lin(&[(n, -1)], -1, width, home),
-            Prefix::Abs => self.add(Kind::Abs(n), width, home),
         }
     }
 

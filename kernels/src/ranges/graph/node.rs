@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// Index into [`Graph::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct NodeId(pub u32);
+pub(crate) struct NodeId(pub u32);
 
 /// Width of a node's value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Width {
+pub(crate) enum Width {
     /// Congruent modulo 2^32.
     W32,
     /// Congruent modulo 2^64.
@@ -25,7 +25,7 @@ pub enum Width {
 
 impl Width {
     /// Bits of an integer width (1 for a predicate).
-    pub fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Width::W32 => 32,
             Width::W64 => 64,
@@ -36,18 +36,18 @@ impl Width {
 
 /// One value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Node {
+pub(crate) struct Node {
     /// What it is.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Width of the result.
-    pub width: Width,
+    pub(crate) width: Width,
     /// Block in which it is computed: its guards hold whenever the value exists.
-    pub home: BlockId,
+    pub(crate) home: BlockId,
 }
 
 /// Value kinds. Operands are nodes of the same width unless said otherwise.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Being built (only seen through a cycle that is no loop).
     Building,
     /// Constant (truth value: 0 or 1).
@@ -135,20 +135,20 @@ pub enum Kind {
 
 /// Which lane a shuffle takes a value from: 32-bit nodes (PTX ISA, "shfl").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct LaneChoice {
+pub(crate) struct LaneChoice {
     /// 0 by index, 1 up, 2 down, 3 butterfly.
-    pub mode: u8,
+    pub(crate) mode: u8,
     /// Index, distance or mask.
-    pub lane: NodeId,
+    pub(crate) lane: NodeId,
     /// Clamp and mask of segments.
-    pub within: NodeId,
+    pub(crate) within: NodeId,
 }
 
 impl Kind {
     /// Is a value the same wherever one of this kind is made of the same operands, in the same
     /// block and iteration? Unknown values are each their own: two loads from one address may find
     /// different words there. Joins are filled later.
-    pub fn is_made(&self) -> bool {
+    pub(crate) fn is_made(&self) -> bool {
         match self {
             Kind::Building
             | Kind::Opaque(_)
@@ -197,7 +197,7 @@ impl Kind {
 
 /// What an access goes through.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Target {
+pub(crate) enum Target {
     /// 64-bit address.
     Address(NodeId),
     /// 64-bit address with a size known at launch only.
@@ -214,72 +214,72 @@ pub enum Target {
 
 /// One memory instruction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Access {
+pub(crate) struct Access {
     /// Where.
-    pub block: BlockId,
+    pub(crate) block: BlockId,
     /// Direction.
     pub kind: AccessKind,
     /// Bytes per thread.
-    pub bytes: u32,
+    pub(crate) bytes: u32,
     /// Address.
-    pub target: Target,
+    pub(crate) target: Target,
     /// Guard of the instruction itself.
-    pub guard: Option<NodeId>,
+    pub(crate) guard: Option<NodeId>,
     /// Where in the code (byte offset, or line of PTX).
-    pub at: u32,
+    pub(crate) at: u32,
 }
 
 /// A store to shared memory, or to local memory that no variable stands for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StoredWords {
+pub(crate) struct StoredWords {
     /// 32-bit address; a 64-bit one of a generic store, which may go to shared memory.
-    pub addr: NodeId,
+    pub(crate) addr: NodeId,
     /// Stored words.
-    pub words: SmallVec<[NodeId; 4]>,
+    pub(crate) words: SmallVec<[NodeId; 4]>,
     /// Where.
-    pub block: BlockId,
+    pub(crate) block: BlockId,
     /// 64-bit values of the word pairs, when they pair.
-    pub pairs: SmallVec<[NodeId; 2]>,
+    pub(crate) pairs: SmallVec<[NodeId; 2]>,
     /// Bytes stored (less than 4, or more than there are `words`: these are not usable).
-    pub bytes: u32,
+    pub(crate) bytes: u32,
 }
 
 /// The value graph.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Graph {
+pub(crate) struct Graph {
     /// All nodes.
-    pub nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// Memory instructions that may touch global memory.
-    pub accesses: Vec<Access>,
+    pub(crate) accesses: Vec<Access>,
     /// Branch condition of each block that has one.
-    pub conds: Vec<Option<NodeId>>,
+    pub(crate) conds: Vec<Option<NodeId>>,
     /// Stores to local memory.
-    pub local_stores: Vec<StoredWords>,
+    pub(crate) local_stores: Vec<StoredWords>,
     /// Stores to shared memory, when something loads from there that matters.
-    pub shared_stores: Vec<StoredWords>,
+    pub(crate) shared_stores: Vec<StoredWords>,
     /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
-    pub split_words: bool,
+    pub(crate) split_words: bool,
     /// What was in the place of a value before a call that is not followed. (A call keeps some
     /// registers; which ones is not known.)
-    pub before_call: BTreeMap<NodeId, NodeId>,
+    pub(crate) before_call: BTreeMap<NodeId, NodeId>,
     /// Words that loops carry round, as low (false) or high halves of 64-bit values that they carry
     /// round.
-    pub halves: BTreeMap<NodeId, (NodeId, bool)>,
+    pub(crate) halves: BTreeMap<NodeId, (NodeId, bool)>,
     /// The `__constant__` variables of machine code.
-    pub constants: Option<ConstantBank>,
+    pub(crate) constants: Option<ConstantBank>,
     /// The instructions (see [`Access::at`]) that make the nodes whose value is not followed. For
     /// messages only.
-    pub made_at: BTreeMap<NodeId, u32>,
+    pub(crate) made_at: BTreeMap<NodeId, u32>,
 }
 
 impl Graph {
     /// The node.
-    pub fn node(&self, n: NodeId) -> &Node {
+    pub(crate) fn node(&self, n: NodeId) -> &Node {
         &self.nodes[n.0 as usize]
     }
 
     /// The nodes a node is computed from.
-    pub fn operands(&self, n: NodeId) -> SmallVec<[NodeId; 4]> {
+    pub(crate) fn operands(&self, n: NodeId) -> SmallVec<[NodeId; 4]> {
         let mut v: SmallVec<[NodeId; 4]> = SmallVec::new();
         match &self.node(n).kind {
             Kind::Lin(t, _) => v.extend(t.iter().map(|t| t.0)),

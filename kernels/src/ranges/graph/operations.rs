@@ -236,7 +236,6 @@ impl Builder<'_> {
             }
             Op::Mem(ref m) => {
                 let r = match (m.space, m.kind) {
-                    (MemSpace::Other(r), _) => r,
                     (MemSpace::Local, _) => Reason::Local,
                     (MemSpace::Shared | MemSpace::Generic, _) => Reason::Shared,
                     (_, kind) if kind.is_atomic() => Reason::AtomicResult,

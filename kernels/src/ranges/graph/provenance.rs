@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Provenance {
     /// 8-byte parameter words.
-    pub words: BTreeSet<u16>,
+    pub(crate) words: BTreeSet<u16>,
     /// Symbols.
-    pub symbols: BTreeSet<u32>,
+    pub(crate) symbols: BTreeSet<u32>,
     /// Address of the parameters themselves: offsets.
-    pub param_addresses: BTreeSet<u16>,
+    pub(crate) param_addresses: BTreeSet<u16>,
     /// Unknown terms (loaded and so on), the first reason met.
-    pub unknown: Option<Reason>,
+    pub(crate) unknown: Option<Reason>,
     /// Built from a shared or local window.
-    pub window: bool,
+    pub(crate) window: bool,
 }
 
 impl Provenance {

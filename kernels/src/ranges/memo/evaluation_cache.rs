@@ -39,12 +39,12 @@ fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
 pub(crate) struct CachedEvaluation {
     shape: LaunchShape,
     inputs: Vec<(LaunchInput, u64)>,
-    pub result: EvaluatedAccesses<Extent>,
+    pub(crate) result: EvaluatedAccesses<Extent>,
 }
 
 impl CachedEvaluation {
     /// The parameter bytes that mattered.
-    pub fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
         self.inputs.iter().filter_map(|(input, _)| match *input {
             LaunchInput::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
             LaunchInput::Grid(_) => None,

@@ -35,11 +35,11 @@ pub(crate) struct ReplayProgram {
 
 /// An evaluation, and what it rests on.
 pub(super) struct RecordedEvaluation {
-    pub result: EvaluatedAccesses<ByteSet>,
+    pub(crate) result: EvaluatedAccesses<ByteSet>,
     /// The inputs that its result was made with.
-    pub inputs: Vec<LaunchInput>,
+    pub(crate) inputs: Vec<LaunchInput>,
     /// For other launches.
-    pub program: Option<ReplayProgram>,
+    pub(crate) program: Option<ReplayProgram>,
 }
 
 /// Evaluates, and records it for other launches if wanted.
@@ -58,7 +58,7 @@ pub(super) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<
 
 impl ReplayProgram {
     /// What of a tape decides or makes a result.
-    pub fn new(tape: &Tape, result: &EvaluatedAccesses<ByteSet>) -> ReplayProgram {
+    pub(crate) fn new(tape: &Tape, result: &EvaluatedAccesses<ByteSet>) -> ReplayProgram {
         let mut needed: Vec<bool> = tape.sums.iter().map(|s| s.asked != (None, None) || !s.not.is_empty()).collect();
         let mut formulas: EvaluatedAccesses<_> = Vec::with_capacity(result.len());
         for (kind, r, at) in result {
@@ -103,7 +103,7 @@ impl ReplayProgram {
     }
 
     /// The inputs that the result rests on.
-    pub fn inputs(&self) -> impl Iterator<Item = LaunchInput> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = LaunchInput> {
         self.steps.iter().filter_map(|s| match s.what {
             What::Input(i) => Some(i),
             _ => None,
@@ -111,7 +111,7 @@ impl ReplayProgram {
     }
 
     /// What an evaluation of this launch would find, if it is one that this holds for.
-    pub fn play(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<crate::Extent>> {
+    pub(crate) fn play(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<crate::Extent>> {
         let mut values: SmallVec<[i128; 32]> = SmallVec::with_capacity(self.steps.len());
         for s in &self.steps {
             let v = match &s.what {

@@ -57,11 +57,11 @@ pub(crate) fn gather(f: &Function, params: *mut *mut c_void, extra: *mut *mut c_
 /// Shape and options of a launch.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Shape {
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    pub cluster: [u32; 3],
-    pub shared: u32,
-    pub cooperative: bool,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
+    pub(crate) shared: u32,
+    pub(crate) cooperative: bool,
 }
 
 /// A launch, checked against what the kernel and the device can do.

@@ -13,7 +13,7 @@ const DIVERT: &str = "libstreamsan_divert.so";
 const FRAMES: usize = 32;
 
 /// Takes note of it, and says what to do.
-pub fn refuse() {
+pub(crate) fn refuse() {
     let file = caller();
     let named = file.as_deref().map_or_else(|| "the program".to_owned(), |file| file.display().to_string());
     let is_shared = file.as_deref().is_some_and(|file| name(file).starts_with("libcudart"));

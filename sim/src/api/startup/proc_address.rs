@@ -10,7 +10,7 @@ use cuda_sys::{CUdriverProcAddressQueryResult, CUresult, Stream0, c_char, c_int}
 use crate::api::*;
 
 /// The CUDA version that the simulated driver speaks.
-pub const VERSION: c_int = 13000;
+pub(crate) const VERSION: c_int = 13000;
 
 macro_rules! symbols {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {

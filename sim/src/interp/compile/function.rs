@@ -41,12 +41,12 @@ pub(crate) const SCRATCH: Slot = Slot(1);
 
 /// A function being compiled.
 pub(crate) struct Scope<'c, 'm> {
-    pub c: &'c mut Compiler<'m>,
-    pub function: &'m Function,
-    pub body: &'m Body,
-    pub number: u32,
-    pub homes: Vec<Home>,
-    pub variables: Vec<VariableHome>,
+    pub(crate) c: &'c mut Compiler<'m>,
+    pub(crate) function: &'m Function,
+    pub(crate) body: &'m Body,
+    pub(crate) number: u32,
+    pub(crate) homes: Vec<Home>,
+    pub(crate) variables: Vec<VariableHome>,
     rows: u32,
     preds: u32,
     local: u32,
@@ -54,10 +54,10 @@ pub(crate) struct Scope<'c, 'm> {
     starts: Vec<u32>,
     fixups: Vec<(u32, Label)>,
     /// Functions that it calls; None through a register.
-    pub callees: Vec<Option<u32>>,
+    pub(crate) callees: Vec<Option<u32>>,
     guard: Pred,
     current: Option<&'m Instruction>,
-    pub carry: Option<Slot>,
+    pub(crate) carry: Option<Slot>,
 }
 
 impl<'c, 'm> Scope<'c, 'm> {

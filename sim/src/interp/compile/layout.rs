@@ -270,7 +270,6 @@ pub(crate) fn kernel(
         shared_align: shared.align,
         local,
         nested: depth.is_none(),
-        max_threads: three("reqntid").or_else(|| three("maxntid")),
         cluster: three("reqnctapercluster"),
         error: None,
     }

@@ -38,10 +38,10 @@ const MAX_CODE: usize = 1 << 26;
 
 /// What is common to the functions of a module while it is compiled.
 pub(crate) struct Compiler<'m> {
-    pub module: &'m Module,
-    pub linker: &'m dyn Linker,
-    pub program: Program,
-    pub shared: SharedLayout,
+    pub(crate) module: &'m Module,
+    pub(crate) linker: &'m dyn Linker,
+    pub(crate) program: Program,
+    pub(crate) shared: SharedLayout,
     constants: HashMap<u64, Slot>,
     locations: HashMap<(u32, u32), u32>,
 }
@@ -181,8 +181,8 @@ pub(crate) fn bits(ty: Type) -> u32 {
 /// The opcode of an instruction, cut at its dots.
 #[derive(Clone, Copy)]
 pub(crate) struct Op<'m> {
-    pub text: &'m str,
-    pub parts: &'m [String],
+    pub(crate) text: &'m str,
+    pub(crate) parts: &'m [String],
 }
 
 impl<'m> Op<'m> {

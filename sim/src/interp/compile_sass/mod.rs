@@ -36,20 +36,20 @@ use crate::interp::program::{FunctionCode, Inst, Kernel, MachineTables, Pred, Pr
 
 /// One kernel's machine code while it is compiled.
 pub(crate) struct Translation<'m> {
-    pub module: &'m MachineModule,
-    pub kernel: &'m MachineKernel,
-    pub generation: Generation,
+    pub(crate) module: &'m MachineModule,
+    pub(crate) kernel: &'m MachineKernel,
+    pub(crate) generation: Generation,
     /// Where the module's blocks of variables are.
     blocks: &'m [u64],
-    pub program: Program,
-    pub machine: MachineTables,
+    pub(crate) program: Program,
+    pub(crate) machine: MachineTables,
     constants: HashMap<u64, Slot>,
     launch_words: HashMap<(u32, u32), Slot>,
     /// Section of the instruction that is being compiled.
-    pub section: usize,
+    pub(crate) section: usize,
     /// Its word, and its byte offset in the section.
-    pub word: u128,
-    pub pc: u32,
+    pub(crate) word: u128,
+    pub(crate) pc: u32,
     guard: Pred,
     /// A WARPSYNC.EXCLUSIVE stands before, in straight code: REDUX keeps to its lanes.
     exclusive: bool,
@@ -76,7 +76,6 @@ impl Program {
             shared_align: 1,
             local: kernel.stack,
             nested: !kernel.is_stack_known || module.symbols.iter().any(|s| s.frame_bytes > 0 && s.name != kernel.name),
-            max_threads: kernel.max_threads,
             cluster: kernel.cluster,
             error: None,
         };

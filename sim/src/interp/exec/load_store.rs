@@ -293,7 +293,7 @@ impl<'b> Warp<'b> {
     }
 
     #[cold]
-    pub(crate) fn observe(&mut self, i: &Inst, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
+    pub fn observe(&mut self, i: &Inst, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
         if mask == 0 {
             return;
         }

@@ -102,14 +102,14 @@ impl Element {
 /// (8 bits each).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
-    pub a: Element,
-    pub b: Element,
-    pub c: Element,
-    pub d: Element,
-    pub saturate: bool,
-    pub m: usize,
-    pub n: usize,
-    pub k: usize,
+    pub(crate) a: Element,
+    pub(crate) b: Element,
+    pub(crate) c: Element,
+    pub(crate) d: Element,
+    pub(crate) saturate: bool,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
 }
 
 impl Form {

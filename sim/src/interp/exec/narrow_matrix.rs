@@ -7,15 +7,15 @@ use crate::interp::warp::Warp;
 /// What `x` of [`multiply_narrow`] holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NarrowForm {
-    pub m: usize,
-    pub k: usize,
+    pub(crate) m: usize,
+    pub(crate) k: usize,
     /// Bits of an element: 4, or 1.
-    pub bits: u32,
-    pub a_signed: bool,
-    pub b_signed: bool,
+    pub(crate) bits: u32,
+    pub(crate) a_signed: bool,
+    pub(crate) b_signed: bool,
     /// Of single bits: both set, else different.
-    pub and: bool,
-    pub sat: bool,
+    pub(crate) and: bool,
+    pub(crate) sat: bool,
 }
 
 impl NarrowForm {

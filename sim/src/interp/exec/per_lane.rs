@@ -55,7 +55,7 @@ impl Lane for f64 {
 /// A function of one lane's values, as an instruction of a warp and by itself.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneFn {
-    pub op: LaneOp,
+    pub(crate) op: LaneOp,
 }
 
 impl LaneFn {

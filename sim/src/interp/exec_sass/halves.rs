@@ -29,7 +29,7 @@ fn read<S: Small>(bits: u64, i: &Inst, at: u32, high: bool) -> f64 {
 
 /// `d` = operation `y` of the halves of `a`, `b`, `c`; `SINGLE`: of the low lane, as a single.
 #[inline(never)]
-pub(crate) fn run<S: Small, const SINGLE: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub fn run<S: Small, const SINGLE: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let f = ELEMENTS[(i.y & 15) as usize];
     each(mask, |l| {
         let (a, b, c) = (w.get(i.a, l), w.get(i.b, l), w.get(i.c, l));

@@ -16,61 +16,61 @@ pub(super) const IRREGULAR: u64 = u64::MAX / 2;
 #[repr(C)]
 pub(crate) struct Site {
     /// First address.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Accesses of its size that fit.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Where the first address is in the host's memory.
-    pub host: u64,
+    pub(crate) host: u64,
 }
 
 /// What a region knows of the warp that it runs for.
 #[repr(C)]
 pub(crate) struct RegionContext {
-    pub frame: *mut Row,
-    pub preds: *mut u32,
-    pub constants: *const Row,
-    pub params: *const u64,
-    pub shared: *mut u8,
+    pub(crate) frame: *mut Row,
+    pub(crate) preds: *mut u32,
+    pub(crate) constants: *const Row,
+    pub(crate) params: *const u64,
+    pub(crate) shared: *mut u8,
     /// Bytes of shared memory, divided by 1, 2, 4, 8, 16, 32.
-    pub shared_counts: [u64; 6],
-    pub local: *mut u8,
-    pub stride: u64,
-    pub local_counts: [u64; 6],
-    pub local_base: u64,
-    pub dynamic: u64,
+    pub(crate) shared_counts: [u64; 6],
+    pub(crate) local: *mut u8,
+    pub(crate) stride: u64,
+    pub(crate) local_counts: [u64; 6],
+    pub(crate) local_base: u64,
+    pub(crate) dynamic: u64,
     /// Jumps back that each lane may make.
-    pub fuel: u64,
+    pub(crate) fuel: u64,
     /// Set to 1 when a lane has made them all.
-    pub spent: u64,
+    pub(crate) spent: u64,
     /// `%ntid`, `%ctaid`, `%nctaid`, `%warpid`.
-    pub special: [u32; 10],
-    pub tid: *const [[u32; LANES]; 3],
-    pub warp: *mut Warp<'static>,
-    pub found: u64,
-    pub sites: *mut Site,
+    pub(crate) special: [u32; 10],
+    pub(crate) tid: *const [[u32; LANES]; 3],
+    pub(crate) warp: *mut Warp<'static>,
+    pub(crate) found: u64,
+    pub(crate) sites: *mut Site,
     /// Where each lane is to go on.
-    pub exits: [u32; LANES],
+    pub(crate) exits: [u32; LANES],
     /// The lane behind the first of a pack whose values are not what code supposes.
-    pub missed: u64,
+    pub(crate) missed: u64,
     /// The way (an `Exit`) by which a whole warp has left a region; null: by another.
-    pub left: *const (),
+    pub(crate) left: *const (),
     /// Not 0: registers are as the region supposes.
-    pub trusted: u64,
+    pub(crate) trusted: u64,
     /// By how much `%tid` grows from lane to lane of the whole warp, or [`IRREGULAR`].
-    pub tid_steps: [u64; 3],
+    pub(crate) tid_steps: [u64; 3],
     /// The same within each half of the warp.
-    pub tid_half_steps: [u64; 3],
+    pub(crate) tid_half_steps: [u64; 3],
     /// Packs that have entered regions since one of them missed.
-    pub entered: u32,
+    pub(crate) entered: u32,
     /// What the lanes of a pack ask for, and where that is.
-    pub addresses: [u64; LANES],
-    pub pointers: [u64; LANES],
+    pub(crate) addresses: [u64; LANES],
+    pub(crate) pointers: [u64; LANES],
     /// The same in shared memory.
-    pub near: [u32; LANES],
+    pub(crate) near: [u32; LANES],
     /// What lanes take from each other, load or store.
-    pub aside: [u32; LANES],
+    pub(crate) aside: [u32; LANES],
     /// What lanes write that do not store.
-    pub nowhere: [u64; 4],
+    pub(crate) nowhere: [u64; 4],
 }
 
 impl RegionContext {

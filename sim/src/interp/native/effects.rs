@@ -14,10 +14,10 @@ pub(super) enum Register {
 /// The registers that an instruction reads and writes.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Effects {
-    pub reads: Vec<Register>,
-    pub writes: Vec<Register>,
+    pub(crate) reads: Vec<Register>,
+    pub(crate) writes: Vec<Register>,
     /// It may read every register.
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
 impl Effects {

@@ -52,30 +52,30 @@ impl Tier {
 
 /// What begins at one instruction.
 pub(super) struct Region {
-    pub entry: u32,
+    pub(crate) entry: u32,
     /// How often warps have come here while there was no code to run.
     waited: AtomicU32,
     /// For lanes one by one, for those of a warp that have parted at the branch there, and for
     /// packs.
-    pub lanes: Tier,
-    pub joining: Tier,
-    pub packs: Tier,
+    pub(crate) lanes: Tier,
+    pub(crate) joining: Tier,
+    pub(crate) packs: Tier,
     /// Lanes of a pack.
     width: AtomicU32,
     /// What the code for whole warps supposes of registers, and which code that is.
     supposed: Mutex<(usize, Vec<(usize, Class)>)>,
     /// Packs that entered it, and those that found other values than supposed, since it was
     /// compiled.
-    pub entered: AtomicU32,
-    pub missed: AtomicU32,
+    pub(crate) entered: AtomicU32,
+    pub(crate) missed: AtomicU32,
     /// How often it was compiled anew.
-    pub renewed: AtomicU32,
+    pub(crate) renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
-    pub varying: Mutex<BTreeSet<usize>>,
+    pub(crate) varying: Mutex<BTreeSet<usize>>,
     /// How often lanes of a pack have parted at a branch, since code was last made for that.
     parted: Mutex<HashMap<u32, u32>>,
     /// Branches for which there is such code.
-    pub parting: Mutex<BTreeSet<u32>>,
+    pub(crate) parting: Mutex<BTreeSet<u32>>,
 }
 
 /// How often code may be made anew because lanes part.
@@ -84,11 +84,11 @@ const PARTINGS: usize = 12;
 /// What running the packs of a region has shown.
 pub(super) struct KnownOfPacks {
     /// How often code was made again because values were not as assumed.
-    pub renewed: u32,
+    pub(crate) renewed: u32,
     /// Registers of which nothing is assumed, in order.
-    pub varying: Vec<usize>,
+    pub(crate) varying: Vec<usize>,
     /// Branches for which there is code, in order.
-    pub parting: Vec<u32>,
+    pub(crate) parting: Vec<u32>,
 }
 
 impl Region {

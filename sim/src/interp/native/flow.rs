@@ -67,11 +67,11 @@ impl Registers {
 /// native code is a block by itself.
 #[derive(Debug, Clone)]
 pub(super) struct BasicBlock {
-    pub start: u32,
-    pub end: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// None: control may go anywhere.
-    pub next: Vec<u32>,
-    pub stop: bool,
+    pub(crate) next: Vec<u32>,
+    pub(crate) stop: bool,
 }
 
 /// How the values of a row are kept.
@@ -85,16 +85,16 @@ pub(super) enum ValueForm {
 
 /// One function.
 pub(super) struct Flow {
-    pub blocks: Vec<BasicBlock>,
+    pub(crate) blocks: Vec<BasicBlock>,
     /// BasicBlock that begins at an instruction.
-    pub at: HashMap<u32, usize>,
+    pub(crate) at: HashMap<u32, usize>,
     live_in: Vec<Registers>,
-    pub rows: u32,
+    pub(crate) rows: u32,
     preds: u32,
     forms: Vec<ValueForm>,
     /// Rows that only ever hold results of arithmetic on singles: a NaN among them may be any NaN
     /// until somebody looks at its bits.
-    pub loose: Registers,
+    pub(crate) loose: Registers,
     /// Rows that one instruction gives a constant, and no other anything.
     constants: HashMap<u32, u64>,
 }

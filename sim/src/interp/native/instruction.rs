@@ -17,8 +17,8 @@ use crate::interp::program::{Inst, Pred, Slot};
 
 /// What makes native code of instructions.
 pub(super) struct Emitter<'p, 'b> {
-    pub v: Values<'p, 'b>,
-    pub access: Access,
+    pub(crate) v: Values<'p, 'b>,
+    pub(crate) access: Access,
 }
 
 impl<'p, 'b> Emitter<'p, 'b> {

@@ -15,11 +15,11 @@ use crate::interp::program::{Inst, LaneTy, Slot};
 /// What accesses need beside values.
 pub(super) struct Access {
     /// Where control goes when an access faults.
-    pub fault: Block,
+    pub(crate) fault: Block,
     /// The sites of this region: row, bytes, kind.
-    pub sites: Vec<(Slot, u32, u8)>,
+    pub(crate) sites: Vec<(Slot, u32, u8)>,
     /// Whether it uses local memory.
-    pub local: bool,
+    pub(crate) local: bool,
 }
 
 impl Access {

@@ -14,13 +14,13 @@ pub(super) const MOST: usize = 6000;
 /// The blocks of a region in the order of the code, and the instructions in front of which it ends
 /// although native code could go on.
 pub(super) struct RegionPlan {
-    pub blocks: Vec<usize>,
-    pub inside: HashSet<usize>,
+    pub(crate) blocks: Vec<usize>,
+    pub(crate) inside: HashSet<usize>,
     /// Of each block: an instruction that is not executed any more.
-    pub cuts: HashMap<usize, u32>,
+    pub(crate) cuts: HashMap<usize, u32>,
     /// Blocks from which the region is left instead of going back to its entry.
-    pub no_return: HashSet<usize>,
-    pub entry: usize,
+    pub(crate) no_return: HashSet<usize>,
+    pub(crate) entry: usize,
 }
 
 /// What a lane has done in a region with shared memory. A load behind a store may be of what

@@ -31,12 +31,12 @@ pub(super) const FAULT: u64 = 2 << 32;
 
 /// What the caller has to know of a compiled region.
 pub(super) struct Built {
-    pub sites: u32,
-    pub local: bool,
+    pub(crate) sites: u32,
+    pub(crate) local: bool,
     /// Ways out of it that code names: what is known there of registers.
-    pub exits: Vec<HashMap<usize, Class>>,
+    pub(crate) exits: Vec<HashMap<usize, Class>>,
     /// What it checks at its entry.
-    pub supposed: Vec<(usize, Class)>,
+    pub(crate) supposed: Vec<(usize, Class)>,
 }
 
 struct Builder<'p, 'b> {
@@ -66,12 +66,12 @@ pub(super) struct Turns {
     every: Value,
     some: Value,
     /// Jumps back that this turn may make.
-    pub fuel: Variable,
+    pub(crate) fuel: Variable,
     /// Where a turn ends; it is told at which instruction.
-    pub next: Block,
+    pub(crate) next: Block,
     exit: Value,
     /// Where the function ends with a fault.
-    pub fault: Block,
+    pub(crate) fault: Block,
 }
 
 impl Turns {

@@ -21,12 +21,12 @@ use crate::interp::program::{Pred, Program, Slot};
 /// One value in the forms that it has been asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
-    pub word: Option<Value>,
-    pub long: Option<Value>,
-    pub single: Option<Value>,
-    pub double: Option<Value>,
+    pub(crate) word: Option<Value>,
+    pub(crate) long: Option<Value>,
+    pub(crate) single: Option<Value>,
+    pub(crate) double: Option<Value>,
     /// A NaN in `single` may be any.
-    pub loose: bool,
+    pub(crate) loose: bool,
 }
 
 impl Held {
@@ -56,25 +56,25 @@ pub(super) fn plain() -> MemFlagsData {
 
 /// The values of one region.
 pub(super) struct Values<'p, 'b> {
-    pub program: &'p Program,
-    pub flow: &'p Flow,
-    pub b: FunctionBuilder<'b>,
+    pub(crate) program: &'p Program,
+    pub(crate) flow: &'p Flow,
+    pub(crate) b: FunctionBuilder<'b>,
     variables: HashMap<usize, Variable>,
     current: HashMap<u32, Held>,
     /// The same variables of the other half of a whole warp.
     other: HashMap<usize, Variable>,
-    pub context: Value,
+    pub(crate) context: Value,
     /// The lane's number, and the address of its element of row 0.
-    pub lane: Value,
-    pub row: Value,
+    pub(crate) lane: Value,
+    pub(crate) row: Value,
     /// How functions of the host are called.
-    pub convention: CallConv,
+    pub(crate) convention: CallConv,
     /// How functions that keep all registers are called.
     apart: Option<SigRef>,
     /// What is called so far, by the numbers of its name and of arguments.
     called: HashMap<(u32, u32, usize), FuncRef>,
     /// The guard of the instruction that is being compiled, when it has one.
-    pub guard: Option<Value>,
+    pub(crate) guard: Option<Value>,
 }
 
 impl<'p, 'b> Values<'p, 'b> {

@@ -103,8 +103,8 @@ use Place::{A, B, C, D, Homes, List, Packed, Span, X, Z};
 /// An operand of an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand {
-    pub name: &'static str,
-    pub role: Role,
+    pub(crate) name: &'static str,
+    pub(crate) role: Role,
     place: Place,
     condition: Option<fn(&Inst) -> bool>,
 }
@@ -210,7 +210,7 @@ macro_rules! answers {
         {$($key:ident: $value:expr),*};)*) => {
         impl Operation {
             /// The function that executes it for a warp.
-            pub(crate) fn run(self) -> InstFn {
+            pub fn run(self) -> InstFn {
                 match self {
                     $(Operation::$name $(($($p),+))? => $run,)*
                 }

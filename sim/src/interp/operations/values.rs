@@ -204,8 +204,8 @@ pub(crate) enum UpdateOp {
 /// An atomic operation on values of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Update {
-    pub op: UpdateOp,
-    pub ty: Type,
+    pub(crate) op: UpdateOp,
+    pub(crate) ty: Type,
 }
 
 /// An atomic operation that native code has instructions for.

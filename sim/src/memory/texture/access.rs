@@ -23,9 +23,9 @@ type Answer = Result<Option<[u64; 4]>, String>;
 /// before them the layer.
 #[derive(Clone, Copy)]
 pub(super) struct Geometry {
-    pub axes: usize,
-    pub cube: bool,
-    pub layered: bool,
+    pub(crate) axes: usize,
+    pub(crate) cube: bool,
+    pub(crate) layered: bool,
 }
 
 impl Geometry {
@@ -72,7 +72,7 @@ pub(super) fn names_of(opcode: &str) -> ([&str; 12], usize) {
 }
 
 /// Answers an instruction for lanes of a warp. A lane that it says no to comes with the reason.
-pub fn serve_warp(warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
+pub(crate) fn serve_warp(warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
     // What is sampled for all lanes at once is not noted.
     if !noted::is_wanted()
         && let Some(handle) = warp.one_object()
@@ -86,7 +86,7 @@ pub fn serve_warp(warp: &mut WarpTexture<'_>) -> Result<(), (u32, String)> {
 
 /// Answers an instruction: the opcode names the geometry, the type of the coordinates and the width
 /// of surface accesses.
-pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+pub(crate) fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
     let object = object_of(request.object)?;
     let (names, count) = names_of(request.opcode);
     let parts = &names[..count];

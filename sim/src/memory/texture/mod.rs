@@ -5,8 +5,8 @@
 //!
 //! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
 
-pub mod access;
-pub mod noted;
+pub(crate) mod access;
+pub(crate) mod noted;
 mod sampling;
 mod warp;
 
@@ -21,17 +21,17 @@ use crate::memory::array::{ARRAYS, Array, channel_bytes, refuse};
 use crate::sched::OpId;
 
 /// All live texture and surface objects.
-pub static TEXTURE_OBJECTS: Handles<TextureObject> = Handles::new();
+pub(crate) static TEXTURE_OBJECTS: Handles<TextureObject> = Handles::new();
 
 /// The destroyed objects that kernels under way may still read through.
-pub static RETIRED: Retired = Retired(Mutex::new(Vec::new()));
+pub(crate) static RETIRED: Retired = Retired(Mutex::new(Vec::new()));
 
 /// Objects that are destroyed, each with the operations that were unfinished then.
-pub struct Retired(Mutex<Vec<(Arc<TextureObject>, Vec<OpId>)>>);
+pub(crate) struct Retired(Mutex<Vec<(Arc<TextureObject>, Vec<OpId>)>>);
 
 impl Retired {
     /// Keeps an object until the operations are over. Lets go of those whose operations are.
-    pub fn retire(&self, object: Arc<TextureObject>, unfinished: Vec<OpId>, is_done: impl Fn(OpId) -> bool) {
+    pub(crate) fn retire(&self, object: Arc<TextureObject>, unfinished: Vec<OpId>, is_done: impl Fn(OpId) -> bool) {
         self.list().push((object, unfinished));
         // Asked without the lock: whoever answers may hold one of its own.
         let mut pending: Vec<OpId> = self.list().iter().flat_map(|(_, unfinished)| unfinished.clone()).collect();
@@ -55,13 +55,13 @@ impl Retired {
 }
 
 /// What an object is bound to.
-pub struct TextureObject {
+pub(crate) struct TextureObject {
     /// As the program described it.
-    pub resource: CUDA_RESOURCE_DESC,
+    pub(crate) resource: CUDA_RESOURCE_DESC,
     /// As the program described it; all zeros for surfaces.
-    pub texture: CUDA_TEXTURE_DESC,
+    pub(crate) texture: CUDA_TEXTURE_DESC,
     /// Whether it is a surface.
-    pub surface: bool,
+    pub(crate) surface: bool,
     handle: u64,
     view: View,
     keep: Mutex<Option<Arc<Array>>>,
@@ -79,11 +79,11 @@ struct View {
     pitch: u64,
     layer: u64,
     /// Width, height, and depth or layers (six for each cube).
-    pub size: [u64; 3],
-    pub channels: u64,
-    pub format: CUarray_format,
+    pub(crate) size: [u64; 3],
+    pub(crate) channels: u64,
+    pub(crate) format: CUarray_format,
     /// It has a width only: compilers sample a line as an area, at height zero.
-    pub line: bool,
+    pub(crate) line: bool,
 }
 
 // SAFETY: descriptors are plain data; the pointers in them are never followed.
@@ -93,7 +93,11 @@ unsafe impl Sync for TextureObject {}
 
 impl TextureObject {
     /// Makes an object known and answers its handle.
-    pub fn create(resource: CUDA_RESOURCE_DESC, texture: CUDA_TEXTURE_DESC, surface: bool) -> Result<u64, CUresult> {
+    pub(crate) fn create(
+        resource: CUDA_RESOURCE_DESC,
+        texture: CUDA_TEXTURE_DESC,
+        surface: bool,
+    ) -> Result<u64, CUresult> {
         if texture.flags & CU_TRSF_SRGB != 0 {
             return Err(refuse("an sRGB texture"));
         }
@@ -254,7 +258,7 @@ impl TextureObject {
     }
 
     /// Ends the object's hold on its array.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     }
 }

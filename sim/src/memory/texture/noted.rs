@@ -9,14 +9,14 @@ use std::cell::RefCell;
 use crate::interp::AccessKind;
 
 /// Bytes that were touched: how, the first address, how many.
-pub type Noted = (AccessKind, u64, u32);
+pub(crate) type Noted = (AccessKind, u64, u32);
 
 thread_local! {
     static LIST: RefCell<Option<Vec<Noted>>> = const { RefCell::new(None) };
 }
 
 /// Runs an instruction and answers what it touched, too.
-pub fn noting<R>(run: impl FnOnce() -> R) -> (R, Vec<Noted>) {
+pub(crate) fn noting<R>(run: impl FnOnce() -> R) -> (R, Vec<Noted>) {
     LIST.with_borrow_mut(|list| *list = Some(Vec::new()));
     let result = run();
     (result, LIST.take().unwrap_or_default())

@@ -15,8 +15,8 @@ use trace::{Epoch, TimelineId};
 /// access stands for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    pub start: u64,
-    pub end: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     time: u64,
     timeline: TimelineId,
     /// Number of the access in the pool, and the bit of its kind in the lowest ones.
@@ -29,20 +29,20 @@ pub(super) type Cell = Vec<Piece>;
 impl Piece {
     /// A piece of the access with this number in the pool.
     #[inline(always)]
-    pub fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
+    pub(crate) fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
         let Epoch { timeline, time } = epoch;
         Self { start, end, time, timeline, word: number << AccessKind::BITS | kind as u32 }
     }
 
     /// The epoch of its access.
     #[inline(always)]
-    pub fn epoch(self) -> Epoch {
+    pub(crate) fn epoch(self) -> Epoch {
         Epoch { timeline: self.timeline, time: self.time }
     }
 
     /// Number of its access in the pool.
     #[inline(always)]
-    pub fn number(self) -> u32 {
+    pub(crate) fn number(self) -> u32 {
         self.word >> AccessKind::BITS
     }
 
@@ -53,21 +53,21 @@ impl Piece {
     }
 
     #[inline(always)]
-    pub fn overlaps(self, (lo, hi): (u64, u64)) -> bool {
+    pub(crate) fn overlaps(self, (lo, hi): (u64, u64)) -> bool {
         lo < self.end && self.start < hi
     }
 
     /// Keeps the part before these bytes. Returns the part after them, which the caller has to
     /// count in the pool.
     #[inline]
-    pub fn cut(&mut self, (lo, hi): (u64, u64)) -> Self {
+    pub(crate) fn cut(&mut self, (lo, hi): (u64, u64)) -> Self {
         Self { start: hi, end: std::mem::replace(&mut self.end, lo), ..*self }
     }
 }
 
 /// An access that is being added.
 pub(super) struct New<'a> {
-    pub touch: &'a Touch<'a>,
+    pub(crate) touch: &'a Touch<'a>,
     /// Its number in the pool, once it has a piece.
     number: Option<u32>,
     /// Whether it touches every byte from its first to its last.
@@ -78,7 +78,7 @@ pub(super) struct New<'a> {
 
 impl<'a> New<'a> {
     #[inline]
-    pub fn of(touch: &'a Touch<'a>) -> Self {
+    pub(crate) fn of(touch: &'a Touch<'a>) -> Self {
         let whole = touch.odd.is_none_or(Extent::is_whole);
         Self { touch, number: None, whole, stands: touch.kind.stands() }
     }
@@ -102,7 +102,7 @@ impl<'a> New<'a> {
 
     /// Adds a piece of it.
     #[inline]
-    pub fn put(&mut self, pieces: &mut Cell, pool: &mut Pool, start: u64, end: u64) {
+    pub(crate) fn put(&mut self, pieces: &mut Cell, pool: &mut Pool, start: u64, end: u64) {
         let number = match self.number {
             Some(number) => pool.count(number),
             None => pool.hold(self.touch),

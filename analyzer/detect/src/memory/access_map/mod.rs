@@ -53,7 +53,7 @@
 //! [`Clocks`].
 
 mod cell;
-pub mod fast_path;
+pub(crate) mod fast_path;
 mod pool;
 
 use super::access::{Access, Touch};
@@ -295,7 +295,7 @@ impl AccessMap {
     }
 
     /// Drops what can never race again.
-    pub fn sweep(&mut self, clocks: &impl Clocks) {
+    pub(crate) fn sweep(&mut self, clocks: &impl Clocks) {
         let pool = &mut self.pool;
         self.cells.retain(|pieces| {
             cell::bury(pieces, pool, clocks);

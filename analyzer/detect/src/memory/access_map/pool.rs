@@ -10,9 +10,9 @@ use trace::Epoch;
 /// An access in compact form: most are exact and without gaps.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub epoch: Epoch,
-    pub site: Site,
-    pub kind: AccessKind,
+    pub(crate) epoch: Epoch,
+    pub(crate) site: Site,
+    pub(crate) kind: AccessKind,
     allocation: AllocationId,
     start: u64,
     end: u64,
@@ -50,18 +50,18 @@ impl Held {
     }
 
     /// The access.
-    pub fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         let Self { epoch, kind, allocation, site, .. } = *self;
         Access { epoch, kind, extent: self.extent(), allocation, site }
     }
 
     /// Which bytes, when they are not exactly those from its first to its last.
     #[inline]
-    pub fn odd(&self) -> Option<&Extent> {
+    pub(crate) fn odd(&self) -> Option<&Extent> {
         self.odd.as_deref()
     }
 
-    pub fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         self.odd.as_deref().cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 
@@ -85,7 +85,7 @@ pub(super) struct Pool {
 impl Pool {
     /// Stores an access with one piece.
     #[inline]
-    pub fn hold(&mut self, touch: &Touch<'_>) -> u32 {
+    pub(crate) fn hold(&mut self, touch: &Touch<'_>) -> u32 {
         self.ages += 1;
         match self.free.pop() {
             Some(number) => {
@@ -103,7 +103,7 @@ impl Pool {
 
     /// Stores an access in place of one that loses a piece. Returns its number.
     #[inline]
-    pub fn replace(&mut self, number: u32, touch: &Touch<'_>) -> u32 {
+    pub(crate) fn replace(&mut self, number: u32, touch: &Touch<'_>) -> u32 {
         let pieces = &mut self.pieces[number as usize];
         if *pieces > 1 {
             *pieces -= 1;
@@ -117,7 +117,7 @@ impl Pool {
     /// Stores an access without gaps, with one piece, in place of one that loses a piece. Returns
     /// its number.
     #[inline(always)]
-    pub fn room(&mut self, old: Option<u32>, new: PlainAccess<'_>) -> u32 {
+    pub(crate) fn room(&mut self, old: Option<u32>, new: PlainAccess<'_>) -> u32 {
         self.ages += 1;
         let number = match old {
             Some(number) if self.pieces[number as usize] == 1 => number,
@@ -157,25 +157,25 @@ impl Pool {
     }
 
     #[inline]
-    pub fn get(&self, number: u32) -> &Held {
+    pub(crate) fn get(&self, number: u32) -> &Held {
         &self.held[number as usize]
     }
 
     /// The larger, the younger.
-    pub fn age(&self, number: u32) -> u64 {
+    pub(crate) fn age(&self, number: u32) -> u64 {
         self.get(number).age
     }
 
     /// Counts one piece more.
     #[inline]
-    pub fn count(&mut self, number: u32) -> u32 {
+    pub(crate) fn count(&mut self, number: u32) -> u32 {
         self.pieces[number as usize] += 1;
         number
     }
 
     /// Counts one piece less.
     #[inline]
-    pub fn release(&mut self, number: u32) {
+    pub(crate) fn release(&mut self, number: u32) {
         let pieces = &mut self.pieces[number as usize];
         *pieces -= 1;
         if *pieces == 0 {

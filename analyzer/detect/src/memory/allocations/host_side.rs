@@ -44,7 +44,7 @@ impl Allocations {
     /// An access of a device: counts its memory when the host may use that unseen. What copies do
     /// with pinned memory is watched in another way (by its content).
     #[inline]
-    pub fn used(&mut self, home: Home, access: &Access) {
+    pub(crate) fn used(&mut self, home: Home, access: &Access) {
         if self.unwatched.live > 0 && matches!(access.site.cause, Cause::Kernel | Cause::Copy | Cause::Set) {
             self.used_unwatched(home, access.site.cause);
         }

@@ -30,11 +30,11 @@ pub struct Location {
     /// The address after aliases were followed.
     pub address: u64,
     /// One past the last address for which this result holds.
-    pub end: u64,
+    pub(crate) end: u64,
     /// The innermost allocation.
     pub allocation: AllocationId,
     /// First address of the innermost allocation.
-    pub start: u64,
+    pub(crate) start: u64,
 }
 
 impl Allocations {
@@ -116,7 +116,7 @@ impl Allocations {
     }
 
     /// The access map of a place. `None` when the root has ended since.
-    pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
+    pub(crate) fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
         match home {
             Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.map),
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
@@ -125,7 +125,7 @@ impl Allocations {
     }
 
     /// The predicted accesses of measured launches at a place.
-    pub fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
+    pub(crate) fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
         match home {
             Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.supposed),
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.supposed),
@@ -161,12 +161,12 @@ impl Allocations {
 
     /// Whether a generation still holds.
     #[inline]
-    pub fn holds(&self, generation: Generation) -> bool {
+    pub(crate) fn holds(&self, generation: Generation) -> bool {
         self.stamps.holds(generation)
     }
 
     /// Forgets the pointer tables in these bytes of a root.
-    pub fn overwritten(&mut self, extent: &Extent) {
+    pub(crate) fn overwritten(&mut self, extent: &Extent) {
         let (mut start, mut end) = (extent.start, extent.end);
         if extent.precision == Precision::Unknown
             && let Some(place) = self.locate(extent.anchor)
@@ -178,7 +178,7 @@ impl Allocations {
 
     /// Notes an access to a root for what escaped captures.
     #[inline]
-    pub fn escaped(&mut self, access: impl FnOnce() -> Access) {
+    pub(crate) fn escaped(&mut self, access: impl FnOnce() -> Access) {
         if !self.escapes.is_idle() {
             self.escapes.touch(&access(), &self.strays);
         }
@@ -191,7 +191,7 @@ impl Allocations {
     }
 
     /// The slot of a root, valid while the root lives.
-    pub fn slot(&self, home: Home) -> Option<Slot> {
+    pub(crate) fn slot(&self, home: Home) -> Option<Slot> {
         let Home::Root(ptr) = home else { return None };
         self.roots.slot(ptr)
     }

@@ -22,7 +22,7 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
-pub mod host_side;
+pub(crate) mod host_side;
 mod leftovers;
 mod lookup;
 mod sharing;

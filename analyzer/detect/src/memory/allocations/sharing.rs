@@ -31,7 +31,7 @@ impl Allocations {
 
     /// Notes an access to this place, if it is shared.
     #[inline]
-    pub fn touched(&mut self, home: Home, access: &Access) {
+    pub(crate) fn touched(&mut self, home: Home, access: &Access) {
         if !self.shared.ever.is_empty() {
             self.touched_shared(home, access);
         }

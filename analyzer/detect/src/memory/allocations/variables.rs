@@ -19,7 +19,7 @@ impl Allocations {
     /// Address and size of a `__device__` variable of an image. One whose address was not queried
     /// yet gets a place of its own where no memory can be, so that kernels that share it are
     /// compared.
-    pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
+    pub(crate) fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
         /// Distance between stand-ins, enough for any size.
         const APART: u64 = 1 << 34;
         let key = (image, Box::from(name));

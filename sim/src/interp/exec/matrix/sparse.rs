@@ -59,15 +59,15 @@ impl Factor {
 /// What `x` of [`multiply_sparse`] holds. The product has 16 rows and 8 columns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SparseForm {
-    pub a: Factor,
-    pub b: Factor,
+    pub(crate) a: Factor,
+    pub(crate) b: Factor,
     /// Of the sums, before and after.
-    pub sum: Element,
-    pub saturate: bool,
+    pub(crate) sum: Element,
+    pub(crate) saturate: bool,
     /// Terms of each dot product, those that are zero included.
-    pub k: usize,
+    pub(crate) k: usize,
     /// Which lanes of each four hold metadata.
-    pub selector: usize,
+    pub(crate) selector: usize,
 }
 
 impl SparseForm {

@@ -44,26 +44,26 @@ pub(super) type RegionFn = unsafe extern "C" fn(*mut RegionContext, u32) -> u64;
 /// Code of a region, as it is wherever it lies: what it names outside is not filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {
-    pub code: Vec<u8>,
+    pub(crate) code: Vec<u8>,
     /// Where 8 bytes of it are to hold an address, and of what.
-    pub places: Vec<(u32, Outside)>,
+    pub(crate) places: Vec<(u32, Outside)>,
     /// Sites that it has.
-    pub sites: u32,
+    pub(crate) sites: u32,
     /// Whether it uses local memory.
-    pub local: bool,
+    pub(crate) local: bool,
     /// Its ways out: what is known there of registers.
-    pub exits: Vec<HashMap<usize, Class>>,
+    pub(crate) exits: Vec<HashMap<usize, Class>>,
     /// What it checks of registers, unless it is told that they are so.
-    pub supposed: Vec<(usize, Class)>,
+    pub(crate) supposed: Vec<(usize, Class)>,
 }
 
 /// Code of a region that can run.
 pub(super) struct Installed {
-    pub code: RegionFn,
+    pub(crate) code: RegionFn,
     /// Its sites among those of a warp.
-    pub sites: std::ops::Range<u32>,
+    pub(crate) sites: std::ops::Range<u32>,
     /// Whether it uses local memory.
-    pub local: bool,
+    pub(crate) local: bool,
     /// What code has the addresses of: they stay where they are.
     _exits: Vec<Exit>,
     _memory: CodeMemory,

@@ -105,7 +105,7 @@ pub(in crate::interp::native) fn own_code() -> std::ops::Range<usize> {
 #[derive(Debug, Clone, Default)]
 pub(in crate::interp::native) struct OwnLibrary {
     /// The part with this code that is executable.
-    pub code: std::ops::Range<usize>,
+    pub(crate) code: std::ops::Range<usize>,
 }
 
 /// This library. Nothing is known of it where the system does not tell.

@@ -71,9 +71,9 @@ pub(super) struct Classes<'p> {
 
 /// An operand of 32 bits that grows from lane to lane and is extended: it must not wrap.
 pub(super) struct Extension {
-    pub slot: Slot,
-    pub signed: bool,
-    pub step: i64,
+    pub(crate) slot: Slot,
+    pub(crate) signed: bool,
+    pub(crate) step: i64,
 }
 
 fn width(ty: LaneTy) -> u32 {

@@ -27,11 +27,11 @@ pub(super) enum Lanes {
 /// What makes native code for a pack of lanes.
 pub(super) struct Pack<'p, 'b> {
     /// Does what is done once for a pack, or lane by lane. Its lane is the pack's first.
-    pub e: Emitter<'p, 'b>,
-    pub classes: Classes<'p>,
+    pub(crate) e: Emitter<'p, 'b>,
+    pub(crate) classes: Classes<'p>,
     /// The lanes that execute the instruction, if these are not all: 0 or -1 in each.
-    pub mask: Option<Narrow>,
-    pub width: Width,
+    pub(crate) mask: Option<Narrow>,
+    pub(crate) width: Width,
     narrow: HashMap<usize, Vec<Variable>>,
     wide: HashMap<usize, Vec<Variable>>,
 }

@@ -18,10 +18,10 @@ const MOST: u32 = 48;
 #[derive(Debug, Clone)]
 pub(super) struct Short {
     /// First instruction and the one behind the last.
-    pub untaken: Option<(u32, u32)>,
-    pub taken: Option<(u32, u32)>,
+    pub(crate) untaken: Option<(u32, u32)>,
+    pub(crate) taken: Option<(u32, u32)>,
     /// Where they meet.
-    pub join: u32,
+    pub(crate) join: u32,
 }
 
 impl Short {

@@ -63,11 +63,11 @@ pub(super) const ONE_BY_ONE: u32 = 1 << 31;
 /// What is supposed of the values that a region finds.
 pub(super) struct Supposed {
     /// Lanes of a pack.
-    pub width: Width,
-    pub registers: HashMap<usize, Class>,
-    pub tid: [Class; 3],
+    pub(crate) width: Width,
+    pub(crate) registers: HashMap<usize, Class>,
+    pub(crate) tid: [Class; 3],
     /// Branches at which lanes part so often that there is code for that.
-    pub parting: BTreeSet<u32>,
+    pub(crate) parting: BTreeSet<u32>,
 }
 
 /// What is known at the head of a block.

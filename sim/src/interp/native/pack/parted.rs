@@ -36,7 +36,7 @@ pub(super) struct Between {
     /// In the order of the code.
     blocks: Vec<usize>,
     /// The instruction where the ways meet.
-    pub join: u32,
+    pub(crate) join: u32,
 }
 
 /// The same, with what is known of registers there.

@@ -45,11 +45,11 @@ impl Reach {
 /// An access as its parts need it.
 #[derive(Clone, Copy)]
 pub(super) struct AccessShape {
-    pub pc: u32,
+    pub(crate) pc: u32,
     /// Bytes of each lane, and their logarithm.
-    pub total: u32,
-    pub shift: u32,
-    pub kind: AccessKind,
+    pub(crate) total: u32,
+    pub(crate) shift: u32,
+    pub(crate) kind: AccessKind,
 }
 
 impl Pack<'_, '_> {
