@@ -9,7 +9,7 @@ use crate::arch::Arch;
 use crate::image::nv_info;
 use crate::image::nv_info::{Record, attr};
 use object::LittleEndian as LE;
-use object::elf::{FileHeader64, SHT_RELA, SHT_SYMTAB};
+use object::elf::{FileHeader64, SHT_REL, SHT_RELA, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use std::collections::HashMap;
 
@@ -174,11 +174,11 @@ impl<'d> Cubin<'d> {
     pub fn parse(bytes: &'d [u8]) -> Result<Cubin<'d>, ImageError> {
         let header = FileHeader64::<LE>::parse(bytes).map_err(elf_error)?;
         const EM_CUDA: u16 = 190;
-        let machine = header.e_machine.get(LE);
+        let machine = header.e_machine.get(LE).0;
         if machine != EM_CUDA {
             return Err(ImageError::Unknown { what: "ELF machine", value: u64::from(machine) });
         }
-        let arch = arch_of(header.e_ident.os_abi, header.e_ident.abi_version, header.e_flags.get(LE))?;
+        let arch = arch_of(header.e_ident.os_abi.0, header.e_ident.abi_version, header.e_flags.get(LE).0)?;
         let table = header.sections(LE, bytes).map_err(elf_error)?;
         let sections = sections(&table, bytes)?;
         let (symbols, relocs) = symbols_and_relocs(&table, bytes)?;
@@ -395,12 +395,12 @@ fn sections<'d>(
         .iter()
         .map(|s| {
             let name = table.section_name(LE, s).map_err(elf_error)?;
-            let data = if has_no_bytes(s.sh_type.get(LE)) { &[] } else { s.data(LE, bytes).map_err(elf_error)? };
+            let data = if has_no_bytes(s.sh_type.get(LE).0) { &[] } else { s.data(LE, bytes).map_err(elf_error)? };
             Ok(SectionInfo {
                 name: std::str::from_utf8(name).map_err(|_| ImageError::Elf("a section name is not text".into()))?,
                 data,
                 size: s.sh_size.get(LE),
-                executable: s.sh_flags.get(LE) & SHF_EXECINSTR != 0 && s.sh_type.get(LE) == 1,
+                executable: s.sh_flags.get(LE).0 & SHF_EXECINSTR != 0 && s.sh_type.get(LE).0 == 1,
             })
         })
         .collect()
@@ -420,12 +420,12 @@ fn symbols_and_relocs<'d>(
     let mut symbols = Vec::with_capacity(elf_symbols.len());
     for s in elf_symbols.iter() {
         let name = s.name(LE, elf_symbols.strings()).map_err(elf_error)?;
-        let section = usize::from(s.st_shndx.get(LE));
+        let section = usize::from(s.st_shndx.get(LE).0);
         let section = (section != 0 && section < table.len()).then_some(section);
         symbols.push(Symbol {
             name: String::from_utf8_lossy(name).into_owned(),
-            kind: match s.st_type() {
-                STT_FUNC if s.st_other & STO_ENTRY != 0 => SymbolKind::Kernel,
+            kind: match s.st_type().0 {
+                STT_FUNC if s.st_other.0 & STO_ENTRY != 0 => SymbolKind::Kernel,
                 STT_FUNC => SymbolKind::Function,
                 STT_OBJECT => SymbolKind::Object,
                 _ => SymbolKind::Other,
@@ -433,12 +433,11 @@ fn symbols_and_relocs<'d>(
             section,
             offset: s.st_value.get(LE),
             size: s.st_size.get(LE),
-            managed: s.st_type() == STT_OBJECT && s.st_other & STO_MANAGED != 0,
+            managed: s.st_type().0 == STT_OBJECT && s.st_other.0 & STO_MANAGED != 0,
             frame_bytes: 0,
         });
     }
     let mut relocs: HashMap<usize, Vec<Reloc>> = HashMap::new();
-    const SHT_REL: u32 = 9;
     for s in table.iter() {
         let with_addend = match s.sh_type.get(LE) {
             SHT_RELA => true,
