@@ -2,7 +2,7 @@
 //! what an evaluation finds, number for number. (`ranges_fuzz` checks the same for generated
 //! kernels.)
 //!
-//! `REPLAYS=N` runs that many launches of each kernel.
+//! `REPLAYS=N` runs that many launches of each kernel (`cargo xtask nightly`: 2,000).
 
 use device_code::image::{CodeRef, Image};
 use kernels::{CodeImage, KernelAccess, LaunchArgs, Summary};
@@ -91,7 +91,7 @@ fn kernels_of_triton_and_numba() {
     for file in entries.filter(|p| p.extension().is_some_and(|e| e == "ptx")) {
         let text = std::fs::read_to_string(&file).expect("a text");
         let image = CodeImage::from_code(CodeRef::Ptx(text.into()), "sm_90".parse().expect("sm_90")).expect("PTX");
-        every_kernel(&image, count(60), &file.display().to_string());
+        every_kernel(&image, count(30), &file.display().to_string());
     }
 }
 
@@ -106,7 +106,7 @@ fn our_own_kernels() {
             let image = Image::parse(&code).expect("an image");
             let entry = image.entries().first().expect("an entry");
             let image = CodeImage::from_code(entry.unpack().expect("unpacked"), entry.arch).expect("code");
-            every_kernel(&image, count(200), &format!("{source} {options:?}"));
+            every_kernel(&image, count(40), &format!("{source} {options:?}"));
         }
     }
 }

@@ -16,8 +16,8 @@ use clap::Parser;
 
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
-    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, library_names, loom, numba,
-    precision, ptx_census, torch_sim, unsafe_blocks, validators,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, library_names, loom, nightly,
+    numba, precision, ptx_census, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -38,6 +38,7 @@ enum Verb {
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
     MachineCode(machine_code::MachineCodeArgs),
+    Nightly(nightly::NightlyArgs),
     Numba(numba::NumbaArgs),
     Operators(operators::OperatorsArgs),
     Oracle(oracle::OracleArgs),
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),
         Verb::MachineCode(args) => machine_code::run(&args),
+        Verb::Nightly(args) => nightly::run(&args),
         Verb::Numba(args) => numba::run(&args),
         Verb::Operators(args) => operators::run(&args),
         Verb::Oracle(args) => oracle::run(&args),

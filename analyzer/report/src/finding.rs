@@ -203,6 +203,7 @@ impl Synchronisation {
     }
 
     /// The calls in Python: in PyTorch where the program uses that. Empty when it runs no Python.
+    #[cfg(feature = "parquet")]
     pub(crate) fn python(&self) -> Option<&MendingLines> {
         self.mend.iter().find(|mend| !mend.api.is_cuda())
     }

@@ -74,6 +74,9 @@ pub(crate) fn expand_all(
     let mut named: Vec<(&'static str, FileName)> = Vec::new();
     for (option, name) in files(options) {
         let Some(name) = name else { continue };
+        if option == PARQUET && !cfg!(feature = "parquet") {
+            return Err(format!("{PARQUET}: this build has no Parquet writer: use scripts/build --dist, or a package"));
+        }
         *name = expand(name, pid, |key| std::env::var_os(key))?;
         named.push((option, name.clone()));
     }
@@ -95,7 +98,7 @@ pub(crate) fn expand_all(
 
 /// Whether this option can write to standard output, which `before` writes to already.
 fn dash(option: &'static str, out: StandardOutput, before: Option<&str>) -> Result<(), String> {
-    let unreadable = matches!(option, "--parquet" | "--snapshot");
+    let unreadable = matches!(option, PARQUET | "--snapshot");
     let refused = |why: &str| Err(format!("{option} can not go to standard output ('-'){why}: name a file"));
     match (before, out) {
         (Some(before), _) => {
@@ -144,6 +147,8 @@ pub(crate) fn check_writable(options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
+/// The option that names the Parquet file.
+const PARQUET: &str = "--parquet";
 /// The option that names the trace.
 const TRACE: &str = "--output";
 
@@ -154,7 +159,7 @@ fn files(o: &mut Options) -> [(&'static str, Option<&mut FileName>); 13] {
         ("--sarif", o.sarif.as_mut()),
         ("--html", o.html.as_mut()),
         ("--junit", o.junit.as_mut()),
-        ("--parquet", o.parquet.as_mut()),
+        (PARQUET, o.parquet.as_mut()),
         ("--gen-suppressions", o.gen_suppressions.as_mut()),
         ("--write-baseline", o.write_baseline.as_mut()),
         ("--snapshot", o.snapshot.as_mut()),

@@ -18,7 +18,7 @@ pub struct BlessArgs {
 
 /// Runs the tests, then shows what changed.
 pub fn run(args: &BlessArgs) -> Result<ExitCode> {
-    let mut test = command::cargo(["test", "-p", "tests", "--test", "e2e", "--", "reporting::reports"]);
+    let mut test = command::cargo(["test", "--workspace", "--test", "e2e", "--", "reporting::reports"]);
     command::run(test.args(&args.rest).env("BLESS", "1"))?;
     let mut git = Command::new("git");
     command::run(git.current_dir(workspace::root()).args(["--no-pager", "diff", "--stat", "--", "tests/expected"]))?;

@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod harden;
 pub mod library_names;
 pub mod loom;
+pub mod nightly;
 pub mod numba;
 pub mod precision;
 pub mod ptx_census;

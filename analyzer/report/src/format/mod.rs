@@ -14,6 +14,7 @@ pub mod github;
 pub mod html;
 pub mod json;
 pub mod junit;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 pub(crate) mod programs;
 pub(crate) mod rules;
@@ -147,6 +148,7 @@ impl Reporters {
         if let Some(place) = file(&options.junit) {
             list.push((Box::new(junit::Junit::new(junit::Origin::here())), place));
         }
+        #[cfg(feature = "parquet")]
         if let Some(place) = file(&options.parquet) {
             list.push((Box::<parquet::Parquet>::default(), place));
         }

@@ -17,7 +17,7 @@ use crate::{command, workspace};
 
 /// The tests of `tests/cases`; filters are to follow.
 fn cases() -> Command {
-    command::cargo(["test", "-q", "-p", "tests", "--test", "cases", "--"])
+    command::cargo(["test", "-q", "--workspace", "--test", "cases", "--"])
 }
 
 /// Runs tests that write lines into the file which `variable` names, and has the lines printed. If
