@@ -83,7 +83,7 @@ pub fn run(args: &HardenArgs) -> Result<ExitCode> {
         let mut tried = Vec::new();
         let mut held = true;
         for (package, program, names) in attack.tests() {
-            // All packages at once: another selection would have other features, and be built again.
+            // All packages at once: another selection has other features, and is built again.
             let mut passed = 0;
             for name in *names {
                 let mut test = command::cargo(["test", "-q", "--workspace", "--test", program, "--", name]);
