@@ -1,8 +1,8 @@
 //! Random kernels, interpreted and as native code: all that they leave in memory must be the same,
 //! bit by bit. `NATIVE_FUZZ` is how many kernels are tried (default: six; `cargo xtask nightly`:
-//! 300), `NATIVE_FUZZ_SEED` the first seed. Kernels that differ are left in the folder for temporary files, with their input as
-//! bytes; `NATIVE_FUZZ_FILE` tries such a file with the seed's input. `INTERP_CODE=sass` tries the
-//! machine code that the assembler makes of the kernels.
+//! 300), `NATIVE_FUZZ_SEED` the first seed. Kernels that differ are left in the folder for
+//! temporary files, with their input as bytes; `NATIVE_FUZZ_FILE` tries such a file with the seed's
+//! input. `INTERP_CODE=sass` tries the machine code that the assembler makes of the kernels.
 //!
 //! `NATIVE_FUZZ_KEEP` is a folder where all kernels are left, with what they read and what they
 //! made: `tests/gpu random_kernels` holds a GPU to it. `NATIVE_FUZZ_EXACT=1` writes kernels without
