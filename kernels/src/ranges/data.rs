@@ -22,7 +22,7 @@ impl Eval<'_> {
             return known;
         }
         let unbounded = |x| {
-            let atom = self.a(x);
+            let atom = &self.atoms[x];
             match atom.kind {
                 AtomKind::Iteration(l) if atom.hi >= INF => self.data_ends(l),
                 _ => None,

@@ -19,14 +19,14 @@ impl Eval<'_> {
         if hi <= 0 {
             return s.scale(-1);
         }
-        let why = self.why(&s);
+        let why = self.atoms.why(&s);
         let hi = (-lo).max(hi);
         let key = AtomKey::Abs(s.clone(), b);
         AffineForm::atom(self.keyed(key, |e| {
-            let a = e.new_atom(0, hi, why, b);
+            let a = e.atoms.new_atom(0, hi, why, b);
             let one = AffineForm::atom(a);
-            e.atoms[a.0 as usize].deps = e.depends(&[&s]);
-            e.atoms[a.0 as usize].cons = vec![e.con(s.add(&one, -1)), e.con(s.scale(-1).add(&one, -1))];
+            e.atoms[a].deps = e.atoms.depends(&[&s]);
+            e.atoms[a].cons = vec![e.atoms.con(s.add(&one, -1)), e.atoms.con(s.scale(-1).add(&one, -1))];
             a
         }))
     }
@@ -44,22 +44,22 @@ impl Eval<'_> {
         let (lo, hi) = if min { (lx.min(ly), hx.min(hy)) } else { (lx.max(ly), hx.max(hy)) };
         // One known side bounds the result on one side only: it stays opaque, its constraints do
         // the rest.
-        let why = self.why(x).or_else(|| self.why(y));
+        let why = self.atoms.why(x).or_else(|| self.atoms.why(y));
         AffineForm::atom(self.keyed(AtomKey::Pair(if min { 4 } else { 5 }, x.clone(), y.clone(), b), |e| {
-            let m = e.new_atom(lo, hi, why, b);
+            let m = e.atoms.new_atom(lo, hi, why, b);
             let one = AffineForm::atom(m);
             let s = if min { 1 } else { -1 };
-            let mut cons = vec![e.con(one.add(x, -1).scale(s)), e.con(one.add(y, -1).scale(s))];
+            let mut cons = vec![e.atoms.con(one.add(x, -1).scale(s)), e.atoms.con(one.add(y, -1).scale(s))];
             // An opaque atom's box does not count in the end, but these hold: min >= the smaller
             // lower bound.
             if min && lo > -INF && e.strictly_bounded(x, y, b, false) {
-                cons.push(e.con(one.scale(-1).plus(lo)));
+                cons.push(e.atoms.con(one.scale(-1).plus(lo)));
             }
             if !min && hi < INF && e.strictly_bounded(x, y, b, true) {
-                cons.push(e.con(one.plus(-hi)));
+                cons.push(e.atoms.con(one.plus(-hi)));
             }
-            e.atoms[m.0 as usize].deps = e.depends(&[x, y]);
-            e.atoms[m.0 as usize].cons = cons;
+            e.atoms[m].deps = e.atoms.depends(&[x, y]);
+            e.atoms[m].cons = cons;
             m
         }))
     }
@@ -68,7 +68,7 @@ impl Eval<'_> {
     fn strictly_bounded(&mut self, x: &AffineForm, y: &AffineForm, b: BlockId, above: bool) -> bool {
         let ctx = self.ctx(b);
         [x, y].iter().all(|f| {
-            let (lo, hi) = self.bounds_in(f, &ctx, true);
+            let (lo, hi) = self.atoms.bounds_in(f, &ctx, true);
             if above { hi < INF } else { lo > -INF }
         })
     }
@@ -83,7 +83,7 @@ impl Eval<'_> {
         let (sl, sh) = self.bounds(&k, b);
         let ux = self.interp(&x, bits, false, b);
         let (lo, hi) = self.bounds(&ux, b);
-        let why = self.why(&k).or_else(|| self.why(&ux));
+        let why = self.atoms.why(&k).or_else(|| self.atoms.why(&ux));
         let scaled = |v: Int, k: Int| v * Int::pow2(k.pin() as u32);
         if why.is_some() || sl < 0 || sh >= Int::from(bits) || scaled(hi, sh) >= Int::pow2(bits) {
             return self.opaque(AtomKey::Node(n, 23), why.unwrap_or(Reason::Bits), bits, b);
@@ -114,7 +114,7 @@ impl Eval<'_> {
         }
         let (sl, sh) = self.bounds(&k, b);
         let (lo, hi) = self.bounds(&x, b);
-        let why = self.why(&k).or_else(|| self.why(&x));
+        let why = self.atoms.why(&k).or_else(|| self.atoms.why(&x));
         if why.is_some() || sl < 0 || sh >= Int::from(bits) {
             return self.opaque(AtomKey::Node(n, 24), why.unwrap_or(Reason::Bits), bits, b);
         }
@@ -140,7 +140,7 @@ impl Eval<'_> {
         let (x, y) = (self.concrete(&x), self.concrete(&y));
         let (xl, xh) = self.bounds(&x, b);
         let (yl, yh) = self.bounds(&y, b);
-        let why = self.why(&x).or_else(|| self.why(&y));
+        let why = self.atoms.why(&x).or_else(|| self.atoms.why(&y));
         if yl <= 0 {
             return self.opaque(AtomKey::Node(n, 25), why.unwrap_or(Reason::Bits), bits, b);
         }
@@ -165,16 +165,16 @@ impl Eval<'_> {
             return self.opaque(AtomKey::Node(n, 26), why.unwrap_or(Reason::Bits), bits, b);
         }
         let (lo, hi) = if rem { (Int::new(0), xh.min(yh - 1)) } else { (xl.div_euclid(yh.max(1)), xh.div_euclid(yl)) };
-        let why = if rem { self.why(&y) } else { why };
+        let why = if rem { self.atoms.why(&y) } else { why };
         AffineForm::atom(self.keyed(AtomKey::Range(n, lo, hi), |e| {
-            let a = e.new_atom(lo, hi, why, b);
+            let a = e.atoms.new_atom(lo, hi, why, b);
             let one = AffineForm::atom(a);
-            e.atoms[a.0 as usize].deps = e.depends(&[&x, &y]);
-            let mut cons = vec![e.con(one.add(&x, -1))];
+            e.atoms[a].deps = e.atoms.depends(&[&x, &y]);
+            let mut cons = vec![e.atoms.con(one.add(&x, -1))];
             if rem {
-                cons.push(e.con(one.add(&y, -1).plus(1)));
+                cons.push(e.atoms.con(one.add(&y, -1).plus(1)));
             }
-            e.atoms[a.0 as usize].cons = cons;
+            e.atoms[a].cons = cons;
             a
         }))
     }

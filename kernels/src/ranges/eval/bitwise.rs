@@ -18,7 +18,7 @@ fn low_mask(bits: u32) -> u64 {
 impl Eval<'_> {
     fn within(&mut self, f: &AffineForm, limit: Int, b: BlockId) -> bool {
         let fits = |(lo, hi): (Int, Int)| lo >= 0 && hi < limit;
-        fits(self.boxed(f, false)) || fits(self.bounds(f, b))
+        fits(self.atoms.boxed(f, false)) || fits(self.bounds(f, b))
     }
 
     /// A fresh atom over the values of `deps` with a box, keyed by content.
@@ -31,8 +31,8 @@ impl Eval<'_> {
         b: BlockId,
     ) -> AffineForm {
         AffineForm::atom(self.keyed(key, |e| {
-            let a = e.new_atom(lo, hi, why, b);
-            e.atoms[a.0 as usize].deps = e.depends(deps);
+            let a = e.atoms.new_atom(lo, hi, why, b);
+            e.atoms[a].deps = e.atoms.depends(deps);
             a
         }))
     }
@@ -49,7 +49,7 @@ impl Eval<'_> {
         }
         let low = mask.trailing_zeros();
         let top = 64 - mask.leading_zeros();
-        let pointer = |t: &(AtomId, Int)| t.1 == 1 && matches!(self.a(t.0).kind, AtomKind::Param(_));
+        let pointer = |t: &(AtomId, Int)| t.1 == 1 && matches!(self.atoms[t.0].kind, AtomKind::Param(_));
         if top == bits && mask >> low == low_mask(top - low) && f.terms.iter().any(pointer) {
             // An address rounded down stays an address: `f - f mod 2^low`.
             let number = self.concrete(f);
@@ -114,18 +114,18 @@ impl Eval<'_> {
         let (ux, uy) = (self.interp(x, bits, false, b), self.interp(y, bits, false, b));
         let (hx, hy) = (self.bounds(&ux, b).1, self.bounds(&uy, b).1);
         let hi = ones_up_to(hx.max(hy)).min(low_mask(bits));
-        let why = self.why(&ux).or_else(|| self.why(&uy));
+        let why = self.atoms.why(&ux).or_else(|| self.atoms.why(&uy));
         let r = self.keyed(AtomKey::Pair(u8::from(xor) + 1, ux.clone(), uy.clone(), b), |e| {
-            let r = e.new_atom(0, hi, why, b);
-            let deps = e.depends(&[&ux, &uy]);
+            let r = e.atoms.new_atom(0, hi, why, b);
+            let deps = e.atoms.depends(&[&ux, &uy]);
             let one = AffineForm::atom(r);
             // x | y <= x + y; x ^ y too.
-            let mut cons = vec![e.con(one.add(&ux, -1).add(&uy, -1))];
+            let mut cons = vec![e.atoms.con(one.add(&ux, -1).add(&uy, -1))];
             if !xor {
-                cons.push(e.con(ux.add(&one, -1)));
-                cons.push(e.con(uy.add(&one, -1)));
+                cons.push(e.atoms.con(ux.add(&one, -1)));
+                cons.push(e.atoms.con(uy.add(&one, -1)));
             }
-            let a = &mut e.atoms[r.0 as usize];
+            let a = &mut e.atoms[r];
             a.deps = deps;
             a.cons = cons;
             r
@@ -148,7 +148,7 @@ impl Eval<'_> {
         // The low bits change only within their aligned group.
         let group = Int::pow2(64 - k.leading_zeros());
         if 64 - k.leading_zeros() >= bits {
-            return self.opaque(AtomKey::Node(n, 20), self.why(f).unwrap_or(Reason::Bits), bits, b);
+            return self.opaque(AtomKey::Node(n, 20), self.atoms.why(f).unwrap_or(Reason::Bits), bits, b);
         }
         let f = self.concrete(f);
         let q = self.floor_div(&f, group, b).scale(group);
@@ -192,7 +192,7 @@ impl Eval<'_> {
                 if inv & !keep & full == 0 && inv & keep == keep {
                     return self.mask(&f.scale(-1).plus(-1), keep, bits, b);
                 }
-                self.opaque(AtomKey::Node(n, 21), self.why(&f).unwrap_or(Reason::Bits), bits, b)
+                self.opaque(AtomKey::Node(n, 21), self.atoms.why(&f).unwrap_or(Reason::Bits), bits, b)
             }
             [x, y] => self.two_inputs(n, &v, (x, y), k, lut, bits, b),
             _ => self.many_inputs(n, &v, lut, bits, b),
@@ -248,7 +248,7 @@ impl Eval<'_> {
         let (ux, uy) = (self.interp(x, bits, false, b), self.interp(y, bits, false, b));
         let (hx, hy) = (self.bounds(&ux, b).1, self.bounds(&uy, b).1);
         // Below both: one known side bounds it.
-        let (wx, wy) = (self.why(&ux), self.why(&uy));
+        let (wx, wy) = (self.atoms.why(&ux), self.atoms.why(&uy));
         let why = if wx.is_some() && wy.is_some() { wx } else { None };
         let hi = match (wx, wy) {
             (Some(_), None) => hy,
@@ -263,7 +263,7 @@ impl Eval<'_> {
             let x = self.or(&v[0], &v[1], false, bits, b);
             return self.or(&x, &v[2], false, bits, b);
         }
-        let why = v.iter().find_map(|f| self.why(f));
+        let why = v.iter().find_map(|f| self.atoms.why(f));
         if lut & 1 == 0 {
             // No bit is set that no input has.
             let mut hi = Int::new(0);
@@ -271,7 +271,7 @@ impl Eval<'_> {
             for f in v {
                 let u = self.interp(f, bits, false, b);
                 hi = hi.max(self.bounds(&u, b).1);
-                why = why.or_else(|| self.why(&u));
+                why = why.or_else(|| self.atoms.why(&u));
             }
             if hi < Int::from(low_mask(bits)) {
                 let hi = ones_up_to(hi);
@@ -303,12 +303,12 @@ impl Eval<'_> {
         if let Some(c) = f.as_const() {
             return AffineForm::konst((c + half).rem_euclid(Int::pow2(k)) - half);
         }
-        let why = self.why(f);
+        let why = self.atoms.why(f);
         self.boxed_atom(AtomKey::Range(n, -half, half - 1), (-half, half - 1), why, &[f], b)
     }
 
     pub(crate) fn prmt(&mut self, n: NodeId, [x, sel, y]: [AffineForm; 3], b: BlockId) -> AffineForm {
-        let why = self.why(&x).or_else(|| self.why(&y)).unwrap_or(Reason::Bits);
+        let why = self.atoms.why(&x).or_else(|| self.atoms.why(&y)).unwrap_or(Reason::Bits);
         let Some(sel) = sel.as_const().map(|c| c.pin().rem_euclid(1 << 32)) else {
             return self.opaque(AtomKey::Node(n, 27), why, 32, b);
         };

@@ -25,10 +25,10 @@ impl Eval<'_> {
         let f = self.ev(idx);
         let f = self.interp(&f, 32, true, b);
         let ctx = self.ctx(b);
-        let (lo, hi) = self.bounds_in(&f, &ctx, true);
+        let (lo, hi) = self.atoms.bounds_in(&f, &ctx, true);
         let step = f.gcd().max(1);
         let bits = 8 * u32::from(bytes);
-        let why = self.why(&f).unwrap_or(Reason::Constant);
+        let why = self.atoms.why(&f).unwrap_or(Reason::Constant);
         if lo <= -INF || hi >= INF || (hi - lo).div_euclid(step) > 512 {
             return self.opaque(AtomKey::Node(n, 29), why, bits, b);
         }
@@ -84,7 +84,7 @@ impl Eval<'_> {
             let at = self.ev(s.addr);
             // Both are the local base plus an offset; the base cancels.
             let d = a.add(&at, -1).norm(32);
-            let (lo, hi) = self.bounds_in(&d, &ctx, true);
+            let (lo, hi) = self.atoms.bounds_in(&d, &ctx, true);
             for v in words_at((lo, hi), &d, s, bytes)? {
                 let f = self.ev(v);
                 // What one iteration stored may be read by another.

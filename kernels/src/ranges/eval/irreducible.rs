@@ -27,8 +27,7 @@ impl Eval<'_> {
 
     /// The value of a join on such a cycle.
     pub(crate) fn irreducible_phi(&mut self, n: NodeId, b: BlockId) -> AffineForm {
-        if let Some((s, d)) = self.solving.get(&n).copied() {
-            self.touched.phi = self.touched.phi.min(d);
+        if let Some(s) = self.scope.symbol(n) {
             return AffineForm::atom(s);
         }
         let bits = self.g.node(n).width.bits();
@@ -36,10 +35,9 @@ impl Eval<'_> {
             return self.opaque(AtomKey::Node(n, 42), Reason::Irreducible, bits, b);
         };
         // Conditions that hold where a source is made may look at the join.
-        let s = self.new_atom(-INF, INF, None, b);
-        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
-        let mark = self.unsolved();
-        self.solving.insert(n, (s, self.depth));
+        let s = self.atoms.new_atom(-INF, INF, None, b);
+        self.atoms[s].kind = AtomKind::Unsolved;
+        let mark = self.scope.unsolved(n, s);
         let mut forms: Vec<AffineForm> = Vec::new();
         for source in sources {
             let f = self.ev(source);
@@ -47,10 +45,9 @@ impl Eval<'_> {
                 forms.push(f);
             }
         }
-        self.solving.remove(&n);
-        self.solved(mark);
+        self.scope.solved(n, mark);
         // A register that was never written on the way here is not read.
-        let undefined = |e: &Self, f: &AffineForm| e.why(f) == Some(Reason::Undefined);
+        let undefined = |e: &Self, f: &AffineForm| e.atoms.why(f) == Some(Reason::Undefined);
         if forms.iter().any(|f| !undefined(self, f)) {
             forms.retain(|f| !undefined(self, f));
         }
@@ -63,7 +60,8 @@ impl Eval<'_> {
             _ => {}
         }
         // What a rule might still make known comes before data.
-        let reason = |f: &AffineForm| if self.supported_by(f, s) { Some(Reason::Irreducible) } else { self.why(f) };
+        let reason =
+            |f: &AffineForm| if self.supported_by(f, s) { Some(Reason::Irreducible) } else { self.atoms.why(f) };
         let why = forms.iter().filter_map(reason).min_by_key(|r| r.is_data());
         self.opaque(AtomKey::Node(n, 42), why.unwrap_or(Reason::Irreducible), bits, b)
     }
@@ -99,7 +97,7 @@ impl Eval<'_> {
     /// Has a form one value for each thread, whenever it is computed?
     fn same_at_all_times(&self, f: &AffineForm) -> bool {
         f.terms.iter().flat_map(|t| self.support(t.0)).all(|x| {
-            let a = self.a(x);
+            let a = &self.atoms[x];
             let of_thread = matches!(
                 a.kind,
                 AtomKind::Index | AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_)

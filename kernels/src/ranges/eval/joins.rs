@@ -6,11 +6,11 @@
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::loops::recurrences::Arms;
+use crate::ranges::eval::recurrences::Arms;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 
@@ -23,7 +23,8 @@ impl Eval<'_> {
         tag: u8,
         b: BlockId,
     ) -> AffineForm {
-        let undefined = |e: &Self, f: &AffineForm| f.terms.iter().any(|t| e.a(t.0).opaque == Some(Reason::Undefined));
+        let undefined =
+            |e: &Self, f: &AffineForm| f.terms.iter().any(|t| e.atoms[t.0].opaque == Some(Reason::Undefined));
         if arms.iter().any(|a| !undefined(self, &a.0)) {
             arms.retain(|a| !undefined(self, &a.0));
         }
@@ -40,7 +41,7 @@ impl Eval<'_> {
                     .terms
                     .iter()
                     .filter(|t| {
-                        let a = e.a(t.0);
+                        let a = &e.atoms[t.0];
                         a.alts.is_some()
                             || matches!(
                                 a.kind,
@@ -73,19 +74,19 @@ impl Eval<'_> {
         for (f, c) in &arms {
             let cons = ctx.and(c);
             let d = f.add(&base, -1);
-            let (dl, dh) = self.bounds_in(&d, &cons, false);
-            let (sl, sh) = self.bounds_in(&d, &cons, true);
+            let (dl, dh) = self.atoms.bounds_in(&d, &cons, false);
+            let (sl, sh) = self.atoms.bounds_in(&d, &cons, true);
             if dl <= -INF || dh >= INF {
-                why = why.or_else(|| Some(self.reason_behind(&d, self.why(&d).unwrap_or(Reason::Loop))));
+                why = why.or_else(|| Some(self.reason_behind(&d, self.atoms.why(&d).unwrap_or(Reason::Loop))));
             } else if sl <= -INF || sh >= INF {
-                why = why.or_else(|| self.why(&d));
+                why = why.or_else(|| self.atoms.why(&d));
             }
             lo = lo.min(dl);
             hi = hi.max(dh);
             step = step.gcd(d.gcd()).gcd(d.c);
             let v = f.add(&base_ptr, -1);
             // Opaque boxes must not become constraints.
-            let z = self.bounds_in(&v, &cons, true);
+            let z = self.atoms.bounds_in(&v, &cons, true);
             vlo = vlo.min(z.0);
             vhi = vhi.max(z.1);
         }
@@ -100,19 +101,19 @@ impl Eval<'_> {
         let t = self.keyed(key, |e| {
             let l = if lo <= -INF { -INF } else { lo.div_euclid(step) };
             let h = if hi >= INF { INF } else { hi.div_euclid(step) };
-            let t = e.new_atom(l, h, why, b);
+            let t = e.atoms.new_atom(l, h, why, b);
             let v = rest.add(&AffineForm::atom(t), step);
             // An opaque difference may still leave the value itself bounded, as a join with known
             // ends.
-            let deps = e.depends(&[&rest]);
+            let deps = e.atoms.depends(&[&rest]);
             let mut cons = Vec::new();
             if vhi < INF {
-                cons.push(e.con(v.plus(-vhi)));
+                cons.push(e.atoms.con(v.plus(-vhi)));
             }
             if vlo > -INF {
-                cons.push(e.con(v.scale(-1).plus(vlo)));
+                cons.push(e.atoms.con(v.scale(-1).plus(vlo)));
             }
-            let a = &mut e.atoms[t.0 as usize];
+            let a = &mut e.atoms[t];
             a.deps = deps;
             a.choice = true;
             a.cons = cons;
@@ -138,7 +139,7 @@ impl Eval<'_> {
         let ctx = self.ctx(b);
         let d = second.0.add(&first.0, -1);
         let span = |cons: &[ConstraintRef]| {
-            let (lo, hi) = self.bounds_in(&d, &ctx.and(cons), false);
+            let (lo, hi) = self.atoms.bounds_in(&d, &ctx.and(cons), false);
             if lo <= -INF || hi >= INF { INF } else { hi - lo }
         };
         Some(if span(&first.1) < span(&second.1) { second.0.clone() } else { first.0.clone() })
@@ -147,7 +148,7 @@ impl Eval<'_> {
     /// Were all atoms that a form rests on computed on every way to block `b`?
     fn holds_at(&self, f: &AffineForm, b: BlockId) -> bool {
         f.terms.iter().flat_map(|t| self.support(t.0)).all(|a| {
-            let atom = self.a(a);
+            let atom = &self.atoms[a];
             !matches!(atom.kind, AtomKind::Iteration(_) | AtomKind::Plain) || self.cfg.dominates(atom.home, b)
         })
     }
@@ -192,8 +193,8 @@ impl Eval<'_> {
     fn pinned(&mut self, f: &AffineForm, cons: &ConstraintSet) -> AffineForm {
         let mut f = f.clone();
         for (x, c) in f.terms.clone() {
-            if matches!(self.a(x).kind, AtomKind::Iteration(_)) && self.a(x).hi < INF {
-                let (lo, hi) = self.bounds_in(&AffineForm::atom(x), cons, false);
+            if matches!(self.atoms[x].kind, AtomKind::Iteration(_)) && self.atoms[x].hi < INF {
+                let (lo, hi) = self.atoms.bounds_in(&AffineForm::atom(x), cons, false);
                 if lo == hi {
                     f = f.without(x).plus(c.wrapping_mul(lo));
                 }

@@ -7,7 +7,8 @@ use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::{Eval, LoopState};
+use crate::ranges::eval::Eval;
+use crate::ranges::eval::state::loop_table::LoopState;
 use std::rc::Rc;
 
 impl Eval<'_> {
@@ -20,11 +21,13 @@ impl Eval<'_> {
             return AffineForm::konst(if c > thi { c - m } else { c });
         }
         if self.assumed.is_some() {
-            let (lo, hi) = self.boxed(f, false);
+            let (lo, hi) = self.atoms.boxed(f, false);
             // What rests on a loop that was given up will not be proved.
-            let given_up = |x: AtomId| match self.a(x).kind {
+            let given_up = |x: AtomId| match self.atoms[x].kind {
                 AtomKind::Iteration(l) => {
-                    self.a(x).hi >= INF && self.a(x).cons.is_empty() && self.loops[l as usize] == LoopState::Done
+                    self.atoms[x].hi >= INF
+                        && self.atoms[x].cons.is_empty()
+                        && self.loops.states[l as usize] == LoopState::Done
                 }
                 _ => false,
             };
@@ -32,7 +35,7 @@ impl Eval<'_> {
                 // Which of the numbers congruent to it is meant shows in the first iteration.
                 let mut first = f.clone();
                 for (x, _) in &f.terms {
-                    if matches!(self.a(*x).kind, AtomKind::Iteration(_)) {
+                    if matches!(self.atoms[*x].kind, AtomKind::Iteration(_)) {
                         first = first.without(*x);
                     }
                 }
@@ -47,7 +50,7 @@ impl Eval<'_> {
             }
         }
         // As a rule the boxes are enough.
-        let (lo, hi) = self.boxed(f, false);
+        let (lo, hi) = self.atoms.boxed(f, false);
         if tlo <= lo && hi <= thi {
             return f.clone();
         }
@@ -57,7 +60,12 @@ impl Eval<'_> {
                 return f.plus(s);
             }
         }
-        if self.g.split_words && bits == 32 && lo > -INF && hi < INF && self.why(f).is_none() && self.assumed.is_none()
+        if self.g.split_words
+            && bits == 32
+            && lo > -INF
+            && hi < INF
+            && self.atoms.why(f).is_none()
+            && self.assumed.is_none()
         {
             // (Where no number is put together from words, nothing makes up for what is lost.)
             // `f mod m` is `f - m * floor(f / m)`, whatever f is. Products of two 64-bit numbers
@@ -65,10 +73,10 @@ impl Eval<'_> {
             let quotient = self.floor_div(&f.plus(-tlo), m, b);
             return f.add(&quotient, -m);
         }
-        let why = self.why(f).unwrap_or(Reason::MayWrap);
+        let why = self.atoms.why(f).unwrap_or(Reason::MayWrap);
         AffineForm::atom(self.keyed(AtomKey::Interp(f.clone(), bits, signed), |e| {
-            let a = e.new_atom(tlo, thi, Some(why), b);
-            e.atoms[a.0 as usize].deps = e.depends(&[f]);
+            let a = e.atoms.new_atom(tlo, thi, Some(why), b);
+            e.atoms[a].deps = e.atoms.depends(&[f]);
             a
         }))
     }
@@ -96,7 +104,7 @@ impl Eval<'_> {
             return whole.add(&self.floor_div(&inner, d, b), 1);
         }
         let same = |(lo, hi): (Int, Int)| lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d);
-        let (lo, hi) = self.boxed(&rest, false);
+        let (lo, hi) = self.atoms.boxed(&rest, false);
         if same((lo, hi)) {
             return whole.plus(lo.div_euclid(d));
         }
@@ -111,16 +119,16 @@ impl Eval<'_> {
         }
         let q = self.keyed(AtomKey::Floor(rest.clone(), d), |e| {
             // Shared between blocks: no guards here.
-            let (lo, hi) = e.bounds_in(&rest, &e.none, false);
-            let (slo, shi) = e.bounds_in(&rest, &e.none, true);
-            let why = (slo <= -INF || shi >= INF).then(|| e.why(&rest)).flatten();
-            let q = e.new_atom(lo.div_bound(d), hi.div_bound(d), why, b);
+            let (lo, hi) = e.atoms.bounds_in(&rest, &e.none, false);
+            let (slo, shi) = e.atoms.bounds_in(&rest, &e.none, true);
+            let why = (slo <= -INF || shi >= INF).then(|| e.atoms.why(&rest)).flatten();
+            let q = e.atoms.new_atom(lo.div_bound(d), hi.div_bound(d), why, b);
             let one = AffineForm::atom(q);
             let c1 = one.scale(d).add(&rest, -1);
             let c2 = rest.add(&one, -d).plus(-(d - 1));
-            let deps = e.depends(&[&rest]);
-            let cons = vec![e.con(c1), e.con(c2)];
-            let a = &mut e.atoms[q.0 as usize];
+            let deps = e.atoms.depends(&[&rest]);
+            let cons = vec![e.atoms.con(c1), e.atoms.con(c2)];
+            let a = &mut e.atoms[q];
             a.cons = cons;
             a.deps = deps;
             a.floor = Some(Rc::new((rest.clone(), d)));
@@ -132,12 +140,12 @@ impl Eval<'_> {
     /// `floor(F / u) + I`, with integers only in I, as the numerator over u: `F + u*I`. Then
     /// `floor((floor(F / u) + I) / d) = floor((F + u*I) / (u*d))`.
     pub(crate) fn nested_floor(&self, f: &AffineForm) -> Option<(AffineForm, Int)> {
-        let mut found = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).floor.is_some());
+        let mut found = f.terms.iter().filter(|t| t.1 == 1 && self.atoms[t.0].floor.is_some());
         let (x, _) = *found.next()?;
         if found.next().is_some() {
             return None;
         }
-        let inner = self.a(x).floor.clone()?;
+        let inner = self.atoms[x].floor.clone()?;
         let others = f.without(x);
         // Saturated or unbounded parts are no integers to calculate with.
         let big = |v: Int| v.abs() > 1 << 70;
@@ -167,13 +175,13 @@ impl Eval<'_> {
 
     /// Replaces pointer atoms by their values.
     pub(crate) fn concrete(&self, f: &AffineForm) -> AffineForm {
-        let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_));
+        let given = |x: AtomId| matches!(self.atoms[x].kind, AtomKind::Param(_));
         let mut f = f.clone();
         if !f.terms.iter().any(|t| given(t.0)) {
             return f;
         }
         for (x, c) in f.terms.clone() {
-            let a = self.a(x);
+            let a = &self.atoms[x];
             if given(x) {
                 f = f.without(x).plus(c.wrapping_mul(a.lo));
             }
@@ -196,33 +204,33 @@ impl Eval<'_> {
         let (la, ha) = self.bounds(&va, home);
         let (lb, hb) = self.bounds(&vb, home);
         if ha >= INF || hb >= INF || la <= -INF || lb <= -INF {
-            let why = self.why(&va).or_else(|| self.why(&vb)).unwrap_or(Reason::Loop);
+            let why = self.atoms.why(&va).or_else(|| self.atoms.why(&vb)).unwrap_or(Reason::Loop);
             // Congruent, but nothing is known of the product as a number.
             let p = self.keyed(AtomKey::Mul(va.clone(), vb.clone(), home), |e| {
-                let p = e.new_atom(-INF, INF, Some(why), home);
-                e.atoms[p.0 as usize].deps = e.depends(&[&va, &vb]);
+                let p = e.atoms.new_atom(-INF, INF, Some(why), home);
+                e.atoms[p].deps = e.atoms.depends(&[&va, &vb]);
                 p
             });
             let _ = bits;
             return linear.add(&AffineForm::atom(p), 1);
         }
-        let why = self.why(&va).or_else(|| self.why(&vb));
+        let why = self.atoms.why(&va).or_else(|| self.atoms.why(&vb));
         let p = self.keyed(AtomKey::Mul(va.clone(), vb.clone(), home), |e| {
             let corners = [la.mul_sat(lb), la.mul_sat(hb), ha.mul_sat(lb), ha.mul_sat(hb)];
             let lo = corners.into_iter().fold(INF, Int::min);
             let hi = corners.into_iter().fold(-INF, Int::max);
-            let p = e.new_atom(lo, hi, why, home);
-            let deps = e.depends(&[&va, &vb]);
+            let p = e.atoms.new_atom(lo, hi, why, home);
+            let deps = e.atoms.depends(&[&va, &vb]);
             let one = AffineForm::atom(p);
-            e.atoms[p.0 as usize].deps = deps;
+            e.atoms[p].deps = deps;
             let small = ha < 1 << 62 && hb < 1 << 62;
             if why.is_none() && la >= 0 && lb >= 0 && small {
                 // McCormick.
                 let k = la * lb;
-                e.atoms[p.0 as usize].cons = vec![
-                    e.con(one.add(&va, -hb)),
-                    e.con(one.add(&vb, -ha)),
-                    e.con(va.scale(lb).add(&vb, la).add(&one, -1).plus(-k)),
+                e.atoms[p].cons = vec![
+                    e.atoms.con(one.add(&va, -hb)),
+                    e.atoms.con(one.add(&vb, -ha)),
+                    e.atoms.con(va.scale(lb).add(&vb, la).add(&one, -1).plus(-k)),
                 ];
             }
             p
@@ -233,7 +241,7 @@ impl Eval<'_> {
     /// An integer representative with finite bounds.
     pub(crate) fn number(&mut self, f: &AffineForm, bits: u32, b: BlockId) -> AffineForm {
         let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
-        let (lo, hi) = self.boxed(f, false);
+        let (lo, hi) = self.atoms.boxed(f, false);
         if -half <= lo && hi < m {
             return f.clone();
         }

@@ -26,8 +26,9 @@
 //! number steps onto zero.
 
 use crate::ir::{BlockId, Combine};
-use crate::ranges::eval::conditions::{Cond, Fact, table};
-use crate::ranges::eval::{Eval, LoopState};
+use crate::ranges::domain::condition::{Cond, Fact, table};
+use crate::ranges::eval::Eval;
+use crate::ranges::eval::state::loop_table::LoopState;
 use crate::ranges::graph::node::{Kind, NodeId, Width};
 use smallvec::SmallVec;
 
@@ -52,16 +53,16 @@ enum From {
 impl Eval<'_> {
     /// The condition under which bit `k` of an integer node is set.
     pub(crate) fn bit(&mut self, n: NodeId, k: u32, depth: u32) -> Cond {
-        if let Some(c) = self.memo.bits.get(&(n, k)) {
+        if let Some(c) = self.scope.memo.bits.get(&(n, k)) {
             return c.clone();
         }
-        if self.busy_bits.contains(&(n, k)) || depth > MAX_DEPTH || self.exhausted() {
+        if self.busy_bits.contains(&(n, k)) || depth > MAX_DEPTH || self.atoms.budget.exhausted() {
             return Cond::Unknown;
         }
         let (c, clean) = self.is_clean(|e| e.find_bit(n, k, depth));
         // What lacks the meaning of a bit under way is not kept.
         if clean && self.busy_bits.is_empty() {
-            self.memo.bits.insert((n, k), c.clone());
+            self.scope.memo.bits.insert((n, k), c.clone());
         }
         c
     }
@@ -115,7 +116,7 @@ impl Eval<'_> {
     fn cleared_in_loop(&mut self, bit: (NodeId, u32), next: NodeId, header: BlockId, depth: u32, all: &mut Vec<Cond>) {
         let Some(l) = self.cfg.loop_of_header[header.0 as usize] else { return };
         self.trip(l);
-        if self.loops[l as usize] != LoopState::Done || self.assumed.is_some() {
+        if self.loops.states[l as usize] != LoopState::Done || self.assumed.is_some() {
             return;
         }
         // What the body makes of it, of the bit itself nothing being known.

@@ -6,10 +6,10 @@
 use crate::ir::{BlockId, Reason, Special};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::conditions::Cond;
 use crate::ranges::graph::node::{Kind, NodeId};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -26,8 +26,8 @@ impl Eval<'_> {
             return AffineForm::konst(v);
         }
         AffineForm::atom(self.keyed(AtomKey::Param(off), |e| {
-            let a = e.new_atom(v, v, None, BlockId(0));
-            e.atoms[a.0 as usize].kind = AtomKind::Param(off);
+            let a = e.atoms.new_atom(v, v, None, BlockId(0));
+            e.atoms[a].kind = AtomKind::Param(off);
             a
         }))
     }
@@ -57,8 +57,8 @@ impl Eval<'_> {
             Special::ClusterId(d) => (clusters(d), AtomKind::Plain),
             Special::LocalBase | Special::DriverBase(_) => {
                 return AffineForm::atom(self.keyed(AtomKey::Special(s), |e| {
-                    let a = e.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));
-                    e.atoms[a.0 as usize].kind = AtomKind::Local;
+                    let a = e.atoms.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));
+                    e.atoms[a].kind = AtomKind::Local;
                     a
                 }));
             }
@@ -67,8 +67,8 @@ impl Eval<'_> {
             return AffineForm::default();
         }
         AffineForm::atom(self.keyed(AtomKey::Special(s), |e| {
-            let a = e.new_atom(0, count - 1, None, BlockId(0));
-            e.atoms[a.0 as usize].kind = kind;
+            let a = e.atoms.new_atom(0, count - 1, None, BlockId(0));
+            e.atoms[a].kind = kind;
             a
         }))
     }
@@ -77,8 +77,8 @@ impl Eval<'_> {
         AffineForm::atom(self.keyed(key, |e| {
             // Somewhere in the address space, in no relation to anything. (Addresses have at most
             // 57 bits on x86-64 and AArch64, so what is added to one does not wrap around.)
-            let a = e.new_atom(0, Int::pow2(57), None, BlockId(0));
-            e.atoms[a.0 as usize].kind = kind;
+            let a = e.atoms.new_atom(0, Int::pow2(57), None, BlockId(0));
+            e.atoms[a].kind = kind;
             a
         }))
     }
@@ -92,12 +92,12 @@ impl Eval<'_> {
             Kind::Opaque(r) => self.opaque(AtomKey::Node(n, 2), *r, bits, b),
             Kind::Bounded(lo, hi) => {
                 let (lo, hi) = (Int::from(*lo), Int::from(*hi));
-                AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.new_atom(lo, hi, None, b)))
+                AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.atoms.new_atom(lo, hi, None, b)))
             }
             Kind::Loaded(a) => {
                 let f = self.opaque(AtomKey::Node(n, 2), Reason::Loaded, bits, b);
                 if let [(x, _)] = f.terms[..] {
-                    self.atoms[x.0 as usize].loaded = Some(*a);
+                    self.atoms[x].loaded = Some(*a);
                 }
                 f
             }
@@ -159,12 +159,12 @@ impl Eval<'_> {
                 match h.as_const() {
                     Some(c) => self.interp(&l, 32, false, b).plus(c.wrapping_mul(Int::pow2(32))),
                     // Words of different instructions: what one lacks of the whole is in the other.
-                    None if self.why(&l).or_else(|| self.why(&h)).is_none() => {
+                    None if self.atoms.why(&l).or_else(|| self.atoms.why(&h)).is_none() => {
                         let l = self.interp(&l, 32, false, b);
                         l.add(&h, Int::pow2(32))
                     }
                     None => {
-                        let why = match self.why(&l).or_else(|| self.why(&h)) {
+                        let why = match self.atoms.why(&l).or_else(|| self.atoms.why(&h)) {
                             Some(r) if r != Reason::Pairing => r,
                             _ => Reason::Pairing,
                         };
@@ -210,7 +210,7 @@ impl Eval<'_> {
             Kind::Pure(f, _) => match f.range() {
                 Some((lo, hi)) => {
                     let (lo, hi) = (Int::from(lo), Int::from(hi));
-                    AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.new_atom(lo, hi, None, b)))
+                    AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.atoms.new_atom(lo, hi, None, b)))
                 }
                 None => self.opaque(AtomKey::Node(n, 2), f.reason(), bits, b),
             },
@@ -253,17 +253,17 @@ impl Eval<'_> {
             let (mut lo, mut hi) = (INF, -INF);
             let mut deps: SmallVec<[AtomId; 3]> = SmallVec::new();
             for f in &alts {
-                let (l, h) = e.boxed(f, false);
+                let (l, h) = e.atoms.boxed(f, false);
                 lo = lo.min(l);
                 hi = hi.max(h);
                 deps.extend(f.terms.iter().map(|t| t.0));
             }
-            let why = alts.iter().find_map(|f| e.why(f));
+            let why = alts.iter().find_map(|f| e.atoms.why(f));
             if let Some(f) = index {
                 deps.extend(f.terms.iter().map(|t| t.0));
             }
-            let a = e.new_atom(lo, hi, why, b);
-            let atom = &mut e.atoms[a.0 as usize];
+            let a = e.atoms.new_atom(lo, hi, why, b);
+            let atom = &mut e.atoms[a];
             atom.alts = Some(Rc::new(alts));
             atom.deps = deps;
             atom.choice = index.is_none();

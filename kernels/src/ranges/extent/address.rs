@@ -7,10 +7,10 @@ use crate::ir::Reason;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
 use crate::ranges::domain::byte_set::{ByteSet, Dims};
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::conditions::Cond;
 use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase};
 use crate::ranges::graph::node::{Access, NodeId, Target};
 use smallvec::SmallVec;
@@ -32,9 +32,9 @@ impl Eval<'_> {
         if let Some(size) = size {
             let size = self.ev(size);
             let size = self.interp(&size, 32, false, acc.block);
-            (_, width) = self.bounds_in(&size, &cons, true);
+            (_, width) = self.atoms.bounds_in(&size, &cons, true);
             if width >= INF {
-                return self.unknown_access(n, self.why(&size).unwrap_or(Reason::Budget), out);
+                return self.unknown_access(n, self.atoms.why(&size).unwrap_or(Reason::Budget), out);
             }
             complete &= size.is_const();
         }
@@ -48,7 +48,7 @@ impl Eval<'_> {
     /// What holds when an access is made, and whether that is all that decides it; `None` when it
     /// is never made.
     fn guarded(&mut self, acc: &Access) -> Option<(Rc<ConstraintSet>, bool)> {
-        self.end_reserve();
+        self.atoms.budget.end_reserve();
         if !self.reachable(acc.block) {
             return None;
         }
@@ -77,7 +77,7 @@ impl Eval<'_> {
             if k != 1 {
                 return None;
             }
-            let AtomKind::ParamAddress(p) = self.a(x).kind else { return None };
+            let AtomKind::ParamAddress(p) = self.atoms[x].kind else { return None };
             let at = p.wrapping_add(u16::try_from(g.c.pin().rem_euclid(1 << 16)).ok()?);
             if usize::from(at) >= self.launch.params.len() {
                 return None;
@@ -108,7 +108,7 @@ impl Eval<'_> {
         let mut out = Vec::new();
         let mut work = vec![f.clone()];
         while let Some(g) = work.pop() {
-            let choice = g.terms.iter().find_map(|t| Some((t.0, t.1, self.a(t.0).alts.clone()?)));
+            let choice = g.terms.iter().find_map(|t| Some((t.0, t.1, self.atoms[t.0].alts.clone()?)));
             match choice {
                 Some((x, c, alts)) if out.len() + work.len() + alts.len() <= MAX_ALTERNATIVES => {
                     let rest = g.without(x);
@@ -125,7 +125,7 @@ impl Eval<'_> {
             .iter()
             .filter(|t| t.1 == 1)
             .filter_map(|t| {
-                let base = match self.a(t.0).kind {
+                let base = match self.atoms[t.0].kind {
                     AtomKind::Param(p) => SymbolicBase::Word(p),
                     AtomKind::Symbol(s) => SymbolicBase::Symbol(s),
                     AtomKind::ParamAddress(p) => SymbolicBase::ParamAddress(p),
@@ -138,10 +138,13 @@ impl Eval<'_> {
 
     fn one_form(&mut self, f: &AffineForm, made: AccessContext<'_>, out: &mut Vec<ReachedBytes>) {
         let bases = self.bases(f);
-        let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
+        let opaque =
+            f.terms.iter().find(|t| t.1 == 1 && self.atoms[t.0].opaque.is_some()).map(|t| self.atoms[t.0].opaque);
         // A window or local address is no global memory.
         if bases.is_empty()
-            && f.terms.iter().any(|t| self.a(t.0).kind == AtomKind::Local || self.a(t.0).opaque == Some(Reason::Window))
+            && f.terms
+                .iter()
+                .any(|t| self.atoms[t.0].kind == AtomKind::Local || self.atoms[t.0].opaque == Some(Reason::Window))
         {
             return;
         }
@@ -164,7 +167,7 @@ impl Eval<'_> {
                 let extent = if base == SymbolicBase::Absolute {
                     extent
                 } else {
-                    ByteSet::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
+                    ByteSet::Unknown { reason: self.atoms.why(f).unwrap_or(Reason::Loaded) }
                 };
                 out.push(ReachedBytes::new(base, false, extent));
             }
@@ -173,7 +176,7 @@ impl Eval<'_> {
         let several = bases.len() > 1;
         for (atom, base) in &bases {
             let rel = f.without(*atom);
-            let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
+            let rel = if several || rel.terms.iter().any(|t| matches!(self.atoms[t.0].kind, AtomKind::Param(_))) {
                 // Addresses wrap: a step back among the parameters is a number just below 2^64.
                 self.concrete(&rel).norm(64)
             } else {
@@ -209,19 +212,19 @@ impl Eval<'_> {
     /// Is an address without a parameter surely a pointer out of memory, and what is added to it?
     /// (Of two loaded words, one is.)
     fn is_loaded_pointer(&self, f: &AffineForm) -> bool {
-        let mut unscaled = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).peekable();
-        unscaled.peek().is_some() && unscaled.all(|t| self.a(t.0).loaded.is_some())
+        let mut unscaled = f.terms.iter().filter(|t| t.1 == 1 && self.atoms[t.0].opaque.is_some()).peekable();
+        unscaled.peek().is_some() && unscaled.all(|t| self.atoms[t.0].loaded.is_some())
     }
 
     /// The byte set of an offset form.
     pub(crate) fn extent(&mut self, f: &AffineForm, made: AccessContext<'_>) -> ByteSet {
         let AccessContext { cons, width, complete, .. } = made;
-        if let Some(e) = cons.known_extent(f, width, complete, self.epoch) {
+        if let Some(e) = cons.known_extent(f, width, complete, self.atoms.epoch) {
             return e;
         }
         let e = self.find_extent(f, made);
-        if !self.exhausted() {
-            cons.learn_extent(f, width, complete, self.epoch, &e);
+        if !self.atoms.budget.exhausted() {
+            cons.learn_extent(f, width, complete, self.atoms.epoch, &e);
         }
         e
     }
@@ -231,11 +234,11 @@ impl Eval<'_> {
         f: &AffineForm,
         AccessContext { cons, width, mut complete, .. }: AccessContext<'_>,
     ) -> ByteSet {
-        let (mut lo, mut hi) = self.bounds_in(f, cons, true);
+        let (mut lo, mut hi) = self.atoms.bounds_in(f, cons, true);
         if (lo <= -INF) != (hi >= INF) {
             // A guard clamps one end of an unknown value; its type clamps the other (an unsigned
             // index below n).
-            let (l, h) = self.bounds_in(f, cons, false);
+            let (l, h) = self.atoms.bounds_in(f, cons, false);
             if l > -INF && h < INF && h - l < 1 << 32 {
                 (lo, hi) = (l, h);
                 complete = false;
@@ -264,11 +267,11 @@ impl Eval<'_> {
     /// the type of the number only.
     fn may_wrap(&self, f: &AffineForm) -> bool {
         let word = Int::pow2(32);
-        f.terms.iter().any(|t| t.1.abs() >= word && self.a(t.0).floor.is_some())
+        f.terms.iter().any(|t| t.1.abs() >= word && self.atoms[t.0].floor.is_some())
     }
 
     fn reason(&self, f: &AffineForm) -> Reason {
-        if let Some(r) = self.why(f) {
+        if let Some(r) = self.atoms.why(f) {
             return r;
         }
         // Hidden below: the first opaque atom in what the form rests on.
@@ -279,10 +282,10 @@ impl Eval<'_> {
                 continue;
             }
             seen.push(a);
-            if let Some(r) = self.a(a).opaque {
+            if let Some(r) = self.atoms[a].opaque {
                 return r;
             }
-            work.extend(self.a(a).deps.iter().copied());
+            work.extend(self.atoms[a].deps.iter().copied());
         }
         Reason::Loop
     }

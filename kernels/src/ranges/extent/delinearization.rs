@@ -82,17 +82,17 @@ impl Eval<'_> {
         plain: &ByteSet,
     ) -> Option<Box<Delinearized>> {
         let ByteSet::Bounded { dims, exact: false, .. } = plain else { return None };
-        let floors = f.terms.iter().filter(|t| self.a(t.0).floor.is_some()).count();
+        let floors = f.terms.iter().filter(|t| self.atoms[t.0].floor.is_some()).count();
         if floors == 0 || floors > MAX_DIGITS || dims.len() > 1 {
             return None;
         }
         // What this asks for is no part of what the addresses themselves may cost.
-        let spent = self.total.get();
-        if self.exhausted() || self.delinearization_spent > MAX_DELINEARIZATION {
+        let spent = self.atoms.budget.total();
+        if self.atoms.budget.exhausted() || self.atoms.budget.delinearization > MAX_DELINEARIZATION {
             return None;
         }
         let found = self.find_digits(f, made, plain);
-        self.delinearization_spent += self.total.replace(spent).saturating_sub(spent);
+        self.atoms.budget.delinearization += self.atoms.budget.take_back(spent);
         found
     }
 
@@ -166,7 +166,7 @@ impl Eval<'_> {
         if digits.iter().any(|d| d.1.abs() >= LARGE) {
             return None;
         }
-        let bounds = self.bounds_in(&rest, cons, true);
+        let bounds = self.atoms.bounds_in(&rest, cons, true);
         if bounds.0.is_infinite() || bounds.1.is_infinite() || bounds.0 > bounds.1 {
             return None;
         }
@@ -178,7 +178,7 @@ impl Eval<'_> {
     /// without its constant, the constant, the divisor, and what the quotient of these is too large
     /// by.
     fn quotient(&self, x: AtomId, cons: &ConstraintSet) -> Option<Quotient> {
-        let floor = self.a(x).floor.clone()?;
+        let floor = self.atoms[x].floor.clone()?;
         let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
         for _ in 0..2 * MAX_DIGITS {
             let g = n.gcd().gcd(d);
@@ -209,7 +209,7 @@ impl Eval<'_> {
         let k = if f.c.divides(m) { Int::new(0) } else { Int::new(multiple(f.c.pin(), d.pin(), m.pin())?) };
         let n = over(&f.plus(k.checked_mul(d)?), m);
         let e = -((-d).div_euclid(m));
-        let (lo, hi) = self.bounds_in(&n, cons, true);
+        let (lo, hi) = self.atoms.bounds_in(&n, cons, true);
         let fits = lo >= 0 && hi < INF && hi.checked_mul(m * e - d).is_some_and(|x| x < d);
         fits.then_some((n, e, k))
     }

@@ -10,10 +10,10 @@ use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
 use crate::ranges::domain::byte_set::Dims;
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::conditions::Cond;
 use crate::ranges::extent::coalesce::merge;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
@@ -29,7 +29,7 @@ impl Eval<'_> {
             Cond::True | Cond::Le(_) | Cond::Eq(_) => true,
             // At the end of a range it is an inequality (see `conj`).
             Cond::Ne(f) => {
-                let (lo, hi) = self.bounds_in(f, &self.none, false);
+                let (lo, hi) = self.atoms.bounds_in(f, &self.none, false);
                 lo == 0 || hi == 0
             }
             Cond::And(v) => v.iter().all(|c| self.fully(c)),
@@ -68,7 +68,7 @@ impl Eval<'_> {
                 }
                 // A test that the block's constraints lack would let threads through that fail it.
                 let facts = self.conj(&c, false);
-                if facts.iter().any(|f| !ctx.iter().any(|have| have.id == f.id) && self.boxed(f, false).1 > 0) {
+                if facts.iter().any(|f| !ctx.iter().any(|have| have.id == f.id) && self.atoms.boxed(f, false).1 > 0) {
                     return false;
                 }
             } else {
@@ -78,7 +78,7 @@ impl Eval<'_> {
         }
         // Inside a loop the threads that reach iteration k are those that passed every condition
         // before: only loops whose conditions are captured in full.
-        (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.exact_trip[l])
+        (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.loops.exact_trip[l])
     }
 
     /// Progressions that cover the form's values, which lie between these ends, and whether they
@@ -86,7 +86,7 @@ impl Eval<'_> {
     pub(crate) fn shape(&self, f: &AffineForm, cons: &ConstraintSet, ends: (Int, Int), complete: bool) -> (Dims, bool) {
         let (dims, exact) = self.grouped(f, cons, ends, complete);
         // A better cover is no reason to have none for what comes later.
-        if exact || f.terms.len() < 2 || self.half_spent() {
+        if exact || f.terms.len() < 2 || self.atoms.budget.half_spent() {
             return (dims, exact);
         }
         match self.layered(f, cons, ends) {
@@ -105,7 +105,7 @@ impl Eval<'_> {
         let mut part = AffineForm::default();
         for (k, t) in terms.iter().enumerate() {
             part = part.add(&AffineForm::atom(t.0), t.1);
-            let (l, h) = self.bounds_in(&part, cons, true);
+            let (l, h) = self.atoms.bounds_in(&part, cons, true);
             if l <= -INF || h >= INF || l > h {
                 return None;
             }
@@ -146,7 +146,7 @@ impl Eval<'_> {
         let all = || &all.get_or_init(|| self.all_constraints(&groups, cons))[..];
         for g in &groups {
             let part = AffineForm { terms: g.iter().copied().collect(), c: Int::new(0) };
-            let (l, h) = self.bounds_in(&part, cons, true);
+            let (l, h) = self.atoms.bounds_in(&part, cons, true);
             if l <= -INF || h >= INF {
                 return (flat(whole), false);
             }
@@ -194,7 +194,7 @@ impl Eval<'_> {
             tie(c, &mut set);
         }
         for t in terms {
-            for c in &self.a(t.0).cons {
+            for c in &self.atoms[t.0].cons {
                 tie(c, &mut set);
             }
         }
@@ -217,10 +217,10 @@ impl Eval<'_> {
     fn dense(&self, g: &[(AtomId, Int)], step: Int) -> bool {
         let mut v: SmallVec<[(Int, Int); 4]> = SmallVec::new();
         for (x, c) in g {
-            let a = self.a(*x);
+            let a = &self.atoms[*x];
             let free = match a.kind {
                 AtomKind::Index => true,
-                AtomKind::Iteration(l) => self.exact_trip[l as usize],
+                AtomKind::Iteration(l) => self.loops.exact_trip[l as usize],
                 _ => false,
             };
             // Mixed signs are no mixed radix.
@@ -241,7 +241,7 @@ impl Eval<'_> {
     }
 
     fn is_counter(&self, x: AtomId) -> bool {
-        matches!(self.a(x).kind, AtomKind::Iteration(_))
+        matches!(self.atoms[x].kind, AtomKind::Iteration(_))
     }
 
     /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded
@@ -249,7 +249,7 @@ impl Eval<'_> {
     fn free_range(&self, g: &[(AtomId, Int)]) -> (Int, Int) {
         let (mut lo, mut hi) = (Int::new(0), Int::new(0));
         for (x, c) in g {
-            let a = self.a(*x);
+            let a = &self.atoms[*x];
             let top = if self.is_counter(*x) { INF } else { a.hi };
             let (p, q) = if *c > 0 { (c.mul_sat(a.lo), c.mul_sat(top)) } else { (c.mul_sat(top), c.mul_sat(a.lo)) };
             lo = -(-lo).add_hi(-p);
@@ -281,7 +281,7 @@ impl Eval<'_> {
 
     /// Constraints of the guards and of the atoms, with numbers for parameters.
     fn all_constraints(&self, groups: &[Group], cons: &[ConstraintRef]) -> SmallVec<[AffineForm; 4]> {
-        let own = groups.iter().flatten().flat_map(|t| &self.a(t.0).cons);
+        let own = groups.iter().flatten().flat_map(|t| &self.atoms[t.0].cons);
         cons.iter().chain(own).map(|c| self.concrete(c)).collect()
     }
 
@@ -290,16 +290,16 @@ impl Eval<'_> {
     fn guards_within(&self, groups: &[Group], concrete: &[AffineForm]) -> bool {
         let on_group = |c: &AffineForm| groups.iter().any(|g| proportional(c, g).is_some());
         concrete.iter().all(|c| {
-            if self.boxed(c, false).1 <= 0 || on_group(c) {
+            if self.atoms.boxed(c, false).1 <= 0 || on_group(c) {
                 return true;
             }
             if let [(x, _)] = c.terms[..]
-                && self.a(x).kind == AtomKind::Index
+                && self.atoms[x].kind == AtomKind::Index
                 && !groups.iter().flatten().any(|t| t.0 == x)
                 && concrete.iter().all(|o| !o.has(x) || o.terms.len() == 1)
             {
                 // Another coordinate is restricted, by itself: are threads left?
-                let (mut lo, mut hi) = (self.a(x).lo, self.a(x).hi);
+                let (mut lo, mut hi) = (self.atoms[x].lo, self.atoms[x].hi);
                 for o in concrete.iter().filter(|o| o.has(x)) {
                     let k = o.coef(x);
                     if k > 0 {
@@ -316,7 +316,7 @@ impl Eval<'_> {
                     let qx = q.coef(*x);
                     qx != 0
                         && (qx > 0) == (*cx > 0)
-                        && c.combine(qx.abs(), q, -cx.abs()).is_some_and(|d| self.boxed(&d, false).1 <= 0)
+                        && c.combine(qx.abs(), q, -cx.abs()).is_some_and(|d| self.atoms.boxed(&d, false).1 <= 0)
                 })
             })
         })

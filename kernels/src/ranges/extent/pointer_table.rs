@@ -21,16 +21,18 @@ const APART: Int = Int::pow2(42);
 impl Eval<'_> {
     /// The access as one through a table, if its address has that form.
     pub(crate) fn through_table(&mut self, f: &AffineForm, made: AccessContext<'_>) -> Option<ReachedBytes> {
-        let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).loaded.is_some());
+        let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.atoms[t.0].loaded.is_some());
         let (x, _) = *loaded.next()?;
         if loaded.next().is_some() {
             return None;
         }
-        let node = self.a(x).loaded?;
+        let node = self.atoms[x].loaded?;
         let rest = f.without(x);
         // With another pointer among the terms it is not known which of the two is the base.
         let plain = |e: &Self, f: &AffineForm| {
-            f.terms.iter().all(|t| matches!(e.a(t.0).kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
+            f.terms
+                .iter()
+                .all(|t| matches!(e.atoms[t.0].kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
         };
         let place = self.ev(node);
         let [place] = &self.expand(&place)[..] else { return None };
@@ -47,7 +49,7 @@ impl Eval<'_> {
         // since.
         let counters = slot.terms.iter().flat_map(|t| self.support(t.0));
         for a in counters {
-            if let AtomKind::Iteration(l) = self.a(a).kind
+            if let AtomKind::Iteration(l) = self.atoms[a].kind
                 && !self.cfg.loops[l as usize].members[made.block.0 as usize]
             {
                 return None;

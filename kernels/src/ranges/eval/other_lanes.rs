@@ -31,17 +31,17 @@ impl Eval<'_> {
             return same;
         }
         let rest = AffineForm { terms: rest.into_iter().collect(), c: Int::new(0) };
-        let why = self.why(&rest).unwrap_or(Reason::CrossLane);
+        let why = self.atoms.why(&rest).unwrap_or(Reason::CrossLane);
         let pointers = rest.terms.iter().any(|(a, _)| self.is_pointer(*a));
         let (lo, hi) = self.bounds(&rest, b);
         if pointers || lo <= -INF || hi >= INF {
             return self.opaque(AtomKey::Node(n, 40), why, bits, b);
         }
-        let unknown = rest.terms.iter().find_map(|(a, _)| self.a(*a).opaque);
-        let deps = self.depends(&[&rest]);
+        let unknown = rest.terms.iter().find_map(|(a, _)| self.atoms[*a].opaque);
+        let deps = self.atoms.depends(&[&rest]);
         let other = self.keyed(AtomKey::Node(n, 41), |e| {
-            let a = e.new_atom(lo, hi, unknown, b);
-            let atom = &mut e.atoms[a.0 as usize];
+            let a = e.atoms.new_atom(lo, hi, unknown, b);
+            let atom = &mut e.atoms[a];
             atom.deps = deps;
             // Which lane it comes from is not among them.
             atom.choice = true;
@@ -52,14 +52,14 @@ impl Eval<'_> {
 
     /// Is an atom a pointer, or a choice between pointers?
     fn is_pointer(&self, a: AtomId) -> bool {
-        let atom = self.a(a);
+        let atom = &self.atoms[a];
         atom.alts.is_some() || !matches!(atom.kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_))
     }
 
     /// Has an atom one value in all threads of a warp? A warp is 32 threads in a row, counted with
     /// the first axis running fastest.
     fn same_in_warp(&self, a: AtomId) -> bool {
-        let atom = self.a(a);
+        let atom = &self.atoms[a];
         if self.atom_same_in_block(a) {
             return true;
         }
@@ -86,7 +86,7 @@ impl Eval<'_> {
 
     /// The axis along which an atom is the thread's index.
     fn axis_of(&self, a: AtomId) -> Option<u8> {
-        (0..3).find(|d| self.keys.get(&AtomKey::Special(Special::Tid(*d))) == Some(&a))
+        (0..3).find(|d| self.atoms.find(&AtomKey::Special(Special::Tid(*d))) == Some(a))
     }
 
     /// Threads of a block for which the index along axis `d` is the same, in a row.

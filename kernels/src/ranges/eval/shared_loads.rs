@@ -61,7 +61,7 @@ impl Eval<'_> {
             let d = AffineForm::konst(at).add(&to, -1).norm(32);
             // Under what holds where the store is, for whichever thread executes it.
             let ctx = self.ctx(s.block);
-            let (lo, hi) = self.bounds_in(&d, &ctx, true);
+            let (lo, hi) = self.atoms.bounds_in(&d, &ctx, true);
             // The form is congruent to the distance modulo 2^32, and shared memory is much smaller.
             if lo <= -Int::pow2(31) || hi >= Int::pow2(31) {
                 return None;
@@ -81,7 +81,7 @@ impl Eval<'_> {
     /// what begins with a pointer of the host's does not lead there.
     fn is_elsewhere(&self, f: &AffineForm) -> bool {
         let pointer = |k| matches!(k, AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_));
-        f.terms.iter().filter(|(a, k)| *k == 1 && pointer(self.a(*a).kind)).count() == 1
+        f.terms.iter().filter(|(a, k)| *k == 1 && pointer(self.atoms[*a].kind)).count() == 1
     }
 
     /// Has a form one value in all threads of a block? Parameters, block indices, and quotients of
@@ -91,10 +91,10 @@ impl Eval<'_> {
     }
 
     pub(super) fn atom_same_in_block(&self, a: AtomId) -> bool {
-        let atom = self.a(a);
+        let atom = &self.atoms[a];
         let block = [Special::Ctaid(0), Special::Ctaid(1), Special::Ctaid(2)];
         matches!(atom.kind, AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_))
-            || block.into_iter().any(|s| self.keys.get(&AtomKey::Special(s)) == Some(&a))
+            || block.into_iter().any(|s| self.atoms.find(&AtomKey::Special(s)) == Some(a))
             || atom.floor.as_ref().is_some_and(|q| self.same_in_block(&q.0))
     }
 }

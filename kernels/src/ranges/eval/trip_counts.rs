@@ -10,26 +10,27 @@
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
+use crate::ranges::domain::condition::{Cond, Fact};
 use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::conditions::{Cond, Fact};
-use crate::ranges::eval::{Eval, EvalMemo, LoopState};
+use crate::ranges::eval::Eval;
+use crate::ranges::eval::state::loop_table::LoopState;
 
 impl Eval<'_> {
     pub(crate) fn iteration(&mut self, l: u32) -> AtomId {
-        if let Some(k) = self.counters[l as usize] {
+        if let Some(k) = self.loops.counters[l as usize] {
             return k;
         }
         let home = self.cfg.loops[l as usize].header;
-        let k = self.new_atom(0, INF, None, home);
-        self.atoms[k.0 as usize].kind = AtomKind::Iteration(l);
-        self.counters[l as usize] = Some(k);
+        let k = self.atoms.new_atom(0, INF, None, home);
+        self.atoms[k].kind = AtomKind::Iteration(l);
+        self.loops.counters[l as usize] = Some(k);
         k
     }
 
     /// Finds the constraints on a loop's iteration counter.
     pub(crate) fn trip(&mut self, l: u32) {
-        if self.loops[l as usize] != LoopState::New {
+        if self.loops.states[l as usize] != LoopState::New {
             return;
         }
         // Outermost first.
@@ -41,38 +42,32 @@ impl Eval<'_> {
         for o in outer {
             self.trip(o);
         }
-        if self.loops[l as usize] != LoopState::New {
+        if self.loops.states[l as usize] != LoopState::New {
             return;
         }
-        let before = self.loops.clone();
-        self.loops[l as usize] = LoopState::Solving;
+        let before = self.loops.states.clone();
+        self.loops.states[l as usize] = LoopState::Solving;
         let k = self.iteration(l);
         // A world of its own: unproved numbers, a fresh memo.
-        let memo = std::mem::take(&mut self.memo);
-        let temp = std::mem::take(&mut self.temp);
-        let solving = std::mem::take(&mut self.solving);
-        let busy = std::mem::take(&mut self.ctx_busy);
-        let cut = self.ctx_cut;
-        let touched = self.touched;
+        let outer_scope = self.scope.enter();
         let assumed = self.assumed.replace(Vec::new());
-        let log = self.key_log.replace(Vec::new());
+        let log = self.atoms.key_log.replace(Vec::new());
         let (keep, never, exact) = self.back_conditions(l, k);
         let mine = std::mem::replace(&mut self.assumed, assumed).unwrap_or_default();
-        let keys = std::mem::replace(&mut self.key_log, log).unwrap_or_default();
-        self.memo = EvalMemo::default();
-        self.temp = Vec::new();
+        let keys = std::mem::replace(&mut self.atoms.key_log, log).unwrap_or_default();
+        self.scope.forget_all();
         let pre = self.ctx(header);
-        self.change(k, |a| a.cons = keep.clone());
-        let hi = if never { Int::new(0) } else { self.bounds_in(&AffineForm::atom(k), &pre, false).1 };
+        self.atoms.change(k, |a| a.cons = keep.clone());
+        let hi = if never { Int::new(0) } else { self.atoms.bounds_in(&AffineForm::atom(k), &pre, false).1 };
         let mut ok = true;
         if hi < INF {
-            self.change(k, |a| a.hi = hi);
+            self.atoms.change(k, |a| a.hi = hi);
             for (f, tlo, thi) in &mine {
                 ok &= self.proved(f, *tlo, *thi, &pre);
             }
         }
         if !ok {
-            self.change(k, |a| {
+            self.atoms.change(k, |a| {
                 a.cons = Vec::new();
                 a.hi = INF;
             });
@@ -88,31 +83,26 @@ impl Eval<'_> {
             }
         }
         for key in keys {
-            if let Some(a) = self.keys.get(&key)
+            if let Some(a) = self.atoms.keys.get(&key)
                 && !used.contains(a)
             {
-                self.keys.remove(&key);
+                self.atoms.keys.remove(&key);
             }
         }
-        self.memo = memo;
-        self.temp = temp;
-        self.solving = solving;
-        self.ctx_busy = busy;
-        self.ctx_cut = cut;
-        self.touched = touched;
+        self.scope.leave(outer_scope);
         // Inner loops saw this one unbounded: they are solved again.
         self.count_again(&before, Some(l));
-        self.exact_trip[l as usize] = ok && (never || (hi < INF && exact));
-        self.loops[l as usize] = LoopState::Done;
+        self.loops.exact_trip[l as usize] = ok && (never || (hi < INF && exact));
+        self.loops.states[l as usize] = LoopState::Done;
     }
 
     /// Forgets the trips that were counted since then, but for those of one loop.
     pub(crate) fn count_again(&mut self, before: &[LoopState], except: Option<u32>) {
         for (o, s) in before.iter().enumerate() {
-            if Some(o as u32) != except && *s == LoopState::New && self.loops[o] != LoopState::New {
-                self.loops[o] = LoopState::New;
-                if let Some(k) = self.counters[o] {
-                    self.change(k, |a| {
+            if Some(o as u32) != except && *s == LoopState::New && self.loops.states[o] != LoopState::New {
+                self.loops.states[o] = LoopState::New;
+                if let Some(k) = self.loops.counters[o] {
+                    self.atoms.change(k, |a| {
                         a.hi = INF;
                         a.cons.clear();
                     });
@@ -123,7 +113,7 @@ impl Eval<'_> {
 
     /// Is a form within its type's range, for all iterations?
     fn proved(&mut self, f: &AffineForm, tlo: Int, thi: Int, pre: &ConstraintSet) -> bool {
-        let (lo, hi) = self.bounds_in(f, pre, false);
+        let (lo, hi) = self.atoms.bounds_in(f, pre, false);
         tlo <= lo && hi <= thi
     }
 
@@ -170,10 +160,13 @@ impl Eval<'_> {
             }
             per.push(got);
         }
-        let Some(first) = per.first() else { return (vec![self.con(AffineForm::atom(k))], true, true) };
+        let Some(first) = per.first() else { return (vec![self.atoms.con(AffineForm::atom(k))], true, true) };
         exact &= self.leaves_only_from(l, &deciding);
-        let keep =
-            first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| self.con(g.clone())).collect();
+        let keep = first
+            .iter()
+            .filter(|g| per[1..].iter().all(|o| o.contains(g)))
+            .map(|g| self.atoms.con(g.clone()))
+            .collect();
         (keep, false, exact)
     }
 
@@ -219,7 +212,7 @@ impl Eval<'_> {
                 rest = rest.add(&AffineForm::atom(*x), *c);
                 continue;
             }
-            let a = self.a(*x);
+            let a = &self.atoms[*x];
             let weakest = if *c > 0 { a.lo } else { a.hi };
             if ne || a.opaque.is_some() || weakest.is_infinite() {
                 return none;
@@ -231,7 +224,7 @@ impl Eval<'_> {
         if ne {
             // A step that divides the distance cannot jump over zero; one that does not is assumed
             // to end.
-            let (lo, hi) = self.bounds_in(&rest, pre, false);
+            let (lo, hi) = self.atoms.bounds_in(&rest, pre, false);
             let divides = rest.terms.iter().all(|t| t.1.divides(ck)) && rest.c.divides(ck);
             return match ck {
                 c if c < 0 && (lo >= 0 || divides) => (vec![whole.scale(-1)], divides && lo >= 0),
@@ -240,11 +233,11 @@ impl Eval<'_> {
             };
         }
         // Does not hold in the first iteration: the back edge is never taken.
-        if self.bounds_in(&rest, pre, false).0 > 0 {
+        if self.atoms.bounds_in(&rest, pre, false).0 > 0 {
             return (vec![AffineForm::atom(k)], true);
         }
         let earlier = whole.plus(-ck);
-        let first = self.bounds_in(&rest.plus(-ck), pre, false).1;
+        let first = self.atoms.bounds_in(&rest.plus(-ck), pre, false).1;
         if first <= 0 {
             (vec![earlier], !weakened && ck > 0)
         } else if first < INF {

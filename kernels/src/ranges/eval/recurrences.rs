@@ -12,7 +12,7 @@ use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::memo::CLEAN;
+use crate::ranges::eval::state::scope::CLEAN;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 
@@ -32,8 +32,7 @@ impl Eval<'_> {
     /// Value of a loop header's phi.
     pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> AffineForm {
         let bits = self.g.node(n).width.bits();
-        if let Some((s, d)) = self.solving.get(&n).copied() {
-            self.touched.phi = self.touched.phi.min(d);
+        if let Some(s) = self.scope.symbol(n) {
             return AffineForm::atom(s);
         }
         let Some(l) = self.cfg.loop_of_header[b.0 as usize] else {
@@ -43,23 +42,21 @@ impl Eval<'_> {
         // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
         let init = self.before_the_loop(n, outer, b);
         let k = self.iteration(l);
-        if self.a(k).hi == 0 {
+        if self.atoms[k].hi == 0 {
             return init;
         }
-        let s = self.new_atom(-INF, INF, None, b);
-        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
-        let mark = self.unsolved();
-        self.solving.insert(n, (s, self.depth));
+        let s = self.atoms.new_atom(-INF, INF, None, b);
+        self.atoms[s].kind = AtomKind::Unsolved;
+        let mark = self.scope.unsolved(n, s);
         let (steps, touched) = self.tracked(|e| e.steps(s, back, b));
-        self.solving.remove(&n);
-        self.solved(mark);
-        let touched = if touched.phi > self.depth { CLEAN } else { touched.phi };
+        self.scope.solved(n, mark);
+        let touched = if touched.phi > self.scope.depth { CLEAN } else { touched.phi };
         let found = self.recurrence(n, &init, k, &steps, bits, b);
-        let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.a(t.0).opaque == Some(Reason::Loop));
+        let opaque = |f: &AffineForm| f.terms.iter().any(|t| self.atoms[t.0].opaque == Some(Reason::Loop));
         // Where something else than a loop without a rule is in the way, it stays there.
         let hopeless = |s: &Step| match s {
             Step::Other(why) => why.is_some_and(|why| why != Reason::Loop),
-            Step::Add(f, _) | Step::Copy(f) => self.why(f).is_some_and(|why| why != Reason::Loop),
+            Step::Add(f, _) | Step::Copy(f) => self.atoms.why(f).is_some_and(|why| why != Reason::Loop),
         };
         if found.as_ref().is_none_or(opaque) && !steps.iter().any(hopeless) {
             let unbounded = self.rests_on_nothing(touched);
@@ -76,7 +73,7 @@ impl Eval<'_> {
         }
         let why = steps.iter().find_map(|s| match s {
             Step::Other(r) => *r,
-            Step::Add(f, _) | Step::Copy(f) => self.why(f),
+            Step::Add(f, _) | Step::Copy(f) => self.atoms.why(f),
         });
         // A search whose next step hangs on what it finds is no loop without a rule.
         let why = why.filter(|why| *why != Reason::Loop).or_else(|| {
@@ -108,13 +105,13 @@ impl Eval<'_> {
                         Some(c) => (c, c),
                         None => {
                             let cons = ConstraintSet::new(self.arm_facts(*p, b));
-                            self.bounds_in(&e, &cons, false)
+                            self.atoms.bounds_in(&e, &cons, false)
                         }
                     };
                     Step::Add(e, z)
                 }
             } else if f.has(s) || self.supported_by(&f, s) {
-                Step::Other(self.why(&f))
+                Step::Other(self.atoms.why(&f))
             } else {
                 Step::Copy(f)
             };
@@ -140,7 +137,7 @@ impl Eval<'_> {
                     lo = lo.min(z.0);
                     hi = hi.max(z.1);
                     g = g.gcd(e.gcd()).gcd(e.c);
-                    why = why.or_else(|| self.why(e));
+                    why = why.or_else(|| self.atoms.why(e));
                 }
             }
             if lo == hi {
@@ -149,7 +146,7 @@ impl Eval<'_> {
             if lo > -INF && hi < INF && why.is_none() {
                 let g = g.max(1);
                 let t = self.keyed(AtomKey::Step(n, init.clone(), lo, hi), |e| {
-                    let t = e.new_atom(
+                    let t = e.atoms.new_atom(
                         if lo < 0 { -INF } else { Int::new(0) },
                         if hi > 0 { INF } else { Int::new(0) },
                         None,
@@ -157,11 +154,11 @@ impl Eval<'_> {
                     );
                     let one = AffineForm::atom(t).scale(g);
                     let kf = AffineForm::atom(k);
-                    e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
-                    e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
-                    let z = e.search(&AffineForm::atom(t), &e.none, false);
+                    e.atoms[t].cons = vec![e.atoms.con(one.add(&kf, -hi)), e.atoms.con(kf.scale(lo).add(&one, -1))];
+                    e.atoms[t].deps = SmallVec::from_slice(&[k]);
+                    let z = e.atoms.search(&AffineForm::atom(t), &e.none, false);
                     // The atom is not in use yet, so its box may change.
-                    let a = &mut e.atoms[t.0 as usize];
+                    let a = &mut e.atoms[t];
                     a.lo = a.lo.max(z.0);
                     a.hi = a.hi.min(z.1);
                     t
@@ -190,7 +187,7 @@ impl Eval<'_> {
             let clean = arms[1..].iter().all(|a| {
                 header_loop.is_some_and(|l| {
                     a.0.terms.iter().all(|t| {
-                        !matches!(self.a(t.0).kind, AtomKind::Param(_)) && self.a(t.0).alts.is_none()
+                        !matches!(self.atoms[t.0].kind, AtomKind::Param(_)) && self.atoms[t.0].alts.is_none()
                             || !self.varying(t.0, l)
                     })
                 })
@@ -201,9 +198,9 @@ impl Eval<'_> {
                 arms[1..].iter().all(|a| header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l))));
             let pointers = arms.iter().any(|a| {
                 a.0.terms.iter().any(|t| {
-                    self.a(t.0).alts.is_some()
+                    self.atoms[t.0].alts.is_some()
                         || matches!(
-                            self.a(t.0).kind,
+                            self.atoms[t.0].kind,
                             AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_) | AtomKind::Local
                         )
                 })
@@ -224,7 +221,7 @@ impl Eval<'_> {
                 continue;
             }
             out.push(a);
-            let Atom { deps, alts, .. } = self.a(a);
+            let Atom { deps, alts, .. } = &self.atoms[a];
             work.extend(deps.iter().copied());
             if let Some(v) = alts {
                 v.iter().for_each(|f| work.extend(f.terms.iter().map(|t| t.0)));
@@ -241,7 +238,7 @@ impl Eval<'_> {
     pub(crate) fn varying(&self, x: AtomId, l: u32) -> bool {
         let lp = &self.cfg.loops[l as usize];
         self.support(x).iter().any(|a| {
-            let atom = self.a(*a);
+            let atom = &self.atoms[*a];
             let inside = lp.members[atom.home.0 as usize];
             match atom.kind {
                 AtomKind::Index

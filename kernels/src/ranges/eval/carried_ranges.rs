@@ -20,14 +20,15 @@
 //! again. What is remembered of a phi for the rest of the evaluation was found without any symbol
 //! from outside, and without what is assumed while a trip is counted.
 
-use super::recurrences::Arms;
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::memo::{CLEAN, Carried};
-use crate::ranges::eval::{Eval, LoopState};
+use crate::ranges::eval::Eval;
+use crate::ranges::eval::recurrences::Arms;
+use crate::ranges::eval::state::loop_table::{Carried, LoopState};
+use crate::ranges::eval::state::scope::CLEAN;
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 
@@ -58,25 +59,25 @@ impl Eval<'_> {
         b: BlockId,
     ) -> Option<AffineForm> {
         let whole = self.g.halves.get(&n).map_or(n, |half| half.0);
-        let busy = &self.carried.busy;
-        if busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.half_spent() {
+        let busy = &self.loops.carried.busy;
+        if busy.len() >= MAX_DEPTH || busy.contains(&n) || busy.contains(&whole) || self.atoms.budget.half_spent() {
             return None;
         }
-        let found = match self.carried.known.get(&n) {
+        let found = match self.loops.carried.known.get(&n) {
             Some(known) => *known,
             None => {
-                self.carried.busy.push(n);
+                self.loops.carried.busy.push(n);
                 let found = if touched == CLEAN {
                     self.carried_alone(n, (outer, back), b)
                 } else {
                     self.carried(n, init, back, b)
                 };
-                self.carried.busy.pop();
+                self.loops.carried.busy.pop();
                 if matches!(found, Carried::Nothing) {
-                    let failures = self.carried.failures.entry(n).or_default();
+                    let failures = self.loops.carried.failures.entry(n).or_default();
                     *failures += 1;
                     if *failures >= MAX_FAILURES {
-                        self.carried.known.insert(n, found);
+                        self.loops.carried.known.insert(n, found);
                     }
                 }
                 found
@@ -89,9 +90,9 @@ impl Eval<'_> {
                 // As far as was guessed: nothing wraps around, and that is all that is known.
                 let guessed = hi - lo >= Int::from(FAR / 2);
                 let why = guessed.then(|| e.data_in(&[n], None).unwrap_or(Reason::Loop));
-                let a = e.new_atom(lo, hi, why, b);
+                let a = e.atoms.new_atom(lo, hi, why, b);
                 // Another one in each turn.
-                e.atoms[a.0 as usize].choice = true;
+                e.atoms[a].choice = true;
                 a
             }))),
             Carried::Nothing => None,
@@ -101,24 +102,24 @@ impl Eval<'_> {
     /// Does what depends on an unsolved phi no further out than `touched` rest on a symbol without
     /// bounds? That leaves nothing to be proved, and is evaluated again when the phi is solved.
     pub(crate) fn rests_on_nothing(&self, touched: u32) -> bool {
-        self.solving.values().any(|(s, depth)| *depth >= touched && self.a(*s).hi >= INF)
+        self.scope.solving.values().any(|(s, depth)| *depth >= touched && self.atoms[*s].hi >= INF)
     }
 
     /// Is a word half of a 64-bit value that a symbol stands for now?
     pub(crate) fn half_of_unsolved(&self, n: NodeId) -> bool {
-        self.g.halves.get(&n).is_some_and(|half| self.solving.contains_key(&half.0))
+        self.g.halves.get(&n).is_some_and(|half| self.scope.solving.contains_key(&half.0))
     }
 
     /// A word that is half of a 64-bit value which the loop carries round too, and which is known.
     /// (Tests of both words together bound that value, and not the word by itself.)
     pub(crate) fn half_of_carried(&mut self, n: NodeId, b: BlockId) -> Option<AffineForm> {
         let (whole, high) = *self.g.halves.get(&n)?;
-        if self.carried.unknown_wholes.get(&whole).is_some_and(|n| *n >= MAX_WHOLES) {
+        if self.loops.carried.unknown_wholes.get(&whole).is_some_and(|n| *n >= MAX_WHOLES) {
             return None;
         }
         let f = self.ev(whole);
-        if f.terms.iter().any(|t| self.a(t.0).opaque.is_some()) {
-            *self.carried.unknown_wholes.entry(whole).or_default() += 1;
+        if f.terms.iter().any(|t| self.atoms[t.0].opaque.is_some()) {
+            *self.loops.carried.unknown_wholes.entry(whole).or_default() += 1;
             return None;
         }
         let f = self.concrete(&f);
@@ -128,33 +129,25 @@ impl Eval<'_> {
     /// The same in a world of its own, and remembered.
     fn carried_alone(&mut self, n: NodeId, (outer, back): (&Arms, &Arms), b: BlockId) -> Carried {
         let keys = self.base_keys();
-        let keys = std::mem::replace(&mut self.keys, keys);
-        let memo = std::mem::take(&mut self.memo);
-        let temp = std::mem::take(&mut self.temp);
-        let solving = std::mem::take(&mut self.solving);
-        let busy = std::mem::take(&mut self.ctx_busy);
-        let (cut, touched) = (self.ctx_cut, self.touched);
-        let (assumed, log) = (self.assumed.take(), self.key_log.take());
-        let loops = self.loops.clone();
+        let keys = std::mem::replace(&mut self.atoms.keys, keys);
+        let outer_scope = self.scope.enter();
+        let (assumed, log) = (self.assumed.take(), self.atoms.key_log.take());
+        let loops = self.loops.states.clone();
         let init = self.before_the_loop(n, outer, b);
         let found = self.carried(n, &init, back, b);
         self.count_again(&loops, None);
-        self.memo = memo;
-        self.temp = temp;
-        self.solving = solving;
-        self.ctx_busy = busy;
-        (self.ctx_cut, self.touched) = (cut, touched);
-        (self.assumed, self.key_log) = (assumed, log);
+        self.scope.leave(outer_scope);
+        (self.assumed, self.atoms.key_log) = (assumed, log);
         self.restore_keys(keys);
         if !matches!(found, Carried::Nothing) || !loops.contains(&LoopState::Solving) {
-            self.carried.known.insert(n, found);
+            self.loops.carried.known.insert(n, found);
         }
         found
     }
 
     fn carried(&mut self, n: NodeId, init: &AffineForm, back: &Arms, b: BlockId) -> Carried {
         let number = |e: &Self, x: AtomId| {
-            let atom = e.a(x);
+            let atom = &e.atoms[x];
             let kind =
                 matches!(atom.kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_) | AtomKind::Unsolved);
             kind && atom.alts.is_none()
@@ -163,16 +156,16 @@ impl Eval<'_> {
             return Carried::Nothing;
         }
         let ctx = self.ctx(b);
-        let first = self.bounds_in(init, &ctx, true);
+        let first = self.atoms.bounds_in(init, &ctx, true);
         let far = Int::from(FAR);
         let mut range = first;
         // As it came; then each end as far as a turn takes it: to zero, or to where little is
         // known.
         for _ in 0..MAX_GUESSES {
-            if range.0 < -far || range.1 > far || self.carried.turns >= MAX_TURNS {
+            if range.0 < -far || range.1 > far || self.loops.carried.turns >= MAX_TURNS {
                 return Carried::Nothing;
             }
-            self.carried.turns += 1;
+            self.loops.carried.turns += 1;
             let ((lo, hi), same) = self.after_a_turn(n, range, back, b);
             if range.0 <= lo && hi <= range.1 {
                 // What one more turn leaves of the guess is enough.
@@ -196,22 +189,20 @@ impl Eval<'_> {
     /// is the value itself.
     fn after_a_turn(&mut self, n: NodeId, (lo, hi): (Int, Int), back: &Arms, b: BlockId) -> ((Int, Int), bool) {
         let keys = self.base_keys();
-        let keys = std::mem::replace(&mut self.keys, keys);
-        let loops = self.loops.clone();
-        let s = self.new_atom(lo, hi, None, b);
-        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
-        let mark = self.unsolved();
-        self.solving.insert(n, (s, self.depth));
+        let keys = std::mem::replace(&mut self.atoms.keys, keys);
+        let loops = self.loops.states.clone();
+        let s = self.atoms.new_atom(lo, hi, None, b);
+        self.atoms[s].kind = AtomKind::Unsolved;
+        let mark = self.scope.unsolved(n, s);
         let (mut least, mut most, mut same) = (INF, -INF, true);
         for (p, v) in back {
             let f = self.ev(*v);
             same &= f == AffineForm::atom(s);
             let cons = ConstraintSet::new(self.arm_facts(*p, b));
-            let (l, h) = self.bounds_in(&f, &cons, true);
+            let (l, h) = self.atoms.bounds_in(&f, &cons, true);
             (least, most) = (least.min(l), most.max(h));
         }
-        self.solving.remove(&n);
-        self.solved(mark);
+        self.scope.solved(n, mark);
         self.count_again(&loops, None);
         self.restore_keys(keys);
         ((least, most), same)
@@ -219,17 +210,13 @@ impl Eval<'_> {
 
     /// The keys of what is the same wherever it is asked for.
     fn base_keys(&self) -> FxHashMap<Box<AtomKey>, AtomId> {
-        self.keys.iter().filter(|(key, _)| is_base(key)).map(|(key, a)| (key.clone(), *a)).collect()
+        self.atoms.keys.iter().filter(|(key, _)| key.is_of_launch()).map(|(key, a)| (key.clone(), *a)).collect()
     }
 
     fn restore_keys(&mut self, keys: FxHashMap<Box<AtomKey>, AtomId>) {
-        let own = std::mem::replace(&mut self.keys, keys);
-        own.into_iter().filter(|(key, _)| is_base(key)).for_each(|(key, a)| {
-            self.keys.insert(key, a);
+        let own = std::mem::replace(&mut self.atoms.keys, keys);
+        own.into_iter().filter(|(key, _)| key.is_of_launch()).for_each(|(key, a)| {
+            self.atoms.keys.insert(key, a);
         });
     }
-}
-
-fn is_base(key: &AtomKey) -> bool {
-    matches!(key, AtomKey::Special(_) | AtomKey::Param(_) | AtomKey::Symbol(_) | AtomKey::ParamAddress(_))
 }
