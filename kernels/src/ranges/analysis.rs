@@ -16,6 +16,7 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
+use crate::ranges::extent::address::{access_bytes, param_offsets};
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::delinearization::{self, Delinearized};
 use crate::ranges::extent::reached::EvaluatedAccesses;
@@ -235,7 +236,7 @@ impl Analysis {
         let mut r = Vec::new();
         match acc.target {
             Target::Address(_) | Target::Bulk(..) => {
-                eval.access(acc, &mut r);
+                access_bytes(eval, acc, &mut r);
                 self.named(k, &mut r);
             }
             Target::TensorMap(_) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
@@ -249,7 +250,7 @@ impl Analysis {
                 };
                 let extent = ByteSet::Unknown { reason };
                 if let Target::TensorMap(n) = acc.target
-                    && let Some(maps) = eval.param_offsets(n)
+                    && let Some(maps) = param_offsets(eval, n)
                 {
                     let several = maps.len() > 1;
                     let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());

@@ -1,9 +1,9 @@
 //! Evaluation of a prepared kernel for one launch: every node becomes an affine form with concrete
 //! coefficients.
 //!
-//! Owns [`Eval`] and its four questions: the value of a node, the truth of a predicate, the guards of
-//! a block, and whether a block may execute. Each looks in `state` (what is known so far) and, if
-//! nothing is there, calls the function that finds it. The other files of this folder are such
+//! Owns [`Eval`] and its four questions: the value of a node, the truth of a predicate, the guards
+//! of a block, and whether a block may execute. Each looks in `state` (what is known so far) and, if
+//! nothing is there, calls the function that finds it. The other files of this folder hold these
 //! functions, one file for each kind of question: `value` dispatches by node kind; `no_wrap`,
 //! `arithmetic`, `bitwise`, `indexed_loads`, `shared_loads` and `other_lanes` own operations;
 //! `joins`, `irreducible`, `recurrences`, `carried_ranges` and `trip_counts` own control flow;
@@ -76,10 +76,11 @@ use crate::ranges::domain::atom::AtomKey;
 use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::Int;
-use crate::ranges::eval::conditions::Branch;
+use crate::ranges::eval::conditions::{Branch, dominator_facts, may_reach, truth};
 use crate::ranges::eval::state::atoms::Atoms;
 use crate::ranges::eval::state::loop_table::LoopTable;
 use crate::ranges::eval::state::scope::{Scope, Unsettled};
+use crate::ranges::eval::value::value_of;
 use crate::ranges::graph::node::{Graph, NodeId};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
@@ -182,7 +183,7 @@ impl<'g> Eval<'g> {
             return self.opaque(AtomKey::Node(n, 9), Reason::Budget, bits, home);
         }
         self.nesting += 1;
-        let (v, t) = self.tracked(|eval| eval.value(n).norm(bits));
+        let (v, t) = self.tracked(|eval| value_of(eval, n).norm(bits));
         self.nesting -= 1;
         self.scope.remember_value(n, &v, t);
         v
@@ -198,7 +199,7 @@ impl<'g> Eval<'g> {
         }
         let busy = self.scope.begin_pred(n);
         self.nesting += 1;
-        let (v, t) = self.tracked(|eval| eval.truth(n));
+        let (v, t) = self.tracked(|eval| truth(eval, n));
         self.nesting -= 1;
         self.scope.end_pred(n, busy, &v, t);
         v
@@ -213,7 +214,7 @@ impl<'g> Eval<'g> {
             return self.none.clone();
         }
         let Some(busy) = self.scope.begin_guards(b) else { return self.none.clone() };
-        let (v, t) = self.tracked(|eval| eval.dominator_facts(b));
+        let (v, t) = self.tracked(|eval| dominator_facts(eval, b));
         let v = Rc::new(ConstraintSet::new(v));
         self.scope.end_guards(b, busy, &v, t);
         v
@@ -227,7 +228,7 @@ impl<'g> Eval<'g> {
         if b.0 == 0 {
             return true;
         }
-        let (v, t) = self.tracked(|eval| eval.may_reach(b));
+        let (v, t) = self.tracked(|eval| may_reach(eval, b));
         self.scope.remember_reach(b, v, t);
         v
     }
