@@ -1,7 +1,7 @@
 //! How much of each function's meaning is modelled, for the listing of `streamsan coverage`.
 //!
-//! Owns what the last column of a row of [`driver_api!`](crate::driver_api!) means. The shim's tests
-//! compare the column with what the shim does.
+//! Owns the meaning of the last column of a row of [`driver_api!`](crate::driver_api!). The shim's
+//! tests compare the column with what the shim does.
 
 use crate::driver_functions::{EFFECTS, FnId};
 

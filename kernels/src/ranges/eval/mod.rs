@@ -2,8 +2,8 @@
 //! coefficients.
 //!
 //! Owns [`Eval`] and its four questions: the value of a node, the truth of a predicate, the guards
-//! of a block, and whether a block may execute. Each looks in `state` (what is known so far) and, if
-//! nothing is there, calls the function that finds it. The other files of this folder hold these
+//! of a block, and whether a block may execute. Each looks in `state` (what is known so far). If
+//! nothing is there, it calls the function that finds it. The other files of this folder hold these
 //! functions, one file for each kind of question: `value` dispatches by node kind; `no_wrap`,
 //! `arithmetic`, `bitwise`, `indexed_loads`, `shared_loads` and `other_lanes` own operations;
 //! `joins`, `irreducible`, `recurrences`, `carried_ranges` and `trip_counts` own control flow;

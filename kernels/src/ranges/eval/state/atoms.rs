@@ -37,23 +37,27 @@ pub(crate) struct Atoms {
 
 impl Index<AtomId> for Atoms {
     type Output = Atom;
+    #[inline]
     fn index(&self, a: AtomId) -> &Atom {
         &self.list[a.0 as usize]
     }
 }
 
 impl IndexMut<AtomId> for Atoms {
+    #[inline]
     fn index_mut(&mut self, a: AtomId) -> &mut Atom {
         &mut self.list[a.0 as usize]
     }
 }
 
 impl Atoms {
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
     /// The atom of a key that is known already.
+    #[inline]
     pub(crate) fn find(&self, key: &AtomKey) -> Option<AtomId> {
         self.keys.get(key).copied()
     }

@@ -42,11 +42,13 @@ impl Budget {
     }
 
     /// Counts the steps of the current bound, and `more`; the next bound starts at zero.
+    #[inline]
     pub(super) fn end_search(&self, more: u32) {
         self.total.set(self.total.get().saturating_add(self.steps.replace(0) + more));
     }
 
     /// Has the whole evaluation used up its budget?
+    #[inline]
     pub(crate) fn exhausted(&self) -> bool {
         self.total.get() > self.limit
     }

@@ -52,6 +52,7 @@ impl<T> Default for NodeTable<T> {
 }
 
 impl<T> NodeTable<T> {
+    #[inline]
     fn get(&self, n: u32) -> Option<&(T, Unsettled)> {
         let k = self.at.get(n as usize).copied()?;
         self.kept.get((k as usize).wrapping_sub(1))
@@ -168,11 +169,13 @@ impl Scope {
     // ---- what results rest on
 
     /// Begins a result; returns what the one around it rests on so far.
+    #[inline]
     pub(crate) fn begin_result(&mut self) -> Unsettled {
         std::mem::replace(&mut self.touched, Unsettled::NOTHING)
     }
 
     /// Ends a result, on which the one around it rests; returns what it rests on.
+    #[inline]
     pub(crate) fn end_result(&mut self, around: Unsettled) -> Unsettled {
         let t = self.touched;
         self.touched = around.and(t);
@@ -180,6 +183,7 @@ impl Scope {
     }
 
     /// The current result rests on what a remembered one rests on.
+    #[inline]
     fn rest_on(&mut self, t: Unsettled) {
         self.touched = self.touched.and(t);
         if let Some(asked) = self.busy_preds.get_mut(t.pred as usize) {
@@ -187,6 +191,7 @@ impl Scope {
         }
     }
 
+    #[inline]
     fn note(&mut self, t: Unsettled, slot: MemoSlot) {
         if t != Unsettled::NOTHING {
             self.unsettled.push(slot);
@@ -236,6 +241,7 @@ impl Scope {
     // ---- results of nodes and blocks
 
     /// The value of a node, if it is remembered.
+    #[inline]
     pub(crate) fn value(&mut self, n: NodeId) -> Option<AffineForm> {
         let (v, t) = self.memo.values.get(n.0)?;
         let (v, t) = (v.clone(), *t);
@@ -249,6 +255,7 @@ impl Scope {
     }
 
     /// The truth of a predicate, if it is remembered.
+    #[inline]
     pub(crate) fn pred(&mut self, n: NodeId) -> Option<Cond> {
         let (v, t) = self.memo.preds.get(n.0)?;
         let (v, t) = (v.clone(), *t);
@@ -282,6 +289,7 @@ impl Scope {
     }
 
     /// The guards of a block, if they are remembered.
+    #[inline]
     pub(crate) fn guards(&mut self, b: BlockId) -> Option<Rc<ConstraintSet>> {
         let (v, t) = self.memo.guards.get(b.0)?;
         let (v, t) = (v.clone(), *t);
@@ -315,6 +323,7 @@ impl Scope {
     }
 
     /// Whether a block may execute, if it is remembered.
+    #[inline]
     pub(crate) fn reach(&mut self, b: BlockId) -> Option<bool> {
         let (v, t) = *self.memo.reach.get(b.0)?;
         self.rest_on(t);
