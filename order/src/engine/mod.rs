@@ -1,8 +1,8 @@
-//! The engine: applies ops one after the other.
+//! The engine: the state that ops change one after the other.
 //!
 //! Owns the state as a whole and the path that every op of a stream takes. What is ordered before
-//! what is asked in `queries`; the rules of single ops are in [`crate::rules`]. The documentation
-//! of the crate explains the model and why it is sound.
+//! what is asked in `queries`; [`crate::rules`] applies ops, each by its rule. The documentation of
+//! the crate explains the model and why it is sound.
 
 mod host_threads;
 mod queries;
