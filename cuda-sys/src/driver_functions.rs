@@ -4,6 +4,7 @@
 //! Generated from [`driver_api!`](crate::driver_api!) at compile time. It neither allocates nor
 //! locks, so it can be used inside `dlsym`.
 
+use crate::model_coverage::Effect;
 use crate::types::*;
 
 /// When the op of a call is recorded, relative to the real call.
@@ -105,6 +106,24 @@ macro_rules! stream0 {
     };
 }
 
+macro_rules! effect {
+    (skip) => {
+        Effect::None
+    };
+    ($when:ident) => {
+        Effect::Modelled
+    };
+    ($when:ident no_effect) => {
+        Effect::None
+    };
+    ($when:ident partly $missing:literal) => {
+        Effect::Partly($missing)
+    };
+    ($when:ident not_modelled) => {
+        Effect::NotModelled
+    };
+}
+
 macro_rules! function_types {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
         $(pub type $name = unsafe extern "C" fn($($arg: $ty),*) -> CUresult;)*
@@ -112,7 +131,8 @@ macro_rules! function_types {
 }
 
 macro_rules! function_list {
-    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+       [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         #[repr(u16)]
         enum Number { $($($symbol,)+)* }
@@ -126,6 +146,10 @@ macro_rules! function_list {
             family: family(stringify!($symbol)),
             index: Number::$symbol as u16,
         },)+)*];
+
+        /// What the last column says of each row, in the table's order.
+        pub(crate) static EFFECTS: &[(&str, Effect)] =
+            &[$((stringify!($name), effect!($when $($effect $($missing)?)?)),)*];
 
         /// The number of each driver symbol, under its own name.
         #[allow(non_upper_case_globals, missing_docs)]

@@ -95,7 +95,8 @@ fn functions_that_take_a_stream_know_what_0_means() {
     // The exceptions take a stream that must exist.
     let exceptions = ["cuStreamDestroy", "cuStreamDestroy_v2", "cuStreamGetGreenCtx"];
     macro_rules! check {
-        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+           [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
             $( check!(@row $(($($ty),*))? [$($zero $symbol),+]); )*
         };
         (@row [$($alias:tt)*]) => {};
@@ -232,7 +233,8 @@ mod wrappers {
     pub static CALLS: AtomicU32 = AtomicU32::new(0);
 
     macro_rules! ops {
-        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+           [$($aliases:tt)*] $($effect:ident $($missing:literal)?)?;)*) => {
             #[allow(non_snake_case)]
             mod ops {
                 use super::*;
@@ -252,7 +254,7 @@ mod wrappers {
 
     macro_rules! exported {
         ([$($extra:tt)*] $($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
-           [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+           [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
             $( exported!(@row $name $(($($arg: $ty),*))? [$($zero $symbol),+]); )*
         };
         (@row $name:ident [$($aliases:tt)*]) => {};

@@ -20,7 +20,7 @@ struct Row {
 
 macro_rules! rows {
     ($($word:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? $(-> $result:ty)?
-       [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+       [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
         vec![$(rows!(@row $name $(($($ty),*))? $(-> $result)? [$($symbol),+])),*]
     };
     (@row $name:ident [$($symbol:ident),+]) => { None };

@@ -136,8 +136,7 @@
 //!
 //! # Files
 //!
-//! From the bottom up; a file knows only what stands before it. (The engine calls the rules, but as
-//! methods of its own.)
+//! From the bottom up; a file knows only what stands before it.
 //!
 //! - `id_map`: maps keyed by ids.
 //! - `clock`: vector clocks and snapshots of timelines.
@@ -145,8 +144,8 @@
 //! - `state`: streams, events, the host, host threads, allocations, values in memory, executable
 //!   graphs, devices.
 //! - `start_clock`: the answers to "is this ordered before it?".
-//! - `engine`: the state as a whole, the path of every op, the queries.
-//! - `rules`: CUDA's rules, one file for each kind of op.
+//! - `engine`: the state as a whole, the path of every op, threads of the host, the queries.
+//! - `rules`: [`Engine::apply`], and CUDA's rules, one file for each kind of op.
 
 mod clock;
 mod engine;

@@ -24,22 +24,22 @@ macro_rules! __driver_api_code {
         [plain cuModuleGetGlobal_v2];
     after  fn cuLinkCreate_v2(
         num_options: c_uint, options: *mut CUjit_option, option_values: *mut *mut c_void, state_out: *mut CUlinkState
-    ) [plain cuLinkCreate, plain cuLinkCreate_v2];
+    ) [plain cuLinkCreate, plain cuLinkCreate_v2] no_effect;
     after  fn cuLinkAddData_v2(
         state: CUlinkState, kind: CUjitInputType, data: *mut c_void, size: usize, name: *const c_char,
         num_options: c_uint, options: *mut CUjit_option, option_values: *mut *mut c_void
-    ) [plain cuLinkAddData, plain cuLinkAddData_v2];
+    ) [plain cuLinkAddData, plain cuLinkAddData_v2] no_effect;
     after  fn cuLinkAddFile_v2(
         state: CUlinkState, kind: CUjitInputType, path: *const c_char, num_options: c_uint, options: *mut CUjit_option,
         option_values: *mut *mut c_void
-    ) [plain cuLinkAddFile, plain cuLinkAddFile_v2];
+    ) [plain cuLinkAddFile, plain cuLinkAddFile_v2] no_effect;
     after  fn cuLinkComplete(state: CUlinkState, cubin_out: *mut *mut c_void, size_out: *mut usize)
-        [plain cuLinkComplete];
-    before fn cuLinkDestroy(state: CUlinkState) [plain cuLinkDestroy];
+        [plain cuLinkComplete] no_effect;
+    before fn cuLinkDestroy(state: CUlinkState) [plain cuLinkDestroy] no_effect;
     after  fn cuModuleGetTexRef(tex_ref: *mut CUtexref, module: CUmodule, name: *const c_char)
-        [plain cuModuleGetTexRef];
+        [plain cuModuleGetTexRef] no_effect;
     after  fn cuModuleGetSurfRef(surf_ref: *mut CUsurfref, module: CUmodule, name: *const c_char)
-        [plain cuModuleGetSurfRef];
+        [plain cuModuleGetSurfRef] no_effect;
     after  fn cuLibraryLoadData(
         library: *mut CUlibrary, code: *const c_void, jit_options: *mut CUjit_option,
         jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut CUlibraryOption,
@@ -62,8 +62,8 @@ macro_rules! __driver_api_code {
     after  fn cuLibraryGetManaged(ptr: *mut CUdeviceptr, bytes: *mut usize, library: CUlibrary, name: *const c_char)
         [plain cuLibraryGetManaged];
     after  fn cuLibraryGetUnifiedFunction(fptr: *mut *mut c_void, library: CUlibrary, symbol: *const c_char)
-        [plain cuLibraryGetUnifiedFunction];
-    after  fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction) [plain cuFuncGetModule];
+        [plain cuLibraryGetUnifiedFunction] not_modelled;
+    after  fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction) [plain cuFuncGetModule] no_effect;
 
     } } };
 }

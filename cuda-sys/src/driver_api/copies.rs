@@ -117,10 +117,12 @@ macro_rules! __driver_api_copies {
     after  fn cuMemBatchDecompressAsync(
         params_array: *mut CUmemDecompressParams, count: usize, flags: c_uint, error_index: *mut usize,
         stream: CUstream
-    ) [legacy cuMemBatchDecompressAsync, per_thread cuMemBatchDecompressAsync_ptsz];
+    ) [legacy cuMemBatchDecompressAsync, per_thread cuMemBatchDecompressAsync_ptsz]
+        partly "ordered in its stream; its bytes are not known";
     after  fn cuFabricCpyBatchAsync(
         num_ops: usize, op_list: *mut CUDA_FABRIC_COPY_BATCH_OP, flags: u64, stream: CUstream
-    ) [legacy cuFabricCpyBatchAsync, per_thread cuFabricCpyBatchAsync_ptsz];
+    ) [legacy cuFabricCpyBatchAsync, per_thread cuFabricCpyBatchAsync_ptsz]
+        partly "ordered in its stream; its bytes are not known";
     after  fn cuMemPrefetchAsync(dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice, stream: CUstream)
         [legacy cuMemPrefetchAsync, per_thread cuMemPrefetchAsync_ptsz];
     after  fn cuMemPrefetchAsync_v2(

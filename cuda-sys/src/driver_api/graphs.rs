@@ -6,7 +6,7 @@
 macro_rules! __driver_api_graphs {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_memory! { {$($to)*} { $($rows)*
 
-    after  fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) [plain cuGraphCreate];
+    after  fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) [plain cuGraphCreate] no_effect;
     after  fn cuGraphAddKernelNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_KERNEL_NODE_PARAMS_v1
@@ -16,29 +16,29 @@ macro_rules! __driver_api_graphs {
         node_params: *const CUDA_KERNEL_NODE_PARAMS
     ) [plain cuGraphAddKernelNode_v2];
     after  fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1)
-        [plain cuGraphKernelNodeSetParams];
+        [plain cuGraphKernelNodeSetParams] no_effect;
     after  fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS)
-        [plain cuGraphKernelNodeSetParams_v2];
+        [plain cuGraphKernelNodeSetParams_v2] no_effect;
     after  fn cuGraphAddMemcpyNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         copy_params: *const CUDA_MEMCPY3D, ctx: CUcontext
     ) [plain cuGraphAddMemcpyNode];
     after  fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, node_params: *const CUDA_MEMCPY3D)
-        [plain cuGraphMemcpyNodeSetParams];
+        [plain cuGraphMemcpyNodeSetParams] no_effect;
     after  fn cuGraphAddMemsetNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         memset_params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext
     ) [plain cuGraphAddMemsetNode];
     after  fn cuGraphMemsetNodeSetParams(node: CUgraphNode, node_params: *const CUDA_MEMSET_NODE_PARAMS)
-        [plain cuGraphMemsetNodeSetParams];
+        [plain cuGraphMemsetNodeSetParams] no_effect;
     after  fn cuGraphAddHostNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_HOST_NODE_PARAMS
     ) [plain cuGraphAddHostNode];
     after  fn cuGraphHostNodeGetParams(node: CUgraphNode, node_params: *mut CUDA_HOST_NODE_PARAMS)
-        [plain cuGraphHostNodeGetParams];
+        [plain cuGraphHostNodeGetParams] no_effect;
     after  fn cuGraphHostNodeSetParams(node: CUgraphNode, node_params: *const CUDA_HOST_NODE_PARAMS)
-        [plain cuGraphHostNodeSetParams];
+        [plain cuGraphHostNodeSetParams] no_effect;
     after  fn cuGraphAddChildGraphNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         child_graph: CUgraph
@@ -50,32 +50,32 @@ macro_rules! __driver_api_graphs {
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         event: CUevent
     ) [plain cuGraphAddEventRecordNode];
-    after  fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) [plain cuGraphEventRecordNodeSetEvent];
+    after  fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) [plain cuGraphEventRecordNodeSetEvent] no_effect;
     after  fn cuGraphAddEventWaitNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         event: CUevent
     ) [plain cuGraphAddEventWaitNode];
-    after  fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) [plain cuGraphEventWaitNodeSetEvent];
+    after  fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) [plain cuGraphEventWaitNodeSetEvent] no_effect;
     after  fn cuGraphAddExternalSemaphoresSignalNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS
     ) [plain cuGraphAddExternalSemaphoresSignalNode];
     after  fn cuGraphExternalSemaphoresSignalNodeSetParams(
         node: CUgraphNode, node_params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS
-    ) [plain cuGraphExternalSemaphoresSignalNodeSetParams];
+    ) [plain cuGraphExternalSemaphoresSignalNodeSetParams] no_effect;
     after  fn cuGraphAddExternalSemaphoresWaitNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS
     ) [plain cuGraphAddExternalSemaphoresWaitNode];
     after  fn cuGraphExternalSemaphoresWaitNodeSetParams(
         node: CUgraphNode, node_params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS
-    ) [plain cuGraphExternalSemaphoresWaitNodeSetParams];
+    ) [plain cuGraphExternalSemaphoresWaitNodeSetParams] no_effect;
     after  fn cuGraphAddBatchMemOpNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS
     ) [plain cuGraphAddBatchMemOpNode];
     after  fn cuGraphBatchMemOpNodeSetParams(node: CUgraphNode, node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS)
-        [plain cuGraphBatchMemOpNodeSetParams];
+        [plain cuGraphBatchMemOpNodeSetParams] no_effect;
     after  fn cuGraphExecBatchMemOpNodeSetParams(
         graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS
     ) [plain cuGraphExecBatchMemOpNodeSetParams];
@@ -87,26 +87,26 @@ macro_rules! __driver_api_graphs {
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         ptr: CUdeviceptr
     ) [plain cuGraphAddMemFreeNode];
-    after  fn cuDeviceGraphMemTrim(device: CUdevice) [plain cuDeviceGraphMemTrim];
+    after  fn cuDeviceGraphMemTrim(device: CUdevice) [plain cuDeviceGraphMemTrim] no_effect;
     after  fn cuDeviceSetGraphMemAttribute(device: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void)
-        [plain cuDeviceSetGraphMemAttribute];
+        [plain cuDeviceSetGraphMemAttribute] no_effect;
     after  fn cuGraphClone(graph_clone: *mut CUgraph, original_graph: CUgraph) [plain cuGraphClone];
     after  fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original_node: CUgraphNode, cloned_graph: CUgraph)
-        [plain cuGraphNodeFindInClone];
+        [plain cuGraphNodeFindInClone] no_effect;
     after  fn cuGraphAddDependencies(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
-    ) [plain cuGraphAddDependencies];
+    ) [plain cuGraphAddDependencies] no_effect;
     after  fn cuGraphAddDependencies_v2(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
         num_dependencies: usize
-    ) [plain cuGraphAddDependencies_v2];
+    ) [plain cuGraphAddDependencies_v2] no_effect;
     after  fn cuGraphRemoveDependencies(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
-    ) [plain cuGraphRemoveDependencies];
+    ) [plain cuGraphRemoveDependencies] no_effect;
     after  fn cuGraphRemoveDependencies_v2(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
         num_dependencies: usize
-    ) [plain cuGraphRemoveDependencies_v2];
+    ) [plain cuGraphRemoveDependencies_v2] no_effect;
     before fn cuGraphDestroyNode(node: CUgraphNode) [plain cuGraphDestroyNode];
     after  fn cuGraphInstantiateWithFlags(graph_exec: *mut CUgraphExec, graph: CUgraph, flags: u64)
         [plain cuGraphInstantiateWithFlags];
@@ -127,7 +127,7 @@ macro_rules! __driver_api_graphs {
     ) [plain cuGraphExecMemsetNodeSetParams];
     after  fn cuGraphExecHostNodeSetParams(
         graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_HOST_NODE_PARAMS
-    ) [plain cuGraphExecHostNodeSetParams];
+    ) [plain cuGraphExecHostNodeSetParams] no_effect;
     after  fn cuGraphExecChildGraphNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, child_graph: CUgraph)
         [plain cuGraphExecChildGraphNodeSetParams];
     after  fn cuGraphExecEventRecordNodeSetEvent(graph_exec: CUgraphExec, node: CUgraphNode, event: CUevent)
@@ -136,14 +136,14 @@ macro_rules! __driver_api_graphs {
         [plain cuGraphExecEventWaitNodeSetEvent];
     after  fn cuGraphExecExternalSemaphoresSignalNodeSetParams(
         graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS
-    ) [plain cuGraphExecExternalSemaphoresSignalNodeSetParams];
+    ) [plain cuGraphExecExternalSemaphoresSignalNodeSetParams] not_modelled;
     after  fn cuGraphExecExternalSemaphoresWaitNodeSetParams(
         graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS
-    ) [plain cuGraphExecExternalSemaphoresWaitNodeSetParams];
+    ) [plain cuGraphExecExternalSemaphoresWaitNodeSetParams] not_modelled;
     after  fn cuGraphNodeSetEnabled(graph_exec: CUgraphExec, node: CUgraphNode, is_enabled: c_uint)
         [plain cuGraphNodeSetEnabled];
     after  fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream)
-        [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz];
+        [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz] no_effect;
     both   fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
         [legacy cuGraphLaunch, per_thread cuGraphLaunch_ptsz];
     both   fn cuGraphExecDestroy(graph_exec: CUgraphExec) [plain cuGraphExecDestroy];
@@ -156,19 +156,19 @@ macro_rules! __driver_api_graphs {
         graph_exec: CUgraphExec, graph: CUgraph, result_info: *mut CUgraphExecUpdateResultInfo
     ) [plain cuGraphExecUpdate_v2];
     after  fn cuGraphKernelNodeCopyAttributes(dst: CUgraphNode, src: CUgraphNode)
-        [plain cuGraphKernelNodeCopyAttributes];
+        [plain cuGraphKernelNodeCopyAttributes] no_effect;
     after  fn cuGraphKernelNodeSetAttribute(
         node: CUgraphNode, attr: CUkernelNodeAttrID, value: *const CUkernelNodeAttrValue
-    ) [plain cuGraphKernelNodeSetAttribute];
+    ) [plain cuGraphKernelNodeSetAttribute] no_effect;
     after  fn cuUserObjectCreate(
         object_out: *mut CUuserObject, ptr: *mut c_void, destroy: CUhostFn, initial_refcount: c_uint, flags: c_uint
-    ) [plain cuUserObjectCreate];
-    after  fn cuUserObjectRetain(object: CUuserObject, count: c_uint) [plain cuUserObjectRetain];
-    before fn cuUserObjectRelease(object: CUuserObject, count: c_uint) [plain cuUserObjectRelease];
+    ) [plain cuUserObjectCreate] no_effect;
+    after  fn cuUserObjectRetain(object: CUuserObject, count: c_uint) [plain cuUserObjectRetain] no_effect;
+    before fn cuUserObjectRelease(object: CUuserObject, count: c_uint) [plain cuUserObjectRelease] no_effect;
     after  fn cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint)
-        [plain cuGraphRetainUserObject];
+        [plain cuGraphRetainUserObject] no_effect;
     before fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint)
-        [plain cuGraphReleaseUserObject];
+        [plain cuGraphReleaseUserObject] no_effect;
     after  fn cuGraphAddNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *mut CUgraphNodeParams
@@ -178,14 +178,14 @@ macro_rules! __driver_api_graphs {
         dependency_data: *const CUgraphEdgeData, num_dependencies: usize, node_params: *mut CUgraphNodeParams
     ) [plain cuGraphAddNode_v2, plain cuGraphAddNode_v3];
     after  fn cuGraphNodeSetParams_v2(node: CUgraphNode, node_params: *mut CUgraphNodeParams)
-        [plain cuGraphNodeSetParams, plain cuGraphNodeSetParams_v2];
-    after  fn cuGraphNodeGetParams(node: CUgraphNode, node_params: *mut CUgraphNodeParams) [plain cuGraphNodeGetParams];
+        [plain cuGraphNodeSetParams, plain cuGraphNodeSetParams_v2] no_effect;
+    after  fn cuGraphNodeGetParams(node: CUgraphNode, node_params: *mut CUgraphNodeParams) [plain cuGraphNodeGetParams] no_effect;
     after  fn cuGraphExecNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params: *mut CUgraphNodeParams)
         [plain cuGraphExecNodeSetParams];
     after  fn cuGraphConditionalHandleCreate(
         handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint,
         flags: c_uint
-    ) [plain cuGraphConditionalHandleCreate];
+    ) [plain cuGraphConditionalHandleCreate] no_effect;
     after  fn cuGraphInstantiate_v2(
         graph_exec: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log_buffer: *mut c_char,
         buffer_size: usize

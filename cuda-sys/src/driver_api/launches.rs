@@ -14,11 +14,13 @@ macro_rules! __driver_api_launches {
     after  fn cuSignalExternalSemaphoresAsync(
         ext_sem_array: *const CUexternalSemaphore, params_array: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
         num_ext_sems: c_uint, stream: CUstream
-    ) [legacy cuSignalExternalSemaphoresAsync, per_thread cuSignalExternalSemaphoresAsync_ptsz];
+    ) [legacy cuSignalExternalSemaphoresAsync, per_thread cuSignalExternalSemaphoresAsync_ptsz]
+        partly "ordered with waits of this process; other APIs are not seen";
     after  fn cuWaitExternalSemaphoresAsync(
         ext_sem_array: *const CUexternalSemaphore, params_array: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
         num_ext_sems: c_uint, stream: CUstream
-    ) [legacy cuWaitExternalSemaphoresAsync, per_thread cuWaitExternalSemaphoresAsync_ptsz];
+    ) [legacy cuWaitExternalSemaphoresAsync, per_thread cuWaitExternalSemaphoresAsync_ptsz]
+        partly "ordered with signals of this process; other APIs are not seen";
     both   fn cuDestroyExternalSemaphore(ext_sem: CUexternalSemaphore) [plain cuDestroyExternalSemaphore];
     after  fn cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint)
         [legacy cuStreamWaitValue32, per_thread cuStreamWaitValue32_ptsz];
@@ -59,21 +61,22 @@ macro_rules! __driver_api_launches {
         [legacy cuLaunchHostFunc, per_thread cuLaunchHostFunc_ptsz];
     both   fn cuLaunchHostFunc_v2(stream: CUstream, callback: CUhostFn, user_data: *mut c_void, sync_mode: c_uint)
         [legacy cuLaunchHostFunc_v2, per_thread cuLaunchHostFunc_v2_ptsz];
-    after  fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int) [plain cuFuncSetBlockShape];
-    after  fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint) [plain cuFuncSetSharedSize];
-    after  fn cuParamSetSize(function: CUfunction, byte_count: c_uint) [plain cuParamSetSize];
-    after  fn cuParamSeti(function: CUfunction, offset: c_int, value: c_uint) [plain cuParamSeti];
-    after  fn cuParamSetf(function: CUfunction, offset: c_int, value: f32) [plain cuParamSetf];
+    after  fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int) [plain cuFuncSetBlockShape] no_effect;
+    after  fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint) [plain cuFuncSetSharedSize] no_effect;
+    after  fn cuParamSetSize(function: CUfunction, byte_count: c_uint) [plain cuParamSetSize] no_effect;
+    after  fn cuParamSeti(function: CUfunction, offset: c_int, value: c_uint) [plain cuParamSeti] no_effect;
+    after  fn cuParamSetf(function: CUfunction, offset: c_int, value: f32) [plain cuParamSetf] no_effect;
     after  fn cuParamSetv(function: CUfunction, offset: c_int, ptr: *mut c_void, byte_count: c_uint)
-        [plain cuParamSetv];
-    after  fn cuLaunch(function: CUfunction) [legacy cuLaunch];
-    after  fn cuLaunchGrid(function: CUfunction, grid_width: c_int, grid_height: c_int) [legacy cuLaunchGrid];
+        [plain cuParamSetv] no_effect;
+    after  fn cuLaunch(function: CUfunction) [legacy cuLaunch] not_modelled;
+    after  fn cuLaunchGrid(function: CUfunction, grid_width: c_int, grid_height: c_int) [legacy cuLaunchGrid] not_modelled;
     after  fn cuLaunchGridAsync(function: CUfunction, grid_width: c_int, grid_height: c_int, stream: CUstream)
-        [legacy cuLaunchGridAsync];
+        [legacy cuLaunchGridAsync]
+        partly "ordered in its stream; its parameters are not known";
     after  fn cuLaunchCooperativeKernelMultiDevice(
         launch_params_list: *mut CUDA_LAUNCH_PARAMS, num_devices: c_uint, flags: c_uint
     ) [plain cuLaunchCooperativeKernelMultiDevice];
-    after  fn cuParamSetTexRef(function: CUfunction, tex_unit: c_int, tex_ref: CUtexref) [plain cuParamSetTexRef];
+    after  fn cuParamSetTexRef(function: CUfunction, tex_unit: c_int, tex_ref: CUtexref) [plain cuParamSetTexRef] no_effect;
 
     } } };
 }

@@ -6,7 +6,7 @@
 macro_rules! __driver_api_memory {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_virtual_memory! { {$($to)*} { $($rows)*
 
-    after  fn cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool) [plain cuDeviceSetMemPool];
+    after  fn cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool) [plain cuDeviceSetMemPool] no_effect;
     after  fn cuMemAlloc(ptr: *mut CUdeviceptr_v1, byte_size: c_uint) [plain cuMemAlloc];
     after  fn cuMemAlloc_v2(ptr: *mut CUdeviceptr, byte_size: usize) [plain cuMemAlloc_v2];
     after  fn cuMemAllocPitch(
@@ -34,23 +34,23 @@ macro_rules! __driver_api_memory {
         [legacy cuMemFreeAsync, per_thread cuMemFreeAsync_ptsz];
     after  fn cuMemAllocAsync(ptr: *mut CUdeviceptr, byte_size: usize, stream: CUstream)
         [legacy cuMemAllocAsync, per_thread cuMemAllocAsync_ptsz];
-    after  fn cuMemPoolTrimTo(pool: CUmemoryPool, min_bytes_to_keep: usize) [plain cuMemPoolTrimTo];
+    after  fn cuMemPoolTrimTo(pool: CUmemoryPool, min_bytes_to_keep: usize) [plain cuMemPoolTrimTo] no_effect;
     after  fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void)
-        [plain cuMemPoolSetAttribute];
+        [plain cuMemPoolSetAttribute] no_effect;
     after  fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize)
-        [plain cuMemPoolSetAccess];
-    after  fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps) [plain cuMemPoolCreate];
+        [plain cuMemPoolSetAccess] no_effect;
+    after  fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps) [plain cuMemPoolCreate] no_effect;
     before fn cuMemPoolDestroy(pool: CUmemoryPool) [plain cuMemPoolDestroy];
     after  fn cuMemSetMemPool(location: *mut CUmemLocation, kind: CUmemAllocationType, pool: CUmemoryPool)
-        [plain cuMemSetMemPool];
+        [plain cuMemSetMemPool] no_effect;
     after  fn cuMemAllocFromPoolAsync(ptr: *mut CUdeviceptr, byte_size: usize, pool: CUmemoryPool, stream: CUstream)
         [legacy cuMemAllocFromPoolAsync, per_thread cuMemAllocFromPoolAsync_ptsz];
     after  fn cuMemPoolExportToShareableHandle(
         handle_out: *mut c_void, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: u64
-    ) [plain cuMemPoolExportToShareableHandle];
+    ) [plain cuMemPoolExportToShareableHandle] no_effect;
     after  fn cuMemPoolImportFromShareableHandle(
         pool_out: *mut CUmemoryPool, handle: *mut c_void, handle_type: CUmemAllocationHandleType, flags: u64
-    ) [plain cuMemPoolImportFromShareableHandle];
+    ) [plain cuMemPoolImportFromShareableHandle] no_effect;
     after  fn cuMemPoolExportPointer(share_data_out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr)
         [plain cuMemPoolExportPointer];
     after  fn cuMemPoolImportPointer(

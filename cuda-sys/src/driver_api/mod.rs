@@ -10,6 +10,7 @@
 //! both   fn cuStreamSynchronize(stream: CUstream)
 //!            [legacy cuStreamSynchronize, per_thread cuStreamSynchronize_ptsz];
 //! skip   fn cuDeviceGet [plain cuDeviceGet];
+//! after  fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) [plain cuGraphCreate] no_effect;
 //! ```
 //!
 //! - The first word says when the op is recorded, relative to the real call. `before`: what is
@@ -27,6 +28,9 @@
 //!   a [`CUresult`](crate::CUresult), always.
 //! - The brackets hold every symbol that has this row's signature and meaning, and what stream 0
 //!   means through it: `legacy`, `per_thread`, or `plain` where a function has no such notion.
+//! - The last column says how much is modelled, unless all is: `no_effect` (none that matters, or
+//!   one that another row covers), `partly "what is missing"`, or `not_modelled`. See
+//!   [`Effect`](crate::model_coverage::Effect).
 //!
 //! To use the table, name a macro: `driver_api!(my_macro)` calls `my_macro! { rows }`, and
 //! `driver_api!(my_macro, x)` calls `my_macro! { x rows }`. The types must be in scope (`use
@@ -39,7 +43,7 @@
 //! # macro_rules! ops {
 //! #     ($(
 //! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
-//! #             [$($aliases:tt)*];
+//! #             [$($aliases:tt)*] $($effect:ident $($missing:literal)?)?;
 //! #     )*) => {
 //! #         #[allow(non_snake_case, unused_variables)]
 //! #         mod ops {
@@ -59,7 +63,7 @@
 //! macro_rules! wrappers {
 //!     ($(
 //!         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
-//!             [$($zero:ident $symbol:ident),+ $(,)?];
+//!             [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;
 //!     )*) => {
 //!         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
 //!     };
@@ -95,7 +99,7 @@
 //! # macro_rules! ops {
 //! #     ($(
 //! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
-//! #             [$($aliases:tt)*];
+//! #             [$($aliases:tt)*] $($effect:ident $($missing:literal)?)?;
 //! #     )*) => {
 //! #         #[allow(non_snake_case, unused_variables)]
 //! #         mod ops {
@@ -115,7 +119,7 @@
 //! # macro_rules! wrappers {
 //! #     ($(
 //! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
-//! #             [$($zero:ident $symbol:ident),+ $(,)?];
+//! #             [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;
 //! #     )*) => {
 //! #         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
 //! #     };

@@ -3,6 +3,16 @@
 
 use super::*;
 
+pub const CUDA_ARRAY3D_LAYERED: c_uint = 0x01;
+pub const CUDA_ARRAY3D_2DARRAY: c_uint = 0x01;
+pub const CUDA_ARRAY3D_SURFACE_LDST: c_uint = 0x02;
+pub const CUDA_ARRAY3D_CUBEMAP: c_uint = 0x04;
+pub const CUDA_ARRAY3D_TEXTURE_GATHER: c_uint = 0x08;
+pub const CUDA_ARRAY3D_DEPTH_TEXTURE: c_uint = 0x10;
+pub const CUDA_ARRAY3D_COLOR_ATTACHMENT: c_uint = 0x20;
+pub const CUDA_ARRAY3D_SPARSE: c_uint = 0x40;
+pub const CUDA_ARRAY3D_DEFERRED_MAPPING: c_uint = 0x80;
+
 c_enum! { CUarray_format(c_uint)
     CU_AD_FORMAT_UNSIGNED_INT8 = 1,
     CU_AD_FORMAT_UNSIGNED_INT16 = 2,

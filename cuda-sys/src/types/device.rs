@@ -3,6 +3,9 @@
 
 use super::*;
 
+pub const CU_DEVICE_CPU: CUdevice = -1;
+pub const CU_DEVICE_INVALID: CUdevice = -2;
+
 c_enum! { CUdevice_attribute(c_uint)
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,

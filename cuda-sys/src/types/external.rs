@@ -3,6 +3,12 @@
 
 use super::*;
 
+pub const CU_IPC_HANDLE_SIZE: usize = 64;
+
+pub const CUDA_EXTERNAL_MEMORY_DEDICATED: c_uint = 0x1;
+pub const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC: c_uint = 0x01;
+pub const CUDA_EXTERNAL_SEMAPHORE_WAIT_SKIP_NVSCIBUF_MEMSYNC: c_uint = 0x02;
+
 c_consts! { c_uint; // CUipcMem_flags
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1,
 }

@@ -3,6 +3,14 @@
 
 use super::*;
 
+pub const CU_GRAPH_COND_ASSIGN_DEFAULT: c_uint = 0x1;
+/// The edge begins when the kernel has finished and its writes are visible.
+pub const CU_GRAPH_KERNEL_NODE_PORT_DEFAULT: u8 = 0;
+/// The edge begins when all blocks have triggered or exited.
+pub const CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: u8 = 1;
+/// The edge begins when all blocks have started.
+pub const CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER: u8 = 2;
+
 c_consts! { c_uint; // CUstreamUpdateCaptureDependencies_flags
     CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0x0,
     CU_STREAM_SET_CAPTURE_DEPENDENCIES = 0x1,

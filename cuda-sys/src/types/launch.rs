@@ -3,6 +3,16 @@
 
 use super::*;
 
+/// Ends the list `extra` of a launch.
+pub const CU_LAUNCH_PARAM_END: *mut c_void = core::ptr::null_mut();
+/// The next element of `extra` points to the packed parameters.
+pub const CU_LAUNCH_PARAM_BUFFER_POINTER: *mut c_void = core::ptr::without_provenance_mut(1);
+/// The next element of `extra` points to a `size_t`: the size of the packed parameters in bytes.
+pub const CU_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = core::ptr::without_provenance_mut(2);
+
+pub const CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC: c_uint = 0x01;
+pub const CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC: c_uint = 0x02;
+
 c_consts! { c_uint; // CUoccupancy_flags
     CU_OCCUPANCY_DEFAULT = 0x0,
     CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 0x1,

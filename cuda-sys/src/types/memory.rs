@@ -3,6 +3,14 @@
 
 use super::*;
 
+pub const CU_MEMHOSTALLOC_PORTABLE: c_uint = 0x01;
+pub const CU_MEMHOSTALLOC_DEVICEMAP: c_uint = 0x02;
+pub const CU_MEMHOSTALLOC_WRITECOMBINED: c_uint = 0x04;
+pub const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 0x01;
+pub const CU_MEMHOSTREGISTER_DEVICEMAP: c_uint = 0x02;
+pub const CU_MEMHOSTREGISTER_IOMEMORY: c_uint = 0x04;
+pub const CU_MEMHOSTREGISTER_READ_ONLY: c_uint = 0x08;
+
 c_consts! { c_uint; // CUmemAttach_flags
     CU_MEM_ATTACH_GLOBAL = 0x1,
     CU_MEM_ATTACH_HOST = 0x2,

@@ -8,7 +8,8 @@
 //!   names; enumerators that are passed as plain integers (flags) are plain integer constants;
 //! - a struct has C's field names (a trailing underscore where the name is a Rust keyword);
 //!   anonymous members are called `anon1`; versions are types of their own (`_v1`, `_v2`) and the
-//!   bare name is the newest, as in C.
+//!   bare name is the newest, as in C;
+//! - a `#define` (a special handle, a flag, a limit) is a constant at the top of its noun's file.
 //!
 //! The list is that of CUDA 13.5, which contains everything since 11.8. `tests/layout.rs` compares
 //! sizes, offsets and values with the toolkit's `cuda.h`.
@@ -22,11 +23,9 @@ mod checkpoint;
 mod code;
 mod context;
 mod copy;
-mod defines;
 mod device;
 mod external;
 mod graph;
-mod green;
 mod launch;
 mod memory;
 mod result;
@@ -38,11 +37,9 @@ pub use checkpoint::*;
 pub use code::*;
 pub use context::*;
 pub use copy::*;
-pub use defines::*;
 pub use device::*;
 pub use external::*;
 pub use graph::*;
-pub use green::*;
 pub use launch::*;
 pub use memory::*;
 pub use result::*;
@@ -65,17 +62,17 @@ pub struct Layout {
     pub fields: &'static [(&'static str, usize)],
 }
 
-/// The layouts of all structs, one list per file.
+/// The layouts of all structs.
 pub const LAYOUTS: &[&[Layout]] = &[
     array::ARRAY_LAYOUTS,
     checkpoint::CHECKPOINT_LAYOUTS,
     code::CODE_LAYOUTS,
     context::CONTEXT_LAYOUTS,
+    context::GREEN_LAYOUTS,
     copy::COPY_LAYOUTS,
     device::DEVICE_LAYOUTS,
     external::EXTERNAL_LAYOUTS,
     graph::GRAPH_LAYOUTS,
-    green::GREEN_LAYOUTS,
     launch::LAUNCH_LAYOUTS,
     memory::MEMORY_LAYOUTS,
     stream::STREAM_LAYOUTS,

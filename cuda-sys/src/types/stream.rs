@@ -3,6 +3,11 @@
 
 use super::*;
 
+/// The legacy default stream, whichever symbol the call came through.
+pub const CU_STREAM_LEGACY: CUstream = CUstream::from_bits(1);
+/// The calling thread's default stream, whichever symbol the call came through.
+pub const CU_STREAM_PER_THREAD: CUstream = CUstream::from_bits(2);
+
 c_consts! { c_uint; // CUevent_sched_flags
     CU_EVENT_SCHED_AUTO = 0x0,
     CU_EVENT_SCHED_SPIN = 0x1,

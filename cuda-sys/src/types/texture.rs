@@ -3,6 +3,16 @@
 
 use super::*;
 
+pub const CU_TENSOR_MAP_NUM_QWORDS: usize = 16;
+
+pub const CU_TRSA_OVERRIDE_FORMAT: c_uint = 0x01;
+pub const CU_TRSF_READ_AS_INTEGER: c_uint = 0x01;
+pub const CU_TRSF_NORMALIZED_COORDINATES: c_uint = 0x02;
+pub const CU_TRSF_SRGB: c_uint = 0x10;
+pub const CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION: c_uint = 0x20;
+pub const CU_TRSF_SEAMLESS_CUBEMAP: c_uint = 0x40;
+pub const CU_PARAM_TR_DEFAULT: c_int = -1;
+
 c_enum! { CUaddress_mode(c_uint)
     CU_TR_ADDRESS_MODE_WRAP = 0,
     CU_TR_ADDRESS_MODE_CLAMP = 1,

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
+use crate::lower_ptx::arithmetic::alu;
+use crate::lower_ptx::memory_access::{access, any_memory, memory};
 use device_code::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
 use super::arithmetic::has;
@@ -45,372 +47,377 @@ fn is_control(name: &str) -> bool {
     matches!(name, "bra" | "brx" | "ret" | "exit" | "trap" | "call")
 }
 
-impl<'m> Lower<'m> {
-    pub(super) fn blocks(&mut self) -> Result<(), PtxLowerError> {
-        let mut work = Work::default();
-        // The entry has no predecessors, even when the code loops back to its start.
-        self.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
-        let start = work.id(&mut self.f, (0, 0));
-        self.f.blocks[0].term = Term::Jump(start);
-        let mut leaders: HashMap<*const ptx::Body, Vec<bool>> = HashMap::new();
-        let mut total = 0;
-        while let Some((instance, first)) = work.todo.pop() {
-            let id = work.ids[&(instance, first)];
-            self.at = instance;
-            let body = self.here().body;
-            let leader = leaders.entry(body).or_insert_with(|| leaders_of(self.module, body)).clone();
-            let mut at = first;
-            let term = loop {
-                let Some(instruction) = body.code.get(at) else {
-                    break self.leave(&mut work);
-                };
-                total += 1;
-                if total > MAX_INSTS {
-                    return Err(PtxLowerError::TooLarge);
-                }
-                self.line = instruction.line;
-                let op = self.module.opcode(instruction.opcode);
-                self.guard = self.guard_of(instruction);
-                if is_control(&op.parts[0]) {
-                    break self.control(op, instruction, at, &mut work);
-                }
-                self.straight(op, instruction);
-                at += 1;
-                if leader.get(at).copied().unwrap_or(false) {
-                    break Term::Jump(work.id(&mut self.f, (instance, at)));
-                }
+pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), PtxLowerError> {
+    let mut work = Work::default();
+    // The entry has no predecessors, even when the code loops back to its start.
+    lower.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
+    let start = work.id(&mut lower.f, (0, 0));
+    lower.f.blocks[0].term = Term::Jump(start);
+    let mut leaders: HashMap<*const ptx::Body, Vec<bool>> = HashMap::new();
+    let mut total = 0;
+    while let Some((instance, first)) = work.todo.pop() {
+        let id = work.ids[&(instance, first)];
+        lower.at = instance;
+        let body = lower.here().body;
+        let leader = leaders.entry(body).or_insert_with(|| leaders_of(lower.module, body)).clone();
+        let mut at = first;
+        let term = loop {
+            let Some(instruction) = body.code.get(at) else {
+                break leave(lower, &mut work);
             };
-            let insts = std::mem::take(&mut self.out);
-            self.f.blocks[id.0 as usize] = Block { insts, term };
-        }
-        Ok(())
-    }
-
-    fn guard_of(&self, instruction: &Instruction) -> Option<SrcOperand> {
-        instruction.guard.map(|guard| SrcOperand::pred(self.here().registers[guard.register.index()], guard.negated))
-    }
-
-    /// Where a function goes when it ends.
-    fn leave(&mut self, work: &mut Work) -> Term {
-        self.guard = None;
-        let Some((caller, at)) = self.here().caller else { return Term::Exit };
-        let callee = self.at;
-        let call = &self.instances[caller].body.code[at];
-        let (function, number) = (self.instances[callee].function, self.instances[callee].number);
-        if let Some(ptx::Operand::List(targets)) = call.operands.first()
-            && call.operands.len() > 1
-            && !matches!(call.operands.get(1), Some(ptx::Operand::List(_)))
-        {
-            self.hand_over(&function.returns, targets, number, caller, false);
-        }
-        Term::Jump(work.id(&mut self.f, (caller, at + 1)))
-    }
-
-    /// Moves arguments into a callee's parameters (`into`), or its results out to the caller.
-    fn hand_over(&mut self, formal: &[Parameter], actual: &[ptx::Operand], callee: usize, caller: usize, into: bool) {
-        for (formal, actual) in formal.iter().zip(actual) {
-            match (formal, actual) {
-                (Parameter::Space(variable, Some(local)), ptx::Operand::Local(other, 0)) => {
-                    let mut keys = self.words_of(callee, *local);
-                    keys.extend(self.words_of(caller, *other));
-                    keys.sort_unstable();
-                    keys.dedup();
-                    let _ = variable;
-                    for (offset, bytes) in keys {
-                        let inside = self.word(callee, *local, offset, bytes);
-                        let outside = self.word(caller, *other, offset, bytes);
-                        let (from, to) = if into { (outside, inside) } else { (inside, outside) };
-                        self.emit(Op::Mov, &[SrcOperand::var(from)], &[to]);
-                    }
-                }
-                (Parameter::Register(_, Some(register)), actual) => {
-                    let inside = self.instances[callee].registers[register.index()];
-                    if into {
-                        let at = std::mem::replace(&mut self.at, caller);
-                        let value = self.src(Some(actual), self.f.class(inside));
-                        self.at = at;
-                        self.emit(Op::Mov, &[value], &[inside]);
-                    } else {
-                        let at = std::mem::replace(&mut self.at, caller);
-                        let outside = self.dst(Some(actual));
-                        self.at = at;
-                        if outside != Var::NONE {
-                            self.emit(Op::Mov, &[SrcOperand::var(inside)], &[outside]);
-                        }
-                    }
-                }
-                _ => {
-                    // Forms that compilers do not emit: nothing is known of the value handed over.
-                    self.emit(Op::ClobberAll, &[], &[]);
-                }
+            total += 1;
+            if total > MAX_INSTS {
+                return Err(PtxLowerError::TooLarge);
             }
-        }
-    }
-
-    /// The words of a `.param` variable that its function's text reads or writes.
-    fn words_of(&self, instance: usize, local: Local) -> Vec<(i64, u32)> {
-        let body = self.instances[instance].body;
-        let mut out = Vec::new();
-        for instruction in &body.code {
-            for operand in &instruction.operands {
-                if let ptx::Operand::Memory(ptx::AddressBase::Local(found), offset) = operand
-                    && *found == local
-                {
-                    let op = self.module.opcode(instruction.opcode);
-                    out.extend(memory_access::elements(op, *offset));
-                }
+            lower.line = instruction.line;
+            let op = lower.module.opcode(instruction.opcode);
+            lower.guard = guard_of(lower, instruction);
+            if is_control(&op.parts[0]) {
+                break control(lower, op, instruction, at, &mut work);
             }
-        }
-        out
-    }
-
-    /// The variable of a word of a `.param` variable.
-    pub(super) fn word(&mut self, instance: usize, local: Local, offset: i64, bytes: u32) -> Var {
-        if let Some(&var) = self.instances[instance].words.get(&(local, offset, bytes)) {
-            return var;
-        }
-        let var = self.f.var(if bytes == 8 { Class::W64 } else { Class::W32 });
-        self.instances[instance].words.insert((local, offset, bytes), var);
-        var
-    }
-
-    /// Ends a block at a branch, call or end. The guard decides between that and the next
-    /// instruction.
-    fn control(&mut self, op: &'m OpcodeInfo, i: &'m Instruction, at: usize, work: &mut Work) -> Term {
-        let instance = self.at;
-        let guard = self.guard.take();
-        let next = (instance, at + 1);
-        let target = match (op.parts[0].as_str(), i.operands.first()) {
-            ("bra", Some(ptx::Operand::Label(label))) => {
-                let place = (instance, self.place_of(*label));
-                Some(work.id(&mut self.f, place))
+            straight(lower, op, instruction);
+            at += 1;
+            if leader.get(at).copied().unwrap_or(false) {
+                break Term::Jump(work.id(&mut lower.f, (instance, at)));
             }
-            ("brx", _) => {
-                let targets = self.table(i);
-                let mut blocks: Vec<BlockId> =
-                    targets.into_iter().map(|at| work.id(&mut self.f, (instance, at))).collect();
-                if guard.is_some() {
-                    blocks.push(work.id(&mut self.f, next));
-                }
-                return Term::Switch(blocks);
-            }
-            ("ret", _) if self.here().caller.is_some() => {
-                if guard.is_none() {
-                    return self.leave(work);
-                }
-                // A block of its own, at the end of the function's text.
-                let end = self.here().body.code.len();
-                Some(work.id(&mut self.f, (instance, end)))
-            }
-            ("call", _) => return self.call(i, at, guard, work),
-            ("bra", _) => return Term::Switch(Vec::new()),
-            // `ret` of the kernel, `exit`, `trap`: the thread ends.
-            _ => None,
         };
-        match (guard, target) {
-            (None, Some(target)) => Term::Jump(target),
-            (None, None) => Term::Exit,
-            (Some(cond), taken) => {
-                let fall = Some(work.id(&mut self.f, next));
-                Term::Branch { cond, taken, fall }
-            }
-        }
+        let insts = std::mem::take(&mut lower.out);
+        lower.f.blocks[id.0 as usize] = Block { insts, term };
     }
+    Ok(())
+}
 
-    fn place_of(&self, label: Label) -> usize {
-        self.here().body.labels.get(label.index()).map_or(usize::MAX, |label| label.at as usize)
+fn guard_of(lower: &Lower<'_>, instruction: &Instruction) -> Option<SrcOperand> {
+    instruction.guard.map(|guard| SrcOperand::pred(lower.here().registers[guard.register.index()], guard.negated))
+}
+
+/// Where a function goes when it ends.
+fn leave(lower: &mut Lower<'_>, work: &mut Work) -> Term {
+    lower.guard = None;
+    let Some((caller, at)) = lower.here().caller else { return Term::Exit };
+    let callee = lower.at;
+    let call = &lower.instances[caller].body.code[at];
+    let (function, number) = (lower.instances[callee].function, lower.instances[callee].number);
+    if let Some(ptx::Operand::List(targets)) = call.operands.first()
+        && call.operands.len() > 1
+        && !matches!(call.operands.get(1), Some(ptx::Operand::List(_)))
+    {
+        hand_over(lower, &function.returns, targets, number, caller, false);
     }
+    Term::Jump(work.id(&mut lower.f, (caller, at + 1)))
+}
 
-    fn table(&self, i: &Instruction) -> Vec<usize> {
-        let body = self.here().body;
-        match i.operands.get(1) {
-            Some(ptx::Operand::Table(table)) => {
-                let mut places: Vec<usize> =
-                    body.tables[table.index()].1.iter().map(|&label| self.place_of(label)).collect();
-                places.sort_unstable();
-                places.dedup();
-                places
-            }
-            // A table that is not there: any label.
-            _ => body.labels.iter().map(|label| label.at as usize).collect(),
-        }
-    }
-
-    fn call(&mut self, i: &'m Instruction, at: usize, guard: Option<SrcOperand>, work: &mut Work) -> Term {
-        let instance = self.at;
-        let results: &[ptx::Operand] = match (i.operands.first(), i.operands.get(1)) {
-            (Some(ptx::Operand::List(list)), Some(_)) => list,
-            _ => &[],
-        };
-        let skip = usize::from(matches!(i.operands.first(), Some(ptx::Operand::List(_))));
-        let arguments: &[ptx::Operand] = match i.operands.get(skip + 1) {
-            Some(ptx::Operand::List(list)) => list,
-            _ => &[],
-        };
-        let next = work.id(&mut self.f, (instance, at + 1));
-        if let Some(ptx::Operand::Symbol(name, 0)) = i.operands.get(skip) {
-            let text = self.module.name(*name);
-            if is_runtime(text) {
-                if text == "__assertfail" && guard.is_none() {
-                    return Term::Exit;
-                }
-                self.guard = guard;
-                self.forget(results);
-                self.guard = None;
-                return Term::Jump(next);
-            }
-            let function = self.module.function(*name);
-            if let Some(function) = function
-                && let Some(body) = &function.body
-                && self.here().depth < MAX_CALLS
-                && !self.on_path(function)
-            {
-                let depth = self.here().depth + 1;
-                let callee = match work.callees.get(&(instance, at)) {
-                    Some(&callee) => callee,
-                    None => self.instance(function, body, Some((instance, at)), depth),
-                };
-                work.callees.insert((instance, at), callee);
-                // The parameters of a call that is not made are of no interest.
-                self.guard = None;
-                self.hand_over(&function.parameters, arguments, callee, instance, true);
-                let entry = work.id(&mut self.f, (callee, 0));
-                return match guard {
-                    None => Term::Jump(entry),
-                    Some(cond) => Term::Branch { cond, taken: Some(entry), fall: Some(next) },
-                };
-            }
-        }
-        // A call that is not followed may do anything.
-        self.guard = guard;
-        let why = match i.operands.get(skip) {
-            Some(ptx::Operand::Symbol(name, 0)) => Reason::of_call(self.module.name(*name)),
-            _ => Reason::Call,
-        };
-        self.any_memory(why);
-        if why == Reason::Call {
-            self.passes(arguments);
-        }
-        self.emit(Op::ClobberAll, &[], &[]);
-        self.guard = None;
-        Term::Jump(next)
-    }
-
-    /// A call that is not followed is given these arguments, and by their addresses what the kernel
-    /// keeps in local memory.
-    fn passes(&mut self, arguments: &'m [ptx::Operand]) {
-        let mut given: SmallVec<[SrcOperand; 2]> = SmallVec::new();
-        for argument in arguments {
-            match argument {
-                ptx::Operand::Local(local, _) => {
-                    for (offset, bytes) in self.words_of(self.at, *local) {
-                        given.push(SrcOperand::var(self.word(self.at, *local, offset, bytes)));
-                    }
-                }
-                other => {
-                    let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
-                    self.registers_of(other, &mut registers);
-                    given.extend(registers.into_iter().map(SrcOperand::var));
+/// Moves arguments into a callee's parameters (`into`), or its results out to the caller.
+fn hand_over(
+    lower: &mut Lower<'_>,
+    formal: &[Parameter],
+    actual: &[ptx::Operand],
+    callee: usize,
+    caller: usize,
+    into: bool,
+) {
+    for (formal, actual) in formal.iter().zip(actual) {
+        match (formal, actual) {
+            (Parameter::Space(variable, Some(local)), ptx::Operand::Local(other, 0)) => {
+                let mut keys = words_of(lower, callee, *local);
+                keys.extend(words_of(lower, caller, *other));
+                keys.sort_unstable();
+                keys.dedup();
+                let _ = variable;
+                for (offset, bytes) in keys {
+                    let inside = word(lower, callee, *local, offset, bytes);
+                    let outside = word(lower, caller, *other, offset, bytes);
+                    let (from, to) = if into { (outside, inside) } else { (inside, outside) };
+                    lower.emit(Op::Mov, &[SrcOperand::var(from)], &[to]);
                 }
             }
-        }
-        let mut frame = Some(self.at);
-        while let Some(at) = frame {
-            for instruction in &self.instances[at].body.code {
-                if memory_access::keeps_locally(self.module.opcode(instruction.opcode)) {
-                    let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
-                    let running = std::mem::replace(&mut self.at, at);
-                    instruction.operands[1..].iter().for_each(|stored| self.registers_of(stored, &mut registers));
-                    self.at = running;
-                    given.extend(registers.into_iter().map(SrcOperand::var));
-                }
-            }
-            frame = self.instances[at].caller.map(|caller| caller.0);
-        }
-        for kind in [AccessKind::Read, AccessKind::Write] {
-            self.access(kind, 0, Addr::Passed(given.clone()));
-        }
-    }
-
-    /// True when the running call is inside that function already.
-    fn on_path(&self, function: &ptx::Function) -> bool {
-        let mut at = self.at;
-        loop {
-            if std::ptr::eq(self.instances[at].function, function) {
-                return true;
-            }
-            match self.instances[at].caller {
-                Some((caller, _)) => at = caller,
-                None => return false,
-            }
-        }
-    }
-
-    /// The results of a call become unknown.
-    fn forget(&mut self, results: &[ptx::Operand]) {
-        let mut dsts: SmallVec<[Var; 4]> = SmallVec::new();
-        for result in results {
-            match result {
-                ptx::Operand::Local(local, _) => {
-                    for (offset, bytes) in self.words_of(self.at, *local) {
-                        dsts.push(self.word(self.at, *local, offset, bytes));
-                    }
-                }
-                other => self.registers_of(other, &mut dsts),
-            }
-        }
-        if !dsts.is_empty() {
-            self.emit(Op::Unknown(Reason::Call), &[], &dsts);
-        }
-    }
-
-    /// An instruction that control flow passes through.
-    fn straight(&mut self, op: &'m OpcodeInfo, i: &'m Instruction) {
-        // Fences, and releases that contain one.
-        self.f.system_fence |= has(op, "sys");
-        match op.parts[0].as_str() {
-            "griddepcontrol" => {
-                if has(op, "wait") {
-                    self.f.waits_for_dependency = true;
+            (Parameter::Register(_, Some(register)), actual) => {
+                let inside = lower.instances[callee].registers[register.index()];
+                if into {
+                    let at = std::mem::replace(&mut lower.at, caller);
+                    let value = lower.src(Some(actual), lower.f.class(inside));
+                    lower.at = at;
+                    lower.emit(Op::Mov, &[value], &[inside]);
                 } else {
-                    self.f.launches_dependents = true;
+                    let at = std::mem::replace(&mut lower.at, caller);
+                    let outside = lower.dst(Some(actual));
+                    lower.at = at;
+                    if outside != Var::NONE {
+                        lower.emit(Op::Mov, &[SrcOperand::var(inside)], &[outside]);
+                    }
                 }
             }
-            "bar" | "barrier" if has(op, "red") => self.give_up(i, Reason::CrossLane),
-            "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
-            "shfl" if self.shuffle(op, i) => {}
-            "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => self.give_up(i, Reason::CrossLane),
             _ => {
-                if !self.memory(op, i) {
-                    self.alu(op, i);
-                }
+                // Forms that compilers do not emit: nothing is known of the value handed over.
+                lower.emit(Op::ClobberAll, &[], &[]);
             }
         }
     }
+}
 
-    /// A value from another lane. False: there is no rule for its result.
-    fn shuffle(&mut self, op: &'m OpcodeInfo, i: &'m Instruction) -> bool {
-        let [result, from, lane, within, ..] = &i.operands[..] else { return false };
-        let (to, found) = match result {
-            ptx::Operand::Register(to) => (*to, None),
-            ptx::Operand::Pair(pair) => match (&pair.0, &pair.1) {
-                (ptx::Operand::Register(to), ptx::Operand::Register(found)) => (*to, Some(*found)),
-                _ => return false,
-            },
-            _ => return false,
-        };
-        let mode = ["idx", "up", "down", "bfly"].iter().position(|mode| has(op, mode)).unwrap_or(4) as u8;
-        let sources = [from, lane, within].map(|operand| self.src(Some(operand), Class::W32));
-        let variable = |l: &Self, register: ptx::Register| l.here().registers[register.index()];
-        // Whether the lane was one of the segment's.
-        if let Some(found) = found {
-            let found = variable(self, found);
-            self.emit(Op::Unknown(Reason::CrossLane), &[], &[found]);
+/// The words of a `.param` variable that its function's text reads or writes.
+fn words_of(lower: &Lower<'_>, instance: usize, local: Local) -> Vec<(i64, u32)> {
+    let body = lower.instances[instance].body;
+    let mut out = Vec::new();
+    for instruction in &body.code {
+        for operand in &instruction.operands {
+            if let ptx::Operand::Memory(ptx::AddressBase::Local(found), offset) = operand
+                && *found == local
+            {
+                let op = lower.module.opcode(instruction.opcode);
+                out.extend(memory_access::elements(op, *offset));
+            }
         }
-        let to = variable(self, to);
-        self.emit(Op::Shuffle { mode }, &sources, &[to]);
-        true
     }
+    out
+}
+
+/// The variable of a word of a `.param` variable.
+pub(super) fn word(lower: &mut Lower<'_>, instance: usize, local: Local, offset: i64, bytes: u32) -> Var {
+    if let Some(&var) = lower.instances[instance].words.get(&(local, offset, bytes)) {
+        return var;
+    }
+    let var = lower.f.var(if bytes == 8 { Class::W64 } else { Class::W32 });
+    lower.instances[instance].words.insert((local, offset, bytes), var);
+    var
+}
+
+/// Ends a block at a branch, call or end. The guard decides between that and the next
+/// instruction.
+fn control<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction, at: usize, work: &mut Work) -> Term {
+    let instance = lower.at;
+    let guard = lower.guard.take();
+    let next = (instance, at + 1);
+    let target = match (op.parts[0].as_str(), i.operands.first()) {
+        ("bra", Some(ptx::Operand::Label(label))) => {
+            let place = (instance, place_of(lower, *label));
+            Some(work.id(&mut lower.f, place))
+        }
+        ("brx", _) => {
+            let targets = table(lower, i);
+            let mut blocks: Vec<BlockId> =
+                targets.into_iter().map(|at| work.id(&mut lower.f, (instance, at))).collect();
+            if guard.is_some() {
+                blocks.push(work.id(&mut lower.f, next));
+            }
+            return Term::Switch(blocks);
+        }
+        ("ret", _) if lower.here().caller.is_some() => {
+            if guard.is_none() {
+                return leave(lower, work);
+            }
+            // A block of its own, at the end of the function's text.
+            let end = lower.here().body.code.len();
+            Some(work.id(&mut lower.f, (instance, end)))
+        }
+        ("call", _) => return call(lower, i, at, guard, work),
+        ("bra", _) => return Term::Switch(Vec::new()),
+        // `ret` of the kernel, `exit`, `trap`: the thread ends.
+        _ => None,
+    };
+    match (guard, target) {
+        (None, Some(target)) => Term::Jump(target),
+        (None, None) => Term::Exit,
+        (Some(cond), taken) => {
+            let fall = Some(work.id(&mut lower.f, next));
+            Term::Branch { cond, taken, fall }
+        }
+    }
+}
+
+fn place_of(lower: &Lower<'_>, label: Label) -> usize {
+    lower.here().body.labels.get(label.index()).map_or(usize::MAX, |label| label.at as usize)
+}
+
+fn table(lower: &Lower<'_>, i: &Instruction) -> Vec<usize> {
+    let body = lower.here().body;
+    match i.operands.get(1) {
+        Some(ptx::Operand::Table(table)) => {
+            let mut places: Vec<usize> =
+                body.tables[table.index()].1.iter().map(|&label| place_of(lower, label)).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        }
+        // A table that is not there: any label.
+        _ => body.labels.iter().map(|label| label.at as usize).collect(),
+    }
+}
+
+fn call<'m>(lower: &mut Lower<'m>, i: &'m Instruction, at: usize, guard: Option<SrcOperand>, work: &mut Work) -> Term {
+    let instance = lower.at;
+    let results: &[ptx::Operand] = match (i.operands.first(), i.operands.get(1)) {
+        (Some(ptx::Operand::List(list)), Some(_)) => list,
+        _ => &[],
+    };
+    let skip = usize::from(matches!(i.operands.first(), Some(ptx::Operand::List(_))));
+    let arguments: &[ptx::Operand] = match i.operands.get(skip + 1) {
+        Some(ptx::Operand::List(list)) => list,
+        _ => &[],
+    };
+    let next = work.id(&mut lower.f, (instance, at + 1));
+    if let Some(ptx::Operand::Symbol(name, 0)) = i.operands.get(skip) {
+        let text = lower.module.name(*name);
+        if is_runtime(text) {
+            if text == "__assertfail" && guard.is_none() {
+                return Term::Exit;
+            }
+            lower.guard = guard;
+            forget(lower, results);
+            lower.guard = None;
+            return Term::Jump(next);
+        }
+        let function = lower.module.function(*name);
+        if let Some(function) = function
+            && let Some(body) = &function.body
+            && lower.here().depth < MAX_CALLS
+            && !on_path(lower, function)
+        {
+            let depth = lower.here().depth + 1;
+            let callee = match work.callees.get(&(instance, at)) {
+                Some(&callee) => callee,
+                None => lower.instance(function, body, Some((instance, at)), depth),
+            };
+            work.callees.insert((instance, at), callee);
+            // The parameters of a call that is not made are of no interest.
+            lower.guard = None;
+            hand_over(lower, &function.parameters, arguments, callee, instance, true);
+            let entry = work.id(&mut lower.f, (callee, 0));
+            return match guard {
+                None => Term::Jump(entry),
+                Some(cond) => Term::Branch { cond, taken: Some(entry), fall: Some(next) },
+            };
+        }
+    }
+    // A call that is not followed may do anything.
+    lower.guard = guard;
+    let why = match i.operands.get(skip) {
+        Some(ptx::Operand::Symbol(name, 0)) => Reason::of_call(lower.module.name(*name)),
+        _ => Reason::Call,
+    };
+    any_memory(lower, why);
+    if why == Reason::Call {
+        passes(lower, arguments);
+    }
+    lower.emit(Op::ClobberAll, &[], &[]);
+    lower.guard = None;
+    Term::Jump(next)
+}
+
+/// A call that is not followed is given these arguments, and by their addresses what the kernel
+/// keeps in local memory.
+fn passes<'m>(lower: &mut Lower<'m>, arguments: &'m [ptx::Operand]) {
+    let mut given: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+    for argument in arguments {
+        match argument {
+            ptx::Operand::Local(local, _) => {
+                for (offset, bytes) in words_of(lower, lower.at, *local) {
+                    given.push(SrcOperand::var(word(lower, lower.at, *local, offset, bytes)));
+                }
+            }
+            other => {
+                let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
+                lower.registers_of(other, &mut registers);
+                given.extend(registers.into_iter().map(SrcOperand::var));
+            }
+        }
+    }
+    let mut frame = Some(lower.at);
+    while let Some(at) = frame {
+        for instruction in &lower.instances[at].body.code {
+            if memory_access::keeps_locally(lower.module.opcode(instruction.opcode)) {
+                let mut registers: SmallVec<[Var; 4]> = SmallVec::new();
+                let running = std::mem::replace(&mut lower.at, at);
+                instruction.operands[1..].iter().for_each(|stored| lower.registers_of(stored, &mut registers));
+                lower.at = running;
+                given.extend(registers.into_iter().map(SrcOperand::var));
+            }
+        }
+        frame = lower.instances[at].caller.map(|caller| caller.0);
+    }
+    for kind in [AccessKind::Read, AccessKind::Write] {
+        access(lower, kind, 0, Addr::Passed(given.clone()));
+    }
+}
+
+/// True when the running call is inside that function already.
+fn on_path(lower: &Lower<'_>, function: &ptx::Function) -> bool {
+    let mut at = lower.at;
+    loop {
+        if std::ptr::eq(lower.instances[at].function, function) {
+            return true;
+        }
+        match lower.instances[at].caller {
+            Some((caller, _)) => at = caller,
+            None => return false,
+        }
+    }
+}
+
+/// The results of a call become unknown.
+fn forget(lower: &mut Lower<'_>, results: &[ptx::Operand]) {
+    let mut dsts: SmallVec<[Var; 4]> = SmallVec::new();
+    for result in results {
+        match result {
+            ptx::Operand::Local(local, _) => {
+                for (offset, bytes) in words_of(lower, lower.at, *local) {
+                    dsts.push(word(lower, lower.at, *local, offset, bytes));
+                }
+            }
+            other => lower.registers_of(other, &mut dsts),
+        }
+    }
+    if !dsts.is_empty() {
+        lower.emit(Op::Unknown(Reason::Call), &[], &dsts);
+    }
+}
+
+/// An instruction that control flow passes through.
+fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
+    // Fences, and releases that contain one.
+    lower.f.system_fence |= has(op, "sys");
+    match op.parts[0].as_str() {
+        "griddepcontrol" => {
+            if has(op, "wait") {
+                lower.f.waits_for_dependency = true;
+            } else {
+                lower.f.launches_dependents = true;
+            }
+        }
+        "bar" | "barrier" if has(op, "red") => lower.give_up(i, Reason::CrossLane),
+        "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
+        "shfl" if shuffle(lower, op, i) => {}
+        "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => lower.give_up(i, Reason::CrossLane),
+        _ => {
+            if !memory(lower, op, i) {
+                alu(lower, op, i);
+            }
+        }
+    }
+}
+
+/// A value from another lane. False: there is no rule for its result.
+fn shuffle<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) -> bool {
+    let [result, from, lane, within, ..] = &i.operands[..] else { return false };
+    let (to, found) = match result {
+        ptx::Operand::Register(to) => (*to, None),
+        ptx::Operand::Pair(pair) => match (&pair.0, &pair.1) {
+            (ptx::Operand::Register(to), ptx::Operand::Register(found)) => (*to, Some(*found)),
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let mode = ["idx", "up", "down", "bfly"].iter().position(|mode| has(op, mode)).unwrap_or(4) as u8;
+    let sources = [from, lane, within].map(|operand| lower.src(Some(operand), Class::W32));
+    let variable = |l: &Lower<'_>, register: ptx::Register| l.here().registers[register.index()];
+    // Whether the lane was one of the segment's.
+    if let Some(found) = found {
+        let found = variable(lower, found);
+        lower.emit(Op::Unknown(Reason::CrossLane), &[], &[found]);
+    }
+    let to = variable(lower, to);
+    lower.emit(Op::Shuffle { mode }, &sources, &[to]);
+    true
 }
 
 /// Instructions that blocks begin at.

@@ -21,6 +21,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use crate::ir::{self, Class, KernelIr, Op, Reason, SrcOperand, Var};
+use crate::lower_ptx::control_flow::blocks;
 use device_code::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
 
 /// A kernel could not be lowered.
@@ -119,7 +120,7 @@ pub fn lower(module: &Module, name: &str) -> Result<KernelIr, PtxLowerError> {
         guard: None,
     };
     lower.instance(function, body, None, 0);
-    lower.blocks()?;
+    blocks(&mut lower)?;
     Ok(lower.f)
 }
 

@@ -41,104 +41,102 @@ pub(super) fn definitions(body: &Body) -> Rc<[u32]> {
     found.into_iter().map(|(at, times)| if times == 1 { at } else { NONE }).collect()
 }
 
-impl Lower<'_> {
-    /// The one instruction that writes a register.
-    fn definition(&self, register: Register) -> Option<&Instruction> {
-        let here = self.here();
-        here.body.code.get(*here.definitions.get(register.index())? as usize)
-    }
+/// The one instruction that writes a register.
+fn definition<'m>(lower: &Lower<'m>, register: Register) -> Option<&'m Instruction> {
+    let here = lower.here();
+    here.body.code.get(*here.definitions.get(register.index())? as usize)
+}
 
-    /// The parameter whose address in the space of parameters this 32-bit register holds.
-    pub(super) fn parameter_address(&self, operand: Option<&ptx::Operand>) -> Option<(Local, i64)> {
-        let Some(ptx::Operand::Register(register)) = operand else { return None };
-        let made = self.definition(*register)?;
-        match (self.module.opcode(made.opcode).parts[0].as_str(), made.operands.get(1)) {
-            ("mov", Some(&ptx::Operand::Local(local, offset)))
-                if self.here().body.variables[local.index()].space == Space::Param =>
-            {
-                Some((local, offset))
-            }
-            _ => None,
+/// The parameter whose address in the space of parameters this 32-bit register holds.
+pub(super) fn parameter_address(lower: &Lower<'_>, operand: Option<&ptx::Operand>) -> Option<(Local, i64)> {
+    let Some(ptx::Operand::Register(register)) = operand else { return None };
+    let made = definition(lower, *register)?;
+    match (lower.module.opcode(made.opcode).parts[0].as_str(), made.operands.get(1)) {
+        ("mov", Some(&ptx::Operand::Local(local, offset)))
+            if lower.here().body.variables[local.index()].space == Space::Param =>
+        {
+            Some((local, offset))
         }
+        _ => None,
     }
+}
 
-    /// The words that a 64-bit register was put together of.
-    pub(super) fn words_in(&self, operand: &ptx::Operand) -> Option<[ptx::Operand; 2]> {
-        let ptx::Operand::Register(register) = operand else { return None };
-        let made = self.definition(*register)?;
-        match (self.module.opcode(made.opcode).text.as_str(), made.operands.get(1)) {
-            ("mov.b64", Some(ptx::Operand::Vector(parts))) if parts.len() == 2 => {
-                let lasts = |part: &ptx::Operand| match part {
-                    ptx::Operand::Register(r) => self.here().definitions[r.index()] != NONE,
-                    ptx::Operand::Int(_) => true,
-                    _ => false,
-                };
-                parts.iter().all(lasts).then(|| [parts[0].clone(), parts[1].clone()])
-            }
-            _ => None,
+/// The words that a 64-bit register was put together of.
+pub(super) fn words_in(lower: &Lower<'_>, operand: &ptx::Operand) -> Option<[ptx::Operand; 2]> {
+    let ptx::Operand::Register(register) = operand else { return None };
+    let made = definition(lower, *register)?;
+    match (lower.module.opcode(made.opcode).text.as_str(), made.operands.get(1)) {
+        ("mov.b64", Some(ptx::Operand::Vector(parts))) if parts.len() == 2 => {
+            let lasts = |part: &ptx::Operand| match part {
+                ptx::Operand::Register(r) => lower.here().definitions[r.index()] != NONE,
+                ptx::Operand::Int(_) => true,
+                _ => false,
+            };
+            parts.iter().all(lasts).then(|| [parts[0].clone(), parts[1].clone()])
         }
+        _ => None,
     }
+}
 
-    /// `mov.b32 %r, {a, b}` and `mov.b32 {a, b}, %r`, of halves, bytes, or of four halves.
-    pub(super) fn mov_pieces(&mut self, ty: Type, i: &Instruction) {
-        let wide = class(ty);
-        match (i.operands.first(), i.operands.get(1)) {
-            (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts))) if (2..=4).contains(&parts.len()) => {
-                let bits = ty.size() * 8 / parts.len() as u32;
-                if bits >= 32 || ty == Type::B128 {
-                    return self.give_up(i, Reason::Bits);
-                }
-                let mut whole = SrcOperand::imm(0);
-                for (n, part) in parts.iter().enumerate() {
-                    let value = self.src(Some(part), Class::W32);
-                    let piece = self.temporary(wide, Op::Ext { bits: bits as u8, signed: false }, &[value]);
-                    let shift = SrcOperand::imm(u64::from(bits) * n as u64);
-                    let placed = if n == 0 { piece } else { self.temporary(wide, Op::Shl, &[piece, shift]) };
-                    whole = if n == 0 { placed } else { self.temporary(wide, Op::Add, &[whole, placed]) };
-                }
-                let d = self.dst(i.operands.first());
-                self.emit(Op::Mov, &[whole], &[d]);
+/// `mov.b32 %r, {a, b}` and `mov.b32 {a, b}, %r`, of halves, bytes, or of four halves.
+pub(super) fn mov_pieces(lower: &mut Lower<'_>, ty: Type, i: &Instruction) {
+    let wide = class(ty);
+    match (i.operands.first(), i.operands.get(1)) {
+        (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts))) if (2..=4).contains(&parts.len()) => {
+            let bits = ty.size() * 8 / parts.len() as u32;
+            if bits >= 32 || ty == Type::B128 {
+                return lower.give_up(i, Reason::Bits);
             }
-            (Some(ptx::Operand::Vector(parts)), Some(source)) if (2..=4).contains(&parts.len()) => {
-                let bits = ty.size() * 8 / parts.len() as u32;
-                if bits >= 32 || ty == Type::B128 {
-                    return self.give_up(i, Reason::Bits);
-                }
-                let value = self.src(Some(source), wide);
-                let dsts: Vec<Var> = parts.iter().map(|part| self.dst(Some(part))).collect();
-                // All pieces first: a result may be the source's register.
-                let pieces: Vec<SrcOperand> = (0..parts.len() as u64)
-                    .map(|n| {
-                        let shift = SrcOperand::imm(u64::from(bits) * n);
-                        let shifted = self.temporary(wide, Op::Shr { signed: false }, &[value, shift]);
-                        self.temporary(Class::W32, Op::Ext { bits: bits as u8, signed: false }, &[shifted])
-                    })
-                    .collect();
-                for (d, piece) in dsts.into_iter().zip(pieces).filter(|(d, _)| *d != Var::NONE) {
-                    self.emit(Op::Mov, &[piece], &[d]);
-                }
+            let mut whole = SrcOperand::imm(0);
+            for (n, part) in parts.iter().enumerate() {
+                let value = lower.src(Some(part), Class::W32);
+                let piece = lower.temporary(wide, Op::Ext { bits: bits as u8, signed: false }, &[value]);
+                let shift = SrcOperand::imm(u64::from(bits) * n as u64);
+                let placed = if n == 0 { piece } else { lower.temporary(wide, Op::Shl, &[piece, shift]) };
+                whole = if n == 0 { placed } else { lower.temporary(wide, Op::Add, &[whole, placed]) };
             }
-            _ => self.give_up(i, Reason::Bits),
+            let d = lower.dst(i.operands.first());
+            lower.emit(Op::Mov, &[whole], &[d]);
         }
-    }
-
-    /// `shf.l` and `shf.r` of `{b, a}` by a constant; the low word is the first source.
-    pub(super) fn shf(&mut self, op: &OpcodeInfo, i: &Instruction, d: Var) {
-        let o = &i.operands;
-        let Some(&ptx::Operand::Int(by)) = o.get(3) else { return self.give_up(i, Reason::Bits) };
-        let by = if has(op, "clamp") { by.min(32) } else { by & 31 };
-        let (low, high) = (self.src(o.get(1), Class::W32), self.src(o.get(2), Class::W32));
-        // A shift to the left by n leaves what one to the right by 32 - n does: bits of the high
-        // word above bits of the low one.
-        let right = if has(op, "r") { by } else { 32 - by };
-        match right {
-            0 => self.emit(Op::Mov, &[low], &[d]),
-            32 => self.emit(Op::Mov, &[high], &[d]),
-            _ => {
-                let above = self.temporary(Class::W32, Op::Shl, &[high, SrcOperand::imm(32 - right)]);
-                let below = self.temporary(Class::W32, Op::Shr { signed: false }, &[low, SrcOperand::imm(right)]);
-                self.emit(Op::Add, &[above, below], &[d]);
+        (Some(ptx::Operand::Vector(parts)), Some(source)) if (2..=4).contains(&parts.len()) => {
+            let bits = ty.size() * 8 / parts.len() as u32;
+            if bits >= 32 || ty == Type::B128 {
+                return lower.give_up(i, Reason::Bits);
             }
+            let value = lower.src(Some(source), wide);
+            let dsts: Vec<Var> = parts.iter().map(|part| lower.dst(Some(part))).collect();
+            // All pieces first: a result may be the source's register.
+            let pieces: Vec<SrcOperand> = (0..parts.len() as u64)
+                .map(|n| {
+                    let shift = SrcOperand::imm(u64::from(bits) * n);
+                    let shifted = lower.temporary(wide, Op::Shr { signed: false }, &[value, shift]);
+                    lower.temporary(Class::W32, Op::Ext { bits: bits as u8, signed: false }, &[shifted])
+                })
+                .collect();
+            for (d, piece) in dsts.into_iter().zip(pieces).filter(|(d, _)| *d != Var::NONE) {
+                lower.emit(Op::Mov, &[piece], &[d]);
+            }
+        }
+        _ => lower.give_up(i, Reason::Bits),
+    }
+}
+
+/// `shf.l` and `shf.r` of `{b, a}` by a constant; the low word is the first source.
+pub(super) fn shf(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction, d: Var) {
+    let o = &i.operands;
+    let Some(&ptx::Operand::Int(by)) = o.get(3) else { return lower.give_up(i, Reason::Bits) };
+    let by = if has(op, "clamp") { by.min(32) } else { by & 31 };
+    let (low, high) = (lower.src(o.get(1), Class::W32), lower.src(o.get(2), Class::W32));
+    // A shift to the left by n leaves what one to the right by 32 - n does: bits of the high
+    // word above bits of the low one.
+    let right = if has(op, "r") { by } else { 32 - by };
+    match right {
+        0 => lower.emit(Op::Mov, &[low], &[d]),
+        32 => lower.emit(Op::Mov, &[high], &[d]),
+        _ => {
+            let above = lower.temporary(Class::W32, Op::Shl, &[high, SrcOperand::imm(32 - right)]);
+            let below = lower.temporary(Class::W32, Op::Shr { signed: false }, &[low, SrcOperand::imm(right)]);
+            lower.emit(Op::Add, &[above, below], &[d]);
         }
     }
 }

@@ -3,11 +3,11 @@
 //! memory.
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
+use crate::lower_ptx::memory_access::{Where, access, any_memory, count, global, is_atomic, place};
 use device_code::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::Lower;
 use crate::lower_ptx::arithmetic::{has, last_type};
-use crate::lower_ptx::memory_access::{Where, count, is_atomic, place};
 
 /// Bytes of a tensor map (CUDA driver API, `CUtensorMap`).
 const TENSOR_MAP: u32 = 128;
@@ -34,7 +34,7 @@ fn element(op: &OpcodeInfo) -> Option<u32> {
 
 /// The fragment that a `wmma.load` or `wmma.store` moves (PTX ISA, "Warp Level Matrix Load
 /// Instruction").
-fn fragment(op: &OpcodeInfo) -> Option<Fragment> {
+fn fragment_shape(op: &OpcodeInfo) -> Option<Fragment> {
     let shape = op.parts.iter().find(|p| p.starts_with('m') && p.as_bytes().get(1).is_some_and(u8::is_ascii_digit))?;
     let mut numbers = shape.split(['m', 'n', 'k']).skip(1).map(|n| n.parse::<u32>().ok());
     let (m, n, k) = (numbers.next()??, numbers.next()??, numbers.next()??);
@@ -49,105 +49,103 @@ fn fragment(op: &OpcodeInfo) -> Option<Fragment> {
     (1..=256).contains(&vectors).then_some(Fragment { vectors, element, bits: long.min(1024) * element })
 }
 
-impl Lower<'_> {
-    /// Returns false when the instruction is none of these.
-    pub(super) fn matrix(&mut self, op: &OpcodeInfo, i: &Instruction) -> bool {
-        match op.parts[0].as_str() {
-            "wmma" if has(op, "load") || has(op, "store") => self.fragment(op, i),
-            // What lanes hold together.
-            "wmma" | "mma" | "wgmma" => self.give_up(i, Reason::CrossLane),
-            // Between registers, shared memory and tensor memory, which no other kernel sees.
-            "tcgen05" => {
-                if op.parts[1] == "ld" {
-                    self.give_up(i, Reason::Shared);
-                }
+/// Returns false when the instruction is none of these.
+pub(super) fn matrix(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) -> bool {
+    match op.parts[0].as_str() {
+        "wmma" if has(op, "load") || has(op, "store") => fragment(lower, op, i),
+        // What lanes hold together.
+        "wmma" | "mma" | "wgmma" => lower.give_up(i, Reason::CrossLane),
+        // Between registers, shared memory and tensor memory, which no other kernel sees.
+        "tcgen05" => {
+            if op.parts[1] == "ld" {
+                lower.give_up(i, Reason::Shared);
             }
-            "tensormap" => self.tensor_map(op, i),
-            "multimem" => self.multicast(op, i),
-            // The bytes hold anything after it, as after a store.
-            "discard" => {
-                let bytes = match i.operands.get(1) {
-                    Some(&ptx::Operand::Int(bytes)) => u32::try_from(bytes).unwrap_or(128),
-                    _ => 128,
-                };
-                let addr = self.global(i.operands.first());
-                self.access(AccessKind::Write, bytes, addr);
-            }
-            _ => return false,
         }
-        true
+        "tensormap" => tensor_map(lower, op, i),
+        "multimem" => multicast(lower, op, i),
+        // The bytes hold anything after it, as after a store.
+        "discard" => {
+            let bytes = match i.operands.get(1) {
+                Some(&ptx::Operand::Int(bytes)) => u32::try_from(bytes).unwrap_or(128),
+                _ => 128,
+            };
+            let addr = global(lower, i.operands.first());
+            access(lower, AccessKind::Write, bytes, addr);
+        }
+        _ => return false,
     }
+    true
+}
 
-    /// `wmma.load.a... r, [p], stride` and `wmma.store.d... [p], r, stride`: vectors a stride of
-    /// elements apart, all of which the warp touches.
-    fn fragment(&mut self, op: &OpcodeInfo, i: &Instruction) {
-        let o = &i.operands;
-        let write = has(op, "store");
-        let kind = if write { AccessKind::Write } else { AccessKind::Read };
-        if place(op) != Where::Shared {
-            let addr = self.global(o.get(usize::from(!write)));
-            match (addr, fragment(op)) {
-                (Addr::Sum(mut parts, offset), Some(f)) => {
-                    let bytes = match o.get(2) {
-                        None => f.vectors * f.bits / 8,
-                        Some(stride) => {
-                            let stride = self.src(Some(stride), Class::W32);
-                            let bits = u64::from(f.element);
-                            // The stride in bytes, of types of less than a byte rounded up: an
-                            // upper bound.
-                            let (times, round, by) = if bits < 8 { (bits, 7, 3) } else { (bits / 8, 0, 0) };
-                            let scaled = [stride, SrcOperand::imm(times), SrcOperand::imm(round)];
-                            let mut far = self.temporary(Class::W32, Op::Mad, &scaled);
-                            if by > 0 {
-                                let srcs = [far, SrcOperand::imm(by)];
-                                far = self.temporary(Class::W32, Op::Shr { signed: false }, &srcs);
-                            }
-                            let last = i64::from(f.vectors) - 1;
-                            let which = self.temporary(Class::W32, Op::Bounded { lo: 0, hi: last }, &[]);
-                            let srcs = [which, far, SrcOperand::imm(0)];
-                            parts.push(self.temporary(Class::W64, Op::MadWide { signed: false }, &srcs));
-                            f.bits.div_ceil(8)
+/// `wmma.load.a... r, [p], stride` and `wmma.store.d... [p], r, stride`: vectors a stride of
+/// elements apart, all of which the warp touches.
+fn fragment(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
+    let o = &i.operands;
+    let write = has(op, "store");
+    let kind = if write { AccessKind::Write } else { AccessKind::Read };
+    if place(op) != Where::Shared {
+        let addr = global(lower, o.get(usize::from(!write)));
+        match (addr, fragment_shape(op)) {
+            (Addr::Sum(mut parts, offset), Some(f)) => {
+                let bytes = match o.get(2) {
+                    None => f.vectors * f.bits / 8,
+                    Some(stride) => {
+                        let stride = lower.src(Some(stride), Class::W32);
+                        let bits = u64::from(f.element);
+                        // The stride in bytes, of types of less than a byte rounded up: an
+                        // upper bound.
+                        let (times, round, by) = if bits < 8 { (bits, 7, 3) } else { (bits / 8, 0, 0) };
+                        let scaled = [stride, SrcOperand::imm(times), SrcOperand::imm(round)];
+                        let mut far = lower.temporary(Class::W32, Op::Mad, &scaled);
+                        if by > 0 {
+                            let srcs = [far, SrcOperand::imm(by)];
+                            far = lower.temporary(Class::W32, Op::Shr { signed: false }, &srcs);
                         }
-                    };
-                    self.access(kind, bytes, Addr::Sum(parts, offset));
-                }
-                _ => self.access(kind, 0, Addr::Unknown(Reason::Instruction)),
+                        let last = i64::from(f.vectors) - 1;
+                        let which = lower.temporary(Class::W32, Op::Bounded { lo: 0, hi: last }, &[]);
+                        let srcs = [which, far, SrcOperand::imm(0)];
+                        parts.push(lower.temporary(Class::W64, Op::MadWide { signed: false }, &srcs));
+                        f.bits.div_ceil(8)
+                    }
+                };
+                access(lower, kind, bytes, Addr::Sum(parts, offset));
             }
-        }
-        if !write {
-            self.give_up(i, Reason::Loaded);
+            _ => access(lower, kind, 0, Addr::Unknown(Reason::Instruction)),
         }
     }
-
-    /// A kernel that makes a tensor map itself: in shared memory, field by field, and copies it to
-    /// where copies can use it.
-    fn tensor_map(&mut self, op: &OpcodeInfo, i: &Instruction) {
-        if op.parts[1] == "replace" && place(op) == Where::Shared {
-            return;
-        }
-        // `tensormap.cp_fenceproxy.global.shared...` names its destination first, as `replace`
-        // does.
-        if op.parts[1] == "cp_fenceproxy" || op.parts[1] == "replace" {
-            let addr = self.global(i.operands.first());
-            return self.access(AccessKind::Write, TENSOR_MAP, addr);
-        }
-        self.any_memory(Reason::Instruction);
+    if !write {
+        lower.give_up(i, Reason::Loaded);
     }
+}
 
-    /// `multimem`: loads, stores and reductions in the memory of several devices at once.
-    fn multicast(&mut self, op: &OpcodeInfo, i: &Instruction) {
-        let bytes = last_type(op).map_or(0, Type::size) * count(op);
-        let (kind, at) = match op.parts[1].as_str() {
-            "ld_reduce" => (AccessKind::load(is_atomic(op)), 1),
-            "st" => (AccessKind::store(is_atomic(op)), 0),
-            "red" => (AccessKind::Atomic, 0),
-            // Bulk forms.
-            _ => return self.any_memory(Reason::Instruction),
-        };
-        let addr = if bytes > 0 { self.global(i.operands.get(at)) } else { Addr::Unknown(Reason::Instruction) };
-        self.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
-        if !kind.writes() {
-            self.give_up(i, Reason::Loaded);
-        }
+/// A kernel that makes a tensor map itself: in shared memory, field by field, and copies it to
+/// where copies can use it.
+fn tensor_map(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
+    if op.parts[1] == "replace" && place(op) == Where::Shared {
+        return;
+    }
+    // `tensormap.cp_fenceproxy.global.shared...` names its destination first, as `replace`
+    // does.
+    if op.parts[1] == "cp_fenceproxy" || op.parts[1] == "replace" {
+        let addr = global(lower, i.operands.first());
+        return access(lower, AccessKind::Write, TENSOR_MAP, addr);
+    }
+    any_memory(lower, Reason::Instruction);
+}
+
+/// `multimem`: loads, stores and reductions in the memory of several devices at once.
+fn multicast(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
+    let bytes = last_type(op).map_or(0, Type::size) * count(op);
+    let (kind, at) = match op.parts[1].as_str() {
+        "ld_reduce" => (AccessKind::load(is_atomic(op)), 1),
+        "st" => (AccessKind::store(is_atomic(op)), 0),
+        "red" => (AccessKind::Atomic, 0),
+        // Bulk forms.
+        _ => return any_memory(lower, Reason::Instruction),
+    };
+    let addr = if bytes > 0 { global(lower, i.operands.get(at)) } else { Addr::Unknown(Reason::Instruction) };
+    lower.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
+    if !kind.writes() {
+        lower.give_up(i, Reason::Loaded);
     }
 }

@@ -93,325 +93,319 @@ fn kinds(m: &sass::MemOperand) -> &'static [AccessKind] {
     }
 }
 
-impl Lower<'_> {
-    /// Lowers an instruction with memory operands.
-    pub(super) fn memory(&mut self, i: &MachineInst) {
-        use sass::Opcode as S;
-        if let S::Qspc { space } = i.op {
-            let window = match space {
-                sass::AddressSpace::Local => Window::Local,
-                sass::AddressSpace::Shared => Window::Shared,
-                _ => Window::Neither,
-            };
-            return self.lies_in(i, window);
-        }
-        if let S::Load { ty } = i.op
-            && i.mem[0].space == sass::AddressSpace::Local
-        {
-            self.local_load(i, ty);
-            return;
-        }
-        if let S::Store { ty } = i.op
-            && i.mem[0].space == sass::AddressSpace::Local
-        {
-            self.local_store(i, ty);
-            return;
-        }
-        if self.shared_ok && is_shared_word(i, &i.mem[0]) {
-            let m = &i.mem[0];
-            let words: SmallVec<[Var; 4]> = (0..i.mem[0].bytes / 4).map(|k| self.dst(i, k as u8)).collect();
-            let addr = Addr::Sum(SmallVec::new(), m.offset);
-            let m = Mem { space: MemSpace::Shared, kind: AccessKind::Read, bytes: u32::from(m.bytes), addr };
-            self.emit(i, Op::Mem(m), &[], &words);
-            return;
-        }
-        let mut results: SmallVec<[Var; 2]> = SmallVec::new();
-        for r in i.defs() {
-            results.extend(Self::run(r));
-        }
-        let asks = matches!(i.op, S::Atom { .. } | S::AtomCas { .. }) && i.mem[0].space == sass::AddressSpace::Generic;
-        if !asks {
-            results.extend(i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE));
-        }
-        let mut why = Reason::Loaded;
-        // The results belong to the last access emitted, so that none of the addresses reads them.
-        let mut accesses: SmallVec<[Mem; 2]> = SmallVec::new();
-        for (m, &kind) in i.mem.iter().flat_map(|m| kinds(m).iter().map(move |kind| (m, kind))) {
-            match m.space {
-                sass::AddressSpace::Global | sass::AddressSpace::Generic => {
-                    let addr = self.global_address(i, m);
-                    if self.shared_ok && m.space == sass::AddressSpace::Generic && kind.writes() {
-                        let (space, bytes) = (MemSpace::Generic, u32::from(m.bytes));
-                        self.emit(i, Op::Mem(Mem { space, kind, bytes, addr: addr.clone() }), &[], &[]);
-                    }
-                    // The lower bits of the address say how much is zeros, and do not count: the
-                    // bytes lie before it, in part.
-                    if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
-                        let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
-                        accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
-                    }
+/// Lowers an instruction with memory operands.
+pub(super) fn memory(lower: &mut Lower<'_>, i: &MachineInst) {
+    use sass::Opcode as S;
+    if let S::Qspc { space } = i.op {
+        let window = match space {
+            sass::AddressSpace::Local => Window::Local,
+            sass::AddressSpace::Shared => Window::Shared,
+            _ => Window::Neither,
+        };
+        return lies_in(lower, i, window);
+    }
+    if let S::Load { ty } = i.op
+        && i.mem[0].space == sass::AddressSpace::Local
+    {
+        local_load(lower, i, ty);
+        return;
+    }
+    if let S::Store { ty } = i.op
+        && i.mem[0].space == sass::AddressSpace::Local
+    {
+        local_store(lower, i, ty);
+        return;
+    }
+    if lower.shared_ok && is_shared_word(i, &i.mem[0]) {
+        let m = &i.mem[0];
+        let words: SmallVec<[Var; 4]> = (0..i.mem[0].bytes / 4).map(|k| lower.dst(i, k as u8)).collect();
+        let addr = Addr::Sum(SmallVec::new(), m.offset);
+        let m = Mem { space: MemSpace::Shared, kind: AccessKind::Read, bytes: u32::from(m.bytes), addr };
+        lower.emit(i, Op::Mem(m), &[], &words);
+        return;
+    }
+    let mut results: SmallVec<[Var; 2]> = SmallVec::new();
+    for r in i.defs() {
+        results.extend(Lower::run(r));
+    }
+    let asks = matches!(i.op, S::Atom { .. } | S::AtomCas { .. }) && i.mem[0].space == sass::AddressSpace::Generic;
+    if !asks {
+        results.extend(i.pdst.map(Lower::pred_var).into_iter().filter(|p| *p != Var::NONE));
+    }
+    let mut why = Reason::Loaded;
+    // The results belong to the last access emitted, so that none of the addresses reads them.
+    let mut accesses: SmallVec<[Mem; 2]> = SmallVec::new();
+    for (m, &kind) in i.mem.iter().flat_map(|m| kinds(m).iter().map(move |kind| (m, kind))) {
+        match m.space {
+            sass::AddressSpace::Global | sass::AddressSpace::Generic => {
+                let addr = global_address(lower, i, m);
+                if lower.shared_ok && m.space == sass::AddressSpace::Generic && kind.writes() {
+                    let (space, bytes) = (MemSpace::Generic, u32::from(m.bytes));
+                    lower.emit(i, Op::Mem(Mem { space, kind, bytes, addr: addr.clone() }), &[], &[]);
+                }
+                // The lower bits of the address say how much is zeros, and do not count: the
+                // bytes lie before it, in part.
+                if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
+                    let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
                     accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
                 }
-                sass::AddressSpace::TensorMap => {
-                    let o = match m.ubase {
-                        Some(u) => self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }),
-                        None => self.unknown(i, Class::W64, Reason::Descriptor),
-                    };
-                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+                accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
+            }
+            sass::AddressSpace::TensorMap => {
+                let o = match m.ubase {
+                    Some(u) => lower.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }),
+                    None => lower.unknown(i, Class::W64, Reason::Descriptor),
+                };
+                accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+            }
+            sass::AddressSpace::Handle => {
+                let o = handle(lower, i, m);
+                let surface = matches!(i.op, S::Surface);
+                accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
+            }
+            sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => {
+                why = Reason::Shared;
+                if lower.shared_ok && kind.writes() {
+                    shared_store(lower, i, m);
                 }
-                sass::AddressSpace::Handle => {
-                    let o = self.handle(i, m);
-                    let surface = matches!(i.op, S::Surface);
-                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
-                }
-                sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => {
-                    why = Reason::Shared;
-                    if self.shared_ok && kind.writes() {
-                        self.shared_store(i, m);
-                    }
-                }
-                sass::AddressSpace::Local => why = Reason::Local,
-                sass::AddressSpace::Tensor => why = Reason::Float,
             }
-        }
-        if i.mem.iter().any(|m| m.access == MemEffect::Atomic) {
-            why = Reason::AtomicResult;
-        }
-        // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
-        // is not known: they may not happen.
-        let only_if: SmallVec<[SrcOperand; 1]> = match i.op {
-            S::CopyAsync { zfill: true, .. } => {
-                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
-            }
-            S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
-            // What is compared comes first.
-            S::AtomCas { .. } if i.mem[0].strength != Strength::Block && i.src.first().is_some_and(|s| s.regs <= 2) => {
-                SmallVec::from_slice(&[self.src(i, &i.src[0])])
-            }
-            S::Load { .. } if !i.psrc[0].always() => {
-                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
-            }
-            _ => SmallVec::new(),
-        };
-        // 64-bit atomics on generic addresses say whether they were carried out: not in shared and
-        // local memory, for which loads and stores follow (seen in code of `nvcc` for sm_75 on).
-        if asks {
-            self.lies_in(i, Window::Neither);
-        }
-        for m in accesses {
-            self.emit(i, Op::Mem(m), &only_if, &[]);
-        }
-        let narrow = match i.op {
-            S::Load { ty: MemTy::U8 } => Some((0, 0xff)),
-            S::Load { ty: MemTy::S8 } => Some((-0x80, 0x7f)),
-            S::Load { ty: MemTy::U16 } => Some((0, 0xffff)),
-            S::Load { ty: MemTy::S16 } => Some((-0x8000, 0x7fff)),
-            _ => None,
-        };
-        // Addresses that come out of memory: tables of pointers can be followed.
-        if let (S::Load { ty: MemTy::B64 | MemTy::B128 }, [m], Reason::Loaded) = (&i.op, &i.mem[..], why)
-            && matches!(m.space, sass::AddressSpace::Global | sass::AddressSpace::Generic)
-            && let Addr::Sum(parts, off) = self.global_address(i, m)
-        {
-            self.emit(i, Op::Loaded(off), &parts, &results);
-            return;
-        }
-        match (narrow, &results[..]) {
-            (_, []) => {}
-            (Some((lo, hi)), [d]) => self.emit(i, Op::Bounded { lo, hi }, &[], &[*d]),
-            _ => self.emit(i, Op::Unknown(why), &[], &results),
+            sass::AddressSpace::Local => why = Reason::Local,
+            sass::AddressSpace::Tensor => why = Reason::Float,
         }
     }
-
-    fn global_address(&mut self, i: &MachineInst, m: &sass::MemOperand) -> Addr {
-        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
-        if !m.base.is_zero() {
-            let regs = if m.base64 { 2 } else { 1 };
-            let mut o = self.src(i, &sass::InstOperand { regs, ..sass::InstOperand::reg(m.base) });
-            if let (Src::Var(v), false) = (o.src, m.base64) {
-                o = SrcOperand::new(Src::Zext(v));
-            }
-            parts.push(o);
-        }
-        if let Some(u) = m.ubase.filter(|u| !u.is_zero()) {
-            parts.push(self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }));
-        }
-        if matches!(i.op, sass::Opcode::Bulk) {
-            // The register counts units of 16 bytes (UBLKCP, UBLKRED: nvcc of CUDA 13 shifts the
-            // bytes right by 4 for 9.0, 10.0 and 12.0).
-            let units = self.arg(i, 0);
-            let bytes = self.f.var(Class::W32);
-            self.emit_always(i, Op::Shl, &[units, SrcOperand::imm(4)], &[bytes]);
-            return Addr::Bulk(parts, SrcOperand::new(Src::Var(bytes)));
-        }
-        Addr::Sum(parts, m.offset)
+    if i.mem.iter().any(|m| m.access == MemEffect::Atomic) {
+        why = Reason::AtomicResult;
     }
-
-    /// The predicate result: whether the generic address lies there.
-    pub(super) fn lies_in(&mut self, i: &MachineInst, window: Window) {
-        let p = Self::pred_var(i.pdst[0]);
-        if p == Var::NONE {
-            return;
+    // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
+    // is not known: they may not happen.
+    let only_if: SmallVec<[SrcOperand; 1]> = match i.op {
+        S::CopyAsync { zfill: true, .. } => SmallVec::from_slice(&[lower.unknown(i, Class::Pred, Reason::Instruction)]),
+        S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Lower::pred(i.psrc[0])]),
+        // What is compared comes first.
+        S::AtomCas { .. } if i.mem[0].strength != Strength::Block && i.src.first().is_some_and(|s| s.regs <= 2) => {
+            SmallVec::from_slice(&[lower.src(i, &i.src[0])])
         }
-        match self.global_address(i, &i.mem[0]) {
-            Addr::Sum(parts, off) => self.emit(i, Op::LiesIn { window, off }, &parts, &[p]),
-            _ => self.emit(i, Op::Unknown(Reason::Window), &[], &[p]),
+        S::Load { .. } if !i.psrc[0].always() => {
+            SmallVec::from_slice(&[lower.unknown(i, Class::Pred, Reason::Instruction)])
         }
+        _ => SmallVec::new(),
+    };
+    // 64-bit atomics on generic addresses say whether they were carried out: not in shared and
+    // local memory, for which loads and stores follow (seen in code of `nvcc` for sm_75 on).
+    if asks {
+        lies_in(lower, i, Window::Neither);
     }
-
-    fn handle(&mut self, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {
-        if let Some(c) = i.src.iter().find(|s| matches!(s.value, Value::Const(_))) {
-            let s = sass::InstOperand { regs: 1, ..*c };
-            return self.src(i, &s);
-        }
-        match m.ubase {
-            Some(u) => self.src(i, &sass::InstOperand::ureg(u)),
-            None if !m.base.is_zero() => self.src(i, &sass::InstOperand::reg(m.base)),
-            None => self.unknown(i, Class::W32, Reason::Descriptor),
-        }
+    for m in accesses {
+        lower.emit(i, Op::Mem(m), &only_if, &[]);
     }
-
-    /// The variable of the local word at this offset.
-    fn slot(&mut self, off: i64) -> Var {
-        if let Some(v) = self.slots.get(&off) {
-            return *v;
-        }
-        let v = self.f.var(Class::W32);
-        self.slots.insert(off, v);
-        v
+    let narrow = match i.op {
+        S::Load { ty: MemTy::U8 } => Some((0, 0xff)),
+        S::Load { ty: MemTy::S8 } => Some((-0x80, 0x7f)),
+        S::Load { ty: MemTy::U16 } => Some((0, 0xffff)),
+        S::Load { ty: MemTy::S16 } => Some((-0x8000, 0x7fff)),
+        _ => None,
+    };
+    // Addresses that come out of memory: tables of pointers can be followed.
+    if let (S::Load { ty: MemTy::B64 | MemTy::B128 }, [m], Reason::Loaded) = (&i.op, &i.mem[..], why)
+        && matches!(m.space, sass::AddressSpace::Global | sass::AddressSpace::Generic)
+        && let Addr::Sum(parts, off) = global_address(lower, i, m)
+    {
+        lower.emit(i, Op::Loaded(off), &parts, &results);
+        return;
     }
-
-    fn local_address(&mut self, i: &MachineInst) -> Addr {
-        let m = &i.mem[0];
-        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
-        if let Some(v) = Self::reg(m.base.0) {
-            parts.push(SrcOperand::var(v));
-        }
-        if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
-            parts.push(SrcOperand::var(v));
-        }
-        Addr::Sum(parts, m.offset)
+    match (narrow, &results[..]) {
+        (_, []) => {}
+        (Some((lo, hi)), [d]) => lower.emit(i, Op::Bounded { lo, hi }, &[], &[*d]),
+        _ => lower.emit(i, Op::Unknown(why), &[], &results),
     }
+}
 
-    fn local_load(&mut self, i: &MachineInst, ty: MemTy) {
-        let off = i.mem[0].offset;
-        let words = ty.regs();
-        let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.dst(i, k)).collect();
-        if ty.bytes() < 4 || (self.local_ok && off % 4 != 0) {
-            self.give_up(i, Reason::Local);
-        } else if self.local_ok {
-            let s: SmallVec<[SrcOperand; 4]> =
-                (0..words).map(|k| SrcOperand::var(self.slot(off + 4 * i64::from(k)))).collect();
-            self.emit(i, Op::Mov, &s, &d);
-        } else {
-            let addr = self.local_address(i);
-            let m = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
-            self.emit(i, Op::Mem(m), &[], &d);
+fn global_address(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> Addr {
+    let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+    if !m.base.is_zero() {
+        let regs = if m.base64 { 2 } else { 1 };
+        let mut o = lower.src(i, &sass::InstOperand { regs, ..sass::InstOperand::reg(m.base) });
+        if let (Src::Var(v), false) = (o.src, m.base64) {
+            o = SrcOperand::new(Src::Zext(v));
         }
+        parts.push(o);
     }
+    if let Some(u) = m.ubase.filter(|u| !u.is_zero()) {
+        parts.push(lower.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }));
+    }
+    if matches!(i.op, sass::Opcode::Bulk) {
+        // The register counts units of 16 bytes (UBLKCP, UBLKRED: nvcc of CUDA 13 shifts the
+        // bytes right by 4 for 9.0, 10.0 and 12.0).
+        let units = lower.arg(i, 0);
+        let bytes = lower.f.var(Class::W32);
+        lower.emit_always(i, Op::Shl, &[units, SrcOperand::imm(4)], &[bytes]);
+        return Addr::Bulk(parts, SrcOperand::new(Src::Var(bytes)));
+    }
+    Addr::Sum(parts, m.offset)
+}
 
-    fn local_store(&mut self, i: &MachineInst, ty: MemTy) {
-        let off = i.mem[0].offset;
-        let words = ty.regs();
-        if self.local_ok {
-            if ty.bytes() < 4 || off % 4 != 0 {
-                let d: SmallVec<[Var; 2]> = (off.div_euclid(4)..=(off + i64::from(ty.bytes()) - 1).div_euclid(4))
-                    .map(|w| self.slot(4 * w))
-                    .collect();
-                self.emit(i, Op::Unknown(Reason::Local), &[], &d);
-                return;
-            }
-            let s = i.src[0];
-            let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
-            let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.slot(off + 4 * i64::from(k))).collect();
-            self.emit(i, Op::Mov, &src, &d);
+/// The predicate result: whether the generic address lies there.
+pub(super) fn lies_in(lower: &mut Lower<'_>, i: &MachineInst, window: Window) {
+    let p = Lower::pred_var(i.pdst[0]);
+    if p == Var::NONE {
+        return;
+    }
+    match global_address(lower, i, &i.mem[0]) {
+        Addr::Sum(parts, off) => lower.emit(i, Op::LiesIn { window, off }, &parts, &[p]),
+        _ => lower.emit(i, Op::Unknown(Reason::Window), &[], &[p]),
+    }
+}
+
+fn handle(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {
+    if let Some(c) = i.src.iter().find(|s| matches!(s.value, Value::Const(_))) {
+        let s = sass::InstOperand { regs: 1, ..*c };
+        return lower.src(i, &s);
+    }
+    match m.ubase {
+        Some(u) => lower.src(i, &sass::InstOperand::ureg(u)),
+        None if !m.base.is_zero() => lower.src(i, &sass::InstOperand::reg(m.base)),
+        None => lower.unknown(i, Class::W32, Reason::Descriptor),
+    }
+}
+
+/// The variable of the local word at this offset.
+fn slot(lower: &mut Lower<'_>, off: i64) -> Var {
+    if let Some(v) = lower.slots.get(&off) {
+        return *v;
+    }
+    let v = lower.f.var(Class::W32);
+    lower.slots.insert(off, v);
+    v
+}
+
+fn local_address(i: &MachineInst) -> Addr {
+    let m = &i.mem[0];
+    let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+    if let Some(v) = Lower::reg(m.base.0) {
+        parts.push(SrcOperand::var(v));
+    }
+    if let Some(v) = m.ubase.and_then(|u| Lower::ureg(u.0)) {
+        parts.push(SrcOperand::var(v));
+    }
+    Addr::Sum(parts, m.offset)
+}
+
+fn local_load(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy) {
+    let off = i.mem[0].offset;
+    let words = ty.regs();
+    let d: SmallVec<[Var; 4]> = (0..words).map(|k| lower.dst(i, k)).collect();
+    if ty.bytes() < 4 || (lower.local_ok && off % 4 != 0) {
+        lower.give_up(i, Reason::Local);
+    } else if lower.local_ok {
+        let s: SmallVec<[SrcOperand; 4]> =
+            (0..words).map(|k| SrcOperand::var(slot(lower, off + 4 * i64::from(k)))).collect();
+        lower.emit(i, Op::Mov, &s, &d);
+    } else {
+        let addr = local_address(i);
+        let m = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
+        lower.emit(i, Op::Mem(m), &[], &d);
+    }
+}
+
+fn local_store(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy) {
+    let off = i.mem[0].offset;
+    let words = ty.regs();
+    if lower.local_ok {
+        if ty.bytes() < 4 || off % 4 != 0 {
+            let d: SmallVec<[Var; 2]> = (off.div_euclid(4)..=(off + i64::from(ty.bytes()) - 1).div_euclid(4))
+                .map(|w| slot(lower, 4 * w))
+                .collect();
+            lower.emit(i, Op::Unknown(Reason::Local), &[], &d);
             return;
         }
         let s = i.src[0];
-        let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
-        let addr = self.local_address(i);
-        let m = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
-        self.emit(i, Op::Mem(m), &src, &[]);
+        let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| lower.word(i, &s, k)).collect();
+        let d: SmallVec<[Var; 4]> = (0..words).map(|k| slot(lower, off + 4 * i64::from(k))).collect();
+        lower.emit(i, Op::Mov, &src, &d);
+        return;
     }
+    let s = i.src[0];
+    let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| lower.word(i, &s, k)).collect();
+    let addr = local_address(i);
+    let m = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
+    lower.emit(i, Op::Mem(m), &src, &[]);
+}
 
-    /// A store to shared memory, with its words if it is an ordinary one.
-    fn shared_store(&mut self, i: &MachineInst, m: &sass::MemOperand) {
-        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
-        if let Some(v) = Self::reg(m.base.0) {
-            let base = self.f.var(Class::W32);
-            let shift = SrcOperand::imm(u64::from(m.scale.trailing_zeros()));
-            self.emit_always(i, Op::Shl, &[SrcOperand::var(v), shift], &[base]);
-            parts.push(SrcOperand::var(base));
-        }
-        if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
-            parts.push(SrcOperand::var(v));
-        }
-        let words: SmallVec<[SrcOperand; 4]> = match i.op {
-            sass::Opcode::Store { ty } if ty.bytes() >= 4 => {
-                (0..ty.regs()).map(|k| self.word(i, &i.src[0], k)).collect()
-            }
-            _ => SmallVec::new(),
+/// A store to shared memory, with its words if it is an ordinary one.
+fn shared_store(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) {
+    let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+    if let Some(v) = Lower::reg(m.base.0) {
+        let base = lower.f.var(Class::W32);
+        let shift = SrcOperand::imm(u64::from(m.scale.trailing_zeros()));
+        lower.emit_always(i, Op::Shl, &[SrcOperand::var(v), shift], &[base]);
+        parts.push(SrcOperand::var(base));
+    }
+    if let Some(v) = m.ubase.and_then(|u| Lower::ureg(u.0)) {
+        parts.push(SrcOperand::var(v));
+    }
+    let words: SmallVec<[SrcOperand; 4]> = match i.op {
+        sass::Opcode::Store { ty } if ty.bytes() >= 4 => (0..ty.regs()).map(|k| lower.word(i, &i.src[0], k)).collect(),
+        _ => SmallVec::new(),
+    };
+    let addr = Addr::Sum(parts, m.offset);
+    let mem = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::from(m.bytes), addr };
+    lower.emit(i, Op::Mem(mem), &words, &[]);
+}
+
+/// An instruction that may touch any memory.
+pub(super) fn any_memory(lower: &mut Lower<'_>, i: &MachineInst, why: Reason) {
+    for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
+        let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
+        lower.emit(i, Op::Mem(m), &[], &[]);
+    }
+    if lower.shared_ok {
+        let addr = Addr::Unknown(why);
+        let m = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::MAX, addr };
+        lower.emit(i, Op::Mem(m), &[], &[]);
+    }
+}
+
+/// A call that is not followed is given what the registers for arguments hold (seen in code of
+/// `nvcc` for sm_75 to sm_120). What does not fit into them is in local memory.
+pub(super) fn passes_registers(lower: &mut Lower<'_>, i: &MachineInst) {
+    let arguments: SmallVec<[SrcOperand; 2]> = ARGUMENTS.map(|n| SrcOperand::var(Var(n))).collect();
+    // It may write to local memory, too.
+    let addr = Addr::Unknown(Reason::Local);
+    let local = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: 1, addr };
+    lower.emit(i, Op::Mem(local), &[], &[]);
+    for kind in [AccessKind::Read, AccessKind::Write] {
+        let addr = Addr::Passed(arguments.clone());
+        lower.emit(i, Op::Mem(Mem { space: MemSpace::Global, kind, bytes: 0, addr }), &[], &[]);
+    }
+}
+
+/// A call that is not followed. `Some(false)`: it does not return.
+pub(super) fn opaque_call(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
+    let known = lower.code.known_call(i);
+    if known.is_none() {
+        let externals = &lower.code.links.externals;
+        let why = match lower.code.links.calls.get(&i.pc) {
+            Some(name) => Reason::of_call(name),
+            None if externals.iter().any(|name| Reason::of_call(name) == Reason::Launches) => Reason::Launches,
+            None => Reason::Call,
         };
-        let addr = Addr::Sum(parts, m.offset);
-        let mem = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::from(m.bytes), addr };
-        self.emit(i, Op::Mem(mem), &words, &[]);
-    }
-
-    /// An instruction that may touch any memory.
-    pub(super) fn any_memory(&mut self, i: &MachineInst, why: Reason) {
-        for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
-            let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
-            self.emit(i, Op::Mem(m), &[], &[]);
-        }
-        if self.shared_ok {
-            let addr = Addr::Unknown(why);
-            let m = Mem { space: MemSpace::Shared, kind: AccessKind::Write, bytes: u32::MAX, addr };
-            self.emit(i, Op::Mem(m), &[], &[]);
+        any_memory(lower, i, why);
+        if why == Reason::Call {
+            passes_registers(lower, i);
         }
     }
-
-    /// A call that is not followed is given what the registers for arguments hold (seen in code of
-    /// `nvcc` for sm_75 to sm_120). What does not fit into them is in local memory.
-    pub(super) fn passes_registers(&mut self, i: &MachineInst) {
-        let arguments: SmallVec<[SrcOperand; 2]> = ARGUMENTS.map(|n| SrcOperand::var(Var(n))).collect();
-        // It may write to local memory, too.
-        let addr = Addr::Unknown(Reason::Local);
-        let local = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: 1, addr };
-        self.emit(i, Op::Mem(local), &[], &[]);
-        for kind in [AccessKind::Read, AccessKind::Write] {
-            let addr = Addr::Passed(arguments.clone());
-            self.emit(i, Op::Mem(Mem { space: MemSpace::Global, kind, bytes: 0, addr }), &[], &[]);
+    match known {
+        // What the caller reads behind the call is either a result or kept by the callee: else
+        // the compiler would not read it. Results of these functions are in R4 and R5 (seen in
+        // code of `nvcc` for sm_75 to sm_120); R4 to R15 hold arguments.
+        Some(true) => {
+            let results: SmallVec<[Var; 12]> = ARGUMENTS.map(Var).collect();
+            lower.emit(i, Op::Unknown(Reason::Call), &[], &results);
+            let predicates: SmallVec<[Var; 12]> = (0..7).map(|n| Var(P + n)).collect();
+            lower.emit(i, Op::Unknown(Reason::Call), &[], &predicates);
         }
+        Some(false) => {}
+        None => lower.emit(i, Op::ClobberAll, &[], &[]),
     }
-
-    /// A call that is not followed. `Some(false)`: it does not return.
-    pub(super) fn opaque_call(&mut self, i: &MachineInst) -> bool {
-        let known = self.code.known_call(i);
-        if known.is_none() {
-            let externals = &self.code.links.externals;
-            let why = match self.code.links.calls.get(&i.pc) {
-                Some(name) => Reason::of_call(name),
-                None if externals.iter().any(|name| Reason::of_call(name) == Reason::Launches) => Reason::Launches,
-                None => Reason::Call,
-            };
-            self.any_memory(i, why);
-            if why == Reason::Call {
-                self.passes_registers(i);
-            }
-        }
-        match known {
-            // What the caller reads behind the call is either a result or kept by the callee: else
-            // the compiler would not read it. Results of these functions are in R4 and R5 (seen in
-            // code of `nvcc` for sm_75 to sm_120); R4 to R15 hold arguments.
-            Some(true) => {
-                let results: SmallVec<[Var; 12]> = ARGUMENTS.map(Var).collect();
-                self.emit(i, Op::Unknown(Reason::Call), &[], &results);
-                let predicates: SmallVec<[Var; 12]> = (0..7).map(|n| Var(P + n)).collect();
-                self.emit(i, Op::Unknown(Reason::Call), &[], &predicates);
-            }
-            Some(false) => {}
-            None => self.emit(i, Op::ClobberAll, &[], &[]),
-        }
-        known != Some(false)
-    }
+    known != Some(false)
 }

@@ -18,6 +18,8 @@ mod predicate_words;
 mod pure;
 
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::lower_sass::constant_bank::{bank_address, note_constants};
+use crate::lower_sass::control_flow::blocks;
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
@@ -167,7 +169,7 @@ pub(crate) fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
     for n in 0..FIRST_FREE {
         f.vars.push(if n < P { Class::W32 } else { Class::Pred });
     }
-    let mut l = Lower {
+    let mut lower = Lower {
         code,
         f,
         out: Vec::new(),
@@ -176,9 +178,9 @@ pub(crate) fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
         shared_ok: memory_access::shared_is_simple(code),
         returning: HashMap::new(),
     };
-    l.note_constants();
-    l.blocks()?;
-    Ok(l.f)
+    note_constants(&mut lower);
+    blocks(&mut lower)?;
+    Ok(lower.f)
 }
 
 impl Lower<'_> {
@@ -283,7 +285,7 @@ impl Lower<'_> {
                         _ => Src::ParamAddressHalf(base, off == 0xc4),
                     });
                 }
-                if let Some(address) = self.bank_address(off, bytes) {
+                if let Some(address) = bank_address(self, off, bytes) {
                     return Some(address);
                 }
                 if bytes != 4 {

@@ -11,10 +11,12 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
 use crate::ranges::by_thread::Plan;
 use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
+use crate::ranges::extent::address::{access_bytes, param_offsets};
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::delinearization::{self, Delinearized};
 use crate::ranges::extent::reached::EvaluatedAccesses;
@@ -228,19 +230,17 @@ impl Analysis {
         }
     }
 
-    pub(super) fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
+    pub(super) fn reach(&self, eval: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
         let acc = &self.graph.accesses[k];
         let o = &self.origins[k];
         let mut r = Vec::new();
         match acc.target {
             Target::Address(_) | Target::Bulk(..) => {
-                e.access(acc, &mut r);
+                access_bytes(eval, acc, &mut r);
                 self.named(k, &mut r);
             }
             Target::TensorMap(_) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
-                if !e.reachable(acc.block)
-                    || acc.guard.is_some_and(|g| e.ev_pred(g) == crate::ranges::eval::conditions::Cond::False)
-                {
+                if !eval.reachable(acc.block) || acc.guard.is_some_and(|g| eval.ev_pred(g) == Cond::False) {
                     return r;
                 }
                 let reason = match acc.target {
@@ -250,7 +250,7 @@ impl Analysis {
                 };
                 let extent = ByteSet::Unknown { reason };
                 if let Target::TensorMap(n) = acc.target
-                    && let Some(maps) = e.param_offsets(n)
+                    && let Some(maps) = param_offsets(eval, n)
                 {
                     let several = maps.len() > 1;
                     let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());
@@ -279,8 +279,8 @@ impl Analysis {
     }
 
     fn per_access(&self, launch: &LaunchArgs<'_>) -> Vec<Vec<ReachedBytes>> {
-        let mut e = self.eval(launch);
-        (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
+        let mut eval = self.eval(launch);
+        (0..self.graph.accesses.len()).map(|k| self.reach(&mut eval, k)).collect()
     }
 
     /// The bytes that a launch reaches, evaluated now.
@@ -293,9 +293,9 @@ impl Analysis {
     }
 
     /// Adds the bytes that an evaluation reaches to the groups.
-    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut AccessGroups) {
+    pub(super) fn collect(&self, eval: &mut Eval<'_>, sets: &mut AccessGroups) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
-            for r in self.reach(e, k) {
+            for r in self.reach(eval, k) {
                 let known = matches!(r.extent, ByteSet::Bounded { .. });
                 let at = *sets.by_key.entry((acc.kind, r.base, r.several, known)).or_insert_with(|| {
                     sets.all.push(AccessGroup::new(acc, &r));

@@ -61,9 +61,9 @@ impl<'a> HeldLocks<'a> {
         if analysis.locks.iter().all(SmallVec::is_empty) {
             return None;
         }
-        let mut e = analysis.eval(launch);
-        let made = (0..analysis.locks.len()).map(|k| !analysis.reach(&mut e, k).is_empty()).collect();
-        let words = words(analysis, &mut e, launch);
+        let mut eval = analysis.eval(launch);
+        let made = (0..analysis.locks.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
+        let words = words(analysis, &mut eval, launch);
         let parts = parts(analysis, launch).unwrap_or_default();
         Some(HeldLocks { analysis, words, made, parts })
     }
@@ -112,11 +112,11 @@ fn held(taken: &[u32], words: &Words) -> Option<Lock> {
     Some(lock)
 }
 
-fn words(analysis: &Analysis, e: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
+fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
     let mut words = Words::default();
     for k in analysis.locks.iter().flatten() {
         words.entry(*k).or_insert_with(|| {
-            let (access, reached) = (&analysis.graph.accesses[*k as usize], analysis.reach(e, *k as usize));
+            let (access, reached) = (&analysis.graph.accesses[*k as usize], analysis.reach(eval, *k as usize));
             let reached = reached.iter().map(|r| r.finished(Int::now));
             let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
             // Of several bases, any sum may be the address.
@@ -136,11 +136,11 @@ fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(Acce
     let mut found: FxHashMap<(AccessKind, SymbolicBase), Option<SetsByLock>> = FxHashMap::default();
     let mut total = 0_u32;
     for block in 0..if one_by_one { count as u32 } else { 1 } {
-        let mut e = analysis.eval(launch);
-        e.block = one_by_one.then_some((longest, block));
-        let words = words(analysis, &mut e, launch);
+        let mut eval = analysis.eval(launch);
+        eval.block = one_by_one.then_some((longest, block));
+        let words = words(analysis, &mut eval, launch);
         for (k, access) in analysis.graph.accesses.iter().enumerate() {
-            for r in analysis.reach(&mut e, k) {
+            for r in analysis.reach(&mut eval, k) {
                 let entry = found.entry((access.kind, r.base)).or_insert_with(|| Some(Vec::new()));
                 let whole = !r.several && matches!(r.extent, ByteSet::Bounded { exact: true, .. });
                 let Some(all) = entry.as_mut().filter(|all| whole && all.len() <= MAX_PARTS) else {
@@ -154,7 +154,7 @@ fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(Acce
                 }
             }
         }
-        total = total.saturating_add(e.total.get());
+        total = total.saturating_add(eval.atoms.budget.total());
         if total > MAX_TOTAL {
             return None;
         }

@@ -85,7 +85,6 @@ mod memo;
 mod per_block;
 
 mod analysis;
-mod data;
 mod held_locks;
 mod locks;
 mod losses;

@@ -65,10 +65,10 @@ impl Analysis {
         let mut sets = AccessGroups::default();
         let mut total = 0u32;
         for block in 0..blocks {
-            let mut e: Eval<'_> = self.eval(launch);
-            e.block = Some((axis, block));
-            self.collect(&mut e, &mut sets);
-            total = total.saturating_add(e.total.get());
+            let mut eval: Eval<'_> = self.eval(launch);
+            eval.block = Some((axis, block));
+            self.collect(&mut eval, &mut sets);
+            total = total.saturating_add(eval.atoms.budget.total());
             if total > MAX_TOTAL {
                 return None;
             }

@@ -1,16 +1,15 @@
-//! The engine: applies ops one after the other.
+//! The engine: the state that ops change one after the other.
 //!
 //! Owns the state as a whole and the path that every op of a stream takes. What is ordered before
-//! what is asked in `queries`; the rules of single ops are in [`crate::rules`]. The documentation
-//! of the crate explains the model and why it is sound.
+//! what is asked in `queries`; [`crate::rules`] applies ops, each by its rule. The documentation of
+//! the crate explains the model and why it is sound.
 
+mod host_threads;
 mod queries;
 
 pub use queries::Awaits;
 
-use trace::{
-    ContextId, Epoch, FreeKind, LaunchShape, MemoryKind, Op, Region, StreamId, StreamKind, ThreadId, TimelineId,
-};
+use trace::{ContextId, Epoch, Region, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
@@ -120,44 +119,9 @@ impl Engine {
         self.devices.define(ordinal, arch);
     }
 
-    /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops
-    /// of a stream, of the host for all others. Definitions change nothing here: devices come by
-    /// [`Engine::define_device`].
-    ///
-    /// Ops must come in the order of the calls; ops on one stream in the order in which they were
-    /// enqueued.
-    #[inline]
-    pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
-        if self.threads.is_some() {
-            self.enter_thread(op, thread);
-        }
-        match *op {
-            Op::Launch { stream, shape: LaunchShape { flags, .. }, .. } => {
-                self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
-            }
-            // What a program's own allocator does says nothing of order, and it does much of it.
-            Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
-                self.tick();
-                self.host_op()
-            }
-            _ => self.apply_other(op, thread),
-        }
-    }
-
-    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
-    /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
-    ///
-    /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
-    /// one by a kernel that never waits, where the device has programmatic dependent launch.
-    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
-        if self.threads.is_some() {
-            self.enter_thread(&Op::Opaque { stream }, thread);
-        }
-        self.launch(stream, false)
-    }
-
+    /// A kernel launch. `overlaps`: its attributes say that it may overlap its predecessor.
     #[unsafe(link_section = "streamsan_hot")]
-    fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
+    pub(crate) fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
         self.tick();
         let slot = self.begin_here(stream);
         let overlaps = overlaps && self.has_programmatic_launches(slot);

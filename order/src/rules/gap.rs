@@ -13,34 +13,33 @@ use trace::Epoch;
 
 use crate::clock::Entry;
 use crate::engine::Engine;
+use crate::rules::host_sync::frontier;
 use crate::state::allocations::Allocations;
 use crate::state::host::{Covered, Guarantee};
 use crate::state::sync_vars::SyncVars;
 
-impl Engine {
-    /// `Gap`: before what lives is told, and (`resumed`) after it.
-    pub(crate) fn gap(&mut self, resumed: bool) -> Epoch {
-        let slots = 1..self.streams.slots.len() as u32;
-        let many: Vec<Entry> = slots.clone().map(|slot| self.frontier(slot)).filter(|e| e.time > 0).collect();
-        let all = Covered { snapshot: None, many, all_before: self.host.time };
-        self.host.acquire(self.thread, &all, Guarantee::ALWAYS);
-        self.host.forget_waits();
-        let floor = self.host.weakest().times.clone();
-        for slot in slots {
-            self.streams.slots[slot as usize].forget();
-            self.streams.settle(slot, &floor);
-        }
-        self.streams.forget_waits();
-        self.sync_vars = SyncVars::default();
-        self.host_funcs.clear();
-        self.graph_funcs.clear();
-        self.events.clear();
-        if !resumed {
-            self.execs.clear();
-            self.allocations = Allocations::default();
-            self.streams.destroy_all();
-        }
-        self.resumed = true;
-        self.host_op()
+/// `Gap`: before what lives is told, and (`resumed`) after it.
+pub(crate) fn gap(engine: &mut Engine, resumed: bool) -> Epoch {
+    let slots = 1..engine.streams.slots.len() as u32;
+    let many: Vec<Entry> = slots.clone().map(|slot| frontier(engine, slot)).filter(|e| e.time > 0).collect();
+    let all = Covered { snapshot: None, many, all_before: engine.host.time };
+    engine.host.acquire(engine.thread, &all, Guarantee::ALWAYS);
+    engine.host.forget_waits();
+    let floor = engine.host.weakest().times.clone();
+    for slot in slots {
+        engine.streams.slots[slot as usize].forget();
+        engine.streams.settle(slot, &floor);
     }
+    engine.streams.forget_waits();
+    engine.sync_vars = SyncVars::default();
+    engine.host_funcs.clear();
+    engine.graph_funcs.clear();
+    engine.events.clear();
+    if !resumed {
+        engine.execs.clear();
+        engine.allocations = Allocations::default();
+        engine.streams.destroy_all();
+    }
+    engine.resumed = true;
+    engine.host_op()
 }

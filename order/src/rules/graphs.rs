@@ -8,84 +8,83 @@
 use trace::{GraphExecId, Op, StreamId};
 
 use crate::engine::Engine;
+use crate::rules::events::join_event;
 use crate::state::graph_exec::ExternalNode;
 use crate::state::sync_vars::Condition;
 
-impl Engine {
-    /// The graph is new or was made anew: its nodes follow.
-    pub(crate) fn graph_exec(&mut self, exec: GraphExecId) {
-        self.execs.entry(exec.0).or_default().links.clear();
-    }
+/// The graph is new or was made anew: its nodes follow.
+pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {
+    engine.execs.entry(exec.0).or_default().links.clear();
+}
 
-    /// One node. A body that does not decode belongs to no such node that we know.
-    pub(crate) fn graph_node(&mut self, exec: GraphExecId, index: u32, enabled: bool, tag: u16, body: &[u8]) {
-        const RECORD: u16 = 38;
-        const WAIT: u16 = 39;
-        const WRITE_VALUE: u16 = 101;
-        const WAIT_VALUE: u16 = 102;
-        const HOST_FUNC: u16 = 99;
-        let known = self.execs.entry(exec.0).or_default();
-        known.links.retain(|(i, _)| *i != index);
-        if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE | HOST_FUNC) {
-            return;
-        }
-        let link = match Op::decode(tag, body) {
-            Ok(Op::EventRecord { event, .. }) => ExternalNode::Record(event),
-            Ok(Op::StreamWait { event, .. }) => ExternalNode::Wait(event),
-            Ok(Op::WriteValue { address, value, width, barrier, .. }) => {
-                ExternalNode::Write { word: (address, width), value, barrier }
-            }
-            Ok(Op::WaitValue { address, value, width, compare, .. }) => {
-                ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
-            }
-            Ok(Op::HostFunc { func, address, .. }) if address != 0 => ExternalNode::Function(func),
-            _ => return,
-        };
-        known.links.push((index, link));
+/// One node. A body that does not decode belongs to no such node that we know.
+pub(crate) fn graph_node(engine: &mut Engine, exec: GraphExecId, index: u32, enabled: bool, tag: u16, body: &[u8]) {
+    const RECORD: u16 = 38;
+    const WAIT: u16 = 39;
+    const WRITE_VALUE: u16 = 101;
+    const WAIT_VALUE: u16 = 102;
+    const HOST_FUNC: u16 = 99;
+    let known = engine.execs.entry(exec.0).or_default();
+    known.links.retain(|(i, _)| *i != index);
+    if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE | HOST_FUNC) {
+        return;
     }
+    let link = match Op::decode(tag, body) {
+        Ok(Op::EventRecord { event, .. }) => ExternalNode::Record(event),
+        Ok(Op::StreamWait { event, .. }) => ExternalNode::Wait(event),
+        Ok(Op::WriteValue { address, value, width, barrier, .. }) => {
+            ExternalNode::Write { word: (address, width), value, barrier }
+        }
+        Ok(Op::WaitValue { address, value, width, compare, .. }) => {
+            ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
+        }
+        Ok(Op::HostFunc { func, address, .. }) if address != 0 => ExternalNode::Function(func),
+        _ => return,
+    };
+    known.links.push((index, link));
+}
 
-    /// The graph runs. A wait node holds back the whole graph, a record or write node completes
-    /// with it: the true order is weaker for nodes beside them, and races that hang on that are
-    /// missed. A wait for a value that the graph itself writes is an edge inside it.
-    pub(crate) fn graph_launch(&mut self, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
-        let slot = self.begin(stream);
-        let mut known = self.execs.remove(&exec.0).unwrap_or_default();
-        if let Some(last) = &known.last {
-            self.join(slot, last);
-        }
-        for (_, link) in &known.links {
-            match *link {
-                ExternalNode::Wait(event) => self.join_event(slot, event),
-                ExternalNode::WaitFor { address, condition } if !known.writes(address) => {
-                    self.hold_back(slot, address, condition);
-                }
-                _ => {}
-            }
-        }
-        let upto = self.streams.slots[slot as usize].time;
-        let epoch = self.advance(slot, upto);
-        let now = self.streams.slots[slot as usize].snapshot(slot);
-        let mut released = false;
-        for (_, link) in &known.links {
-            match *link {
-                // After a gap, earlier launches of it may be running.
-                ExternalNode::Function(func) if !self.resumed => {
-                    let start = self.start_clock().snapshot();
-                    self.graph_funcs.entry(func.0).or_default().launch(epoch, start);
-                }
-                ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
-                ExternalNode::Write { word, value, barrier } => {
-                    let floor = self.host.floor_ref();
-                    released |= self.sync_vars.write_value(word, value, barrier, now.clone(), floor);
-                }
-                _ => {}
-            }
-        }
-        if released {
-            self.released_waits();
-        }
-        known.last = Some(now);
-        self.execs.insert(exec.0, known);
-        epoch
+/// The graph runs. A wait node holds back the whole graph, a record or write node completes
+/// with it: the true order is weaker for nodes beside them, and races that hang on that are
+/// missed. A wait for a value that the graph itself writes is an edge inside it.
+pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
+    let slot = engine.begin(stream);
+    let mut known = engine.execs.remove(&exec.0).unwrap_or_default();
+    if let Some(last) = &known.last {
+        engine.join(slot, last);
     }
+    for (_, link) in &known.links {
+        match *link {
+            ExternalNode::Wait(event) => join_event(engine, slot, event),
+            ExternalNode::WaitFor { address, condition } if !known.writes(address) => {
+                engine.hold_back(slot, address, condition);
+            }
+            _ => {}
+        }
+    }
+    let upto = engine.streams.slots[slot as usize].time;
+    let epoch = engine.advance(slot, upto);
+    let now = engine.streams.slots[slot as usize].snapshot(slot);
+    let mut released = false;
+    for (_, link) in &known.links {
+        match *link {
+            // After a gap, earlier launches of it may be running.
+            ExternalNode::Function(func) if !engine.resumed => {
+                let start = engine.start_clock().snapshot();
+                engine.graph_funcs.entry(func.0).or_default().launch(epoch, start);
+            }
+            ExternalNode::Record(event) => engine.events.entry(event.0).or_default().set(now.clone()),
+            ExternalNode::Write { word, value, barrier } => {
+                let floor = engine.host.floor_ref();
+                released |= engine.sync_vars.write_value(word, value, barrier, now.clone(), floor);
+            }
+            _ => {}
+        }
+    }
+    if released {
+        engine.released_waits();
+    }
+    known.last = Some(now);
+    engine.execs.insert(exec.0, known);
+    epoch
 }

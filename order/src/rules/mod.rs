@@ -4,9 +4,9 @@
 //! and `cuda.h` unless another source is given. What calls wait for beside that is in
 //! [`crate::policy`].
 //!
-//! This file hands each op to its rule. The rules are methods of [`Engine`], so one may use
-//! another: a graph launch joins events (`events`) and values (`stream_memops`), and copies, frees
-//! and host functions acquire for the host (`host_sync`).
+//! This file hands each op to its rule ([`Engine::apply`]). A rule is a function that takes the
+//! engine, and one may use another: a graph launch joins events (`events`) and values
+//! (`stream_memops`), and copies, frees and host functions acquire for the host (`host_sync`).
 
 mod alloc_free;
 mod copies;
@@ -14,20 +14,63 @@ mod events;
 mod gap;
 mod graphs;
 mod host_sync;
-mod host_threads;
 mod stream_memops;
 
-use trace::{ContextId, Epoch, Op, StreamKind, ThreadId, WaitCompare};
+use trace::{ContextId, Epoch, FreeKind, LaunchShape, MemoryKind, Op, StreamId, StreamKind, ThreadId, WaitCompare};
 
 use crate::engine::Engine;
+use crate::rules::alloc_free::{alloc, free, free_array};
+use crate::rules::copies::{attributed_copy, bytes_known, copy, fill};
+use crate::rules::events::{context_record, context_wait, event_reached, event_record_op, stream_wait};
+use crate::rules::gap::gap;
+use crate::rules::graphs::{graph_exec, graph_launch, graph_node};
+use crate::rules::host_sync::{
+    acquire, context_destroy, host_func_run, host_func_touch, request_done, stream_idle, sync_begin,
+};
 use crate::rules::stream_memops::semaphore_address;
-use crate::state::host::{Covered, Guarantee};
+use crate::state::host::Guarantee;
 use crate::state::left_values::LeftBytes;
 use crate::state::sync_vars::Condition;
 
 impl Engine {
+    /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops
+    /// of a stream, of the host for all others. Definitions change nothing here: devices come by
+    /// [`Engine::define_device`].
+    ///
+    /// Ops must come in the order of the calls; ops on one stream in the order in which they were
+    /// enqueued.
+    #[inline]
+    pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(op, thread);
+        }
+        match *op {
+            Op::Launch { stream, shape: LaunchShape { flags, .. }, .. } => {
+                self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
+            }
+            // What a program's own allocator does says nothing of order, and it does much of it.
+            Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
+                self.tick();
+                self.host_op()
+            }
+            _ => self.apply_other(op, thread),
+        }
+    }
+
+    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
+    /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
+    ///
+    /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
+    /// one by a kernel that never waits, where the device has programmatic dependent launch.
+    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(&Op::Opaque { stream }, thread);
+        }
+        self.launch(stream, false)
+    }
+
     /// Applies any op but those that [`Engine::apply`] handles itself.
-    pub(crate) fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+    fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if op.is_definition() {
             return self.host_epoch();
         }
@@ -48,7 +91,7 @@ impl Engine {
                 self.streams.contexts[context as usize].sync_memops = on;
                 self.host_op()
             }
-            Op::ContextDestroy { context } => self.context_destroy(context, thread),
+            Op::ContextDestroy { context } => context_destroy(self, context, thread),
             Op::StreamCreate { stream, context, kind, .. } => {
                 self.create_stream(stream, context, kind);
                 self.host_op()
@@ -66,34 +109,26 @@ impl Engine {
                 self.events.remove(&event.0);
                 self.host_op()
             }
-            Op::EventRecord { event, stream, mode } => self.event_record_op(event, stream, mode),
-            Op::StreamWait { stream, event, .. } => self.stream_wait(stream, event),
+            Op::EventRecord { event, stream, mode } => event_record_op(self, event, stream, mode),
+            Op::StreamWait { stream, event, .. } => stream_wait(self, stream, event),
             Op::ContextRecord { event, context } | Op::OthersRecord { event, context } => {
-                self.context_record(event, context)
+                context_record(self, event, context)
             }
-            Op::ContextWait { context, event } => self.context_wait(context, event),
+            Op::ContextWait { context, event } => context_wait(self, context, event),
             Op::SyncBegin { sync, scope, stream, event, context } => {
-                self.sync_begin(thread, sync, scope, stream, event, context)
+                sync_begin(self, thread, sync, scope, stream, event, context)
             }
             Op::SyncEnd { sync } => {
                 if let Some(covered) = self.host.end(thread, sync) {
-                    self.acquire(thread, &covered, Guarantee::ALWAYS);
+                    acquire(self, thread, &covered, Guarantee::ALWAYS);
                 }
                 self.host_op()
             }
-            Op::StreamIdle { stream, upto } => self.stream_idle(thread, stream, upto),
-            Op::EventReached { event, record } => {
-                let known = self.events.get(&event.0);
-                let latest = self.resumed && known.is_some_and(|e| !e.created);
-                let snapshot = known.and_then(|e| if latest { e.current() } else { e.of_record(record) }).cloned();
-                if snapshot.is_some() {
-                    self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Guarantee::ALWAYS);
-                }
-                self.host_op()
-            }
-            Op::Alloc { ptr, size, kind, context, stream, .. } => self.alloc(ptr, size, kind, context, stream),
-            Op::Free { ptr, kind, stream } => self.free(thread, ptr, kind, stream),
-            Op::ArrayDestroy { .. } => self.free_array(thread),
+            Op::StreamIdle { stream, upto } => stream_idle(self, thread, stream, upto),
+            Op::EventReached { event, record } => event_reached(self, thread, event, record),
+            Op::Alloc { ptr, size, kind, context, stream, .. } => alloc(self, ptr, size, kind, context, stream),
+            Op::Free { ptr, kind, stream } => free(self, thread, ptr, kind, stream),
+            Op::ArrayDestroy { .. } => free_array(self, thread),
             Op::Alias { ptr, target, size } => {
                 self.allocations.alias(ptr, target, size);
                 self.host_op()
@@ -107,18 +142,18 @@ impl Engine {
                 self.host_op()
             }
             Op::Copy { stream, dst, src, dst_space, src_space, asynchronous, batch } => {
-                self.copy(thread, stream, (dst, dst_space), (src, src_space), asynchronous, batch)
+                copy(self, thread, stream, (dst, dst_space), (src, src_space), asynchronous, batch)
             }
             Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source } => {
-                self.attributed_copy(thread, stream, (dst, dst_space), (src, src_space), batch, source)
+                attributed_copy(self, thread, stream, (dst, dst_space), (src, src_space), batch, source)
             }
-            Op::Set { stream, dst, asynchronous } => self.set(thread, stream, dst, asynchronous),
+            Op::Set { stream, dst, asynchronous } => fill(self, thread, stream, dst, asynchronous),
             Op::Filled { dst, value, element } => {
-                self.bytes_known(thread, dst.start, LeftBytes::Pattern { value, element });
+                bytes_known(self, thread, dst.start, LeftBytes::Pattern { value, element });
                 self.host_op()
             }
             Op::Contents { ptr, bytes } => {
-                self.bytes_known(thread, ptr, LeftBytes::Listed(bytes));
+                bytes_known(self, thread, ptr, LeftBytes::Listed(bytes));
                 self.host_op()
             }
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),
@@ -128,8 +163,8 @@ impl Engine {
                 self.host_funcs.insert(func.0, (epoch, kept));
                 epoch
             }
-            Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
-            Op::HostTouch { func, .. } if !func.is_none() => self.host_func_touch(func),
+            Op::HostFuncRun { func, done } => host_func_run(self, thread, func, done),
+            Op::HostTouch { func, .. } if !func.is_none() => host_func_touch(self, func),
             Op::WriteValue { stream, address, value, width, barrier } => {
                 let epoch = self.stream_op(stream);
                 let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
@@ -156,18 +191,18 @@ impl Engine {
                 self.wait_value(stream, semaphore_address(semaphore), condition)
             }
             Op::GraphExec { exec, .. } => {
-                self.graph_exec(exec);
+                graph_exec(self, exec);
                 self.host_op()
             }
             Op::GraphNode { exec, index, enabled, tag, body, .. } => {
-                self.graph_node(exec, index, enabled, tag, body);
+                graph_node(self, exec, index, enabled, tag, body);
                 self.host_op()
             }
             Op::GraphExecDestroy { exec } => {
                 self.execs.remove(&exec.0);
                 self.host_op()
             }
-            Op::GraphLaunch { stream, exec } => self.graph_launch(stream, exec),
+            Op::GraphLaunch { stream, exec } => graph_launch(self, stream, exec),
             Op::HostThreads {} => {
                 if self.options.host_threads && self.threads.is_none() {
                     self.threads = Some(Box::default());
@@ -180,8 +215,8 @@ impl Engine {
                 self.host_op()
             }
             Op::HostTransfer { request, .. } if !request.is_none() => self.stream_op(request),
-            Op::RequestDone { request } => self.request_done(thread, request),
-            Op::Gap { resumed } => self.gap(resumed),
+            Op::RequestDone { request } => request_done(self, thread, request),
+            Op::Gap { resumed } => gap(self, resumed),
             Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order
             // nothing.

@@ -31,6 +31,7 @@ mod glob;
 pub mod graph_launch;
 mod launch;
 mod readback;
+mod run_patterns;
 mod runs;
 mod sanitizer_api;
 mod settled;

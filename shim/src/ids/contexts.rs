@@ -6,101 +6,100 @@
 use cuda_sys::*;
 use trace::{ContextId, NoteKind, Op};
 
+use crate::ids::destroyed::handle_destroyed;
 use crate::observe::Cx;
 use crate::real::driver::real;
 use crate::runtime::handle_cache;
 
-impl Cx<'_> {
-    /// The current context of this thread; null when there is none.
-    pub fn current_context(&self) -> CUcontext {
-        let mut context = CUcontext::NULL;
-        let _ = real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext));
-        context
-    }
+/// The current context of this thread; null when there is none.
+pub fn current_context() -> CUcontext {
+    let mut context = CUcontext::NULL;
+    let _ = real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext));
+    context
+}
 
-    /// The id of a context, defining it when it is new.
-    pub fn context(&mut self, handle: CUcontext) -> ContextId {
-        self.context_on(handle, None)
-    }
+/// The id of a context, defining it when it is new.
+pub fn context_id(cx: &mut Cx<'_>, handle: CUcontext) -> ContextId {
+    context_on(cx, handle, None)
+}
 
-    /// The id of a context on a device that the caller knows.
-    pub fn context_on(&mut self, handle: CUcontext, device: Option<CUdevice>) -> ContextId {
-        let Some(core) = self.core() else { return ContextId::NONE };
-        if handle == CUcontext::NULL {
-            return ContextId::NONE;
-        }
-        let key = handle.0 as u64;
-        if let Some(id) = core.handles.contexts.get(&key) {
-            return *id;
-        }
-        let device = device.unwrap_or_else(|| {
-            let mut device: CUdevice = 0;
-            let _ = real!(cuCtxGetDevice(&raw mut device => *mut CUdevice));
-            device
-        });
-        self.device(device);
-        let mut made = None;
-        let id = *core.handles.contexts.entry(key).or_insert_with(|| {
-            let id = ContextId(core.handles.next.context.take());
-            made = Some(id);
-            id
-        });
-        if made.is_some() {
-            self.log(&Op::ContextCreate { context: id, device: device as u32, handle: key });
-            // CU_CTX_SYNC_MEMOPS, when it was set before the context was seen.
-            let mut flags = 0_u32;
-            let current = self.current_context() == handle
-                && real!(cuCtxGetFlags(&raw mut flags => *mut u32)) == CUresult::SUCCESS;
-            if current && flags & CU_CTX_SYNC_MEMOPS != 0 {
-                self.log(&Op::ContextSyncMemops { context: id, on: true });
-            }
-        }
+/// The id of a context on a device that the caller knows.
+pub fn context_on(cx: &mut Cx<'_>, handle: CUcontext, device: Option<CUdevice>) -> ContextId {
+    let Some(core) = cx.core() else { return ContextId::NONE };
+    if handle == CUcontext::NULL {
+        return ContextId::NONE;
+    }
+    let key = handle.0 as u64;
+    if let Some(id) = core.handles.contexts.get(&key) {
+        return *id;
+    }
+    let device = device.unwrap_or_else(|| {
+        let mut device: CUdevice = 0;
+        let _ = real!(cuCtxGetDevice(&raw mut device => *mut CUdevice));
+        device
+    });
+    device_of(cx, device);
+    let mut made = None;
+    let id = *core.handles.contexts.entry(key).or_insert_with(|| {
+        let id = ContextId(core.handles.next.context.take());
+        made = Some(id);
         id
-    }
-
-    /// Another handle of a context that is known.
-    pub fn same_context(&mut self, known: CUcontext, other: CUcontext) {
-        let id = self.context(known);
-        if let Some(core) = self.core() {
-            core.handles.contexts.insert(other.0 as u64, id);
+    });
+    if made.is_some() {
+        cx.log(&Op::ContextCreate { context: id, device: device as u32, handle: key });
+        // CU_CTX_SYNC_MEMOPS, when it was set before the context was seen.
+        let mut flags = 0_u32;
+        let current =
+            current_context() == handle && real!(cuCtxGetFlags(&raw mut flags => *mut u32)) == CUresult::SUCCESS;
+        if current && flags & CU_CTX_SYNC_MEMOPS != 0 {
+            cx.log(&Op::ContextSyncMemops { context: id, on: true });
         }
     }
+    id
+}
 
-    fn device(&mut self, device: CUdevice) {
-        let Some(core) = self.core() else { return };
-        if core.handles.devices.insert(device as u32, ()).is_some() {
-            return;
-        }
-        let attribute = |which: CUdevice_attribute| {
-            let mut value: i32 = 0;
-            let _ = real!(cuDeviceGetAttribute(
-                &raw mut value => *mut i32, which => CUdevice_attribute, device => CUdevice
-            ));
-            value.max(0) as u32
-        };
-        let arch = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
-            + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-        let mut name = [0_u8; 128];
-        let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
-        let len = name.iter().position(|b| *b == 0).unwrap_or(0);
-        self.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
-        if attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 {
-            self.define(&Op::Note { kind: NoteKind::Info, text: trace::SYSTEM_MEMORY.into(), count: 1 });
-        }
+/// Another handle of a context that is known.
+pub fn same_context(cx: &mut Cx<'_>, known: CUcontext, other: CUcontext) {
+    let id = context_id(cx, known);
+    if let Some(core) = cx.core() {
+        core.handles.contexts.insert(other.0 as u64, id);
     }
+}
 
-    /// A context goes away: its handles may come back as others. Before the call nothing is
-    /// forgotten; after it, `handle` does not matter.
-    pub fn forget_context(&mut self, handle: CUcontext) -> Option<ContextId> {
-        let core = self.core()?;
-        let id = ContextId(self.destroyed(|handles| &handles.contexts, handle.0 as u64, |context| context.0)?);
-        let of_it = |other: &ContextId| *other == id;
-        let mut keys: Vec<u64> = vec![handle.0 as u64];
-        keys.extend(core.handles.contexts.iter().filter(|entry| of_it(entry.value())).map(|entry| *entry.key()));
-        core.handles.contexts.retain(|_, other| !of_it(other));
-        core.handles.legacy.retain(|key, _| !keys.contains(key));
-        core.handles.per_thread.retain(|(context, _), _| !keys.contains(context));
-        handle_cache::invalidate();
-        Some(id)
+fn device_of(cx: &mut Cx<'_>, device: CUdevice) {
+    let Some(core) = cx.core() else { return };
+    if core.handles.devices.insert(device as u32, ()).is_some() {
+        return;
     }
+    let attribute = |which: CUdevice_attribute| {
+        let mut value: i32 = 0;
+        let _ = real!(cuDeviceGetAttribute(
+            &raw mut value => *mut i32, which => CUdevice_attribute, device => CUdevice
+        ));
+        value.max(0) as u32
+    };
+    let arch = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+        + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    let mut name = [0_u8; 128];
+    let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
+    let len = name.iter().position(|b| *b == 0).unwrap_or(0);
+    cx.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
+    if attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 {
+        cx.define(&Op::Note { kind: NoteKind::Info, text: trace::SYSTEM_MEMORY.into(), count: 1 });
+    }
+}
+
+/// A context goes away: its handles may come back as others. Before the call nothing is
+/// forgotten; after it, `handle` does not matter.
+pub fn forget_context(cx: &mut Cx<'_>, handle: CUcontext) -> Option<ContextId> {
+    let core = cx.core()?;
+    let id = ContextId(handle_destroyed(cx, |handles| &handles.contexts, handle.0 as u64, |context| context.0)?);
+    let of_it = |other: &ContextId| *other == id;
+    let mut keys: Vec<u64> = vec![handle.0 as u64];
+    keys.extend(core.handles.contexts.iter().filter(|entry| of_it(entry.value())).map(|entry| *entry.key()));
+    core.handles.contexts.retain(|_, other| !of_it(other));
+    core.handles.legacy.retain(|key, _| !keys.contains(key));
+    core.handles.per_thread.retain(|(context, _), _| !keys.contains(context));
+    handle_cache::invalidate();
+    Some(id)
 }

@@ -9,22 +9,20 @@ use crate::handles::tables::Handles;
 use crate::observe::Cx;
 use crate::runtime::handle_cache;
 
-impl Cx<'_> {
-    /// Before the call: nothing. After it: the id of what is gone, if that was known.
-    pub(crate) fn destroyed<V: 'static>(
-        &mut self,
-        table: impl Fn(&'static Handles) -> &'static HandleTable<u64, V>,
-        key: u64,
-        id: impl Fn(&V) -> u32,
-    ) -> Option<u32> {
-        let table = table(&self.core()?.handles);
-        if self.is_before() {
-            self.token = table.get(&key).map_or(0, |known| u64::from(id(&known)));
-            return None;
-        }
-        let gone = Some(self.token as u32).filter(|gone| *gone != 0)?;
-        table.remove_if(&key, |_, known| id(known) == gone);
-        handle_cache::invalidate();
-        Some(gone)
+/// Before the call: nothing. After it: the id of what is gone, if that was known.
+pub(crate) fn handle_destroyed<V: 'static>(
+    cx: &mut Cx<'_>,
+    table: impl Fn(&'static Handles) -> &'static HandleTable<u64, V>,
+    key: u64,
+    id: impl Fn(&V) -> u32,
+) -> Option<u32> {
+    let table = table(&cx.core()?.handles);
+    if cx.is_before() {
+        cx.token = table.get(&key).map_or(0, |known| u64::from(id(&known)));
+        return None;
     }
+    let gone = Some(cx.token as u32).filter(|gone| *gone != 0)?;
+    table.remove_if(&key, |_, known| id(known) == gone);
+    handle_cache::invalidate();
+    Some(gone)
 }

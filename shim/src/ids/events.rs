@@ -6,37 +6,37 @@ use cuda_sys::*;
 use trace::{EventId, Op};
 
 use super::recall::recall;
+use crate::ids::contexts::{context_id, current_context};
+use crate::ids::destroyed::handle_destroyed;
 use crate::observe::Cx;
 use crate::runtime::handle_cache;
 
-impl Cx<'_> {
-    /// The id of an event.
-    pub fn event(&mut self, handle: CUevent) -> EventId {
-        let Some(core) = self.core() else { return EventId::NONE };
-        let key = handle.0 as u64;
-        let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| id.0));
-        known.map_or_else(|| self.define_event(handle, 0), EventId)
-    }
+/// The id of an event.
+pub fn event_id(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
+    let Some(core) = cx.core() else { return EventId::NONE };
+    let key = handle.0 as u64;
+    let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| id.0));
+    known.map_or_else(|| define_event(cx, handle, 0), EventId)
+}
 
-    /// An event was made (or seen first): gives it an id.
-    pub fn define_event(&mut self, handle: CUevent, flags: u32) -> EventId {
-        let Some(core) = self.core() else { return EventId::NONE };
-        let context = self.current_context();
-        let context = self.context(context);
-        let event = EventId(core.handles.next.event.take());
-        let key = handle.0 as u64;
-        self.log(&Op::EventCreate { event, context, flags, handle: key });
-        if core.handles.events.insert(key, event).is_some() {
-            handle_cache::invalidate();
-        }
-        event
+/// An event was made (or seen first): gives it an id.
+pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
+    let Some(core) = cx.core() else { return EventId::NONE };
+    let context = current_context();
+    let context = context_id(cx, context);
+    let event = EventId(core.handles.next.event.take());
+    let key = handle.0 as u64;
+    cx.log(&Op::EventCreate { event, context, flags, handle: key });
+    if core.handles.events.insert(key, event).is_some() {
+        handle_cache::invalidate();
     }
+    event
+}
 
-    /// An event goes away: its handle may come back.
-    pub fn forget_event(&mut self, handle: CUevent) -> Option<EventId> {
-        let key = handle.0 as u64;
-        let event = self.destroyed(|handles| &handles.events, key, |event| event.0)?;
-        self.core()?.handles.shared_events.remove(&key);
-        Some(EventId(event))
-    }
+/// An event goes away: its handle may come back.
+pub fn forget_event(cx: &mut Cx<'_>, handle: CUevent) -> Option<EventId> {
+    let key = handle.0 as u64;
+    let event = handle_destroyed(cx, |handles| &handles.events, key, |event| event.0)?;
+    cx.core()?.handles.shared_events.remove(&key);
+    Some(EventId(event))
 }

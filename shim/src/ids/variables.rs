@@ -22,6 +22,7 @@ use trace::{ImageId, Op};
 use super::image_bytes;
 use crate::handles::unlisted_images::{ImageOwner, UnlistedImage};
 use crate::observe::Cx;
+use crate::observe::host_watch::variable_found;
 use crate::real::driver::real;
 
 /// Images unpacked for one unknown address.
@@ -53,76 +54,73 @@ fn names(entry: UnlistedImage) -> Vec<CString> {
     }
 }
 
-impl Cx<'_> {
-    fn is_known(&self, address: u64) -> bool {
-        self.core().and_then(|core| core.lock()).is_none_or(|shared| shared.engine.memory_kind(address).is_some())
-    }
+fn is_known_address(cx: &Cx<'_>, address: u64) -> bool {
+    cx.core().and_then(|core| core.lock()).is_none_or(|shared| shared.engine.memory_kind(address).is_some())
+}
 
-    /// A copy or fill touches this address: if it lies in a variable of an image, from now on the
-    /// analyzer knows which.
-    pub fn find_variable(&mut self, address: u64) {
-        let Some(core) = self.core() else { return };
-        // The lock is only taken while something may come of it.
-        let hopeful = !core.handles.unlisted.is_empty() && TRIED.load(Ordering::Relaxed) < TRIES;
-        if hopeful && !self.is_known(address) {
-            self.ask_for_variables(address);
+/// A copy or fill touches this address: if it lies in a variable of an image, from now on the
+/// analyzer knows which.
+pub fn find_variable(cx: &mut Cx<'_>, address: u64) {
+    let Some(core) = cx.core() else { return };
+    // The lock is only taken while something may come of it.
+    let hopeful = !core.handles.unlisted.is_empty() && TRIED.load(Ordering::Relaxed) < TRIES;
+    if hopeful && !is_known_address(cx, address) {
+        ask_for_variables(cx, address);
+    }
+}
+
+#[cold]
+fn ask_for_variables(cx: &mut Cx<'_>, address: u64) {
+    let Some(core) = cx.core() else { return };
+    let mut kind = CUmemorytype(0);
+    let answer = real!(cuPointerGetAttribute(
+        (&raw mut kind).cast() => *mut c_void, CU_POINTER_ATTRIBUTE_MEMORY_TYPE => CUpointer_attribute, address => CUdeviceptr
+    ));
+    // Pageable memory is not known to anybody.
+    if answer != CUresult::SUCCESS || kind != CU_MEMORYTYPE_DEVICE || TRIED.fetch_add(1, Ordering::Relaxed) >= TRIES {
+        return;
+    }
+    let mode = relax();
+    for _ in 0..MOST {
+        let Some(entry) = core.handles.unlisted.take() else { break };
+        list_variables(cx, entry);
+        if is_known_address(cx, address) {
+            break;
         }
     }
+    restore(mode);
+}
 
-    #[cold]
-    fn ask_for_variables(&mut self, address: u64) {
-        let Some(core) = self.core() else { return };
-        let mut kind = CUmemorytype(0);
-        let answer = real!(cuPointerGetAttribute(
-            (&raw mut kind).cast() => *mut c_void, CU_POINTER_ATTRIBUTE_MEMORY_TYPE => CUpointer_attribute, address => CUdeviceptr
-        ));
-        // Pageable memory is not known to anybody.
-        if answer != CUresult::SUCCESS || kind != CU_MEMORYTYPE_DEVICE || TRIED.fetch_add(1, Ordering::Relaxed) >= TRIES
-        {
-            return;
-        }
+/// A kernel of this image was launched for the first time.
+pub fn first_launch_from(cx: &mut Cx<'_>, image: ImageId) {
+    let Some(core) = cx.core() else { return };
+    if !core.handles.unlisted.is_empty()
+        && let Some(entry) = core.handles.unlisted.take_small(image)
+    {
         let mode = relax();
-        for _ in 0..MOST {
-            let Some(entry) = core.handles.unlisted.take() else { break };
-            self.list(entry);
-            if self.is_known(address) {
-                break;
-            }
-        }
+        list_variables(cx, entry);
         restore(mode);
     }
+}
 
-    /// A kernel of this image was launched for the first time.
-    pub fn first_launch_from(&mut self, image: ImageId) {
-        let Some(core) = self.core() else { return };
-        if !core.handles.unlisted.is_empty()
-            && let Some(entry) = core.handles.unlisted.take_small(image)
-        {
-            let mode = relax();
-            self.list(entry);
-            restore(mode);
-        }
-    }
-
-    /// Logs the addresses of an image's variables.
-    fn list(&mut self, entry: UnlistedImage) {
-        for name in names(entry) {
-            let (mut ptr, mut size): (CUdeviceptr, usize) = (0, 0);
-            let (at, bytes, name) = (&raw mut ptr, &raw mut size, name.as_c_str());
-            let owner = entry.owner as *mut c_void;
-            let answer = match entry.kind {
-                ImageOwner::Module => real!(cuModuleGetGlobal_v2(
-                    at => *mut CUdeviceptr, bytes => *mut usize, owner => *mut c_void, name.as_ptr() => *const c_char
-                )),
-                ImageOwner::Library => real!(cuLibraryGetGlobal(
-                    at => *mut CUdeviceptr, bytes => *mut usize, owner => *mut c_void, name.as_ptr() => *const c_char
-                )),
-            };
-            if answer == CUresult::SUCCESS {
-                let name = Text(name.to_bytes());
-                self.log(&Op::Global { ptr, size: size as u64, image: entry.image, name });
-                self.variable_found(ptr, size as u64);
-            }
+/// Logs the addresses of an image's variables.
+fn list_variables(cx: &mut Cx<'_>, entry: UnlistedImage) {
+    for name in names(entry) {
+        let (mut ptr, mut size): (CUdeviceptr, usize) = (0, 0);
+        let (at, bytes, name) = (&raw mut ptr, &raw mut size, name.as_c_str());
+        let owner = entry.owner as *mut c_void;
+        let answer = match entry.kind {
+            ImageOwner::Module => real!(cuModuleGetGlobal_v2(
+                at => *mut CUdeviceptr, bytes => *mut usize, owner => *mut c_void, name.as_ptr() => *const c_char
+            )),
+            ImageOwner::Library => real!(cuLibraryGetGlobal(
+                at => *mut CUdeviceptr, bytes => *mut usize, owner => *mut c_void, name.as_ptr() => *const c_char
+            )),
+        };
+        if answer == CUresult::SUCCESS {
+            let name = Text(name.to_bytes());
+            cx.log(&Op::Global { ptr, size: size as u64, image: entry.image, name });
+            variable_found(cx, ptr, size as u64);
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::ops;
 use crate::real::driver;
 
 macro_rules! exports {
-    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+       [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
         $( exports! { @row $when $name $(($($arg: $ty),*))? [$($symbol),+] } )*
 
         /// Our wrappers, by table number.
@@ -104,7 +105,7 @@ macro_rules! exports {
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             let mut wrapped = None;
-            observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
+            observe(id::$symbol, 0, Phase::Before, |cx| wrapped = ops::$wrap(cx, stream, $callback, user_data));
             let Some(wrapped) = wrapped else {
                 // SAFETY: arguments are passed on as they came.
                 return unsafe { real(stream, $callback, user_data $(, $more)?) };

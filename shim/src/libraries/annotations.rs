@@ -9,6 +9,8 @@ use std::ffi::{CStr, c_char};
 use trace::codec::Text;
 use trace::{FreeKind, Op, StreamId};
 
+use crate::ids::contexts::current_context;
+use crate::ids::streams::stream_id;
 use crate::log::call_names::{POOL, PROGRAM};
 use crate::observe::{Cx, Phase, observe};
 use crate::runtime::lifecycle;
@@ -71,8 +73,8 @@ fn stream_of(cx: &mut Cx<'_>, stream: usize) -> StreamId {
     const LEGACY: usize = 1;
     match if stream == 0 { LEGACY } else { stream } {
         ANY_STREAM => StreamId::NONE,
-        LEGACY if cx.current_context() == cuda_sys::CUcontext::NULL => StreamId::NONE,
-        stream => cx.stream(cuda_sys::CUstream(stream as *mut _)),
+        LEGACY if current_context() == cuda_sys::CUcontext::NULL => StreamId::NONE,
+        stream => stream_id(cx, cuda_sys::CUstream(stream as *mut _)),
     }
 }
 

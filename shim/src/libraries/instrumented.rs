@@ -9,6 +9,7 @@ use crate::host::touches::runs::{self, Touched};
 use crate::host::touches::{self, Gate};
 use crate::libraries::host_threads::streamsan_host_edge;
 use crate::log::call_names::HOST_ACCESS;
+use crate::observe::host_touch::host_touch;
 use crate::observe::{Phase, observe};
 use crate::runtime::lifecycle;
 
@@ -48,6 +49,6 @@ pub extern "C" fn streamsan_host_order(object: u64, acquire: bool) {
 #[inline(never)]
 fn begin(touched: &Touched) {
     if lifecycle::is_running() && touches::is_open() {
-        observe(HOST_ACCESS, 0, Phase::Before, |cx| cx.host_touch(touched));
+        observe(HOST_ACCESS, 0, Phase::Before, |cx| host_touch(cx, touched));
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use cuda_sys::{CUstream, FnId};
 use trace::{Op, Region, Space, StreamId};
 
+use crate::ids::streams::working_stream;
 use crate::log::call_names::library_call;
 use crate::observe::{Phase, observe};
 use crate::real::library::LibraryFunction;
@@ -97,7 +98,7 @@ fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
     // The null stream is the legacy one: NCCL is built for that.
     let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };
     let mut found = None;
-    observe(id, 0, Phase::Before, |cx| found = cx.working_stream(handle));
+    observe(id, 0, Phase::Before, |cx| found = working_stream(cx, handle));
     found
 }
 

@@ -140,28 +140,26 @@ unsafe fn text(kind: u32, message: Message) -> Vec<u8> {
     name
 }
 
-impl Cx<'_> {
-    fn begin_region(&mut self, heap: u64, ptr: u64, size: u64) {
-        let Some(core) = self.core() else { return };
-        let name = core.handles.heaps.get(&heap).map(|heap| heap.name.clone()).unwrap_or_default();
-        core.handles.regions.insert(ptr, heap);
-        self.log_block(ptr, size, StreamId::NONE);
-        if !name.is_empty() {
-            self.define(&Op::MemoryName { ptr, name: Text(b""), heap: Text(&name) });
-        }
+fn begin_region(cx: &mut Cx<'_>, heap: u64, ptr: u64, size: u64) {
+    let Some(core) = cx.core() else { return };
+    let name = core.handles.heaps.get(&heap).map(|heap| heap.name.clone()).unwrap_or_default();
+    core.handles.regions.insert(ptr, heap);
+    cx.log_block(ptr, size, StreamId::NONE);
+    if !name.is_empty() {
+        cx.define(&Op::MemoryName { ptr, name: Text(b""), heap: Text(&name) });
     }
+}
 
-    fn end_region(&mut self, ptr: u64) {
-        if self.core().is_some_and(|core| core.handles.regions.remove(&ptr).is_some()) {
-            self.log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });
-        }
+fn end_region(cx: &mut Cx<'_>, ptr: u64) {
+    if cx.core().is_some_and(|core| core.handles.regions.remove(&ptr).is_some()) {
+        cx.log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });
     }
+}
 
-    fn end_regions_of(&mut self, heap: u64) {
-        let Some(core) = self.core() else { return };
-        let theirs: Vec<u64> = core.handles.regions.iter().filter(|r| *r.value() == heap).map(|r| *r.key()).collect();
-        theirs.into_iter().for_each(|ptr| self.end_region(ptr));
-    }
+fn end_regions_of(cx: &mut Cx<'_>, heap: u64) {
+    let Some(core) = cx.core() else { return };
+    let theirs: Vec<u64> = core.handles.regions.iter().filter(|r| *r.value() == heap).map(|r| *r.key()).collect();
+    theirs.into_iter().for_each(|ptr| end_region(cx, ptr));
 }
 
 /// Notes an annotation, once CUDA is in use.
@@ -193,7 +191,7 @@ unsafe extern "C" fn heap_register(_domain: *mut c_void, desc: *const HeapDesc) 
 
 extern "C" fn heap_unregister(_domain: *mut c_void, heap: u64) {
     note(|cx| {
-        cx.end_regions_of(heap);
+        end_regions_of(cx, heap);
         if let Some(core) = cx.core() {
             core.handles.heaps.remove(&heap);
         }
@@ -201,7 +199,7 @@ extern "C" fn heap_unregister(_domain: *mut c_void, heap: u64) {
 }
 
 extern "C" fn heap_reset(_domain: *mut c_void, heap: u64) {
-    note(|cx| cx.end_regions_of(heap));
+    note(|cx| end_regions_of(cx, heap));
 }
 
 /// # Safety
@@ -220,7 +218,7 @@ unsafe extern "C" fn regions_register(_domain: *mut c_void, batch: *const Regist
         // SAFETY: NVTX's contract: the array is as long as the batch says.
         for range in unsafe { elements::<RangeDesc>(batch.elements, batch.count, batch.stride) } {
             if range.ptr != 0 && range.size != 0 {
-                cx.begin_region(batch.heap, range.ptr, range.size as u64);
+                begin_region(cx, batch.heap, range.ptr, range.size as u64);
             }
         }
     });
@@ -243,8 +241,8 @@ unsafe extern "C" fn regions_resize(_domain: *mut c_void, batch: *const ResizeBa
         for range in unsafe { elements::<RangeDesc>(batch.elements, batch.count, batch.stride) } {
             let heap = cx.core().and_then(|core| core.handles.regions.get(&range.ptr).map(|heap| *heap));
             if let Some(heap) = heap.filter(|_| range.size != 0) {
-                cx.end_region(range.ptr);
-                cx.begin_region(heap, range.ptr, range.size as u64);
+                end_region(cx, range.ptr);
+                begin_region(cx, heap, range.ptr, range.size as u64);
             }
         }
     });
@@ -258,7 +256,7 @@ unsafe extern "C" fn regions_unregister(_domain: *mut c_void, batch: *const Unre
     note(|cx| {
         // SAFETY: NVTX's contract: the array is as long as the batch says.
         for ptr in unsafe { elements::<u64>(batch.elements, batch.count, batch.stride) } {
-            cx.end_region(*ptr);
+            end_region(cx, *ptr);
         }
     });
 }

@@ -18,6 +18,8 @@ use std::ffi::{CStr, c_void};
 use trace::{FreeKind, Op, StreamId};
 
 use crate::handles::captures;
+use crate::ids::contexts::current_context;
+use crate::ids::streams::{legacy_stream, stream_id};
 use crate::log::call_names::{TORCH_ALLOCATOR, TORCH_STREAM};
 use crate::observe::{Cx, Phase, observe};
 use crate::real::library::LibraryFunction;
@@ -68,13 +70,13 @@ fn id_of(cx: &mut Cx<'_>, stream: C10Stream) -> StreamId {
     let handle = unsafe { std::mem::transmute::<usize, Handle>(handle)(&raw const stream) } as usize;
     // PyTorch's default stream is the null stream of a library built for the legacy one.
     if handle > LEGACY {
-        return cx.stream(cuda_sys::CUstream(handle as *mut _));
+        return stream_id(cx, cuda_sys::CUstream(handle as *mut _));
     }
     // A thread that has not used CUDA yet (autograd's, whose first blocks come out of the cache)
     // has no context to ask for it.
-    match cx.current_context() {
+    match current_context() {
         cuda_sys::CUcontext::NULL => StreamId::NONE,
-        context => cx.legacy_stream(context),
+        context => legacy_stream(cx, context),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::log::call_names::HOST_THREADS;
 use crate::log::core::Core;
 use crate::log::shared::Shared;
 use crate::log::{call_counts, endings, start};
+use crate::observe::host_watch::look_at_ended;
 use crate::runtime::guard::EntryGuard;
 use crate::runtime::lock::tid;
 use crate::runtime::{lifecycle, thread_state};
@@ -376,7 +377,7 @@ impl Cx<'_> {
         let due = shared.watches.is_due(&shared.engine, func.is_some());
         drop(shared);
         if due {
-            self.look_at_ended(func);
+            look_at_ended(self, func);
         }
         epoch
     }

@@ -10,6 +10,8 @@ use trace::Op;
 
 use super::interop::opaque_work;
 use crate::handles::tables::ExternalSemaphore;
+use crate::ids::destroyed::handle_destroyed;
+use crate::ids::streams::working_stream;
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuImportExternalSemaphore(
@@ -41,7 +43,7 @@ pub(crate) unsafe fn cuImportExternalSemaphore(
 }
 
 pub(crate) unsafe fn cuDestroyExternalSemaphore(cx: &mut Cx<'_>, ext_sem: CUexternalSemaphore) {
-    cx.destroyed(|handles| &handles.semaphores, ext_sem.0 as u64, |semaphore| semaphore.id);
+    handle_destroyed(cx, |handles| &handles.semaphores, ext_sem.0 as u64, |semaphore| semaphore.id);
 }
 
 /// Its number, and the value of this signal or wait.
@@ -61,7 +63,7 @@ pub(crate) unsafe fn cuSignalExternalSemaphoresAsync(
     stream: CUstream,
 ) {
     opaque_work(cx, stream);
-    let Some(stream) = cx.working_stream(stream) else { return };
+    let Some(stream) = working_stream(cx, stream) else { return };
     for index in 0..num_ext_sems as usize {
         // SAFETY: the call has accepted both arrays; the fence's value is valid for semaphores that
         // have one.
@@ -80,7 +82,7 @@ pub(crate) unsafe fn cuWaitExternalSemaphoresAsync(
     stream: CUstream,
 ) {
     opaque_work(cx, stream);
-    let Some(stream) = cx.working_stream(stream) else { return };
+    let Some(stream) = working_stream(cx, stream) else { return };
     for index in 0..num_ext_sems as usize {
         // SAFETY: as above.
         let (handle, value) = unsafe { (*ext_sem_array.add(index), (*params_array.add(index)).params.fence.value) };

@@ -11,6 +11,7 @@ use cuda_sys::*;
 use trace::{HostFuncId, Op, StreamId};
 
 use crate::host::touches;
+use crate::ids::streams::working_stream;
 use crate::log::call_names::HOST_FUNCTION;
 use crate::observe::{Cx, Phase, observe};
 use crate::real::driver::real;
@@ -27,37 +28,35 @@ enum Call {
     Callback(unsafe extern "C" fn(CUstream, CUresult, *mut c_void), *mut c_void),
 }
 
-impl Cx<'_> {
-    /// The op is logged before the real call: the function may run before that returns.
-    fn wrap(&mut self, stream: CUstream, address: usize, call: Call) -> Option<Box<Wrapped>> {
-        let core = self.core()?;
-        let stream = self.working_stream(stream)?;
-        let func = HostFuncId(core.handles.fresh());
-        self.log(&Op::HostFunc { stream, func, address: address as u64 });
-        Some(Box::new(Wrapped { call, func }))
-    }
+/// The op is logged before the real call: the function may run before that returns.
+fn wrap_call(cx: &mut Cx<'_>, stream: CUstream, address: usize, call: Call) -> Option<Box<Wrapped>> {
+    let core = cx.core()?;
+    let stream = working_stream(cx, stream)?;
+    let func = HostFuncId(core.handles.fresh());
+    cx.log(&Op::HostFunc { stream, func, address: address as u64 });
+    Some(Box::new(Wrapped { call, func }))
+}
 
-    /// Wraps a host function; `None`: pass the program's own on.
-    pub(crate) fn wrap_function(
-        &mut self,
-        stream: CUstream,
-        function: CUhostFn,
-        data: *mut c_void,
-    ) -> Option<Box<Wrapped>> {
-        let function = function?;
-        self.wrap(stream, function as usize, Call::Function(function, data))
-    }
+/// Wraps a host function; `None`: pass the program's own on.
+pub(crate) fn wrap_function(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    function: CUhostFn,
+    data: *mut c_void,
+) -> Option<Box<Wrapped>> {
+    let function = function?;
+    wrap_call(cx, stream, function as usize, Call::Function(function, data))
+}
 
-    /// Wraps a stream callback; `None`: pass the program's own on.
-    pub(crate) fn wrap_callback(
-        &mut self,
-        stream: CUstream,
-        callback: CUstreamCallback,
-        data: *mut c_void,
-    ) -> Option<Box<Wrapped>> {
-        let callback = callback?;
-        self.wrap(stream, callback as usize, Call::Callback(callback, data))
-    }
+/// Wraps a stream callback; `None`: pass the program's own on.
+pub(crate) fn wrap_callback(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    callback: CUstreamCallback,
+    data: *mut c_void,
+) -> Option<Box<Wrapped>> {
+    let callback = callback?;
+    wrap_call(cx, stream, callback as usize, Call::Callback(callback, data))
 }
 
 /// A host function of an executable graph. It lives as long as the program: a graph may go on

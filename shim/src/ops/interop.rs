@@ -7,6 +7,7 @@ use cuda_sys::*;
 use trace::{FreeKind, Op, StreamId};
 
 use super::memory::allocations::imported;
+use crate::ids::streams::working_stream;
 use crate::log::shared::record_time;
 use crate::observe::Cx;
 
@@ -92,7 +93,7 @@ pub(crate) unsafe fn cuGraphicsResourceGetMappedPointer_v2(
 pub(crate) fn opaque_work(cx: &mut Cx<'_>, stream: CUstream) {
     // Work of the other API comes before what follows a map, and after what precedes an unmap: an
     // op in the stream.
-    if let Some(stream) = cx.working_stream(stream) {
+    if let Some(stream) = working_stream(cx, stream) {
         cx.log(&Op::Opaque { stream });
     }
     cx.not_modelled();

@@ -9,90 +9,92 @@ use trace::{EventMode, LaunchShape, Op, launch_flags};
 use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
 use crate::host::{in_place, pinned_bounds};
+use crate::ids::events::event_id;
+use crate::ids::kernels::kernel_of;
+use crate::ids::streams::working_stream;
 use crate::log::core::Core;
 use crate::observe::Cx;
-use crate::ops::copies::copy::MAX_CONTENTS;
+use crate::observe::host_watch::uses_words;
+use crate::ops::copies::copy::{MAX_CONTENTS, log_words};
 use crate::real::driver::real;
 use crate::runtime::thread_state::{inside_library, inside_transport};
 
-impl Cx<'_> {
-    /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
-    ///
-    /// # Safety
-    /// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has
-    /// accepted.
-    pub(crate) unsafe fn with_launch(
-        &mut self,
-        function: CUfunction,
-        stream: trace::StreamId,
-        mut shape: LaunchShape,
-        kernel_params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-        then: impl FnOnce(&mut Self, &Op<'_>),
-    ) {
-        let Some(kernel) = self.kernel(function) else { return };
+/// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
+///
+/// # Safety
+/// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has
+/// accepted.
+pub(crate) unsafe fn with_launch(
+    cx: &mut Cx<'_>,
+    function: CUfunction,
+    stream: trace::StreamId,
+    mut shape: LaunchShape,
+    kernel_params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    then: impl FnOnce(&mut Cx<'_>, &Op<'_>),
+) {
+    let Some(kernel) = kernel_of(cx, function) else { return };
+    // SAFETY: forwarded from the caller.
+    let bytes = unsafe { buffer_of(kernel, &mut shape, extra) };
+    let mut gathered = vec![0; if kernel_params.is_null() { 0 } else { kernel.size() }];
+    let params = bytes.unwrap_or_else(|| {
+        // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
+        unsafe { kernel.gather(kernel_params, &mut gathered) };
+        &gathered
+    });
+    then(cx, &Op::Launch { stream, kernel: kernel.id, shape, params });
+}
+
+#[unsafe(link_section = "streamsan_hot")]
+unsafe fn launched(
+    cx: &mut Cx<'_>,
+    function: CUfunction,
+    stream: CUstream,
+    mut shape: LaunchShape,
+    kernel_params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) {
+    let mut exact = exact::launched();
+    if !inside_transport()
+        && let Some(id) = working_stream(cx, stream)
+        && let Some(kernel) = kernel_of(cx, function)
+    {
+        if exact.is_some() {
+            shape.flags |= launch_flags::EXACT;
+        }
         // SAFETY: forwarded from the caller.
         let bytes = unsafe { buffer_of(kernel, &mut shape, extra) };
-        let mut gathered = vec![0; if kernel_params.is_null() { 0 } else { kernel.size() }];
-        let params = bytes.unwrap_or_else(|| {
-            // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
-            unsafe { kernel.gather(kernel_params, &mut gathered) };
-            &gathered
-        });
-        then(self, &Op::Launch { stream, kernel: kernel.id, shape, params });
-    }
-
-    #[unsafe(link_section = "streamsan_hot")]
-    unsafe fn launched(
-        &mut self,
-        function: CUfunction,
-        stream: CUstream,
-        mut shape: LaunchShape,
-        kernel_params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) {
-        let mut exact = exact::launched();
-        if !inside_transport()
-            && let Some(id) = self.working_stream(stream)
-            && let Some(kernel) = self.kernel(function)
-        {
-            if exact.is_some() {
-                shape.flags |= launch_flags::EXACT;
-            }
+        let len = match bytes {
+            Some(bytes) => bytes.len(),
+            None if kernel_params.is_null() => 0,
+            None => kernel.size(),
+        };
+        if pinned_bounds::hold_tables() {
             // SAFETY: forwarded from the caller.
-            let bytes = unsafe { buffer_of(kernel, &mut shape, extra) };
-            let len = match bytes {
-                Some(bytes) => bytes.len(),
-                None if kernel_params.is_null() => 0,
-                None => kernel.size(),
-            };
-            if pinned_bounds::hold_tables() {
-                // SAFETY: forwarded from the caller.
-                unsafe { self.reveal_tables(kernel, bytes, kernel_params) };
-            }
-            let epoch = self.log_launch((id, kernel.id), &shape, len, |to| match bytes {
-                Some(bytes) => to.copy_from_slice(bytes),
-                // SAFETY: the driver has read these parameters; there is room for all of them, or
-                // there are none.
-                None => unsafe { kernel.gather(kernel_params, to) },
-            });
-            if in_place::exists() {
-                // SAFETY: forwarded from the caller.
-                unsafe { self.uses_in_launch(epoch, kernel, bytes, kernel_params) };
-            }
-            if let Some(table) = exact.take() {
-                exact::submitted(table, epoch, stream, self.stream0() == Stream0::PerThread);
-            }
-            if let Some(core) = self.core() {
-                exact::apply_requests(kernel.id, shape.grid, shape.block, core);
-                if core.options.launch_blocking {
-                    self.wait_for_launch(stream, id);
-                }
+            unsafe { reveal_tables(cx, kernel, bytes, kernel_params) };
+        }
+        let epoch = cx.log_launch((id, kernel.id), &shape, len, |to| match bytes {
+            Some(bytes) => to.copy_from_slice(bytes),
+            // SAFETY: the driver has read these parameters; there is room for all of them, or
+            // there are none.
+            None => unsafe { kernel.gather(kernel_params, to) },
+        });
+        if in_place::exists() {
+            // SAFETY: forwarded from the caller.
+            unsafe { uses_in_launch(cx, epoch, kernel, bytes, kernel_params) };
+        }
+        if let Some(table) = exact.take() {
+            exact::submitted(table, epoch, stream, cx.stream0() == Stream0::PerThread);
+        }
+        if let Some(core) = cx.core() {
+            exact::apply_requests(kernel.id, shape.grid, shape.block, core);
+            if core.options.launch_blocking {
+                wait_for_launch(cx, stream, id);
             }
         }
-        if let Some(table) = exact {
-            exact::abandoned(table);
-        }
+    }
+    if let Some(table) = exact {
+        exact::abandoned(table);
     }
 }
 
@@ -115,64 +117,62 @@ unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *m
     bytes
 }
 
-impl Cx<'_> {
-    /// Notes what a launch may use of the host's memory.
-    ///
-    /// # Safety
-    /// As for [`Cx::launched`].
-    #[cold]
-    unsafe fn uses_in_launch(
-        &mut self,
-        epoch: trace::Epoch,
-        kernel: &Kernel,
-        bytes: Option<&[u8]>,
-        params: *mut *mut c_void,
-    ) {
-        let mut gathered = Vec::new();
-        // SAFETY: forwarded from the caller.
-        let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
-        self.uses_words(epoch, words_of(bytes));
-    }
+/// Notes what a launch may use of the host's memory.
+///
+/// # Safety
+/// As for [`launched`].
+#[cold]
+unsafe fn uses_in_launch(
+    cx: &mut Cx<'_>,
+    epoch: trace::Epoch,
+    kernel: &Kernel,
+    bytes: Option<&[u8]>,
+    params: *mut *mut c_void,
+) {
+    let mut gathered = Vec::new();
+    // SAFETY: forwarded from the caller.
+    let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
+    uses_words(cx, epoch, words_of(bytes));
+}
 
-    /// Says which words small pinned memory holds that a launch is given the address of: the kernel
-    /// may find its other memory by them. The host may change them at any time, so each launch says
-    /// it anew.
-    ///
-    /// # Safety
-    /// As for [`Cx::launched`].
-    #[cold]
-    unsafe fn reveal_tables(&mut self, kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) {
-        /// Tables of one launch.
-        const MOST: usize = 4;
-        let mut gathered = Vec::new();
-        // SAFETY: forwarded from the caller.
-        let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
-        let pinned = |word: &u64| word.is_multiple_of(8) && pinned_bounds::may_hold_table(*word);
-        for word in words_of(bytes).filter(pinned).take(MOST) {
-            let end = self.core().and_then(Core::lock).and_then(|shared| shared.watches.end_of_table(word));
-            if let Some(end) = end.filter(|end| (8..=MAX_CONTENTS).contains(&(end - word))) {
-                self.log_words(word, word, (end - word) & !7);
-            }
+/// Says which words small pinned memory holds that a launch is given the address of: the kernel
+/// may find its other memory by them. The host may change them at any time, so each launch says
+/// it anew.
+///
+/// # Safety
+/// As for [`launched`].
+#[cold]
+unsafe fn reveal_tables(cx: &mut Cx<'_>, kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) {
+    /// Tables of one launch.
+    const MOST: usize = 4;
+    let mut gathered = Vec::new();
+    // SAFETY: forwarded from the caller.
+    let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
+    let pinned = |word: &u64| word.is_multiple_of(8) && pinned_bounds::may_hold_table(*word);
+    for word in words_of(bytes).filter(pinned).take(MOST) {
+        let end = cx.core().and_then(Core::lock).and_then(|shared| shared.watches.end_of_table(word));
+        if let Some(end) = end.filter(|end| (8..=MAX_CONTENTS).contains(&(end - word))) {
+            log_words(cx, word, word, (end - word) & !7);
         }
     }
+}
 
-    /// Waits for a launch, as the user asked for. An error is not reported to the program here: its
-    /// next call answers it.
-    #[cold]
-    fn wait_for_launch(&mut self, stream: CUstream, id: trace::StreamId) {
-        let result = if self.stream0() == Stream0::PerThread {
-            real!(cuStreamSynchronize_ptsz(stream => CUstream))
-        } else {
-            real!(cuStreamSynchronize(stream => CUstream))
-        };
-        self.log_failure(result, id);
-    }
+/// Waits for a launch, as the user asked for. An error is not reported to the program here: its
+/// next call answers it.
+#[cold]
+fn wait_for_launch(cx: &mut Cx<'_>, stream: CUstream, id: trace::StreamId) {
+    let result = if cx.stream0() == Stream0::PerThread {
+        real!(cuStreamSynchronize_ptsz(stream => CUstream))
+    } else {
+        real!(cuStreamSynchronize(stream => CUstream))
+    };
+    cx.log_failure(result, id);
 }
 
 /// The parameters of a launch in one piece.
 ///
 /// # Safety
-/// As for [`Cx::launched`].
+/// As for [`launched`].
 unsafe fn parameters<'a>(
     kernel: &Kernel,
     bytes: Option<&'a [u8]>,
@@ -244,7 +244,7 @@ pub(crate) unsafe fn cuLaunchKernel(
         ..LaunchShape::default()
     };
     // SAFETY: the launch has succeeded with these arguments.
-    unsafe { cx.launched(function, stream, shape, kernel_params, extra) };
+    unsafe { launched(cx, function, stream, shape, kernel_params, extra) };
 }
 
 pub(crate) unsafe fn cuLaunchKernelEx(
@@ -296,11 +296,11 @@ pub(crate) unsafe fn cuLaunchKernelEx(
         }
     }
     // SAFETY: the launch has succeeded with these arguments.
-    unsafe { cx.launched(function, config.hStream, shape, kernel_params, extra) };
+    unsafe { launched(cx, function, config.hStream, shape, kernel_params, extra) };
     if let Some((event, mode)) = fired
-        && let Some(stream) = cx.working_stream(config.hStream)
+        && let Some(stream) = working_stream(cx, config.hStream)
     {
-        let event = cx.event(event);
+        let event = event_id(cx, event);
         cx.log(&Op::EventRecord { event, stream, mode });
     }
 }
@@ -327,7 +327,7 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
         ..LaunchShape::default()
     };
     // SAFETY: the launch has succeeded with these arguments.
-    unsafe { cx.launched(function, stream, shape, kernel_params, std::ptr::null_mut()) };
+    unsafe { launched(cx, function, stream, shape, kernel_params, std::ptr::null_mut()) };
 }
 
 pub(crate) unsafe fn cuLaunchCooperativeKernelMultiDevice(
@@ -347,6 +347,6 @@ pub(crate) unsafe fn cuLaunchCooperativeKernelMultiDevice(
             ..LaunchShape::default()
         };
         // SAFETY: as above.
-        unsafe { cx.launched(p.function, p.hStream, shape, p.kernelParams, std::ptr::null_mut()) };
+        unsafe { launched(cx, p.function, p.hStream, shape, p.kernelParams, std::ptr::null_mut()) };
     }
 }

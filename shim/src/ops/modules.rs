@@ -12,166 +12,165 @@ use trace::{ImageId, ImageSource, Op};
 
 use crate::handles::unlisted_images::ImageOwner;
 use crate::ids::image_bytes;
+use crate::observe::host_watch::variable_found;
 use crate::runtime::handle_cache;
 
 use crate::observe::Cx;
 
-impl Cx<'_> {
-    fn remember_image(&mut self, owner: *mut c_void, image: ImageId) {
-        if let Some(core) = self.core() {
-            core.handles.images.insert(owner as u64, image);
-        }
+fn remember_image(cx: &mut Cx<'_>, owner: *mut c_void, image: ImageId) {
+    if let Some(core) = cx.core() {
+        core.handles.images.insert(owner as u64, image);
     }
+}
 
-    fn image_known(&self, owner: *mut c_void) -> Option<ImageId> {
-        self.core()?.handles.images.get(&(owner as u64)).map(|id| *id)
+fn image_known(cx: &Cx<'_>, owner: *mut c_void) -> Option<ImageId> {
+    cx.core()?.handles.images.get(&(owner as u64)).map(|id| *id)
+}
+
+/// An image was loaded from memory.
+///
+/// # Safety
+/// `bytes` is an image that the driver has accepted.
+unsafe fn module_loaded(cx: &mut Cx<'_>, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
+    let Some(core) = cx.core() else { return };
+    forget_earlier(cx, owner);
+    let id = ImageId(core.handles.fresh());
+    // SAFETY: forwarded from the caller.
+    let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
+    let in_file = image_bytes::file_of(span.as_ptr(), span.len());
+    if in_file.is_some() {
+        core.handles.unlisted.add(owner, owned_by, id, span);
     }
-
-    /// An image was loaded from memory.
-    ///
-    /// # Safety
-    /// `bytes` is an image that the driver has accepted.
-    unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
-        let Some(core) = self.core() else { return };
-        self.forget_earlier(owner);
-        let id = ImageId(core.handles.fresh());
-        // SAFETY: forwarded from the caller.
-        let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
-        let in_file = image_bytes::file_of(span.as_ptr(), span.len());
-        if in_file.is_some() {
-            core.handles.unlisted.add(owner, owned_by, id, span);
-        }
-        match in_file {
-            Some((path, offset)) => self.define(&Op::Image {
-                id,
-                source: ImageSource::File,
-                path: Text(&path),
-                offset,
-                size: span.len() as u64,
-                bytes: &[],
-            }),
-            None => self.define(&Op::Image {
-                id,
-                source: ImageSource::Inline,
-                path: Text(&[]),
-                offset: 0,
-                size: span.len() as u64,
-                bytes: span,
-            }),
-        }
-        self.remember_image(owner, id);
+    match in_file {
+        Some((path, offset)) => cx.define(&Op::Image {
+            id,
+            source: ImageSource::File,
+            path: Text(&path),
+            offset,
+            size: span.len() as u64,
+            bytes: &[],
+        }),
+        None => cx.define(&Op::Image {
+            id,
+            source: ImageSource::Inline,
+            path: Text(&[]),
+            offset: 0,
+            size: span.len() as u64,
+            bytes: span,
+        }),
     }
+    remember_image(cx, owner, id);
+}
 
-    /// Forgets the image before under this handle, where it went away unseen.
-    fn forget_earlier(&mut self, owner: *mut c_void) {
-        if self.image_known(owner).is_some() {
-            self.unloaded(owner);
-        }
+/// Forgets the image before under this handle, where it went away unseen.
+fn forget_earlier(cx: &mut Cx<'_>, owner: *mut c_void) {
+    if image_known(cx, owner).is_some() {
+        module_unloaded(cx, owner);
     }
+}
 
-    /// An image was loaded from a file.
-    ///
-    /// # Safety
-    /// `path` is a C string.
-    unsafe fn loaded_file(&mut self, owner: *mut c_void, path: *const c_char) {
-        let Some(core) = self.core() else { return };
-        self.forget_earlier(owner);
-        let id = ImageId(core.handles.fresh());
-        // SAFETY: forwarded from the caller.
-        let path = Text(unsafe { CStr::from_ptr(path) }.to_bytes());
-        self.define(&Op::Image { id, source: ImageSource::File, path, offset: 0, size: 0, bytes: &[] });
-        self.remember_image(owner, id);
-    }
+/// An image was loaded from a file.
+///
+/// # Safety
+/// `path` is a C string.
+unsafe fn module_file_loaded(cx: &mut Cx<'_>, owner: *mut c_void, path: *const c_char) {
+    let Some(core) = cx.core() else { return };
+    forget_earlier(cx, owner);
+    let id = ImageId(core.handles.fresh());
+    // SAFETY: forwarded from the caller.
+    let path = Text(unsafe { CStr::from_ptr(path) }.to_bytes());
+    cx.define(&Op::Image { id, source: ImageSource::File, path, offset: 0, size: 0, bytes: &[] });
+    remember_image(cx, owner, id);
+}
 
-    /// A function or kernel was got from a module or library.
-    ///
-    /// # Safety
-    /// `name` is null or a C string.
-    unsafe fn got_from(&mut self, function: *mut c_void, owner: *mut c_void, name: *const c_char) {
-        let Some(core) = self.core() else { return };
-        if let Some(image) = self.image_known(owner) {
-            core.handles.images.insert(function as u64, image);
-            if !name.is_null() {
-                // SAFETY: forwarded from the caller.
-                let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-                let known = core.handles.kernel_names.get(name).map(|known| *known);
-                let unique = known.is_none_or(|known| known == image);
-                let entry = if unique { image } else { ImageId::NONE };
-                if known != Some(entry) {
-                    core.handles.kernel_names.insert(name.into(), entry);
-                }
+/// A function or kernel was got from a module or library.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn got_from(cx: &mut Cx<'_>, function: *mut c_void, owner: *mut c_void, name: *const c_char) {
+    let Some(core) = cx.core() else { return };
+    if let Some(image) = image_known(cx, owner) {
+        core.handles.images.insert(function as u64, image);
+        if !name.is_null() {
+            // SAFETY: forwarded from the caller.
+            let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+            let known = core.handles.kernel_names.get(name).map(|known| *known);
+            let unique = known.is_none_or(|known| known == image);
+            let entry = if unique { image } else { ImageId::NONE };
+            if known != Some(entry) {
+                core.handles.kernel_names.insert(name.into(), entry);
             }
         }
-        // The handle may have belonged to a kernel of a module that was unloaded since.
-        if core.handles.kernels.remove(&(function as u64)).is_some() {
-            handle_cache::invalidate();
-        }
     }
-
-    /// A module or library goes away: its kernels' handles may come back as others. Of a kernel
-    /// whose image is not known, nobody can say whether it was one of them.
-    fn unloaded(&mut self, owner: *mut c_void) {
-        let Some(core) = self.core() else { return };
-        let images = &core.handles.images;
-        if self.is_before() {
-            self.token = images.get(&(owner as u64)).map_or(0, |image| u64::from(image.0));
-            return;
-        }
-        let gone = Some(ImageId(self.token as u32)).filter(|image| !image.is_none());
-        if images.remove_if(&(owner as u64), |_, image| Some(*image) == gone).is_some() || gone.is_none() {
-            core.handles.unlisted.remove(owner);
-        }
-        core.handles.kernels.retain(|handle, _| images.get(handle).is_some_and(|of| Some(*of) != gone));
-        if let Some(gone) = gone {
-            images.retain(|_, of| *of != gone);
-        }
+    // The handle may have belonged to a kernel of a module that was unloaded since.
+    if core.handles.kernels.remove(&(function as u64)).is_some() {
         handle_cache::invalidate();
     }
+}
 
-    /// A context went away, and its modules with it: handles of their functions may come back as
-    /// others.
-    pub(crate) fn forget_kernels(&mut self) {
-        if let Some(core) = self.core() {
-            core.handles.kernels.clear();
-            handle_cache::invalidate();
-        }
+/// A module or library goes away: its kernels' handles may come back as others. Of a kernel
+/// whose image is not known, nobody can say whether it was one of them.
+fn module_unloaded(cx: &mut Cx<'_>, owner: *mut c_void) {
+    let Some(core) = cx.core() else { return };
+    let images = &core.handles.images;
+    if cx.is_before() {
+        cx.token = images.get(&(owner as u64)).map_or(0, |image| u64::from(image.0));
+        return;
     }
+    let gone = Some(ImageId(cx.token as u32)).filter(|image| !image.is_none());
+    if images.remove_if(&(owner as u64), |_, image| Some(*image) == gone).is_some() || gone.is_none() {
+        core.handles.unlisted.remove(owner);
+    }
+    core.handles.kernels.retain(|handle, _| images.get(handle).is_some_and(|of| Some(*of) != gone));
+    if let Some(gone) = gone {
+        images.retain(|_, of| *of != gone);
+    }
+    handle_cache::invalidate();
+}
 
-    /// The driver named both a function and the library's kernel that it is in one context.
-    /// Programs may never have seen the function, and kernels of other images may have its name.
-    pub(crate) fn function_of_kernel(&mut self, function: *mut c_void, kernel: *mut c_void) {
-        if !function.is_null()
-            && let Some(image) = self.image_known(kernel)
-        {
-            self.remember_image(function, image);
-        }
+/// A context went away, and its modules with it: handles of their functions may come back as
+/// others.
+pub(crate) fn forget_kernels(cx: &mut Cx<'_>) {
+    if let Some(core) = cx.core() {
+        core.handles.kernels.clear();
+        handle_cache::invalidate();
     }
+}
 
-    /// The address of a variable was asked for.
-    ///
-    /// # Safety
-    /// `name` is a C string.
-    unsafe fn global(&mut self, ptr: u64, size: u64, owner: *mut c_void, name: *const c_char) {
-        let image = self.image_known(owner).unwrap_or(ImageId::NONE);
-        let name = if name.is_null() {
-            Text(&[])
-        } else {
-            // SAFETY: forwarded from the caller.
-            Text(unsafe { CStr::from_ptr(name) }.to_bytes())
-        };
-        self.log(&Op::Global { ptr, size, image, name });
-        self.variable_found(ptr, size);
+/// The driver named both a function and the library's kernel that it is in one context.
+/// Programs may never have seen the function, and kernels of other images may have its name.
+pub(crate) fn function_of_kernel(cx: &mut Cx<'_>, function: *mut c_void, kernel: *mut c_void) {
+    if !function.is_null()
+        && let Some(image) = image_known(cx, kernel)
+    {
+        remember_image(cx, function, image);
     }
+}
+
+/// The address of a variable was asked for.
+///
+/// # Safety
+/// `name` is a C string.
+unsafe fn global_found(cx: &mut Cx<'_>, ptr: u64, size: u64, owner: *mut c_void, name: *const c_char) {
+    let image = image_known(cx, owner).unwrap_or(ImageId::NONE);
+    let name = if name.is_null() {
+        Text(&[])
+    } else {
+        // SAFETY: forwarded from the caller.
+        Text(unsafe { CStr::from_ptr(name) }.to_bytes())
+    };
+    cx.log(&Op::Global { ptr, size, image, name });
+    variable_found(cx, ptr, size);
 }
 
 pub(crate) unsafe fn cuModuleLoad(cx: &mut Cx<'_>, module: *mut CUmodule, file_name: *const c_char) {
     // SAFETY: the call succeeded, so it has written the handle and read the name.
-    unsafe { cx.loaded_file((*module).0, file_name) };
+    unsafe { module_file_loaded(cx, (*module).0, file_name) };
 }
 
 pub(crate) unsafe fn cuModuleLoadData(cx: &mut Cx<'_>, module: *mut CUmodule, image: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
+    unsafe { module_loaded(cx, (*module).0, ImageOwner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadDataEx(
@@ -183,16 +182,16 @@ pub(crate) unsafe fn cuModuleLoadDataEx(
     _option_values: *mut *mut c_void,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
+    unsafe { module_loaded(cx, (*module).0, ImageOwner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadFatBinary(cx: &mut Cx<'_>, module: *mut CUmodule, fat_cubin: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, ImageOwner::Module, fat_cubin) };
+    unsafe { module_loaded(cx, (*module).0, ImageOwner::Module, fat_cubin) };
 }
 
 pub(crate) unsafe fn cuModuleUnload(cx: &mut Cx<'_>, module: CUmodule) {
-    cx.unloaded(module.0);
+    module_unloaded(cx, module.0);
 }
 
 pub(crate) unsafe fn cuModuleGetFunction(
@@ -202,7 +201,7 @@ pub(crate) unsafe fn cuModuleGetFunction(
     name: *const c_char,
 ) {
     // SAFETY: the call succeeded: it has written the handle and read the name.
-    unsafe { cx.got_from((*function).0, module.0, name) };
+    unsafe { got_from(cx, (*function).0, module.0, name) };
 }
 
 pub(crate) unsafe fn cuModuleEnumerateFunctions(
@@ -213,7 +212,7 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
 ) {
     for index in 0..num_functions as usize {
         // SAFETY: the call has written num_functions handles.
-        unsafe { cx.got_from((*functions.add(index)).0, module.0, std::ptr::null()) };
+        unsafe { got_from(cx, (*functions.add(index)).0, module.0, std::ptr::null()) };
     }
 }
 
@@ -226,7 +225,7 @@ pub(crate) unsafe fn cuModuleGetGlobal(
 ) {
     if !ptr.is_null() && !bytes.is_null() {
         // SAFETY: the call succeeded: it has written both and read the name.
-        unsafe { cx.global(u64::from(*ptr), u64::from(*bytes), module.0, name) };
+        unsafe { global_found(cx, u64::from(*ptr), u64::from(*bytes), module.0, name) };
     }
 }
 
@@ -239,7 +238,7 @@ pub(crate) unsafe fn cuModuleGetGlobal_v2(
 ) {
     if !ptr.is_null() && !bytes.is_null() {
         // SAFETY: the call succeeded: it has written both and read the name.
-        unsafe { cx.global(*ptr, *bytes as u64, module.0, name) };
+        unsafe { global_found(cx, *ptr, *bytes as u64, module.0, name) };
     }
 }
 
@@ -255,7 +254,7 @@ pub(crate) unsafe fn cuLibraryLoadData(
     _num_library_options: c_uint,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*library).0, ImageOwner::Library, code) };
+    unsafe { module_loaded(cx, (*library).0, ImageOwner::Library, code) };
 }
 
 pub(crate) unsafe fn cuLibraryLoadFromFile(
@@ -270,11 +269,11 @@ pub(crate) unsafe fn cuLibraryLoadFromFile(
     _num_library_options: c_uint,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and read the name.
-    unsafe { cx.loaded_file((*library).0, file_name) };
+    unsafe { module_file_loaded(cx, (*library).0, file_name) };
 }
 
 pub(crate) unsafe fn cuLibraryUnload(cx: &mut Cx<'_>, library: CUlibrary) {
-    cx.unloaded(library.0);
+    module_unloaded(cx, library.0);
 }
 
 pub(crate) unsafe fn cuLibraryGetKernel(
@@ -284,7 +283,7 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     name: *const c_char,
 ) {
     // SAFETY: the call succeeded: it has written the handle and read the name.
-    unsafe { cx.got_from((*kernel).0, library.0, name) };
+    unsafe { got_from(cx, (*kernel).0, library.0, name) };
 }
 
 pub(crate) unsafe fn cuLibraryEnumerateKernels(
@@ -295,20 +294,20 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
 ) {
     for index in 0..num_kernels as usize {
         // SAFETY: the call has written num_kernels handles.
-        unsafe { cx.got_from((*kernels.add(index)).0, library.0, std::ptr::null()) };
+        unsafe { got_from(cx, (*kernels.add(index)).0, library.0, std::ptr::null()) };
     }
 }
 
 pub(crate) unsafe fn cuLibraryGetModule(cx: &mut Cx<'_>, module: *mut CUmodule, library: CUlibrary) {
-    if let Some(image) = cx.image_known(library.0) {
+    if let Some(image) = image_known(cx, library.0) {
         // SAFETY: the call succeeded, so it has written the handle.
-        cx.remember_image(unsafe { (*module).0 }, image);
+        remember_image(cx, unsafe { (*module).0 }, image);
     }
 }
 
 pub(crate) unsafe fn cuKernelGetFunction(cx: &mut Cx<'_>, func: *mut CUfunction, kernel: CUkernel) {
     // SAFETY: the call succeeded, so it has written the handle.
-    cx.function_of_kernel(unsafe { (*func).0 }, kernel.0);
+    function_of_kernel(cx, unsafe { (*func).0 }, kernel.0);
 }
 
 pub(crate) unsafe fn cuLibraryGetGlobal(
@@ -320,7 +319,7 @@ pub(crate) unsafe fn cuLibraryGetGlobal(
 ) {
     if !ptr.is_null() && !bytes.is_null() {
         // SAFETY: the call succeeded: it has written both and read the name.
-        unsafe { cx.global(*ptr, *bytes as u64, library.0, name) };
+        unsafe { global_found(cx, *ptr, *bytes as u64, library.0, name) };
     }
 }
 

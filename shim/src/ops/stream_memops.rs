@@ -5,6 +5,7 @@
 use cuda_sys::*;
 use trace::{Op, StreamId, WaitCompare};
 
+use crate::ids::streams::working_stream;
 use crate::observe::Cx;
 
 fn write_op(stream: StreamId, address: u64, value: u64, width: u8, flags: u32) -> Op<'static> {
@@ -23,13 +24,13 @@ fn wait_op(stream: StreamId, address: u64, value: u64, width: u8, flags: u32) ->
 }
 
 fn write(cx: &mut Cx<'_>, stream: CUstream, address: u64, value: u64, width: u8, flags: u32) {
-    if let Some(stream) = cx.working_stream(stream) {
+    if let Some(stream) = working_stream(cx, stream) {
         cx.log(&write_op(stream, address, value, width, flags));
     }
 }
 
 fn wait(cx: &mut Cx<'_>, stream: CUstream, address: u64, value: u64, width: u8, flags: u32) {
-    if let Some(stream) = cx.working_stream(stream) {
+    if let Some(stream) = working_stream(cx, stream) {
         cx.log(&wait_op(stream, address, value, width, flags));
     }
 }
@@ -100,7 +101,7 @@ pub(crate) unsafe fn batch_member(
 /// # Safety
 /// `params` points to `count` descriptors that the driver has accepted.
 unsafe fn batch(cx: &mut Cx<'_>, stream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams) {
-    let Some(stream) = cx.working_stream(stream) else { return };
+    let Some(stream) = working_stream(cx, stream) else { return };
     for index in 0..count as usize {
         // SAFETY: forwarded from the caller.
         match unsafe { batch_member(params, index, stream) } {

@@ -9,7 +9,8 @@ use cuda_sys::*;
 use streamsan_sim as _;
 
 macro_rules! declare {
-    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+       [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
         $( declare! { @row $(($($arg: $ty),*))? [$($symbol),+] } )*
     };
     (@row [$($symbol:ident),+]) => {};

@@ -25,7 +25,8 @@ fn answers(symbol: &str) -> &'static [u32] {
 fn symbols() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut all = Vec::new();
     macro_rules! rows {
-        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+        ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+           [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
             $( rows!(@row $(($($ty),*))? [$($symbol),+]); )*
         };
         (@row [$($symbol:ident),+]) => {};

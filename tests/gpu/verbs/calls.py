@@ -67,10 +67,9 @@ def run(session):
 def functions():
     """Names that the shim forwards by a jump, and all names, from the table of cuda-sys."""
     skipped, known = set(), set()
+    row = r"(before|after|both|skip)\s+fn \w+\s*(?:\([^\[]*\))?\s*\[([^\]]*)\]" + r'\s*(?:\w+(?:\s+"[^"]*")?)?;'
     for file in (ROOT / "cuda-sys/src/driver_api").iterdir():
-        for when, symbols in re.findall(
-            r"(before|after|both|skip)\s+fn \w+\s*(?:\([^\[]*\))?\s*\[([^\]]*)\];", file.read_text(), re.S
-        ):
+        for when, symbols in re.findall(row, file.read_text(), re.S):
             names = [part.split()[-1] for part in symbols.replace("\n", " ").split(",") if part.strip()]
             known.update(names)
             skipped.update(names if when == "skip" else ())

@@ -81,3 +81,10 @@ pub(crate) enum AtomKey {
     Step(NodeId, AffineForm, Int, Int),
     Range(NodeId, Int, Int),
 }
+
+impl AtomKey {
+    /// Does it name a number of the launch, which is the same wherever it is asked for?
+    pub(crate) fn is_of_launch(&self) -> bool {
+        matches!(self, AtomKey::Special(_) | AtomKey::Param(_) | AtomKey::Symbol(_) | AtomKey::ParamAddress(_))
+    }
+}

@@ -3,7 +3,7 @@
 //! Owns the sets under which bounds are asked. Equal constraints of an evaluation are one object. A
 //! set remembers the bounds and extents that were found under it, and what it leads to (constraints
 //! of the atoms in its members, and so on), because many bounds are asked under the same guards.
-//! `eval/relevance.rs` follows a set to what it leads to; `eval/bounds.rs` searches.
+//! `eval/state/relevance.rs` follows a set to what it leads to; `eval/state/bounds.rs` searches.
 
 use crate::ranges::domain::affine::{AffineForm, AtomId, Terms};
 use crate::ranges::domain::byte_set::ByteSet;
@@ -151,7 +151,7 @@ impl ConstraintSet {
         b.found[usize::from(strict)].insert(SmallVec::from_slice(terms), bounds);
     }
 
-    /// What [`Eval::extent`] found for this offset before.
+    /// What `extent::address` found for this offset before.
     pub(crate) fn known_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32) -> Option<ByteSet> {
         let b = self.bounds.borrow();
         let mut last = b.extents.iter().rev().take(RECENT).filter(|_| b.epoch == epoch);

@@ -5,26 +5,13 @@
 
 use crate::ir::{BlockId, Cmp, Combine};
 use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::condition::{Cond, Fact, table};
 use crate::ranges::domain::constraints::ConstraintRef;
 use crate::ranges::eval::Eval;
+use crate::ranges::eval::no_wrap::{concrete, interp};
+use crate::ranges::eval::predicate_masks::{any_bit, passed_on};
 use crate::ranges::graph::node::{Kind, NodeId};
 use serde::{Deserialize, Serialize};
-
-/// A condition over integer forms.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Cond {
-    True,
-    False,
-    Unknown,
-    /// form <= 0
-    Le(AffineForm),
-    /// form == 0
-    Eq(AffineForm),
-    /// form != 0
-    Ne(AffineForm),
-    And(Vec<Cond>),
-    Or(Vec<Cond>),
-}
 
 /// A branch as `eval` sees it: which successor is taken when the condition holds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -34,444 +21,273 @@ pub(crate) struct Branch {
     pub(crate) fall: Option<BlockId>,
 }
 
-impl Cond {
-    pub(crate) fn negate(&self) -> Cond {
-        match self {
-            Cond::True => Cond::False,
-            Cond::False => Cond::True,
-            Cond::Unknown => Cond::Unknown,
-            Cond::Le(f) => Cond::Le(f.scale(-1).plus(1)),
-            Cond::Eq(f) => Cond::Ne(f.clone()),
-            Cond::Ne(f) => Cond::Eq(f.clone()),
-            Cond::And(v) => Cond::Or(v.iter().map(Cond::negate).collect()),
-            Cond::Or(v) => Cond::And(v.iter().map(Cond::negate).collect()),
-        }
-    }
-
-    pub(crate) fn of(b: bool) -> Cond {
-        if b { Cond::True } else { Cond::False }
-    }
-
-    fn known(&self) -> Option<bool> {
-        match self {
-            Cond::True => Some(true),
-            Cond::False => Some(false),
-            _ => None,
-        }
-    }
-
-    /// `p ? x : y`, where `p` is not decided.
-    pub(crate) fn choice(p: Cond, x: Cond, y: Cond) -> Cond {
-        match (&x, &y) {
-            (_, Cond::False) => Cond::all([p, x]),
-            (_, Cond::True) => Cond::any([p.negate(), x]),
-            (Cond::True, _) => Cond::any([p, y]),
-            (Cond::False, _) => Cond::all([p.negate(), y]),
-            _ if x == y => x,
-            _ => Cond::Unknown,
-        }
-    }
-
-    /// One of these, of the ways that lead to a join.
-    pub(crate) fn joined(mut live: Vec<Cond>) -> Cond {
-        // Equal as forms: equal on every way, as in a join of values.
-        if live.first().is_some_and(|first| *first != Cond::Unknown && live.iter().all(|c| c == first)) {
-            return live.swap_remove(0);
-        }
-        // The value holds only if the other path was taken and its value holds; what that path's
-        // own guards say is not known here, so it implies the value only.
-        match &live[..] {
-            [Cond::False, c] | [c, Cond::False] => Cond::And(vec![c.clone(), Cond::Unknown]),
-            [Cond::True, c] | [c, Cond::True] => Cond::Or(vec![c.clone(), Cond::Unknown]),
-            _ => Cond::Unknown,
-        }
-    }
-
-    pub(crate) fn all(v: impl IntoIterator<Item = Cond>) -> Cond {
-        let mut out = Vec::new();
-        for c in v {
-            match c {
-                Cond::True => {}
-                Cond::False => return Cond::False,
-                c => out.push(c),
-            }
-        }
-        match out.len() {
-            0 => Cond::True,
-            1 => out.swap_remove(0),
-            _ => Cond::And(out),
-        }
-    }
-
-    pub(crate) fn any(v: impl IntoIterator<Item = Cond>) -> Cond {
-        let mut out = Vec::new();
-        for c in v {
-            match c {
-                Cond::False => {}
-                Cond::True => return Cond::True,
-                c => out.push(c),
-            }
-        }
-        match out.len() {
-            0 => Cond::False,
-            1 => out.swap_remove(0),
-            _ => Cond::Or(out),
-        }
-    }
-}
-
-/// What a condition implies, as constraints; `!=` kept apart for loops.
-#[derive(Clone, Debug)]
-pub(crate) enum Fact {
-    /// Never positive.
-    Le(ConstraintRef),
-    /// Never zero.
-    Ne(AffineForm),
-}
-
-impl Eval<'_> {
-    /// Truth of a predicate node.
-    pub(crate) fn truth(&mut self, n: NodeId) -> Cond {
-        let node = self.g.node(n);
-        let b = node.home;
-        match &node.kind {
-            Kind::Const(c) => Cond::of(*c != 0),
-            Kind::Not(p) => self.ev_pred(*p).negate(),
-            Kind::Cmp(c, signed, x, y) => self.compare(*c, *signed, *x, *y, b),
-            Kind::FloatCmp(holds, flush, x, y) => self.compare_floats(*holds, *flush, *x, *y),
-            Kind::Combine(how, p, q) => {
-                let p = self.ev_pred(*p);
-                let q = self.ev_pred(*q);
-                match how {
-                    Combine::And => Cond::all([p, q]),
-                    Combine::Or => Cond::any([p, q]),
-                    Combine::Xor => match (p.known(), q.known()) {
-                        (Some(a), _) => {
-                            if a {
-                                q.negate()
-                            } else {
-                                q
-                            }
+/// Truth of a predicate node.
+pub(crate) fn truth(eval: &mut Eval<'_>, n: NodeId) -> Cond {
+    let node = eval.g.node(n);
+    let b = node.home;
+    match &node.kind {
+        Kind::Const(c) => Cond::of(*c != 0),
+        Kind::Not(p) => eval.ev_pred(*p).negate(),
+        Kind::Cmp(c, signed, x, y) => compare(eval, *c, *signed, *x, *y, b),
+        Kind::FloatCmp(holds, flush, x, y) => compare_floats(eval, *holds, *flush, *x, *y),
+        Kind::Combine(how, p, q) => {
+            let p = eval.ev_pred(*p);
+            let q = eval.ev_pred(*q);
+            match how {
+                Combine::And => Cond::all([p, q]),
+                Combine::Or => Cond::any([p, q]),
+                Combine::Xor => match (p.known(), q.known()) {
+                    (Some(a), _) => {
+                        if a {
+                            q.negate()
+                        } else {
+                            q
                         }
-                        (_, Some(a)) => {
-                            if a {
-                                p.negate()
-                            } else {
-                                p
-                            }
+                    }
+                    (_, Some(a)) => {
+                        if a {
+                            p.negate()
+                        } else {
+                            p
                         }
-                        _ => Cond::Unknown,
-                    },
-                }
-            }
-            Kind::PLut(lut, s) => {
-                let v = s.map(|p| self.ev_pred(p));
-                table(v, *lut)
-            }
-            Kind::NonZero(x) => {
-                let bits = self.g.node(*x).width.bits();
-                let f = self.ev(*x);
-                let f = self.interp(&f, bits, false, b);
-                match self.decide(Cond::Ne(f), b) {
-                    c @ (Cond::True | Cond::False) => c,
-                    c => match self.any_bit(*x) {
-                        Cond::Unknown => c,
-                        bits => bits,
-                    },
-                }
-            }
-            Kind::Sel(p, x, y) => {
-                let p = self.ev_pred(*p);
-                match p {
-                    Cond::True => self.ev_pred(*x),
-                    Cond::False => self.ev_pred(*y),
-                    p => {
-                        let x = self.ev_pred(*x);
-                        let y = self.ev_pred(*y);
-                        Cond::choice(p, x, y)
                     }
+                    _ => Cond::Unknown,
+                },
+            }
+        }
+        Kind::PLut(lut, s) => {
+            let v = s.map(|p| eval.ev_pred(p));
+            table(v, *lut)
+        }
+        Kind::NonZero(x) => {
+            let bits = eval.g.node(*x).width.bits();
+            let f = eval.ev(*x);
+            let f = interp(eval, &f, bits, false, b);
+            match decide(eval, Cond::Ne(f), b) {
+                c @ (Cond::True | Cond::False) => c,
+                c => match any_bit(eval, *x) {
+                    Cond::Unknown => c,
+                    bits => bits,
+                },
+            }
+        }
+        Kind::Sel(p, x, y) => {
+            let p = eval.ev_pred(*p);
+            match p {
+                Cond::True => eval.ev_pred(*x),
+                Cond::False => eval.ev_pred(*y),
+                p => {
+                    let x = eval.ev_pred(*x);
+                    let y = eval.ev_pred(*y);
+                    Cond::choice(p, x, y)
                 }
             }
-            Kind::Phi(arms) => {
-                // Short circuits: a constant on one path says which path was taken when the value
-                // differs from it.
-                let mut live = Vec::new();
-                for (p, v) in arms.clone() {
-                    if !self.reachable(p) || self.edge(p, b) == Cond::False {
-                        continue;
-                    }
-                    live.push(self.ev_pred(v));
+        }
+        Kind::Phi(arms) => {
+            // Short circuits: a constant on one path says which path was taken when the value
+            // differs from it.
+            let mut live = Vec::new();
+            for (p, v) in arms.clone() {
+                if !eval.reachable(p) || edge_condition(eval, p, b) == Cond::False {
+                    continue;
                 }
-                Cond::joined(live)
+                live.push(eval.ev_pred(v));
             }
-            Kind::LoopPhi(outer, back) => self.passed_on(n, outer, back),
-            _ => Cond::Unknown,
+            Cond::joined(live)
         }
-    }
-
-    /// Comparisons of constants and parameters: a factor that is zero, as a rule.
-    fn compare_floats(&mut self, holds: u8, flush: bool, x: NodeId, y: NodeId) -> Cond {
-        let bits = self.g.node(x).width.bits();
-        let v = [x, y].map(|n| {
-            let f = self.ev(n);
-            let v = self.concrete(&f).as_const()?.pin().rem_euclid(1 << bits) as u64;
-            let v = if bits == 64 { f64::from_bits(v) } else { f64::from(f32::from_bits(v as u32)) };
-            let least = if bits == 64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
-            Some(if flush && v.abs() < least { 0.0 } else { v })
-        });
-        let [Some(x), Some(y)] = v else { return Cond::Unknown };
-        let way = x.partial_cmp(&y).map_or(3, |o| o as i8 + 1);
-        Cond::of(holds >> way & 1 == 1)
-    }
-
-    /// A comparison with zero that only looks at the sign of bits that were joined, or of a high
-    /// word. (Compilers test that two numbers are not negative by the sign of `x | y`.)
-    fn sign_test(&mut self, c: Cmp, x: NodeId, y: NodeId, b: BlockId) -> Option<Cond> {
-        let Kind::Const(y) = self.g.node(y).kind else { return None };
-        let bits = self.g.node(x).width.bits();
-        let negative = match (c, y) {
-            (Cmp::Lt, 0) => true,
-            (Cmp::Ge, 0) => false,
-            (Cmp::Le, y) if y == u64::MAX >> (64 - bits) => true,
-            (Cmp::Gt, y) if y == u64::MAX >> (64 - bits) => false,
-            _ => return None,
-        };
-        if !matches!(self.g.node(x).kind, Kind::Lop3(..) | Kind::Hi(_)) {
-            return None;
-        }
-        let sign = self.is_negative(x, b, 4);
-        Some(if negative { sign } else { sign.negate() })
-    }
-
-    /// Is a number negative, taken as signed?
-    fn is_negative(&mut self, n: NodeId, b: BlockId, depth: u32) -> Cond {
-        match self.g.node(n).kind {
-            Kind::Lop3(lut, x, y, z) if depth > 0 => {
-                let signs = [x, y, z].map(|operand| self.is_negative(operand, b, depth - 1));
-                table(signs, lut)
-            }
-            Kind::Hi(whole) if depth > 0 => self.is_negative(whole, b, depth - 1),
-            _ => {
-                let bits = self.g.node(n).width.bits();
-                let f = self.ev(n);
-                let f = self.interp(&f, bits, true, b);
-                self.decide(Cond::Le(f.plus(1)), b)
-            }
-        }
-    }
-
-    fn compare(&mut self, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {
-        if signed && let Some(sign) = self.sign_test(c, x, y, b) {
-            return sign;
-        }
-        let bits = self.g.node(x).width.bits();
-        let (fx, fy) = (self.ev(x), self.ev(y));
-        if matches!(c, Cmp::Eq | Cmp::Ne) {
-            // Equal as forms: equal as registers.
-            if fx.add(&fy, -1).norm(bits) == AffineForm::default() {
-                return Cond::of(c == Cmp::Eq);
-            }
-        }
-        let (ix, iy) = (self.interp(&fx, bits, signed, b), self.interp(&fy, bits, signed, b));
-        let d = ix.add(&iy, -1);
-        let c = match c {
-            Cmp::Lt => Cond::Le(d.plus(1)),
-            Cmp::Le => Cond::Le(d),
-            Cmp::Gt => Cond::Le(d.scale(-1).plus(1)),
-            Cmp::Ge => Cond::Le(d.scale(-1)),
-            Cmp::Eq => Cond::Eq(d),
-            Cmp::Ne => Cond::Ne(d),
-        };
-        self.decide(c, b)
-    }
-
-    pub(crate) fn decide(&mut self, c: Cond, b: BlockId) -> Cond {
-        let (Cond::Le(f) | Cond::Eq(f) | Cond::Ne(f)) = &c else { return c };
-        let (lo, hi) = match (self.boxed(f, false), self.assumed.is_some()) {
-            // Decided by the boxes.
-            (z, _) if z.0 > 0 || z.1 < 0 || (z.0 == 0 && z.1 == 0) || (z.1 == 0 && matches!(c, Cond::Le(_))) => z,
-            (_, true) => self.bounds_in(f, &self.none, false),
-            (_, false) => self.bounds(f, b),
-        };
-        // 16*x == 10 has no solution.
-        let g = f.gcd();
-        let never = g > 1 && !f.c.divides(g);
-        match &c {
-            Cond::Eq(_) if never => Cond::False,
-            Cond::Ne(_) if never => Cond::True,
-            Cond::Le(_) if hi <= 0 => Cond::True,
-            Cond::Le(_) if lo > 0 => Cond::False,
-            Cond::Eq(_) if lo > 0 || hi < 0 => Cond::False,
-            Cond::Eq(_) if lo == 0 && hi == 0 => Cond::True,
-            Cond::Ne(_) if lo > 0 || hi < 0 => Cond::True,
-            Cond::Ne(_) if lo == 0 && hi == 0 => Cond::False,
-            _ => c,
-        }
-    }
-
-    /// ConstraintSet implied by a condition.
-    pub(crate) fn facts(&mut self, c: &Cond, out: &mut Vec<Fact>) {
-        match c {
-            Cond::Le(f) => out.push(Fact::Le(self.con(f.clone().tighten()))),
-            Cond::Eq(f) => {
-                out.push(Fact::Le(self.con(f.clone().tighten())));
-                out.push(Fact::Le(self.con(f.scale(-1).tighten())));
-            }
-            Cond::Ne(f) => out.push(Fact::Ne(f.clone())),
-            Cond::And(v) => v.iter().for_each(|c| self.facts(c, out)),
-            Cond::Or(v) => {
-                // All but one of the alternatives decided elsewhere are gone by now; one left is a
-                // conjunction.
-                if let [one] = v.as_slice() {
-                    self.facts(one, out);
-                }
-            }
-            Cond::True | Cond::False | Cond::Unknown => {}
-        }
-    }
-
-    /// Constraints implied by a condition. `keep`: has every part of the condition become a
-    /// constraint?
-    pub(crate) fn conj(&mut self, c: &Cond, _keep: bool) -> Vec<ConstraintRef> {
-        let mut facts = Vec::new();
-        self.facts(c, &mut facts);
-        facts
-            .into_iter()
-            .filter_map(|f| match f {
-                Fact::Le(c) => Some(c),
-                Fact::Ne(f) => {
-                    // x != 0 at the end of x's range.
-                    let (lo, hi) = self.bounds_in(&f, &self.none, false);
-                    if lo == 0 {
-                        Some(self.con(f.scale(-1).plus(1)))
-                    } else if hi == 0 {
-                        Some(self.con(f.plus(1)))
-                    } else {
-                        None
-                    }
-                }
-            })
-            .collect()
-    }
-
-    /// Condition of the edge p -> b.
-    pub(crate) fn edge(&mut self, p: BlockId, b: BlockId) -> Cond {
-        let Some(br) = self.branches[p.0 as usize] else { return Cond::True };
-        if br.taken == br.fall {
-            return Cond::True;
-        }
-        let c = self.ev_pred(br.cond);
-        if br.taken == Some(b) { c } else { c.negate() }
-    }
-
-    /// Constraints on the edge p -> b besides those of p.
-    pub(crate) fn edge_facts(&mut self, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
-        let c = self.edge(p, b);
-        self.conj(&c, false)
-    }
-
-    /// Constraints of block `p` and of the edge p -> b.
-    pub(crate) fn arm_facts(&mut self, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
-        let mut v = self.ctx(p).to_vec();
-        v.extend(self.edge_facts(p, b));
-        v
-    }
-
-    pub(crate) fn dominator_facts(&mut self, b: BlockId) -> Vec<ConstraintRef> {
-        let d = self.cfg.idom[b.0 as usize];
-        let mut r = self.ctx(d).to_vec();
-        if self.cfg.outer_preds(b)[..] == [d] {
-            r.extend(self.edge_facts(d, b));
-        }
-        r
-    }
-
-    pub(crate) fn may_reach(&mut self, b: BlockId) -> bool {
-        let d = self.cfg.idom[b.0 as usize];
-        if !self.reachable(d) {
-            return false;
-        }
-        let preds = self.cfg.outer_preds(b);
-        if preds[..] == [d] {
-            return self.edge(d, b) != Cond::False;
-        }
-        // Back edges into an irreducible region count as ways in.
-        preds.iter().any(|p| {
-            let back = self.cfg.order[p.0 as usize] >= self.cfg.order[b.0 as usize];
-            back || (self.edge(*p, b) != Cond::False && (*p == d || self.reachable(*p)))
-        })
+        Kind::LoopPhi(outer, back) => passed_on(eval, n, outer, back),
+        _ => Cond::Unknown,
     }
 }
 
-/// Three-input truth table over decided and undecided values.
-pub(crate) fn table(v: [Cond; 3], lut: u8) -> Cond {
-    let at = |x: [bool; 3]| lut >> (u8::from(x[0]) << 2 | u8::from(x[1]) << 1 | u8::from(x[2])) & 1 == 1;
-    let free: Vec<usize> = (0..3).filter(|i| v[*i].known().is_none()).collect();
-    let base = [0, 1, 2].map(|i| v[i].known().unwrap_or(false));
-    let rows: Vec<(u8, bool)> = (0..1u8 << free.len())
-        .map(|bits| {
-            let mut x = base;
-            for (k, i) in free.iter().enumerate() {
-                x[*i] = bits >> k & 1 == 1;
-            }
-            (bits, at(x))
-        })
-        .collect();
-    let ones: Vec<u8> = rows.iter().filter(|r| r.1).map(|r| r.0).collect();
-    if ones.is_empty() {
-        return Cond::False;
+/// Comparisons of constants and parameters: a factor that is zero, as a rule.
+fn compare_floats(eval: &mut Eval<'_>, holds: u8, flush: bool, x: NodeId, y: NodeId) -> Cond {
+    let bits = eval.g.node(x).width.bits();
+    let v = [x, y].map(|n| {
+        let f = eval.ev(n);
+        let v = concrete(&eval.atoms, &f).as_const()?.pin().rem_euclid(1 << bits) as u64;
+        let v = if bits == 64 { f64::from_bits(v) } else { f64::from(f32::from_bits(v as u32)) };
+        let least = if bits == 64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
+        Some(if flush && v.abs() < least { 0.0 } else { v })
+    });
+    let [Some(x), Some(y)] = v else { return Cond::Unknown };
+    let way = x.partial_cmp(&y).map_or(3, |o| o as i8 + 1);
+    Cond::of(holds >> way & 1 == 1)
+}
+
+/// A comparison with zero that only looks at the sign of bits that were joined, or of a high
+/// word. (Compilers test that two numbers are not negative by the sign of `x | y`.)
+fn sign_test(eval: &mut Eval<'_>, c: Cmp, x: NodeId, y: NodeId, b: BlockId) -> Option<Cond> {
+    let Kind::Const(y) = eval.g.node(y).kind else { return None };
+    let bits = eval.g.node(x).width.bits();
+    let negative = match (c, y) {
+        (Cmp::Lt, 0) => true,
+        (Cmp::Ge, 0) => false,
+        (Cmp::Le, y) if y == u64::MAX >> (64 - bits) => true,
+        (Cmp::Gt, y) if y == u64::MAX >> (64 - bits) => false,
+        _ => return None,
+    };
+    if !matches!(eval.g.node(x).kind, Kind::Lop3(..) | Kind::Hi(_)) {
+        return None;
     }
-    if ones.len() == rows.len() {
+    let sign = is_negative(eval, x, b, 4);
+    Some(if negative { sign } else { sign.negate() })
+}
+
+/// Is a number negative, taken as signed?
+fn is_negative(eval: &mut Eval<'_>, n: NodeId, b: BlockId, depth: u32) -> Cond {
+    match eval.g.node(n).kind {
+        Kind::Lop3(lut, x, y, z) if depth > 0 => {
+            let signs = [x, y, z].map(|operand| is_negative(eval, operand, b, depth - 1));
+            table(signs, lut)
+        }
+        Kind::Hi(whole) if depth > 0 => is_negative(eval, whole, b, depth - 1),
+        _ => {
+            let bits = eval.g.node(n).width.bits();
+            let f = eval.ev(n);
+            let f = interp(eval, &f, bits, true, b);
+            decide(eval, Cond::Le(f.plus(1)), b)
+        }
+    }
+}
+
+fn compare(eval: &mut Eval<'_>, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {
+    if signed && let Some(sign) = sign_test(eval, c, x, y, b) {
+        return sign;
+    }
+    let bits = eval.g.node(x).width.bits();
+    let (fx, fy) = (eval.ev(x), eval.ev(y));
+    if matches!(c, Cmp::Eq | Cmp::Ne) {
+        // Equal as forms: equal as registers.
+        if fx.add(&fy, -1).norm(bits) == AffineForm::default() {
+            return Cond::of(c == Cmp::Eq);
+        }
+    }
+    let (ix, iy) = (interp(eval, &fx, bits, signed, b), interp(eval, &fy, bits, signed, b));
+    let d = ix.add(&iy, -1);
+    let c = match c {
+        Cmp::Lt => Cond::Le(d.plus(1)),
+        Cmp::Le => Cond::Le(d),
+        Cmp::Gt => Cond::Le(d.scale(-1).plus(1)),
+        Cmp::Ge => Cond::Le(d.scale(-1)),
+        Cmp::Eq => Cond::Eq(d),
+        Cmp::Ne => Cond::Ne(d),
+    };
+    decide(eval, c, b)
+}
+
+pub(crate) fn decide(eval: &mut Eval<'_>, c: Cond, b: BlockId) -> Cond {
+    let (Cond::Le(f) | Cond::Eq(f) | Cond::Ne(f)) = &c else { return c };
+    let (lo, hi) = match (eval.atoms.boxed(f, false), eval.assumed.is_some()) {
+        // Decided by the boxes.
+        (z, _) if z.0 > 0 || z.1 < 0 || (z.0 == 0 && z.1 == 0) || (z.1 == 0 && matches!(c, Cond::Le(_))) => z,
+        (_, true) => eval.atoms.bounds_in(f, &eval.none, false),
+        (_, false) => eval.bounds(f, b),
+    };
+    // 16*x == 10 has no solution.
+    let g = f.gcd();
+    let never = g > 1 && !f.c.divides(g);
+    match &c {
+        Cond::Eq(_) if never => Cond::False,
+        Cond::Ne(_) if never => Cond::True,
+        Cond::Le(_) if hi <= 0 => Cond::True,
+        Cond::Le(_) if lo > 0 => Cond::False,
+        Cond::Eq(_) if lo > 0 || hi < 0 => Cond::False,
+        Cond::Eq(_) if lo == 0 && hi == 0 => Cond::True,
+        Cond::Ne(_) if lo > 0 || hi < 0 => Cond::True,
+        Cond::Ne(_) if lo == 0 && hi == 0 => Cond::False,
+        _ => c,
+    }
+}
+
+/// The facts that a condition implies.
+pub(crate) fn implied_facts(eval: &mut Eval<'_>, c: &Cond, out: &mut Vec<Fact>) {
+    match c {
+        Cond::Le(f) => out.push(Fact::Le(eval.atoms.con(f.clone().tighten()))),
+        Cond::Eq(f) => {
+            out.push(Fact::Le(eval.atoms.con(f.clone().tighten())));
+            out.push(Fact::Le(eval.atoms.con(f.scale(-1).tighten())));
+        }
+        Cond::Ne(f) => out.push(Fact::Ne(f.clone())),
+        Cond::And(v) => v.iter().for_each(|c| implied_facts(eval, c, out)),
+        Cond::Or(v) => {
+            // All but one of the alternatives decided elsewhere are gone by now; one left is a
+            // conjunction.
+            if let [one] = v.as_slice() {
+                implied_facts(eval, one, out);
+            }
+        }
+        Cond::True | Cond::False | Cond::Unknown => {}
+    }
+}
+
+/// Constraints implied by a condition.
+pub(crate) fn implied_constraints(eval: &mut Eval<'_>, c: &Cond) -> Vec<ConstraintRef> {
+    let mut facts = Vec::new();
+    implied_facts(eval, c, &mut facts);
+    facts
+        .into_iter()
+        .filter_map(|f| match f {
+            Fact::Le(c) => Some(c),
+            Fact::Ne(f) => {
+                // x != 0 at the end of x's range.
+                let (lo, hi) = eval.atoms.bounds_in(&f, &eval.none, false);
+                if lo == 0 {
+                    Some(eval.atoms.con(f.scale(-1).plus(1)))
+                } else if hi == 0 {
+                    Some(eval.atoms.con(f.plus(1)))
+                } else {
+                    None
+                }
+            }
+        })
+        .collect()
+}
+
+/// Condition of the edge p -> b.
+pub(crate) fn edge_condition(eval: &mut Eval<'_>, p: BlockId, b: BlockId) -> Cond {
+    let Some(br) = eval.branches[p.0 as usize] else { return Cond::True };
+    if br.taken == br.fall {
         return Cond::True;
     }
-    // An input that does not matter is set to false.
-    for (k, i) in free.iter().enumerate() {
-        if rows.iter().all(|r| r.1 == rows[usize::from(r.0 ^ 1 << k)].1) {
-            let mut w = v.clone();
-            w[*i] = Cond::False;
-            return table(w, lut);
-        }
-    }
-    let literals = |bits: u8| {
-        free.iter()
-            .enumerate()
-            .map(|(k, i)| if bits >> k & 1 == 1 { v[*i].clone() } else { v[*i].negate() })
-            .collect::<Vec<_>>()
-    };
-    if let [one] = ones[..] {
-        return Cond::all(literals(one));
-    }
-    if ones.len() == rows.len() - 1
-        && let Some(zero) = rows.iter().find(|r| !r.1)
-    {
-        return Cond::all(literals(zero.0)).negate();
-    }
-    // What is the same in every row that holds is implied.
-    let same = |k: usize| ones.iter().all(|r| (r ^ ones[0]) >> k & 1 == 0);
-    let implied: Vec<Cond> = literals(ones[0]).into_iter().enumerate().filter(|(k, _)| same(*k)).map(|l| l.1).collect();
-    if implied.is_empty() { Cond::Unknown } else { Cond::all(implied.into_iter().chain([Cond::Unknown])) }
+    let c = eval.ev_pred(br.cond);
+    if br.taken == Some(b) { c } else { c.negate() }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Constraints on the edge p -> b besides those of p.
+pub(crate) fn edge_facts(eval: &mut Eval<'_>, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
+    let c = edge_condition(eval, p, b);
+    implied_constraints(eval, &c)
+}
 
-    #[test]
-    fn tables_fold_what_is_decided() {
-        assert_eq!(table([Cond::True, Cond::True, Cond::Unknown], 0xc0), Cond::True);
-        assert_eq!(table([Cond::True, Cond::False, Cond::Unknown], 0xc0), Cond::False);
-        let le = Cond::Le(AffineForm::konst(3));
-        assert_eq!(table([le.clone(), Cond::True, Cond::False], 0xc0), le);
-        assert_eq!(table([le.clone(), Cond::False, Cond::False], 0xfc), le);
-        assert_eq!(table([le.clone(), Cond::False, Cond::False], 0x0f), le.negate());
-        assert_eq!(table([le.clone(), Cond::Unknown, Cond::False], 0x3c), Cond::Unknown);
-    }
+/// Constraints of block `p` and of the edge p -> b.
+pub(crate) fn arm_facts(eval: &mut Eval<'_>, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
+    let mut v = eval.ctx(p).to_vec();
+    v.extend(edge_facts(eval, p, b));
+    v
+}
 
-    #[test]
-    fn negation_of_a_comparison_is_its_complement() {
-        let f = AffineForm::konst(0).plus(5);
-        assert_eq!(Cond::Le(f.clone()).negate(), Cond::Le(f.scale(-1).plus(1)));
-        assert_eq!(Cond::all([Cond::True, Cond::Unknown, Cond::False]), Cond::False);
-        assert_eq!(Cond::any([Cond::Unknown, Cond::True]), Cond::True);
+pub(crate) fn dominator_facts(eval: &mut Eval<'_>, b: BlockId) -> Vec<ConstraintRef> {
+    let d = eval.cfg.idom[b.0 as usize];
+    let mut r = eval.ctx(d).to_vec();
+    if eval.cfg.outer_preds(b)[..] == [d] {
+        r.extend(edge_facts(eval, d, b));
     }
+    r
+}
+
+pub(crate) fn may_reach(eval: &mut Eval<'_>, b: BlockId) -> bool {
+    let d = eval.cfg.idom[b.0 as usize];
+    if !eval.reachable(d) {
+        return false;
+    }
+    let preds = eval.cfg.outer_preds(b);
+    if preds[..] == [d] {
+        return edge_condition(eval, d, b) != Cond::False;
+    }
+    // Back edges into an irreducible region count as ways in.
+    preds.iter().any(|p| {
+        let back = eval.cfg.order[p.0 as usize] >= eval.cfg.order[b.0 as usize];
+        back || (edge_condition(eval, *p, b) != Cond::False && (*p == d || eval.reachable(*p)))
+    })
 }

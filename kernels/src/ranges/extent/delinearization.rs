@@ -36,7 +36,11 @@ use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
+use crate::ranges::eval::no_wrap::nested_floor;
+use crate::ranges::eval::state::atoms::Atoms;
+use crate::ranges::extent::address::extent_of;
 use crate::ranges::extent::coalesce::{coalesce, merge};
+use crate::ranges::extent::exactness::shape;
 use crate::ranges::extent::reached::AccessContext;
 use smallvec::SmallVec;
 
@@ -73,146 +77,149 @@ pub(crate) struct Delinearized {
 /// A quotient: numerator without its constant, constant, divisor, what it is too large by.
 type Quotient = (AffineForm, Int, Int, Int);
 
-impl Eval<'_> {
-    /// The offset as digits of a number, if that says more than its extent `plain`.
-    pub(crate) fn delinearize(
-        &mut self,
-        f: &AffineForm,
-        made: AccessContext<'_>,
-        plain: &ByteSet,
-    ) -> Option<Box<Delinearized>> {
-        let ByteSet::Bounded { dims, exact: false, .. } = plain else { return None };
-        let floors = f.terms.iter().filter(|t| self.a(t.0).floor.is_some()).count();
-        if floors == 0 || floors > MAX_DIGITS || dims.len() > 1 {
-            return None;
-        }
-        // What this asks for is no part of what the addresses themselves may cost.
-        let spent = self.total.get();
-        if self.exhausted() || self.delinearization_spent > MAX_DELINEARIZATION {
-            return None;
-        }
-        let found = self.find_digits(f, made, plain);
-        self.delinearization_spent += self.total.replace(spent).saturating_sub(spent);
-        found
+/// The offset as digits of a number, if that says more than its extent `plain`.
+pub(crate) fn delinearize(
+    eval: &mut Eval<'_>,
+    f: &AffineForm,
+    made: AccessContext<'_>,
+    plain: &ByteSet,
+) -> Option<Box<Delinearized>> {
+    let ByteSet::Bounded { dims, exact: false, .. } = plain else { return None };
+    let floors = f.terms.iter().filter(|t| eval.atoms[t.0].floor.is_some()).count();
+    if floors == 0 || floors > MAX_DIGITS || dims.len() > 1 {
+        return None;
     }
+    // What this asks for is no part of what the addresses themselves may cost.
+    let spent = eval.atoms.budget.total();
+    if eval.atoms.budget.exhausted() || eval.atoms.budget.delinearization > MAX_DELINEARIZATION {
+        return None;
+    }
+    let found = find_digits(eval, f, made, plain);
+    eval.atoms.budget.delinearization += eval.atoms.budget.take_back(spent);
+    found
+}
 
-    fn find_digits(&mut self, f: &AffineForm, made: AccessContext<'_>, plain: &ByteSet) -> Option<Box<Delinearized>> {
-        let (number, weights) = self.weights(f, made.cons, made.width)?;
-        let ByteSet::Bounded { lo, hi, dims, exact, .. } =
-            self.extent(&number, AccessContext { width: 1.into(), ..made })
-        else {
-            return None;
-        };
-        let alone = weights.rest.0 == weights.rest.1;
-        let number = ByteSet::Bounded { lo, hi, dims, width: Int::new(1), exact: exact && alone };
-        let digits = Delinearized { weights, number, alone };
-        let boxes = digits.boxes(&digits.number)?;
-        less(&boxes, plain).then(|| Box::new(digits))
-    }
+fn find_digits(
+    eval: &mut Eval<'_>,
+    f: &AffineForm,
+    made: AccessContext<'_>,
+    plain: &ByteSet,
+) -> Option<Box<Delinearized>> {
+    let (number, weights) = weights(eval, f, made.cons, made.width)?;
+    let ByteSet::Bounded { lo, hi, dims, exact, .. } =
+        extent_of(eval, &number, AccessContext { width: 1.into(), ..made })
+    else {
+        return None;
+    };
+    let alone = weights.rest.0 == weights.rest.1;
+    let number = ByteSet::Bounded { lo, hi, dims, width: Int::new(1), exact: exact && alone };
+    let digits = Delinearized { weights, number, alone };
+    let boxes = digits.boxes(&digits.number)?;
+    less(&boxes, plain).then(|| Box::new(digits))
+}
 
-    /// The number that the digits of a form are of, and their weights.
-    fn weights(&mut self, f: &AffineForm, cons: &ConstraintSet, width: Int) -> Option<(AffineForm, Weights)> {
-        let mut quotients: SmallVec<[(AtomId, Quotient); 4]> = SmallVec::new();
-        for (x, _) in &f.terms {
-            if let Some(quotient) = self.quotient(*x, cons) {
-                quotients.push((*x, quotient));
-            }
+/// The number that the digits of a form are of, and their weights.
+fn weights(eval: &mut Eval<'_>, f: &AffineForm, cons: &ConstraintSet, width: Int) -> Option<(AffineForm, Weights)> {
+    let mut quotients: SmallVec<[(AtomId, Quotient); 4]> = SmallVec::new();
+    for (x, _) in &f.terms {
+        if let Some(quotient) = quotient(&eval.atoms, *x, cons) {
+            quotients.push((*x, quotient));
         }
-        // The one with the largest divisor can not be expressed by another.
-        let (_, (base, offset, ..)) = quotients.iter().max_by_key(|q| q.1.2)?.clone();
-        let number = base.plus(offset);
-        // (A number that moves in steps is not taken for all integers.)
-        if base.gcd() != 1 {
-            return None;
-        }
-        let mut rest = f.clone();
-        let mut digits: SmallVec<[(Int, Int); 4]> = SmallVec::from_slice(&[(Int::new(1), Int::new(0))]);
-        quotients.sort_by_key(|q| q.1.2);
-        for (x, (n, k, d, more)) in quotients {
-            // (A smaller quotient may have been of what this one leaves: then it counts there.)
-            let c = rest.coef(x);
-            // What the numerators differ by, divided, is what the quotients do.
-            let mut apart = number.add(&n, -1).plus(-k);
-            let last = digits.last_mut()?;
-            let whole = apart.c.divides(d) && apart.terms.iter().all(|t| t.1.divides(d));
-            if !whole || !d.divides(last.0) || c.abs() >= LARGE || d >= LARGE {
-                continue;
-            }
-            apart.terms.iter_mut().for_each(|t| t.1 = t.1.div_euclid(d));
-            apart.c = apart.c.div_euclid(d).checked_add(more)?;
-            rest = rest.without(x).combine(Int::new(1), &apart, -c)?;
-            if last.0 == d {
-                last.1 += c;
-            } else {
-                digits.push((d, c));
-            }
-        }
-        // The number itself, when it is part of the sum as a whole.
-        let (x, k) = *base.terms.first()?;
-        let part = rest.coef(x);
-        if part != 0 && part.divides(k) && base.terms.iter().all(|t| rest.coef(t.0) * k == part * t.1) {
-            digits[0].1 = part.div_euclid(k);
-            rest = rest.combine(Int::new(1), &number, -digits[0].1)?;
-        }
-        if digits.len() < 2 {
-            return None;
-        }
-        // Weights of quotients to pitches of digits: a quotient is the digit plus the next quotient
-        // times what lies between.
-        for k in 1..digits.len() {
-            let below = digits[k - 1];
-            digits[k].1 = digits[k].1.checked_add(below.1.checked_mul(digits[k].0.div_euclid(below.0))?)?;
-        }
-        if digits.iter().any(|d| d.1.abs() >= LARGE) {
-            return None;
-        }
-        let bounds = self.bounds_in(&rest, cons, true);
-        if bounds.0.is_infinite() || bounds.1.is_infinite() || bounds.0 > bounds.1 {
-            return None;
-        }
-        let (rest_dims, _) = self.shape(&rest, cons, bounds, false);
-        Some((number, Weights { digits, rest: bounds, rest_dims, width }))
     }
+    // The one with the largest divisor can not be expressed by another.
+    let (_, (base, offset, ..)) = quotients.iter().max_by_key(|q| q.1.2)?.clone();
+    let number = base.plus(offset);
+    // (A number that moves in steps is not taken for all integers.)
+    if base.gcd() != 1 {
+        return None;
+    }
+    let mut rest = f.clone();
+    let mut digits: SmallVec<[(Int, Int); 4]> = SmallVec::from_slice(&[(Int::new(1), Int::new(0))]);
+    quotients.sort_by_key(|q| q.1.2);
+    for (x, (n, k, d, more)) in quotients {
+        // (A smaller quotient may have been of what this one leaves: then it counts there.)
+        let c = rest.coef(x);
+        // What the numerators differ by, divided, is what the quotients do.
+        let mut apart = number.add(&n, -1).plus(-k);
+        let last = digits.last_mut()?;
+        let whole = apart.c.divides(d) && apart.terms.iter().all(|t| t.1.divides(d));
+        if !whole || !d.divides(last.0) || c.abs() >= LARGE || d >= LARGE {
+            continue;
+        }
+        apart.terms.iter_mut().for_each(|t| t.1 = t.1.div_euclid(d));
+        apart.c = apart.c.div_euclid(d).checked_add(more)?;
+        rest = rest.without(x).combine(Int::new(1), &apart, -c)?;
+        if last.0 == d {
+            last.1 += c;
+        } else {
+            digits.push((d, c));
+        }
+    }
+    // The number itself, when it is part of the sum as a whole.
+    let (x, k) = *base.terms.first()?;
+    let part = rest.coef(x);
+    if part != 0 && part.divides(k) && base.terms.iter().all(|t| rest.coef(t.0) * k == part * t.1) {
+        digits[0].1 = part.div_euclid(k);
+        rest = rest.combine(Int::new(1), &number, -digits[0].1)?;
+    }
+    if digits.len() < 2 {
+        return None;
+    }
+    // Weights of quotients to pitches of digits: a quotient is the digit plus the next quotient
+    // times what lies between.
+    for k in 1..digits.len() {
+        let below = digits[k - 1];
+        digits[k].1 = digits[k].1.checked_add(below.1.checked_mul(digits[k].0.div_euclid(below.0))?)?;
+    }
+    if digits.iter().any(|d| d.1.abs() >= LARGE) {
+        return None;
+    }
+    let bounds = eval.atoms.bounds_in(&rest, cons, true);
+    if bounds.0.is_infinite() || bounds.1.is_infinite() || bounds.0 > bounds.1 {
+        return None;
+    }
+    let (rest_dims, _) = shape(eval, &rest, cons, bounds, false);
+    Some((number, Weights { digits, rest: bounds, rest_dims, width }))
+}
 
-    /// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator
-    /// without its constant, the constant, the divisor, and what the quotient of these is too large
-    /// by.
-    fn quotient(&self, x: AtomId, cons: &ConstraintSet) -> Option<Quotient> {
-        let floor = self.a(x).floor.clone()?;
-        let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
-        for _ in 0..2 * MAX_DIGITS {
-            let g = n.gcd().gcd(d);
-            if g > 1 && g < d {
-                // floor((g*n + c) / (g*d)) = floor((n + floor(c / g)) / d)
-                (n, d) = (over(&n, g), d.div_euclid(g));
-            } else if let Some((m, e, k)) = self.by_reciprocal(&n, d, cons) {
-                (n, d, more) = (m, e, more.checked_add(k)?);
-            } else if let Some((inner, unit)) = self.nested_floor(&n) {
-                (n, d) = (inner, d.checked_mul(unit).filter(|d| *d < Int::pow2(80))?);
-            } else {
-                break;
-            }
+/// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator
+/// without its constant, the constant, the divisor, and what the quotient of these is too large
+/// by.
+fn quotient(atoms: &Atoms, x: AtomId, cons: &ConstraintSet) -> Option<Quotient> {
+    let floor = atoms[x].floor.clone()?;
+    let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
+    for _ in 0..2 * MAX_DIGITS {
+        let g = n.gcd().gcd(d);
+        if g > 1 && g < d {
+            // floor((g*n + c) / (g*d)) = floor((n + floor(c / g)) / d)
+            (n, d) = (over(&n, g), d.div_euclid(g));
+        } else if let Some((m, e, k)) = by_reciprocal(atoms, &n, d, cons) {
+            (n, d, more) = (m, e, more.checked_add(k)?);
+        } else if let Some((inner, unit)) = nested_floor(atoms, &n) {
+            (n, d) = (inner, d.checked_mul(unit).filter(|d| *d < Int::pow2(80))?);
+        } else {
+            break;
         }
-        let k = n.c;
-        n.c = Int::new(0);
-        Some((n, k, d, more))
     }
+    let k = n.c;
+    n.c = Int::new(0);
+    Some((n, k, d, more))
+}
 
-    /// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of
-    /// d, when o was added before the product and what d divides was taken out after it. Why e is
-    /// the divisor is explained at `reciprocal` in `eval/no_wrap.rs`.
-    fn by_reciprocal(&self, f: &AffineForm, d: Int, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int)> {
-        let m = f.gcd();
-        if m < 2 || m >= d {
-            return None;
-        }
-        let k = if f.c.divides(m) { Int::new(0) } else { Int::new(multiple(f.c.pin(), d.pin(), m.pin())?) };
-        let n = over(&f.plus(k.checked_mul(d)?), m);
-        let e = -((-d).div_euclid(m));
-        let (lo, hi) = self.bounds_in(&n, cons, true);
-        let fits = lo >= 0 && hi < INF && hi.checked_mul(m * e - d).is_some_and(|x| x < d);
-        fits.then_some((n, e, k))
+/// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of
+/// d, when o was added before the product and what d divides was taken out after it. Why e is
+/// the divisor is explained at `reciprocal` in `eval/no_wrap.rs`.
+fn by_reciprocal(atoms: &Atoms, f: &AffineForm, d: Int, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int)> {
+    let m = f.gcd();
+    if m < 2 || m >= d {
+        return None;
     }
+    let k = if f.c.divides(m) { Int::new(0) } else { Int::new(multiple(f.c.pin(), d.pin(), m.pin())?) };
+    let n = over(&f.plus(k.checked_mul(d)?), m);
+    let e = -((-d).div_euclid(m));
+    let (lo, hi) = atoms.bounds_in(&n, cons, true);
+    let fits = lo >= 0 && hi < INF && hi.checked_mul(m * e - d).is_some_and(|x| x < d);
+    fits.then_some((n, e, k))
 }
 
 /// The terms divided by what divides them, the constant rounded down.

@@ -6,9 +6,9 @@
 //! several accesses (`coalesce`), and the variables behind the constant bank (`constant_bank`).
 //! `reached` holds the types of the results. `address`, `delinearization` and `pointer_table` know
 //! each other: the first tries the other two, and they ask it for the extent of a part of the
-//! address. All of them add methods to `Eval`; no file of `eval` calls these.
+//! address. All of them take the evaluation as a parameter; no file of `eval` calls these.
 
-mod address;
+pub(super) mod address;
 pub(super) mod coalesce;
 mod constant_bank;
 pub(super) mod delinearization;

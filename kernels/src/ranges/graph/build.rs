@@ -11,7 +11,13 @@ use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
-use crate::ranges::graph::cas_loops::CompareAndSwap;
+use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
+use crate::ranges::graph::guards::settled;
+use crate::ranges::graph::memory_accesses::{access, stores};
+use crate::ranges::graph::operations::body;
+use crate::ranges::graph::pairing::pair;
+use crate::ranges::graph::predicates::pred;
+use crate::ranges::graph::reciprocal_division::division;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -51,7 +57,7 @@ pub(crate) struct Builder<'a> {
 
 /// Builds the graph of a function.
 pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
-    let mut b = Builder {
+    let mut builder = Builder {
         ssa: Ssa::new(f, cfg),
         g: Graph { conds: vec![None; f.blocks.len()], constants: f.constant_bank.clone(), ..Graph::default() },
         memo: BuildMemo::default(),
@@ -66,29 +72,29 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     };
     for blk in &cfg.rpo {
         if let Term::Branch { cond, .. } = &f.blocks[blk.0 as usize].term {
-            let n = b.pred_operand(cond, blk.0, END);
-            b.g.conds[blk.0 as usize] = Some(n);
+            let n = builder.pred_operand(cond, blk.0, END);
+            builder.g.conds[blk.0 as usize] = Some(n);
         }
     }
     for blk in &cfg.rpo {
         for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
             if let Op::Mem(m) = &inst.op {
-                b.access(blk.0, i as u32, inst, m);
+                access(&mut builder, blk.0, i as u32, inst, m);
             }
         }
     }
-    b.stores();
-    b.mark_cas_loads();
-    replace_partial_words(&mut b.g);
-    replace_invariant_phis(&mut b.g);
-    b.note_halves();
-    let constant = |n: &NodeId| matches!(b.g.node(*n).kind, Kind::Const(_));
-    b.g.split_words = b.g.nodes.iter().any(|n| match &n.kind {
+    stores(&mut builder);
+    mark_cas_loads(&mut builder);
+    replace_partial_words(&mut builder.g);
+    replace_invariant_phis(&mut builder.g);
+    builder.note_halves();
+    let constant = |n: &NodeId| matches!(builder.g.node(*n).kind, Kind::Const(_));
+    builder.g.split_words = builder.g.nodes.iter().any(|n| match &n.kind {
         Kind::High(_) => true,
         Kind::Pack(_, high) => !constant(high),
         _ => false,
     });
-    b.g
+    builder.g
 }
 
 impl Builder<'_> {
@@ -245,7 +251,7 @@ impl Builder<'_> {
     /// A source as a predicate node.
     pub(crate) fn pred_operand(&mut self, o: &SrcOperand, b: u32, i: u32) -> NodeId {
         let d = self.ssa.source(o.src, b, i);
-        let n = self.pred(d);
+        let n = pred(self, d);
         self.prefix(o.prefix, n, Width::Pred, b)
     }
 
@@ -320,10 +326,10 @@ impl Builder<'_> {
         if let Some(n) = self.memo.w32.get(&d) {
             return *n;
         }
-        if let Some(n) = self.across_iterations(d, |b| b.node32(d)) {
+        if let Some(n) = self.across_iterations(d, |builder| builder.node32(d)) {
             return n;
         }
-        let n = self.deeper(Width::W32, |b| b.node32_new(d));
+        let n = self.deeper(Width::W32, |builder| builder.node32_new(d));
         self.memo.w32.insert(d, n);
         n
     }
@@ -332,21 +338,21 @@ impl Builder<'_> {
         match d {
             Def::Undef { why, b, .. } => {
                 let n = self.undefined(d, why, Width::W32, b);
-                self.note_before_call(n, d, Self::node32)
+                self.note_before_call(n, d, |builder, d| builder.node32(d))
             }
             Def::Leaf(s) => self.leaf(s, Width::W32),
-            Def::Phi { var, b } => self.phi(d, b, Width::W32, |bld, p| {
-                let x = bld.ssa.read(var, p, END);
-                bld.node32(x)
+            Def::Phi { var, b } => self.phi(d, b, Width::W32, |builder, p| {
+                let x = builder.ssa.read(var, p, END);
+                builder.node32(x)
             }),
             Def::Inst { .. } => {
-                if let Some(n) = self.division(d) {
+                if let Some(n) = division(self, d) {
                     return n;
                 }
-                if let Some(n) = self.settled(d, Width::W32, Self::node32) {
+                if let Some(n) = settled(self, d, Width::W32, |builder, d| builder.node32(d)) {
                     return n;
                 }
-                self.body(d, Width::W32)
+                body(self, d, Width::W32)
             }
         }
     }
@@ -357,10 +363,10 @@ impl Builder<'_> {
         if let Some(n) = self.memo.var64.get(&d) {
             return *n;
         }
-        if let Some(n) = self.across_iterations(d, |b| b.node_var64(d)) {
+        if let Some(n) = self.across_iterations(d, |builder| builder.node_var64(d)) {
             return n;
         }
-        let n = self.deeper(Width::W64, |b| b.var64_new(d));
+        let n = self.deeper(Width::W64, |builder| builder.var64_new(d));
         self.memo.var64.insert(d, n);
         n
     }
@@ -369,15 +375,15 @@ impl Builder<'_> {
         match d {
             Def::Undef { why, b, .. } => {
                 let n = self.undefined(d, why, Width::W64, b);
-                self.note_before_call(n, d, Self::node_var64)
+                self.note_before_call(n, d, |builder, d| builder.node_var64(d))
             }
             Def::Leaf(s) => self.leaf(s, Width::W64),
             Def::Phi { var, b } => self.phi_var64(d, var, b),
             Def::Inst { .. } => {
-                if let Some(n) = self.settled(d, Width::W64, Self::node_var64) {
+                if let Some(n) = settled(self, d, Width::W64, |builder, d| builder.node_var64(d)) {
                     return n;
                 }
-                self.body(d, Width::W64)
+                body(self, d, Width::W64)
             }
         }
     }
@@ -396,9 +402,9 @@ impl Builder<'_> {
     fn phi_var64(&mut self, d: Def, var: Var, b: u32) -> NodeId {
         let n = self.add(Kind::Building, Width::W64, b);
         self.memo.var64.insert(d, n);
-        self.fill_phi(n, b, &mut |bld, p| {
-            let x = bld.ssa.read(var, p, END);
-            bld.node_var64(x)
+        self.fill_phi(n, b, &mut |builder, p| {
+            let x = builder.ssa.read(var, p, END);
+            builder.node_var64(x)
         })
     }
 
@@ -453,11 +459,11 @@ impl Builder<'_> {
             return *n;
         }
         for d in [lo, hi] {
-            if let Some(n) = self.across_iterations(d, |b| b.node64(lo, hi)) {
+            if let Some(n) = self.across_iterations(d, |builder| builder.node64(lo, hi)) {
                 return n;
             }
         }
-        let n = self.deeper(Width::W64, |b| b.pair(lo, hi));
+        let n = self.deeper(Width::W64, |builder| pair(builder, lo, hi));
         self.memo.w64.insert((lo, hi), n);
         n
     }

@@ -1,14 +1,18 @@
 //! Where an address comes from, whatever the launch: parameter words, symbols, or memory.
 //!
-//! Owns the sources of an address, not its range. It is sound for directions: a parameter word from
-//! which an access derives is found even when its value is not understood. Scalars that are added
-//! to a pointer without a factor look like pointers. The caller tells them apart by their values.
+//! Owns the sources of an address, not its range, and the search for data behind a value that was
+//! not solved. It is sound for directions: a parameter word from which an access derives is found
+//! even when its value is not understood. Scalars that are added to a pointer without a factor look
+//! like pointers. The caller tells them apart by their values.
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// Nodes that are looked at for one value.
+const MAX_NODES: usize = 512;
 
 /// Sources of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +34,24 @@ impl Provenance {
     pub(crate) fn has_base(&self) -> bool {
         !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
     }
+}
+
+/// The nearest data among what some values are made of, apart from one node.
+pub(crate) fn data_in(graph: &Graph, roots: &[NodeId], apart_from: Option<NodeId>) -> Option<Reason> {
+    let mut work: std::collections::VecDeque<NodeId> = roots.iter().copied().collect();
+    let mut seen: FxHashSet<NodeId> = apart_from.into_iter().collect();
+    while let Some(n) = work.pop_front() {
+        if !seen.insert(n) || seen.len() > MAX_NODES {
+            continue;
+        }
+        match graph.node(n).kind {
+            Kind::Opaque(reason) if reason.is_data() => return Some(reason),
+            Kind::Loaded(_) => return Some(Reason::Loaded),
+            Kind::SharedLoad(..) => return Some(Reason::Shared),
+            _ => work.extend(graph.operands(n)),
+        }
+    }
+    None
 }
 
 /// Offsets at which parameters are read with a fixed or indexed address: they show where tables

@@ -13,6 +13,7 @@ use trace::{Op, StreamId};
 
 use super::transfers::Transfer;
 use crate::host::system_calls;
+use crate::observe::host_watch::device_will_write;
 use crate::observe::{Cx, Phase, observe};
 use crate::runtime::lent_memory;
 use crate::runtime::thread_state::set_inside_transport;
@@ -69,7 +70,7 @@ fn lend(borrower: u32, transfers: &[Transfer]) {
 fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
     for &Transfer { region, reads, writes, exact } in transfers {
         if writes {
-            cx.device_will_write(&region);
+            device_will_write(cx, &region);
         }
         cx.log(&Op::HostTransfer { request, region, reads, writes, exact });
     }

@@ -8,7 +8,10 @@ use trace::{ArrayId, SourceOrder, Space};
 
 use super::copy::{CopySide, unified};
 use super::strided::box_of;
+use crate::ids::arrays_pools::array_of;
 use crate::observe::Cx;
+use crate::ops::copies::copy::attributed_copy;
+use crate::ops::copies::strided::box_of_array;
 
 /// When a copy with these attributes reads its source.
 pub(crate) fn source_order(order: CUmemcpySrcAccessOrder) -> SourceOrder {
@@ -56,7 +59,7 @@ fn batch(
         // SAFETY: the call has just read count entries of each array, and the attributes.
         let (dst, src, len, order) =
             unsafe { (*dsts.add(index), *srcs.add(index), *sizes.add(index) as u64, attributes.of(index)) };
-        cx.attributed_copy(unified(dst, len), unified(src, len), stream, number, order);
+        attributed_copy(cx, unified(dst, len), unified(src, len), stream, number, order);
     }
 }
 
@@ -99,7 +102,7 @@ pub(crate) unsafe fn cuMemcpyBatchAsync_v2(
 fn element(cx: &mut Cx<'_>, op: &CUDA_MEMCPY3D_BATCH_OP) -> u64 {
     let array = [&op.dst, &op.src].into_iter().find(|side| side.type_ == CU_MEMCPY_OPERAND_TYPE_ARRAY);
     // SAFETY: the type says which member is valid.
-    let shape = array.and_then(|side| cx.array(unsafe { side.op.array }.array).shape);
+    let shape = array.and_then(|side| array_of(cx, unsafe { side.op.array }.array).shape);
     shape.map_or(1, |shape| shape.element)
 }
 
@@ -112,7 +115,7 @@ fn operand(cx: &mut Cx<'_>, operand: &CUmemcpy3DOperand, extent: &CUextent3D, el
         // SAFETY: the type says which member is valid.
         let part = unsafe { operand.op.array };
         let at = (part.offset.x as u64 * element, part.offset.y as u64, part.offset.z as u64);
-        return cx.box_of_array(part.array, at, extent);
+        return box_of_array(cx, part.array, at, extent);
     }
     // SAFETY: as above.
     let part = unsafe { operand.op.ptr };
@@ -133,7 +136,7 @@ fn batch_3d(cx: &mut Cx<'_>, count: usize, ops: *mut CUDA_MEMCPY3D_BATCH_OP, str
         let element = element(cx, op);
         let dst = operand(cx, &op.dst, &op.extent, element);
         let src = operand(cx, &op.src, &op.extent, element);
-        cx.attributed_copy(dst, src, stream, number, source_order(op.srcAccessOrder));
+        attributed_copy(cx, dst, src, stream, number, source_order(op.srcAccessOrder));
     }
 }
 

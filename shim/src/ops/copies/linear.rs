@@ -7,14 +7,14 @@ use trace::{Region, SourceOrder, Space};
 
 use super::batched::source_order;
 use super::copy::{CopySide, unified};
+use crate::ids::arrays_pools::array_of;
 use crate::observe::Cx;
+use crate::ops::copies::copy::{attributed_copy, log_copy};
 
-impl Cx<'_> {
-    /// Bytes of an array of one row: the only arrays that these functions take.
-    fn in_array(&mut self, array: CUarray, offset: u64, len: u64) -> CopySide {
-        let array = self.array(array).id;
-        CopySide { region: Region { array, ..Region::linear(offset, len) }, space: Space::Array }
-    }
+/// Bytes of an array of one row: the only arrays that these functions take.
+fn in_array(cx: &mut Cx<'_>, array: CUarray, offset: u64, len: u64) -> CopySide {
+    let array = array_of(cx, array).id;
+    CopySide { region: Region { array, ..Region::linear(offset, len) }, space: Space::Array }
 }
 
 fn host(pointer: *const c_void, len: u64) -> CopySide {
@@ -27,7 +27,7 @@ fn device(ptr: u64, len: u64) -> CopySide {
 
 pub(crate) unsafe fn cuMemcpy(cx: &mut Cx<'_>, dst: CUdeviceptr, src: CUdeviceptr, byte_count: usize) {
     let len = byte_count as u64;
-    cx.copy(unified(dst, len), unified(src, len), CUstream::NULL, false);
+    log_copy(cx, unified(dst, len), unified(src, len), CUstream::NULL, false);
 }
 
 pub(crate) unsafe fn cuMemcpyAsync(
@@ -38,7 +38,7 @@ pub(crate) unsafe fn cuMemcpyAsync(
     stream: CUstream,
 ) {
     let len = byte_count as u64;
-    cx.copy(unified(dst, len), unified(src, len), stream, true);
+    log_copy(cx, unified(dst, len), unified(src, len), stream, true);
 }
 
 pub(crate) unsafe fn cuMemcpyWithAttributesAsync(
@@ -52,7 +52,7 @@ pub(crate) unsafe fn cuMemcpyWithAttributesAsync(
     let len = size as u64;
     // SAFETY: the call has accepted the attributes, if there are any.
     let order = unsafe { attr.as_ref() }.map_or(SourceOrder::Stream, |a| source_order(a.srcAccessOrder));
-    cx.attributed_copy(unified(dst, len), unified(src, len), stream, 0, order);
+    attributed_copy(cx, unified(dst, len), unified(src, len), stream, 0, order);
 }
 
 pub(crate) unsafe fn cuMemcpyPeer(
@@ -64,7 +64,7 @@ pub(crate) unsafe fn cuMemcpyPeer(
     byte_count: usize,
 ) {
     let len = byte_count as u64;
-    cx.copy(device(dst_device, len), device(src_device, len), CUstream::NULL, false);
+    log_copy(cx, device(dst_device, len), device(src_device, len), CUstream::NULL, false);
 }
 
 pub(crate) unsafe fn cuMemcpyPeerAsync(
@@ -77,7 +77,7 @@ pub(crate) unsafe fn cuMemcpyPeerAsync(
     stream: CUstream,
 ) {
     let len = byte_count as u64;
-    cx.copy(device(dst_device, len), device(src_device, len), stream, true);
+    log_copy(cx, device(dst_device, len), device(src_device, len), stream, true);
 }
 
 macro_rules! linear {
@@ -86,7 +86,7 @@ macro_rules! linear {
             let len = byte_count as u64;
             let (to, from) = ($to(linear!(@u64 $dst_ty, $dst), len), $from(linear!(@u64 $src_ty, $src), len));
             let (stream, asynchronous) = linear!(@stream $($stream)?);
-            cx.copy(to, from, stream, asynchronous);
+            log_copy(cx, to, from, stream, asynchronous);
         }
     )*};
     (@u64 CUdeviceptr_v1, $value:ident) => { u64::from($value) };
@@ -125,10 +125,10 @@ macro_rules! with_array {
             let to = with_array!(@side cx, len, $to($($to_arg),*));
             let from = with_array!(@side cx, len, $from($($from_arg),*));
             let (stream, asynchronous) = linear!(@stream $($stream)?);
-            cx.copy(to, from, stream, asynchronous);
+            log_copy(cx, to, from, stream, asynchronous);
         }
     )*};
-    (@side $cx:ident, $len:ident, array($array:ident, $offset:ident)) => { $cx.in_array($array, $offset as u64, $len) };
+    (@side $cx:ident, $len:ident, array($array:ident, $offset:ident)) => { in_array($cx, $array, $offset as u64, $len) };
     (@side $cx:ident, $len:ident, $side:ident($ptr:ident)) => { $side($ptr, $len) };
 }
 

@@ -7,7 +7,9 @@ use cuda_sys::*;
 use trace::{ArrayId, Region, Space};
 
 use super::copy::CopySide;
+use crate::ids::arrays_pools::array_of;
 use crate::observe::Cx;
+use crate::ops::copies::copy::log_copy;
 
 /// One side of a 2D or 3D descriptor, whichever version it came in.
 struct BoxedSide {
@@ -28,7 +30,7 @@ impl BoxedSide {
             CU_MEMORYTYPE_HOST => (self.host, Space::Host),
             CU_MEMORYTYPE_DEVICE => (self.device, Space::Device),
             CU_MEMORYTYPE_ARRAY => {
-                return cx.box_of_array(self.array, (self.x, self.y, self.z), (width, rows, slices));
+                return box_of_array(cx, self.array, (self.x, self.y, self.z), (width, rows, slices));
             }
             _ => (self.device, Space::Unified),
         };
@@ -59,22 +61,20 @@ pub(super) fn box_of(
     Region { start, width, height: count(rows), depth: count(slices), pitch, slice_pitch, array }
 }
 
-impl Cx<'_> {
-    /// A box of an opaque array: `at` and `extent` in bytes, rows and slices. A descriptor's pitch
-    /// and height say nothing of arrays (cuda.h, CUDA_MEMCPY3D). Of an array whose rows are not
-    /// known no byte is claimed, and the call is named as not modelled.
-    pub(super) fn box_of_array(&mut self, array: CUarray, at: (u64, u64, u64), extent: (u64, u64, u64)) -> CopySide {
-        let array = self.array(array);
-        let Some(shape) = array.shape else {
-            if self.is_after() {
-                self.not_modelled();
-            }
-            return CopySide { region: Region { array: array.id, ..Region::default() }, space: Space::Array };
-        };
-        let slice = shape.row.saturating_mul(shape.rows);
-        let start = at.0.saturating_add(at.1.saturating_mul(shape.row)).saturating_add(at.2.saturating_mul(slice));
-        CopySide { region: box_of(start, extent, shape.row, slice, array.id), space: Space::Array }
-    }
+/// A box of an opaque array: `at` and `extent` in bytes, rows and slices. A descriptor's pitch
+/// and height say nothing of arrays (cuda.h, CUDA_MEMCPY3D). Of an array whose rows are not
+/// known no byte is claimed, and the call is named as not modelled.
+pub(super) fn box_of_array(cx: &mut Cx<'_>, array: CUarray, at: (u64, u64, u64), extent: (u64, u64, u64)) -> CopySide {
+    let array = array_of(cx, array);
+    let Some(shape) = array.shape else {
+        if cx.is_after() {
+            cx.not_modelled();
+        }
+        return CopySide { region: Region { array: array.id, ..Region::default() }, space: Space::Array };
+    };
+    let slice = shape.row.saturating_mul(shape.rows);
+    let start = at.0.saturating_add(at.1.saturating_mul(shape.row)).saturating_add(at.2.saturating_mul(slice));
+    CopySide { region: box_of(start, extent, shape.row, slice, array.id), space: Space::Array }
 }
 
 macro_rules! boxed_pair {
@@ -117,7 +117,7 @@ macro_rules! boxed {
             // SAFETY: the call reads the descriptor too.
             let (dst, src) = $pair(cx, unsafe { &*copy });
             let (stream, asynchronous) = boxed!(@stream $($stream)?);
-            cx.copy(dst, src, stream, asynchronous);
+            log_copy(cx, dst, src, stream, asynchronous);
         }
     )*};
     (@stream) => { (CUstream::NULL, false) };

@@ -6,12 +6,13 @@
 use cuda_sys::*;
 
 use crate::observe::Cx;
+use crate::ops::graphs::origins::node_added;
 
 macro_rules! node_added {
     ($(fn $name:ident($node:ident: *mut CUgraphNode $(, $arg:ident: $ty:ty)* $(,)?);)*) => {$(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $node: *mut CUgraphNode $(, $arg: $ty)*) {
             let _ = ($($arg,)*);
-            cx.node_added($node);
+            node_added(cx, $node);
         }
     )*};
 }

@@ -8,16 +8,18 @@ use cuda_sys::*;
 use trace::Op;
 
 use crate::handles::captures;
+use crate::ids::captures::{capture_begun, capture_changed};
+use crate::ids::streams::known_stream;
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuStreamBeginCapture(cx: &mut Cx<'_>, stream: CUstream) {
     captures::begun();
-    cx.capture_begun(stream, true);
+    capture_begun(cx, stream, true);
 }
 
 pub(crate) unsafe fn cuStreamBeginCapture_v2(cx: &mut Cx<'_>, stream: CUstream, _mode: CUstreamCaptureMode) {
     captures::begun();
-    cx.capture_begun(stream, true);
+    capture_begun(cx, stream, true);
 }
 
 pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
@@ -30,7 +32,7 @@ pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
     _mode: CUstreamCaptureMode,
 ) {
     captures::begun();
-    cx.capture_begun(stream, num_dependencies == 0);
+    capture_begun(cx, stream, num_dependencies == 0);
 }
 
 pub(crate) unsafe fn cuStreamBeginRecaptureToGraph(
@@ -42,7 +44,7 @@ pub(crate) unsafe fn cuStreamBeginRecaptureToGraph(
     _user_data: *mut c_void,
 ) {
     captures::begun();
-    cx.capture_begun(stream, false);
+    capture_begun(cx, stream, false);
 }
 
 pub(crate) unsafe fn cuStreamBeginCaptureToCig(
@@ -56,7 +58,7 @@ pub(crate) unsafe fn cuStreamBeginCaptureToCig(
 
 pub(crate) unsafe fn cuStreamEndCapture(cx: &mut Cx<'_>, stream: CUstream, _graph: *mut CUgraph) {
     captures::ended();
-    let stream = cx.known_stream(stream);
+    let stream = known_stream(cx, stream);
     cx.without_stack().log(&Op::CaptureDone { stream });
 }
 
@@ -67,7 +69,7 @@ pub(crate) unsafe fn cuStreamUpdateCaptureDependencies(
     _num_dependencies: usize,
     _flags: c_uint,
 ) {
-    cx.capture_changed(stream);
+    capture_changed(cx, stream);
 }
 
 pub(crate) unsafe fn cuStreamUpdateCaptureDependencies_v2(
@@ -78,7 +80,7 @@ pub(crate) unsafe fn cuStreamUpdateCaptureDependencies_v2(
     _num_dependencies: usize,
     _flags: c_uint,
 ) {
-    cx.capture_changed(stream);
+    capture_changed(cx, stream);
 }
 
 pub(crate) unsafe fn cuStreamEndCaptureToCig(_cx: &mut Cx<'_>, _stream: CUstream) {

@@ -14,6 +14,7 @@ use trace::{Dependency, Op, StackId, StreamId, tag};
 use super::node_ops::{EncodedOp, memory_operations, node_op};
 use crate::handles::graph_execs::GraphNode;
 use crate::observe::Cx;
+use crate::ops::graphs::origins::{graph_bodies, node_number, node_origin};
 use crate::real::driver::real;
 
 /// What stands for "this has completed": the nodes that all must have.
@@ -138,7 +139,7 @@ impl FlatGraph {
             }
             let start = self.nodes.len();
             let completion = self.read_node(cx, node, comes_first, depth);
-            let number = cx.number(node);
+            let number = node_number(cx, node);
             self.nodes[start..].iter_mut().for_each(|read| read.captured.push((part, number)));
             completions.insert(key, completion);
             for to in after.get(&key).into_iter().flatten() {
@@ -161,11 +162,11 @@ impl FlatGraph {
         let start = self.nodes.len();
         let completion = match kind {
             CU_GRAPH_NODE_TYPE_GRAPH if depth < DEEPEST => self.read(cx, child_of(node), &before, depth + 1),
-            CU_GRAPH_NODE_TYPE_CONDITIONAL if depth < DEEPEST && cx.bodies(node).is_some() => {
+            CU_GRAPH_NODE_TYPE_CONDITIONAL if depth < DEEPEST && graph_bodies(cx, node).is_some() => {
                 // Any of the bodies may run, and in a loop one may run several times, one run after
                 // the other: so they count as run once each, in their order.
                 let first = self.add(cx, node, before, (0, Vec::new()));
-                let bodies = cx.bodies(node).unwrap_or_default();
+                let bodies = graph_bodies(cx, node).unwrap_or_default();
                 bodies.into_iter().fold(first, |entry, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1))
             }
             CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
@@ -196,7 +197,7 @@ impl FlatGraph {
         dependencies: Vec<Dependency>,
         (tag, body): EncodedOp,
     ) -> Completion {
-        let (stack, call, stream) = cx.origin(node).unwrap_or((StackId::NONE, cx.call, StreamId::NONE));
+        let (stack, call, stream) = node_origin(cx, node).unwrap_or((StackId::NONE, cx.call, StreamId::NONE));
         let index = self.nodes.len();
         self.nodes.push(GraphNode {
             dependencies,

@@ -8,8 +8,11 @@ use trace::{
     ContextId, Encoder, EventMode, FreeKind, HostFuncId, LaunchShape, MemoryKind, Op, PoolId, Region, StreamId,
 };
 
+use crate::ids::events::event_id;
 use crate::observe::Cx;
 use crate::ops::copies::strided::pair_3d;
+use crate::ops::launches::with_launch;
+use crate::ops::modules::function_of_kernel;
 use crate::ops::stream_memops::{BatchMember, batch_member};
 use crate::real::driver::real;
 
@@ -79,7 +82,7 @@ pub(crate) fn node_op(cx: &mut Cx<'_>, node: CUgraphNode, kind: CUgraphNodeType)
             if got != CUresult::SUCCESS {
                 return nothing;
             }
-            cx.function_of_kernel(p.func.0, p.kern.0);
+            function_of_kernel(cx, p.func.0, p.kern.0);
             kernel_op(cx, &p)
         }
         CU_GRAPH_NODE_TYPE_MEMCPY => {
@@ -139,7 +142,7 @@ pub(crate) fn node_op(cx: &mut Cx<'_>, node: CUgraphNode, kind: CUgraphNodeType)
 
 /// What an event node does.
 pub(crate) fn event_op(cx: &mut Cx<'_>, event: CUevent, waits: bool) -> EncodedOp {
-    let (event, stream, mode) = (cx.event(event), StreamId::NONE, EventMode::Plain);
+    let (event, stream, mode) = (event_id(cx, event), StreamId::NONE, EventMode::Plain);
     encode(&if waits { Op::StreamWait { stream, event, mode } } else { Op::EventRecord { event, stream, mode } })
 }
 
@@ -154,7 +157,7 @@ pub(crate) fn kernel_op(cx: &mut Cx<'_>, p: &CUDA_KERNEL_NODE_PARAMS) -> Encoded
     let mut encoded = (0, Vec::new());
     // SAFETY: the driver has answered or accepted these parameters.
     unsafe {
-        cx.with_launch(function, StreamId::NONE, shape, p.kernelParams, p.extra, |_, op| encoded = encode(op));
+        with_launch(cx, function, StreamId::NONE, shape, p.kernelParams, p.extra, |_, op| encoded = encode(op));
     }
     encoded
 }

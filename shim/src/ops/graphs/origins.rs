@@ -11,93 +11,91 @@ use super::flatten::{child_of, kind_of, list_nodes};
 use crate::handles::tables::NodeOrigin;
 use crate::observe::Cx;
 
-impl Cx<'_> {
-    /// Where a node was captured or added, by which call, and on which stream it was captured.
-    pub(crate) fn origin(&self, node: CUgraphNode) -> Option<(StackId, FnId, StreamId)> {
-        self.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call, o.stream))
-    }
+/// Where a node was captured or added, by which call, and on which stream it was captured.
+pub(crate) fn node_origin(cx: &Cx<'_>, node: CUgraphNode) -> Option<(StackId, FnId, StreamId)> {
+    cx.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call, o.stream))
+}
 
-    /// The number of a node that was captured; 0 for other nodes.
-    pub(crate) fn number(&self, node: CUgraphNode) -> u32 {
-        self.core().and_then(|core| Some(core.handles.nodes.get(&(node.0 as u64))?.number)).unwrap_or_default()
-    }
+/// The number of a node that was captured; 0 for other nodes.
+pub(crate) fn node_number(cx: &Cx<'_>, node: CUgraphNode) -> u32 {
+    cx.core().and_then(|core| Some(core.handles.nodes.get(&(node.0 as u64))?.number)).unwrap_or_default()
+}
 
-    /// The graphs inside a conditional node.
-    pub(crate) fn bodies(&self, node: CUgraphNode) -> Option<Vec<u64>> {
-        self.core()?.handles.nodes.get(&(node.0 as u64)).and_then(|o| o.bodies.clone())
-    }
+/// The graphs inside a conditional node.
+pub(crate) fn graph_bodies(cx: &Cx<'_>, node: CUgraphNode) -> Option<Vec<u64>> {
+    cx.core()?.handles.nodes.get(&(node.0 as u64)).and_then(|o| o.bodies.clone())
+}
 
-    /// A node was added explicitly: its stack is remembered.
-    pub(crate) fn node_added(&mut self, node: *mut CUgraphNode) {
-        let Some(core) = self.core() else { return };
-        let (stack, call) = (self.stack(), self.call);
-        let origin = NodeOrigin { stack, call, capture: 0, stream: StreamId::NONE, number: 0, bodies: None };
-        // SAFETY: the call succeeded, so it has written the handle.
-        core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
-    }
+/// A node was added explicitly: its stack is remembered.
+pub(crate) fn node_added(cx: &mut Cx<'_>, node: *mut CUgraphNode) {
+    let Some(core) = cx.core() else { return };
+    let (stack, call) = (cx.stack(), cx.call);
+    let origin = NodeOrigin { stack, call, capture: 0, stream: StreamId::NONE, number: 0, bodies: None };
+    // SAFETY: the call succeeded, so it has written the handle.
+    core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
+}
 
-    /// A node was added whose parameters say what it is.
-    ///
-    /// # Safety
-    /// Both point to what the call has accepted and filled in.
-    unsafe fn node_of_any_kind_added(&mut self, node: *mut CUgraphNode, params: *const CUgraphNodeParams) {
-        self.node_added(node);
-        // SAFETY: forwarded from the caller; the type says which member is valid.
-        let (node, params) = unsafe { (*node, &*params) };
-        match params.type_ {
-            CU_GRAPH_NODE_TYPE_CONDITIONAL => {
-                // SAFETY: as above; the driver has filled in size graphs.
-                let bodies = unsafe {
-                    let p = params.anon1.conditional;
-                    if p.phGraph_out.is_null() {
-                        return;
-                    }
-                    std::slice::from_raw_parts(p.phGraph_out, p.size as usize)
-                };
-                let bodies = bodies.iter().map(|graph| graph.0 as u64).collect();
-                if let Some(core) = self.core()
-                    && let Some(mut origin) = core.handles.nodes.get_mut(&(node.0 as u64))
-                {
-                    origin.bodies = Some(bodies);
+/// A node was added whose parameters say what it is.
+///
+/// # Safety
+/// Both point to what the call has accepted and filled in.
+unsafe fn node_of_any_kind_added(cx: &mut Cx<'_>, node: *mut CUgraphNode, params: *const CUgraphNodeParams) {
+    node_added(cx, node);
+    // SAFETY: forwarded from the caller; the type says which member is valid.
+    let (node, params) = unsafe { (*node, &*params) };
+    match params.type_ {
+        CU_GRAPH_NODE_TYPE_CONDITIONAL => {
+            // SAFETY: as above; the driver has filled in size graphs.
+            let bodies = unsafe {
+                let p = params.anon1.conditional;
+                if p.phGraph_out.is_null() {
+                    return;
                 }
-            }
-            // SAFETY: as above.
-            CU_GRAPH_NODE_TYPE_GRAPH => self.inherit(unsafe { params.anon1.graph.graph }, child_of(node), 0),
-            _ => {}
-        }
-    }
-
-    /// The nodes of a copy come from where those of the original come from. The driver lists both
-    /// in the same order.
-    fn inherit(&mut self, original: CUgraph, copy: CUgraph, depth: u32) {
-        let (Some(core), Some(from), Some(to)) = (self.core(), list_nodes(original), list_nodes(copy)) else { return };
-        let kinds = |nodes: &[CUgraphNode]| nodes.iter().map(|node| kind_of(*node).0).collect::<Vec<_>>();
-        if kinds(&from) != kinds(&to) || depth > 16 {
-            return;
-        }
-        for (from, to) in from.into_iter().zip(to) {
-            // The bodies of a copied conditional node are copies too, and the driver does
-            // not say their handles.
-            let origin = core.handles.nodes.get(&(from.0 as u64)).map(|o| NodeOrigin { bodies: None, ..o.clone() });
-            if let Some(origin) = origin {
-                core.handles.nodes.insert(to.0 as u64, origin);
-            }
-            if kind_of(from) == CU_GRAPH_NODE_TYPE_GRAPH {
-                self.inherit(child_of(from), child_of(to), depth + 1);
-            }
-        }
-    }
-
-    /// The handles of a graph's nodes may come back as others.
-    fn forget_nodes(&mut self, graph: CUgraph, depth: u32) {
-        let (Some(core), Some(nodes)) = (self.core(), list_nodes(graph)) else { return };
-        for node in nodes {
-            if core.handles.nodes.remove(&(node.0 as u64)).is_some()
-                && depth < 16
-                && kind_of(node) == CU_GRAPH_NODE_TYPE_GRAPH
+                std::slice::from_raw_parts(p.phGraph_out, p.size as usize)
+            };
+            let bodies = bodies.iter().map(|graph| graph.0 as u64).collect();
+            if let Some(core) = cx.core()
+                && let Some(mut origin) = core.handles.nodes.get_mut(&(node.0 as u64))
             {
-                self.forget_nodes(child_of(node), depth + 1);
+                origin.bodies = Some(bodies);
             }
+        }
+        // SAFETY: as above.
+        CU_GRAPH_NODE_TYPE_GRAPH => inherit_nodes(cx, unsafe { params.anon1.graph.graph }, child_of(node), 0),
+        _ => {}
+    }
+}
+
+/// The nodes of a copy come from where those of the original come from. The driver lists both
+/// in the same order.
+fn inherit_nodes(cx: &mut Cx<'_>, original: CUgraph, copy: CUgraph, depth: u32) {
+    let (Some(core), Some(from), Some(to)) = (cx.core(), list_nodes(original), list_nodes(copy)) else { return };
+    let kinds = |nodes: &[CUgraphNode]| nodes.iter().map(|node| kind_of(*node).0).collect::<Vec<_>>();
+    if kinds(&from) != kinds(&to) || depth > 16 {
+        return;
+    }
+    for (from, to) in from.into_iter().zip(to) {
+        // The bodies of a copied conditional node are copies too, and the driver does
+        // not say their handles.
+        let origin = core.handles.nodes.get(&(from.0 as u64)).map(|o| NodeOrigin { bodies: None, ..o.clone() });
+        if let Some(origin) = origin {
+            core.handles.nodes.insert(to.0 as u64, origin);
+        }
+        if kind_of(from) == CU_GRAPH_NODE_TYPE_GRAPH {
+            inherit_nodes(cx, child_of(from), child_of(to), depth + 1);
+        }
+    }
+}
+
+/// The handles of a graph's nodes may come back as others.
+fn forget_nodes(cx: &mut Cx<'_>, graph: CUgraph, depth: u32) {
+    let (Some(core), Some(nodes)) = (cx.core(), list_nodes(graph)) else { return };
+    for node in nodes {
+        if core.handles.nodes.remove(&(node.0 as u64)).is_some()
+            && depth < 16
+            && kind_of(node) == CU_GRAPH_NODE_TYPE_GRAPH
+        {
+            forget_nodes(cx, child_of(node), depth + 1);
         }
     }
 }
@@ -110,9 +108,9 @@ pub(crate) unsafe fn cuGraphAddChildGraphNode(
     _num_dependencies: usize,
     child_graph: CUgraph,
 ) {
-    cx.node_added(graph_node);
+    node_added(cx, graph_node);
     // SAFETY: the call succeeded, so it has written the handle.
-    cx.inherit(child_graph, child_of(unsafe { *graph_node }), 0);
+    inherit_nodes(cx, child_graph, child_of(unsafe { *graph_node }), 0);
 }
 
 pub(crate) unsafe fn cuGraphAddNode(
@@ -124,7 +122,7 @@ pub(crate) unsafe fn cuGraphAddNode(
     node_params: *mut CUgraphNodeParams,
 ) {
     // SAFETY: the call succeeded: it has read and filled in both.
-    unsafe { cx.node_of_any_kind_added(graph_node, node_params) };
+    unsafe { node_of_any_kind_added(cx, graph_node, node_params) };
 }
 
 pub(crate) unsafe fn cuGraphAddNode_v3(
@@ -137,12 +135,12 @@ pub(crate) unsafe fn cuGraphAddNode_v3(
     node_params: *mut CUgraphNodeParams,
 ) {
     // SAFETY: the call succeeded: it has read and filled in both.
-    unsafe { cx.node_of_any_kind_added(graph_node, node_params) };
+    unsafe { node_of_any_kind_added(cx, graph_node, node_params) };
 }
 
 pub(crate) unsafe fn cuGraphClone(cx: &mut Cx<'_>, graph_clone: *mut CUgraph, original_graph: CUgraph) {
     // SAFETY: the call succeeded, so it has written the handle.
-    cx.inherit(original_graph, unsafe { *graph_clone }, 0);
+    inherit_nodes(cx, original_graph, unsafe { *graph_clone }, 0);
 }
 
 pub(crate) unsafe fn cuGraphDestroyNode(cx: &mut Cx<'_>, node: CUgraphNode) {
@@ -152,5 +150,5 @@ pub(crate) unsafe fn cuGraphDestroyNode(cx: &mut Cx<'_>, node: CUgraphNode) {
 }
 
 pub(crate) unsafe fn cuGraphDestroy(cx: &mut Cx<'_>, graph: CUgraph) {
-    cx.forget_nodes(graph, 0);
+    forget_nodes(cx, graph, 0);
 }

@@ -7,58 +7,60 @@ use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
 use crate::host::in_place::InPlaceKind;
+use crate::ids::arrays_pools::{forget_pool, pool_id};
+use crate::ids::contexts::{context_id, current_context};
+use crate::ids::streams::working_stream;
 use crate::observe::Cx;
+use crate::observe::host_watch::{host_memory_comes, host_memory_freed, host_memory_goes, pinned_range};
 use crate::real::driver::real;
 
-impl Cx<'_> {
-    fn allocated(&mut self, ptr: u64, size: u64, kind: MemoryKind, flags: u32) {
-        self.with_caller();
-        let context = self.current_context();
-        let context = self.context(context);
-        self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
-        match kind {
-            MemoryKind::Managed => self.host_memory_comes(ptr, size, InPlaceKind::Managed),
-            MemoryKind::PinnedHost => self.host_memory_comes(ptr, size, InPlaceKind::Pinned),
-            MemoryKind::RegisteredHost if flags & CU_MEMHOSTREGISTER_IOMEMORY == 0 => {
-                self.host_memory_comes(ptr, size, InPlaceKind::Registered)
-            }
-            _ => {}
+fn allocated(cx: &mut Cx<'_>, ptr: u64, size: u64, kind: MemoryKind, flags: u32) {
+    cx.with_caller();
+    let context = current_context();
+    let context = context_id(cx, context);
+    cx.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
+    match kind {
+        MemoryKind::Managed => host_memory_comes(cx, ptr, size, InPlaceKind::Managed),
+        MemoryKind::PinnedHost => host_memory_comes(cx, ptr, size, InPlaceKind::Pinned),
+        MemoryKind::RegisteredHost if flags & CU_MEMHOSTREGISTER_IOMEMORY == 0 => {
+            host_memory_comes(cx, ptr, size, InPlaceKind::Registered)
         }
+        _ => {}
     }
+}
 
-    fn allocated_in_stream(&mut self, ptr: u64, size: u64, pool: PoolId, stream: CUstream) {
-        if let Some(stream) = self.working_stream(stream) {
-            let context = self.current_context();
-            let context = self.context(context);
-            self.log(&Op::Alloc { ptr, size, kind: MemoryKind::Pool, context, stream, pool, flags: 0 });
-        }
+fn allocated_in_stream(cx: &mut Cx<'_>, ptr: u64, size: u64, pool: PoolId, stream: CUstream) {
+    if let Some(stream) = working_stream(cx, stream) {
+        let context = current_context();
+        let context = context_id(cx, context);
+        cx.log(&Op::Alloc { ptr, size, kind: MemoryKind::Pool, context, stream, pool, flags: 0 });
     }
+}
 
-    /// A free counts if it succeeds ([`crate::log::endings`]). What the shim does with the pages
-    /// of the memory ends before the call.
-    fn freed(&mut self, ptr: u64, kind: FreeKind) {
-        if self.is_before() && ptr != 0 {
-            let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
-            let range = if host { self.pinned_range(ptr) } else { None };
-            self.ends(Op::Free { ptr, kind, stream: StreamId::NONE });
-            self.host_memory_freed(ptr);
-            if let Some((start, end)) = range {
-                self.host_memory_goes(start, end);
-            }
+/// A free counts if it succeeds ([`crate::log::endings`]). What the shim does with the pages
+/// of the memory ends before the call.
+fn freed(cx: &mut Cx<'_>, ptr: u64, kind: FreeKind) {
+    if cx.is_before() && ptr != 0 {
+        let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
+        let range = if host { pinned_range(cx, ptr) } else { None };
+        cx.ends(Op::Free { ptr, kind, stream: StreamId::NONE });
+        host_memory_freed(cx, ptr);
+        if let Some((start, end)) = range {
+            host_memory_goes(cx, start, end);
         }
-        self.ended();
     }
+    cx.ended();
 }
 
 pub(crate) unsafe fn cuMemAlloc(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr_v1, byte_size: c_uint) {
     // SAFETY: the call succeeded, so it has written the address.
     let ptr = unsafe { *ptr };
-    cx.allocated(u64::from(ptr), u64::from(byte_size), MemoryKind::Device, 0);
+    allocated(cx, u64::from(ptr), u64::from(byte_size), MemoryKind::Device, 0);
 }
 
 pub(crate) unsafe fn cuMemAlloc_v2(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated(unsafe { *ptr }, byte_size as u64, MemoryKind::Device, 0);
+    allocated(cx, unsafe { *ptr }, byte_size as u64, MemoryKind::Device, 0);
 }
 
 pub(crate) unsafe fn cuMemAllocPitch(
@@ -71,7 +73,7 @@ pub(crate) unsafe fn cuMemAllocPitch(
 ) {
     // SAFETY: the call succeeded, so it has written both.
     let (ptr, pitch) = unsafe { (u64::from(*ptr), u64::from(*pitch)) };
-    cx.allocated(ptr, pitch * u64::from(height), MemoryKind::Device, 0);
+    allocated(cx, ptr, pitch * u64::from(height), MemoryKind::Device, 0);
 }
 
 pub(crate) unsafe fn cuMemAllocPitch_v2(
@@ -84,47 +86,47 @@ pub(crate) unsafe fn cuMemAllocPitch_v2(
 ) {
     // SAFETY: the call succeeded, so it has written both.
     let (ptr, pitch) = unsafe { (*ptr, *pitch as u64) };
-    cx.allocated(ptr, pitch.saturating_mul(height as u64), MemoryKind::Device, 0);
+    allocated(cx, ptr, pitch.saturating_mul(height as u64), MemoryKind::Device, 0);
 }
 
 pub(crate) unsafe fn cuMemFree(cx: &mut Cx<'_>, ptr: CUdeviceptr_v1) {
-    cx.freed(u64::from(ptr), FreeKind::Plain);
+    freed(cx, u64::from(ptr), FreeKind::Plain);
 }
 
 pub(crate) unsafe fn cuMemFree_v2(cx: &mut Cx<'_>, ptr: CUdeviceptr) {
-    cx.freed(ptr, FreeKind::Plain);
+    freed(cx, ptr, FreeKind::Plain);
 }
 
 pub(crate) unsafe fn cuMemAllocHost(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: c_uint) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated(unsafe { *pointer_out } as u64, u64::from(byte_size), MemoryKind::PinnedHost, 0);
+    allocated(cx, unsafe { *pointer_out } as u64, u64::from(byte_size), MemoryKind::PinnedHost, 0);
 }
 
 pub(crate) unsafe fn cuMemAllocHost_v2(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: usize) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated(unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, 0);
+    allocated(cx, unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, 0);
 }
 
 pub(crate) unsafe fn cuMemHostAlloc(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: usize, flags: c_uint) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated(unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, flags);
+    allocated(cx, unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, flags);
 }
 
 pub(crate) unsafe fn cuMemFreeHost(cx: &mut Cx<'_>, pointer: *mut c_void) {
-    cx.freed(pointer as u64, FreeKind::Host);
+    freed(cx, pointer as u64, FreeKind::Host);
 }
 
 pub(crate) unsafe fn cuMemAllocManaged(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize, flags: c_uint) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated(unsafe { *ptr }, byte_size as u64, MemoryKind::Managed, flags);
+    allocated(cx, unsafe { *ptr }, byte_size as u64, MemoryKind::Managed, flags);
 }
 
 pub(crate) unsafe fn cuMemHostRegister_v2(cx: &mut Cx<'_>, pointer: *mut c_void, byte_size: usize, flags: c_uint) {
-    cx.allocated(pointer as u64, byte_size as u64, MemoryKind::RegisteredHost, flags);
+    allocated(cx, pointer as u64, byte_size as u64, MemoryKind::RegisteredHost, flags);
 }
 
 pub(crate) unsafe fn cuMemHostUnregister(cx: &mut Cx<'_>, pointer: *mut c_void) {
-    cx.freed(pointer as u64, FreeKind::Unregister);
+    freed(cx, pointer as u64, FreeKind::Unregister);
 }
 
 fn host_alias(cx: &mut Cx<'_>, ptr: u64, pointer: *mut c_void) {
@@ -162,7 +164,7 @@ pub(crate) unsafe fn cuMemHostGetDevicePointer_v2(
 
 pub(crate) unsafe fn cuMemAllocAsync(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize, stream: CUstream) {
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated_in_stream(unsafe { *ptr }, byte_size as u64, PoolId::NONE, stream);
+    allocated_in_stream(cx, unsafe { *ptr }, byte_size as u64, PoolId::NONE, stream);
 }
 
 pub(crate) unsafe fn cuMemAllocFromPoolAsync(
@@ -172,9 +174,9 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
     pool: CUmemoryPool,
     stream: CUstream,
 ) {
-    let pool = cx.pool(pool);
+    let pool = pool_id(cx, pool);
     // SAFETY: the call succeeded, so it has written the address.
-    cx.allocated_in_stream(unsafe { *ptr }, byte_size as u64, pool, stream);
+    allocated_in_stream(cx, unsafe { *ptr }, byte_size as u64, pool, stream);
 }
 
 pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: CUstream) {
@@ -182,7 +184,7 @@ pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: C
     // it is read with the graph.
     if cx.is_before()
         && ptr != 0
-        && let Some(stream) = cx.working_stream(stream)
+        && let Some(stream) = working_stream(cx, stream)
     {
         cx.ends(Op::Free { ptr, kind: FreeKind::Async, stream });
     }
@@ -190,7 +192,7 @@ pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: C
 }
 
 pub(crate) unsafe fn cuMemPoolDestroy(cx: &mut Cx<'_>, pool: CUmemoryPool) {
-    cx.forget_pool(pool);
+    forget_pool(cx, pool);
 }
 
 /// Memory that another process or API owns: its size is asked for.
@@ -201,7 +203,7 @@ pub(crate) fn imported(cx: &mut Cx<'_>, ptr: u64, size: u64) {
             &raw mut base => *mut u64, &raw mut len => *mut usize, ptr => u64
         ));
     }
-    cx.allocated(base, len as u64, MemoryKind::Imported, 0);
+    allocated(cx, base, len as u64, MemoryKind::Imported, 0);
 }
 
 pub(crate) unsafe fn cuPointerSetAttribute(

@@ -7,6 +7,7 @@ use cuda_sys::*;
 use trace::{Op, Region};
 
 use crate::handles::arrays::{ArrayShape, channel_bytes};
+use crate::ids::arrays_pools::{array_of, define_array, forget_array};
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuArrayCreate(
@@ -16,7 +17,7 @@ pub(crate) unsafe fn cuArrayCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
+    define_array(cx, handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArrayCreate_v2(
@@ -26,7 +27,7 @@ pub(crate) unsafe fn cuArrayCreate_v2(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
+    define_array(cx, handle, ArrayShape::new((d.Width as u64, d.Height as u64, 0), d.Format, d.NumChannels));
 }
 
 pub(crate) unsafe fn cuArray3DCreate(
@@ -36,7 +37,8 @@ pub(crate) unsafe fn cuArray3DCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(
+    define_array(
+        cx,
         handle,
         ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels),
     );
@@ -49,14 +51,15 @@ pub(crate) unsafe fn cuArray3DCreate_v2(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (handle, d) = unsafe { (*handle, &*allocate_array) };
-    cx.define_array(
+    define_array(
+        cx,
         handle,
         ArrayShape::new((d.Width as u64, d.Height as u64, d.Depth as u64), d.Format, d.NumChannels),
     );
 }
 
 pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {
-    if let Some(array) = cx.forget_array(array) {
+    if let Some(array) = forget_array(cx, array) {
         cx.log(&Op::ArrayDestroy { array });
     }
 }
@@ -69,28 +72,26 @@ pub(crate) unsafe fn cuMipmappedArrayDestroy(cx: &mut Cx<'_>, mipmapped_array: C
     }
 }
 
-impl Cx<'_> {
-    fn object(&mut self, object: u64, description: &CUDA_RESOURCE_DESC, writable: bool) {
-        // SAFETY: the resource type says which member is valid.
-        let region = unsafe {
-            match description.resType {
-                CU_RESOURCE_TYPE_ARRAY => {
-                    let array = self.array(description.res.array.hArray).id;
-                    Region { array, ..Region::linear(0, u64::MAX >> 1) }
-                }
-                CU_RESOURCE_TYPE_LINEAR => {
-                    Region::linear(description.res.linear.devPtr, description.res.linear.sizeInBytes as u64)
-                }
-                CU_RESOURCE_TYPE_PITCH2D => {
-                    let d = description.res.pitch2D;
-                    let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format).unwrap_or(4);
-                    Region::pitched(d.devPtr, width, d.height as u32, d.pitchInBytes as u64)
-                }
-                _ => return self.not_modelled(),
+fn log_object(cx: &mut Cx<'_>, object: u64, description: &CUDA_RESOURCE_DESC, writable: bool) {
+    // SAFETY: the resource type says which member is valid.
+    let region = unsafe {
+        match description.resType {
+            CU_RESOURCE_TYPE_ARRAY => {
+                let array = array_of(cx, description.res.array.hArray).id;
+                Region { array, ..Region::linear(0, u64::MAX >> 1) }
             }
-        };
-        self.log(&Op::ObjectCreate { object, region, writable });
-    }
+            CU_RESOURCE_TYPE_LINEAR => {
+                Region::linear(description.res.linear.devPtr, description.res.linear.sizeInBytes as u64)
+            }
+            CU_RESOURCE_TYPE_PITCH2D => {
+                let d = description.res.pitch2D;
+                let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format).unwrap_or(4);
+                Region::pitched(d.devPtr, width, d.height as u32, d.pitchInBytes as u64)
+            }
+            _ => return cx.not_modelled(),
+        }
+    };
+    cx.log(&Op::ObjectCreate { object, region, writable });
 }
 
 pub(crate) unsafe fn cuTexObjectCreate(
@@ -102,7 +103,7 @@ pub(crate) unsafe fn cuTexObjectCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (object, description) = unsafe { (*tex_object, &*res_desc) };
-    cx.object(object, description, false);
+    log_object(cx, object, description, false);
 }
 
 pub(crate) unsafe fn cuTexObjectDestroy(cx: &mut Cx<'_>, tex_object: CUtexObject) {
@@ -117,7 +118,7 @@ pub(crate) unsafe fn cuSurfObjectCreate(
 ) {
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
     let (object, description) = unsafe { (*surf_object, &*res_desc) };
-    cx.object(object, description, true);
+    log_object(cx, object, description, true);
 }
 
 pub(crate) unsafe fn cuSurfObjectDestroy(cx: &mut Cx<'_>, surf_object: CUsurfObject) {

@@ -6,19 +6,20 @@
 use cuda_sys::*;
 use trace::{Op, Region};
 
+use crate::ids::streams::working_stream;
+use crate::ids::variables::find_variable;
 use crate::observe::Cx;
+use crate::observe::host_watch::uses_region;
 
-impl Cx<'_> {
-    fn set(&mut self, dst: Region, (value, element): (u32, u8), stream: CUstream, asynchronous: bool) {
-        if self.is_before() {
-            return;
-        }
-        self.find_variable(dst.start);
-        if let Some(stream) = self.working_stream(stream) {
-            let epoch = self.log(&Op::Set { stream, dst, asynchronous });
-            self.log(&Op::Filled { dst, value, element });
-            self.uses_region(epoch, &dst, true);
-        }
+fn log_memset(cx: &mut Cx<'_>, dst: Region, (value, element): (u32, u8), stream: CUstream, asynchronous: bool) {
+    if cx.is_before() {
+        return;
+    }
+    find_variable(cx, dst.start);
+    if let Some(stream) = working_stream(cx, stream) {
+        let epoch = cx.log(&Op::Set { stream, dst, asynchronous });
+        cx.log(&Op::Filled { dst, value, element });
+        uses_region(cx, epoch, &dst, true);
     }
 }
 
@@ -29,7 +30,7 @@ macro_rules! linear {
         ) {
             let (stream, asynchronous) = linear!(@stream $($stream)?);
             let dst = Region::linear(dst_device.into(), (n as u64).saturating_mul($size));
-            cx.set(dst, (value.into(), $size), stream, asynchronous);
+            log_memset(cx, dst, (value.into(), $size), stream, asynchronous);
         }
     )*};
     (@stream) => { (CUstream::NULL, false) };
@@ -57,7 +58,7 @@ macro_rules! pitched {
             let (stream, asynchronous) = linear!(@stream $($stream)?);
             let width = (width as u64).saturating_mul($size);
             let region = Region::pitched(dst_device.into(), width, height as u32, dst_pitch as u64);
-            cx.set(region, (value.into(), $size), stream, asynchronous);
+            log_memset(cx, region, (value.into(), $size), stream, asynchronous);
         }
     )*};
 }

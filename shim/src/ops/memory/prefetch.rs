@@ -6,13 +6,12 @@
 use cuda_sys::*;
 use trace::{Op, Region};
 
+use crate::ids::streams::working_stream;
 use crate::observe::Cx;
 
-impl Cx<'_> {
-    fn prefetch(&mut self, region: Region, discard: bool, stream: CUstream) {
-        if let Some(stream) = self.working_stream(stream) {
-            self.log(&Op::Prefetch { stream, region, discard });
-        }
+fn log_prefetch(cx: &mut Cx<'_>, region: Region, discard: bool, stream: CUstream) {
+    if let Some(stream) = working_stream(cx, stream) {
+        cx.log(&Op::Prefetch { stream, region, discard });
     }
 }
 
@@ -23,7 +22,7 @@ pub(crate) unsafe fn cuMemPrefetchAsync(
     _dst_device: CUdevice,
     stream: CUstream,
 ) {
-    cx.prefetch(Region::linear(dev_ptr, count as u64), false, stream);
+    log_prefetch(cx, Region::linear(dev_ptr, count as u64), false, stream);
 }
 
 pub(crate) unsafe fn cuMemPrefetchAsync_v2(
@@ -34,7 +33,7 @@ pub(crate) unsafe fn cuMemPrefetchAsync_v2(
     _flags: c_uint,
     stream: CUstream,
 ) {
-    cx.prefetch(Region::linear(dev_ptr, count as u64), false, stream);
+    log_prefetch(cx, Region::linear(dev_ptr, count as u64), false, stream);
 }
 
 fn each_range(
@@ -51,7 +50,7 @@ fn each_range(
     for index in 0..count {
         // SAFETY: the call has just read count entries of both arrays.
         let (ptr, len) = unsafe { (*dptrs.add(index), *sizes.add(index) as u64) };
-        cx.prefetch(Region::linear(ptr, len), discard, stream);
+        log_prefetch(cx, Region::linear(ptr, len), discard, stream);
     }
 }
 

@@ -7,6 +7,7 @@ use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
 use crate::handles::mappings::Unmapped;
+use crate::ids::contexts::{context_id, current_context};
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuMemCreate(
@@ -31,8 +32,8 @@ pub(crate) unsafe fn cuMemMap(
     _flags: u64,
 ) {
     let Some(core) = cx.core() else { return };
-    let context = cx.current_context();
-    let context = cx.context(context);
+    let context = current_context();
+    let context = context_id(cx, context);
     let mapped = core.handles.mappings.map(handle, offset as u64, ptr, size as u64);
     if let Some((name, size)) = mapped.begins {
         cx.log(&Op::Alloc {

@@ -13,7 +13,8 @@ use crate::api::*;
 pub(crate) const VERSION: c_int = 13000;
 
 macro_rules! symbols {
-    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+       [$($zero:ident $symbol:ident),+ $(,)?] $($effect:ident $($missing:literal)?)?;)*) => {
         #[cfg(feature = "driver")]
         mod exported {
             // SAFETY: declared only to take their addresses; every one is defined in this crate (or

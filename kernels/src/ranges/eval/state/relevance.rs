@@ -4,39 +4,14 @@
 //! Owns the walk that collects them, and how constraints are made. The search with them is in
 //! `bounds`.
 
-use super::Eval;
+use super::atoms::Atoms;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
-use crate::ranges::domain::atom::Atom;
-use crate::ranges::domain::constraints::{
-    Bits, Constraint, ConstraintByForm, ConstraintRef, ConstraintSet, MAX_ATOMS, Near, Relevant,
-};
+use crate::ranges::domain::constraints::{Bits, ConstraintRef, ConstraintSet, MAX_ATOMS, Near, Relevant};
 use crate::ranges::domain::int::Int;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-impl Eval<'_> {
-    /// The constraint `form <= 0`.
-    pub(crate) fn con(&mut self, form: AffineForm) -> ConstraintRef {
-        if let Some(c) = self.cons.get(&form) {
-            return c.0.clone();
-        }
-        let c = self.own_con(form);
-        self.cons.insert(ConstraintByForm(c.clone()));
-        c
-    }
-
-    /// The constraint `form <= 0`, of which it is known that there is no equal one.
-    pub(crate) fn own_con(&mut self, form: AffineForm) -> ConstraintRef {
-        self.con_count += 1;
-        Rc::new(Constraint { form, id: self.con_count - 1 })
-    }
-
-    /// Changes the box or the constraints of an atom that others may rest on already.
-    pub(crate) fn change(&mut self, a: AtomId, f: impl FnOnce(&mut Atom)) {
-        self.epoch += 1;
-        f(&mut self.atoms[a.0 as usize]);
-    }
-
+impl Atoms {
     /// All constraints that may say something about the atoms of `f`.
     pub(crate) fn relevant(&self, f: &AffineForm, facts: &ConstraintSet, strict: bool) -> Relevant {
         let near = self.near(facts, strict);
@@ -45,7 +20,7 @@ impl Eval<'_> {
             return Relevant { near, more };
         }
         let mut seen = self.seen.borrow_mut();
-        seen.start(self.atoms.len(), self.con_count as usize);
+        seen.start(self.len(), self.con_count as usize);
         let mut count = near.count;
         let mut work: SmallVec<[AtomId; 24]> = f.terms.iter().map(|t| t.0).collect();
         while let Some(a) = work.pop() {
@@ -53,7 +28,7 @@ impl Eval<'_> {
                 continue;
             }
             count += 1;
-            let atom = self.a(a);
+            let atom = &self[a];
             for c in &atom.cons {
                 if !near.met.has(c.id) && seen.con(c.id) && self.box_hi(c, strict) > 0 {
                     more.push(c.clone());
@@ -99,7 +74,7 @@ impl Eval<'_> {
                 continue;
             }
             count += 1;
-            let atom = self.a(a);
+            let atom = &self[a];
             for c in &atom.cons {
                 put(c);
                 work.extend(c.terms.iter().map(|t| t.0));

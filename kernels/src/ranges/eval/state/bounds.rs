@@ -2,11 +2,10 @@
 //!
 //! Owns the search. The head of `eval` argues why it is sound; `relevance` chooses the constraints.
 
-use crate::ir::BlockId;
+use super::atoms::Atoms;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::constraints::{ConstraintSet, Relevant};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::Eval;
 use smallvec::SmallVec;
 
 /// Constraints followed from one address or comparison.
@@ -14,7 +13,7 @@ const DEPTH: u32 = 3;
 /// Elimination steps for one bound.
 const MAX_STEPS: u32 = 2_500;
 
-impl Eval<'_> {
+impl Atoms {
     pub(crate) fn box_hi(&self, f: &AffineForm, strict: bool) -> Int {
         let mut hi = f.c.clamp(-INF, INF);
         for (x, c) in &f.terms {
@@ -24,7 +23,7 @@ impl Eval<'_> {
     }
 
     fn term_hi(&self, x: AtomId, c: Int, strict: bool) -> Int {
-        let a = self.a(x);
+        let a = &self[x];
         if strict && a.opaque.is_some() {
             INF
         } else if c > 0 {
@@ -45,13 +44,13 @@ impl Eval<'_> {
 
     fn upper(&self, f: &AffineForm, cons: &Relevant, depth: u32, strict: bool) -> Int {
         let mut best = self.box_hi(f, strict);
-        self.steps.set(self.steps.get() + 1);
-        if depth == 0 || cons.is_empty() || self.steps.get() > MAX_STEPS {
+        self.budget.steps.set(self.budget.steps.get() + 1);
+        if depth == 0 || cons.is_empty() || self.budget.steps.get() > MAX_STEPS {
             return best;
         }
         let mut ranked: SmallVec<[(Int, AtomId, Int); 8]> = SmallVec::new();
         for (x, c) in &f.terms {
-            let a = self.a(*x);
+            let a = &self[*x];
             let span = if strict && a.opaque.is_some() { INF } else { a.hi.add_hi(-a.lo) };
             if span > 0 {
                 ranked.push((c.abs().mul_sat(span), *x, *c));
@@ -72,7 +71,7 @@ impl Eval<'_> {
                 let (mf, mg) = (gx.abs().div_euclid(d), c.abs().div_euclid(d));
                 let v = if depth == 1 {
                     // The last level needs the box only: no form is made.
-                    self.steps.set(self.steps.get() + 1);
+                    self.budget.steps.set(self.budget.steps.get() + 1);
                     let Some(v) = self.combined_hi(f, mf, g, -mg, strict) else { continue };
                     v
                 } else {
@@ -125,9 +124,8 @@ impl Eval<'_> {
             let shift = |v: Int| if v.is_infinite() { v } else { (v + f.c).clamp(-INF, INF) };
             return (shift(lo), shift(hi));
         }
-        self.total.set(self.total.get().saturating_add(self.steps.get() + 1));
-        self.steps.set(0);
-        if self.exhausted() {
+        self.budget.end_search(1);
+        if self.budget.exhausted() {
             return self.boxed(f, strict);
         }
         let (lo, hi) = self.search(f, ctx, strict);
@@ -145,8 +143,7 @@ impl Eval<'_> {
             return self.boxed(f, strict);
         }
         let lo = -self.upper(&f.scale(-1), &cons, DEPTH, strict);
-        self.total.set(self.total.get().saturating_add(self.steps.get()));
-        self.steps.set(0);
+        self.budget.end_search(0);
         let hi = self.upper(f, &cons, DEPTH, strict);
         // The values are congruent to the constant modulo the common factor.
         let g = f.gcd();
@@ -156,14 +153,5 @@ impl Eval<'_> {
         let up = if lo > -INF { lo + (f.c - lo).rem_euclid(g) } else { lo };
         let down = if hi < INF { hi - (hi - f.c).rem_euclid(g) } else { hi };
         (up, down)
-    }
-
-    /// Bounds whenever block `b` executes.
-    pub(crate) fn bounds(&mut self, f: &AffineForm, b: BlockId) -> (Int, Int) {
-        if let Some(c) = f.as_const() {
-            return (c, c);
-        }
-        let ctx = self.ctx(b);
-        self.bounds_in(f, &ctx, false)
     }
 }

@@ -1,0 +1,74 @@
+//! What one evaluation may cost.
+//!
+//! Owns [`Budget`], in bounds and steps of their search.
+
+use std::cell::Cell;
+
+/// The budget of one evaluation. Beyond it everything that is left is unknown.
+const MAX_TOTAL: u32 = 150_000;
+/// What each access may still spend after that, so that complicated conditions do not cost the
+/// range of a simple address.
+const RESERVE: u32 = 4_000;
+/// All reserves of one evaluation.
+const MAX_RESERVE: u32 = 80_000;
+
+/// What an evaluation has spent, and may spend.
+pub(crate) struct Budget {
+    /// Elimination steps of the current bound.
+    pub(super) steps: Cell<u32>,
+    /// Bounds and steps of the evaluation so far.
+    total: Cell<u32>,
+    /// What delinearization has spent of its own budget.
+    pub(crate) delinearization: u32,
+    /// `total` beyond which everything is unknown.
+    limit: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { steps: Cell::new(0), total: Cell::new(0), delinearization: 0, limit: MAX_TOTAL }
+    }
+}
+
+impl Budget {
+    /// What the evaluation has spent so far.
+    pub(crate) fn total(&self) -> u32 {
+        self.total.get()
+    }
+
+    /// Goes back to an earlier total; returns what was spent since then.
+    pub(crate) fn take_back(&self, total: u32) -> u32 {
+        self.total.replace(total).saturating_sub(total)
+    }
+
+    /// Counts the steps of the current bound, and `more`; the next bound starts at zero.
+    #[inline]
+    pub(super) fn end_search(&self, more: u32) {
+        self.total.set(self.total.get().saturating_add(self.steps.replace(0) + more));
+    }
+
+    /// Has the whole evaluation used up its budget?
+    #[inline]
+    pub(crate) fn exhausted(&self) -> bool {
+        self.total.get() > self.limit
+    }
+
+    /// Is half of the budget used up?
+    pub(crate) fn half_spent(&self) -> bool {
+        self.total.get() > MAX_TOTAL / 2
+    }
+
+    /// Grants an access its reserve when the budget is used up. Was there one to grant?
+    pub(crate) fn grant_reserve(&mut self) -> bool {
+        let granted = self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE;
+        if granted {
+            self.limit = self.total.get() + RESERVE;
+        }
+        granted
+    }
+
+    /// Ends the reserve of the access before.
+    pub(crate) fn end_reserve(&mut self) {
+        self.limit = MAX_TOTAL;
+    }
+}
