@@ -42,8 +42,8 @@ pub(crate) struct NativeEntries {
 pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
 
 /// A function of one lane's values.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LaneOp {
+#[derive(Debug)]
+pub(crate) struct LaneFunction {
     /// Applies it to each lane of a warp.
     pub(crate) run: InstFn,
     /// Of the operands and the instruction's constant `x`.
@@ -52,7 +52,21 @@ pub(crate) struct LaneOp {
     /// Of the three operands and the result.
     pub(crate) types: [LaneTy; 4],
     pub(crate) outcome: ResultUse,
+}
+
+/// A function of one lane's values and its meaning.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaneOp {
+    pub(crate) function: &'static LaneFunction,
     pub(crate) sem: Sem,
+}
+
+impl std::ops::Deref for LaneOp {
+    type Target = LaneFunction;
+
+    fn deref(&self) -> &LaneFunction {
+        self.function
+    }
 }
 
 /// How native code executes an instruction.
@@ -111,11 +125,12 @@ macro_rules! operations {
 }
 for_each_operation!(operations);
 
-/// One instruction. What the fields mean is up to its operation: see
-/// `operations::table`.
+/// One instruction, in one line of the processor's cache. Its operation's row in
+/// `operations::table` says what the fields mean.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(crate) struct Inst {
-    pub op: Operation,
+    pub(crate) op: Operation,
     /// The function of `op`, looked up when the instruction was made.
     pub(crate) run: InstFn,
     pub(crate) guard: Pred,
@@ -126,7 +141,18 @@ pub(crate) struct Inst {
     pub(crate) x: u64,
     pub(crate) y: u32,
     pub(crate) z: u32,
+    /// Where it comes from: an index into `Program::places`.
+    pub(crate) place: u32,
+}
+
+const _: () = assert!(size_of::<Inst>() == 64);
+
+/// The origin of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The line of the PTX, or the offset of the machine instruction.
     pub(crate) line: u32,
+    /// An index into `Program::locations`; `u32::MAX` for none.
     pub(crate) location: u32,
 }
 
@@ -323,7 +349,8 @@ pub struct Program {
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,
-    /// Source file and line of each location number that instructions carry.
+    pub(crate) places: Vec<Place>,
+    /// Source file and line of each location number in `places`.
     pub(crate) locations: Vec<(String, u32)>,
     /// Texts that instructions refer to (texture opcodes).
     pub(crate) texts: Vec<String>,
@@ -389,6 +416,28 @@ impl Program {
     pub(crate) fn kernel_at(&self, address: u64) -> Option<&str> {
         let number = function_number(address)?;
         self.kernels.iter().find(|kernel| kernel.function == number).map(Kernel::name)
+    }
+
+    /// Appends an instruction from a place.
+    pub(crate) fn push(&mut self, inst: Inst, place: Place) {
+        if self.places.last() != Some(&place) {
+            self.places.push(place);
+        }
+        self.code.push(Inst { place: self.places.len() as u32 - 1, ..inst });
+    }
+
+    /// The line of the PTX, or the offset, of the instruction at `pc`; zero where there is none.
+    pub(crate) fn line(&self, pc: u32) -> u32 {
+        self.place(pc).map_or(0, |place| place.line)
+    }
+
+    /// The source file and line of the instruction at `pc`, if the module knows.
+    pub(crate) fn source(&self, pc: u32) -> Option<&(String, u32)> {
+        self.locations.get(self.place(pc)?.location as usize)
+    }
+
+    fn place(&self, pc: u32) -> Option<&Place> {
+        self.places.get(self.code.get(pc as usize)?.place as usize)
     }
 
     /// How many instructions it has.

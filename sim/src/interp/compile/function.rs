@@ -10,7 +10,7 @@ use crate::interp::exec::load_store::{FRAME, GENERIC, PARAM};
 use crate::interp::exec::per_lane::LaneFn;
 use crate::interp::interface::CompileError;
 use crate::interp::module_variables::symbol_address;
-use crate::interp::program::{Inst, Operation, Pred, Slot};
+use crate::interp::program::{Inst, Operation, Place, Pred, Slot};
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
@@ -251,7 +251,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         let location = location.filter(|location| location.line != 0).copied();
         let location = location.map_or(u32::MAX, |location| self.c.location(location.file, location.line));
         let line = self.line();
-        self.c.program.code.push(Inst { guard: self.guard, line, location, ..inst });
+        self.c.program.push(Inst { guard: self.guard, ..inst }, Place { line, location });
     }
 
     /// Appends a branch to a label.

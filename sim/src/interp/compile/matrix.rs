@@ -6,10 +6,10 @@ use super::{Op, blank};
 use crate::interp::compile::function::{Result, SCRATCH, Scope};
 use crate::interp::compile::load_store::{atomic, space_of};
 use crate::interp::exec::load_store::{GLOBAL, SHARED};
+use crate::interp::exec::matrix::narrow::NarrowForm;
 use crate::interp::exec::matrix::sparse::{Factor, SparseForm};
 use crate::interp::exec::matrix::{Element, Form};
 use crate::interp::exec::mbarrier;
-use crate::interp::exec::narrow_matrix::NarrowForm;
 use crate::interp::exec::tensor;
 use crate::interp::program::{Inst, InstFn, Operation, Slot};
 

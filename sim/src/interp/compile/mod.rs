@@ -64,6 +64,7 @@ impl Program {
                 functions: Vec::new(),
                 kernels: Vec::new(),
                 by_name: HashMap::new(),
+                places: Vec::new(),
                 locations: Vec::new(),
                 texts: Vec::new(),
                 machine: None,
@@ -225,8 +226,7 @@ pub(crate) fn blank(op: Operation) -> Inst {
         x: 0,
         y: 0,
         z: 0,
-        line: 0,
-        location: u32::MAX,
+        place: 0,
     }
 }
 

@@ -32,7 +32,7 @@ use device_code::sass::MachineInst;
 pub(crate) use crate::interp::compile::function::Result;
 use crate::interp::interface::CompileError;
 use crate::interp::machine_module::{MachineKernel, MachineModule};
-use crate::interp::program::{FunctionCode, Inst, Kernel, MachineTables, Pred, Program, Slot};
+use crate::interp::program::{FunctionCode, Inst, Kernel, MachineTables, Place, Pred, Program, Slot};
 
 /// One kernel's machine code while it is compiled.
 pub(crate) struct Translation<'m> {
@@ -103,6 +103,7 @@ impl Program {
             functions: vec![FunctionCode { entry: u32::MAX, rows: 2, preds: 1, ..FunctionCode::default() }],
             kernels: Vec::new(),
             by_name: HashMap::new(),
+            places: Vec::new(),
             locations: Vec::new(),
             texts: Vec::new(),
             machine: None,
@@ -178,6 +179,7 @@ impl<'m> Translation<'m> {
 
     /// Appends an instruction under the guard of the machine instruction.
     pub(crate) fn emit(&mut self, inst: Inst) {
-        self.program.code.push(Inst { guard: self.guard, line: self.pc, location: self.location, ..inst });
+        let place = Place { line: self.pc, location: self.location };
+        self.program.push(Inst { guard: self.guard, ..inst }, place);
     }
 }

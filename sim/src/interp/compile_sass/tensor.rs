@@ -4,9 +4,9 @@ use device_code::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, 
 
 use super::{Result, Translation};
 use crate::interp::compile::{blank, lane};
+use crate::interp::exec::matrix::narrow::NarrowForm;
 use crate::interp::exec::matrix::sparse::{Factor, SparseForm};
 use crate::interp::exec::matrix::{Element, Form};
-use crate::interp::exec::narrow_matrix::NarrowForm;
 use crate::interp::exec::per_lane::{LaneFn, op2x, op3};
 use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
 use crate::interp::program::{Inst, Operation, Slot};

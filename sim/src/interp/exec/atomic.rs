@@ -148,7 +148,7 @@ pub(crate) fn after_arrival(barrier: u64) -> u64 {
 /// An atomic operation that there is not for a type. None such is compiled.
 pub(crate) fn refused(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (instruction, function) = (format!("{:?}", i.op), w.env.kernel.name.clone());
-    let error = CompileError::Unsupported { instruction, function, line: i.line };
+    let error = CompileError::Unsupported { instruction, function, line: w.env.program.line(w.pc) };
     w.fail(FaultKind::Unsupported(Box::new(error)), mask)
 }
 

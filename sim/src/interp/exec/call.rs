@@ -253,7 +253,7 @@ fn store_answer(w: &mut Warp<'_>, pointer: u64, value: u32, lane: usize) -> Resu
 #[cold]
 fn by_address(w: &mut Warp<'_>, lane: usize) -> Next {
     let instruction = "call of cudaCGSynchronize by its address".to_owned();
-    let line = w.env.program.code[w.pc as usize].line;
+    let line = w.env.program.line(w.pc);
     let error = CompileError::Unsupported { instruction, function: w.env.kernel.name.clone(), line };
     w.fail(FaultKind::Unsupported(Box::new(error)), 1 << lane)
 }

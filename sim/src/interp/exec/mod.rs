@@ -1,10 +1,12 @@
 //! Executes instructions: one small function each, made from closures by the combinators in
 //! `per_lane`.
 //!
-//! The other files each hold one family. `load_store` and `vector_access` know each other: a vector
-//! access is a load or store that was checked there. `mbarrier`, `matrix` and `load_store` find
-//! bytes of other blocks through `cluster_memory`.
+//! The other files each hold one family. `address` finds and checks the memory of every access.
+//! `load_store` and `vector_access` know each other: a vector access is a load or store that was
+//! checked there. `mbarrier`, `matrix` and `address` find bytes of other blocks through
+//! `cluster_memory`.
 
+pub(crate) mod address;
 pub(crate) mod atomic;
 pub(crate) mod call;
 pub(crate) mod cluster_memory;
@@ -14,7 +16,6 @@ pub(crate) mod fragment;
 pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
-pub(crate) mod narrow_matrix;
 pub(crate) mod per_lane;
 pub(crate) mod tensor;
 pub(crate) mod texture;

@@ -1,6 +1,6 @@
 //! Combinators that turn a function of one lane's values into an instruction of a warp.
 
-use crate::interp::program::{Inst, InstFn, LANES, LaneOp, LaneTy, Next, Pred, ResultUse, Sem};
+use crate::interp::program::{Inst, LANES, LaneFunction, LaneOp, LaneTy, Next, Pred, ResultUse, Sem};
 use crate::interp::warp::Warp;
 
 /// A type of values in a register.
@@ -59,14 +59,8 @@ pub(crate) struct LaneFn {
 }
 
 impl LaneFn {
-    fn new(
-        run: InstFn,
-        call: extern "C" fn(u64, u64, u64, u64) -> u64,
-        operands: u8,
-        types: [LaneTy; 4],
-        outcome: ResultUse,
-    ) -> LaneFn {
-        LaneFn { op: LaneOp { run, call, operands, types, outcome, sem: Sem::Call } }
+    fn new(function: &'static LaneFunction) -> LaneFn {
+        LaneFn { op: LaneOp { function, sem: Sem::Call } }
     }
 
     /// The same, with what the function is: native code then has instructions for it. The types
@@ -114,8 +108,17 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> LaneFn {
     extern "C" fn call<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(a: u64, _: u64, _: u64, _: u64) -> u64 {
         only::<F>()(A::get(a)).put()
     }
-    let types = [A::TY, LaneTy::U64, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, R, F>, call::<A, R, F>, 1, types, ResultUse::Value)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, R, F>,
+                call: call::<A, R, F>,
+                operands: 1,
+                types: [A::TY, LaneTy::U64, LaneTy::U64, R::TY],
+                outcome: ResultUse::Value,
+            }
+        },
+    )
 }
 
 /// `d = f(a, b)`
@@ -130,8 +133,17 @@ pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> L
     extern "C" fn call<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(a: u64, b: u64, _: u64, _: u64) -> u64 {
         only::<F>()(A::get(a), B::get(b)).put()
     }
-    let types = [A::TY, B::TY, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, ResultUse::Value)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, B, R, F>,
+                call: call::<A, B, R, F>,
+                operands: 2,
+                types: [A::TY, B::TY, LaneTy::U64, R::TY],
+                outcome: ResultUse::Value,
+            }
+        },
+    )
 }
 
 /// `d = f(a, b, c)`
@@ -157,8 +169,17 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
     ) -> u64 {
         only::<F>()(A::get(a), B::get(b), C::get(c)).put()
     }
-    let types = [A::TY, B::TY, C::TY, R::TY];
-    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, ResultUse::Value)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, B, C, R, F>,
+                call: call::<A, B, C, R, F>,
+                operands: 3,
+                types: [A::TY, B::TY, C::TY, R::TY],
+                outcome: ResultUse::Value,
+            }
+        },
+    )
 }
 
 /// `d = f(a, b, x)` with the instruction's constant.
@@ -173,8 +194,17 @@ pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F
     extern "C" fn call<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(a: u64, b: u64, _: u64, x: u64) -> u64 {
         only::<F>()(A::get(a), B::get(b), x).put()
     }
-    let types = [A::TY, B::TY, LaneTy::U64, R::TY];
-    LaneFn::new(run::<A, B, R, F>, call::<A, B, R, F>, 2, types, ResultUse::Value)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, B, R, F>,
+                call: call::<A, B, R, F>,
+                operands: 2,
+                types: [A::TY, B::TY, LaneTy::U64, R::TY],
+                outcome: ResultUse::Value,
+            }
+        },
+    )
 }
 
 /// `d = f(a, b, c, x)` with the instruction's constant.
@@ -200,8 +230,17 @@ pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R 
     ) -> u64 {
         only::<F>()(A::get(a), B::get(b), C::get(c), x).put()
     }
-    let types = [A::TY, B::TY, C::TY, R::TY];
-    LaneFn::new(run::<A, B, C, R, F>, call::<A, B, C, R, F>, 3, types, ResultUse::Value)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, B, C, R, F>,
+                call: call::<A, B, C, R, F>,
+                operands: 3,
+                types: [A::TY, B::TY, C::TY, R::TY],
+                outcome: ResultUse::Value,
+            }
+        },
+    )
 }
 
 extern "C" fn holds<A: Lane, F: Fn(A, A) -> bool + Copy>(a: u64, b: u64, _: u64, _: u64) -> u64 {
@@ -246,8 +285,17 @@ pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
         w.set_pred(Pred(i.z), mask, q);
         Next::Step
     }
-    let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
-    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, ResultUse::Predicate)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, F>,
+                call: holds::<A, F>,
+                operands: 2,
+                types: [A::TY, A::TY, LaneTy::U64, LaneTy::U8],
+                outcome: ResultUse::Predicate,
+            }
+        },
+    )
 }
 
 /// `set`: `d` gets `x` where the comparison (combined with `c`) holds, else zero.
@@ -260,6 +308,15 @@ pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
         each(mask, |l| unsafe { (*d).0[l] = if p >> l & 1 != 0 { i.x } else { 0 } });
         Next::Step
     }
-    let types = [A::TY, A::TY, LaneTy::U64, LaneTy::U8];
-    LaneFn::new(run::<A, F>, holds::<A, F>, 2, types, ResultUse::Choice)
+    LaneFn::new(
+        const {
+            &LaneFunction {
+                run: run::<A, F>,
+                call: holds::<A, F>,
+                operands: 2,
+                types: [A::TY, A::TY, LaneTy::U64, LaneTy::U8],
+                outcome: ResultUse::Choice,
+            }
+        },
+    )
 }

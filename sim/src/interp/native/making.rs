@@ -21,8 +21,7 @@ const PARTED: u32 = 500;
 
 /// What a profiler calls code.
 fn name(program: &Program, what: &str, pc: u32) -> String {
-    let line = program.code.get(pc as usize).map_or(0, |inst| inst.line);
-    format!("{what} from {pc} line {line}")
+    format!("{what} from {pc} line {}", program.line(pc))
 }
 
 impl Native {

@@ -13,8 +13,8 @@ use crate::interp::compile::bits::with_carry;
 use crate::interp::compile::convert;
 use crate::interp::compile::load_store::{update_function, update_vector_function};
 use crate::interp::exec::atomic::{self, WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, WIDE_LOAD, WIDE_STORE};
+use crate::interp::exec::matrix::narrow::multiply_narrow;
 use crate::interp::exec::matrix::sparse::multiply_sparse;
-use crate::interp::exec::narrow_matrix::multiply_narrow;
 use crate::interp::exec::per_lane::COMBINE_NONE;
 use crate::interp::exec::{
     call, cluster_memory, control, fragment, load_store, matrix, mbarrier, tensor, texture, warp_sync,

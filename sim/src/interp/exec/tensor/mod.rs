@@ -24,7 +24,7 @@ fn unsupported(w: &Warp<'_>, instruction: &str) -> FaultKind {
     FaultKind::Unsupported(Box::new(CompileError::Unsupported {
         instruction: instruction.to_owned(),
         function: w.env.kernel.name.clone(),
-        line: w.env.program.code.get(w.pc as usize).map_or(0, |inst| inst.line),
+        line: w.env.program.line(w.pc),
     }))
 }
 
