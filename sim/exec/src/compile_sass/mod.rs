@@ -2,7 +2,7 @@
 //! call) into a [`Program`] for the same execution core as PTX.
 //!
 //! `operands` says where registers, predicates and constants are. `sections` orders the code and
-//! finds the targets of jumps. Each family of instructions has a file: its method returns false for
+//! finds the targets of jumps. Each family of instructions has a file: its function returns false for
 //! instructions of others, and [`Translation::instruction`] is the list of families. A machine
 //! instruction becomes one or several instructions of the core, which the functions of
 //! [`super::exec`] and [`super::exec_sass`] execute. This file and the families know each other.
@@ -152,19 +152,19 @@ impl<'m> Translation<'m> {
 
     /// Dispatches to the families. A new family adds its line here.
     fn instruction(&mut self, i: &MachineInst) -> Result<()> {
-        if self.control(i)?
-            || self.load_store(i)?
-            || self.atomic(i)?
-            || self.lanes(i)?
-            || self.integer(i)?
-            || self.logic(i)?
-            || self.predicates(i)?
-            || self.special(i)?
-            || self.texture(i)?
-            || self.floating(i)?
-            || self.half(i)?
-            || self.convert(i)?
-            || self.tensor(i)?
+        if control::control(i, self)?
+            || memory::load_store::load_store(i, self)?
+            || memory::atomic::atomic(i, self)?
+            || lanes::lanes(i, self)?
+            || int::integer(i, self)?
+            || logic::logic(i, self)?
+            || logic::predicates(i, self)?
+            || special::special(i, self)?
+            || memory::texture::texture(i, self)?
+            || float::floating(i, self)?
+            || half::half(i, self)?
+            || convert::convert(i, self)?
+            || tensor::tensor(i, self)?
         {
             return Ok(());
         }

@@ -4,6 +4,8 @@
 //! and above them the phase. (Read off what ptxas makes of `mbarrier.init`, `.arrive_drop`,
 //! `.test_wait` and `.pending_count`.)
 
+use crate::compile_sass::control::bits;
+use crate::compile_sass::memory::load_store::address;
 use device_code::ptx::Type;
 use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
@@ -71,146 +73,144 @@ fn scope_of(m: &MemOperand) -> u32 {
     if m.strength == Strength::Block { BLOCK_SCOPE } else { 0 }
 }
 
-impl Translation<'_> {
-    /// Returns false when the instruction is of another family.
-    pub(in crate::compile_sass) fn atomic(&mut self, i: &MachineInst) -> Result<bool> {
-        match i.op {
-            Opcode::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 } => {
-                // Each active lane adds one.
-                let one = self.constant(1);
-                self.update(i, AtomOp::Add, AtomTy::U32, [one, one])?;
+/// Returns false when the instruction is of another family.
+pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
+    match i.op {
+        Opcode::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 } => {
+            // Each active lane adds one.
+            let one = t.constant(1);
+            update(i, AtomOp::Add, AtomTy::U32, [one, one], t)?;
+        }
+        Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => arrive(i, t)?,
+        // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
+        Opcode::Mbarrier if i.opcode == ARRIVES && bits(72, 77, t) == LDGSTSBAR_64 => arrive(i, t)?,
+        Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
+            update_wide(i, Operation::WideExchange, [&i.src[0], &i.src[0]], t)?;
+        }
+        Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
+            update_wide(i, Operation::WideCompareAndSwap, [&i.src[0], &i.src[1]], t)?;
+        }
+        Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => update_elements(i, op, ty, t)?,
+        Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
+            let b = atom_operand(&i.src[0], ty, t)?;
+            update(i, op, ty, [b, b], t)?;
+        }
+        Opcode::AtomCas { ty, cast } => compare_and_swap(i, ty, cast, t)?,
+        Opcode::Qspc { .. } => {
+            let d = t.pdst(i, 0);
+            if i.dst.is_some_and(|run| !run.is_dropped()) || d == Pred::ALWAYS {
+                return t.unsupported(i);
             }
-            Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => self.arrive(i)?,
-            // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
-            Opcode::Mbarrier if i.opcode == ARRIVES && self.bits(72, 77) == LDGSTSBAR_64 => self.arrive(i)?,
-            Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
-                self.update_wide(i, Operation::WideExchange, [&i.src[0], &i.src[0]])?;
-            }
-            Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
-                self.update_wide(i, Operation::WideCompareAndSwap, [&i.src[0], &i.src[1]])?;
-            }
-            Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => self.update_elements(i, op, ty)?,
-            Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
-                let b = self.atom_operand(&i.src[0], ty)?;
-                self.update(i, op, ty, [b, b])?;
-            }
-            Opcode::AtomCas { ty, cast } => self.compare_and_swap(i, ty, cast)?,
-            Opcode::Qspc { .. } => {
-                let d = self.pdst(i, 0);
-                if i.dst.is_some_and(|run| !run.is_dropped()) || d == Pred::ALWAYS {
-                    return self.unsupported(i);
-                }
-                let (a, x, _) = self.address(i, &i.mem[0])?;
-                // The space asked about, at 73..75: global, local, shared.
-                let y = self.bits(73, 75);
-                self.emit(Inst { d: Slot(d.0), a, x, y, ..blank(Operation::IsInSpace) });
-            }
-            _ => return Ok(false),
+            let (a, x, _) = address(i, &i.mem[0], t)?;
+            // The space asked about, at 73..75: global, local, shared.
+            let y = bits(73, 75, t);
+            t.emit(Inst { d: Slot(d.0), a, x, y, ..blank(Operation::IsInSpace) });
         }
-        Ok(true)
+        _ => return Ok(false),
     }
+    Ok(true)
+}
 
-    /// One arrival of each lane; the barrier as it was is the result.
-    fn arrive(&mut self, i: &MachineInst) -> Result<()> {
-        let (a, x, space) = self.address(i, &i.mem[0])?;
-        let returns = i.dst.is_some_and(|run| !run.is_dropped());
-        let d = if returns { self.temporary() } else { SCRATCH };
-        let run = Operation::Atomic(Update { op: UpdateOp::Arrive, ty: Type::U64 });
-        self.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
-        if returns {
-            self.split(i, d);
-        }
-        Ok(())
+/// One arrival of each lane; the barrier as it was is the result.
+fn arrive(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let returns = i.dst.is_some_and(|run| !run.is_dropped());
+    let d = if returns { t.temporary() } else { SCRATCH };
+    let run = Operation::Atomic(Update { op: UpdateOp::Arrive, ty: Type::U64 });
+    t.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
+    if returns {
+        t.split(i, d);
     }
+    Ok(())
+}
 
-    fn atom_operand(&mut self, operand: &InstOperand, ty: AtomTy) -> Result<Slot> {
-        if ty.regs() == 2 { self.pair(operand) } else { self.raw_word(operand, 0) }
-    }
+fn atom_operand(operand: &InstOperand, ty: AtomTy, t: &mut Translation<'_>) -> Result<Slot> {
+    if ty.regs() == 2 { t.pair(operand) } else { t.raw_word(operand, 0) }
+}
 
-    fn update(&mut self, i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2]) -> Result<()> {
-        let Some(run) = operation(op, ty) else { return self.unsupported(i) };
-        let (a, x, space) = self.address(i, &i.mem[0])?;
-        let returns = i.dst.is_some_and(|run| !run.is_dropped());
-        let d = match (returns, ty.regs()) {
-            (false, _) => SCRATCH,
-            (true, 1) => self.dst(i, 0),
-            (true, _) => self.temporary(),
-        };
-        self.emit(Inst { d, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
-        if returns && ty.regs() == 2 {
-            self.split(i, d);
-        }
-        self.done(i);
-        Ok(())
+fn update(i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2], t: &mut Translation<'_>) -> Result<()> {
+    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let returns = i.dst.is_some_and(|run| !run.is_dropped());
+    let d = match (returns, ty.regs()) {
+        (false, _) => SCRATCH,
+        (true, 1) => t.dst(i, 0),
+        (true, _) => t.temporary(),
+    };
+    t.emit(Inst { d, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    if returns && ty.regs() == 2 {
+        t.split(i, d);
     }
+    done(i, t);
+    Ok(())
+}
 
-    /// An operation on 16 bytes.
-    fn update_wide(&mut self, i: &MachineInst, run: Operation, operands: [&InstOperand; 2]) -> Result<()> {
-        let (a, x, space) = self.address(i, &i.mem[0])?;
-        let old = [self.temporary(), self.temporary()];
-        let mut slots = old.to_vec();
-        for operand in operands {
-            for half in [0, 2] {
-                let (low, high) = (self.raw_word(operand, half)?, self.raw_word(operand, half + 1)?);
-                slots.push(self.joined(low, high));
-            }
+/// An operation on 16 bytes.
+fn update_wide(i: &MachineInst, run: Operation, operands: [&InstOperand; 2], t: &mut Translation<'_>) -> Result<()> {
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let old = [t.temporary(), t.temporary()];
+    let mut slots = old.to_vec();
+    for operand in operands {
+        for half in [0, 2] {
+            let (low, high) = (t.raw_word(operand, half)?, t.raw_word(operand, half + 1)?);
+            slots.push(t.joined(low, high));
         }
-        let y = self.list(&slots);
-        self.emit(Inst { a, x, y, z: space | 1 << 4, ..blank(run) });
-        for (half, value) in [0, 2].into_iter().zip(old) {
-            let (low, high) = (self.dst(i, half), self.dst(i, half + 1));
-            self.halved(value, low, high);
-        }
-        self.done(i);
-        Ok(())
     }
+    let y = t.list(&slots);
+    t.emit(Inst { a, x, y, z: space | 1 << 4, ..blank(run) });
+    for (half, value) in [0, 2].into_iter().zip(old) {
+        let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
+        t.halved(value, low, high);
+    }
+    done(i, t);
+    Ok(())
+}
 
-    /// An operation on several words beside each other.
-    fn update_elements(&mut self, i: &MachineInst, op: AtomOp, ty: AtomTy) -> Result<()> {
-        let Some(run) = operation(op, ty) else { return self.unsupported(i) };
-        let count = elements(ty);
-        let (a, x, space) = self.address(i, &i.mem[0])?;
-        let mut slots: Vec<Slot> = (0..count).map(|word| self.dst(i, word as u8)).collect();
-        for word in 0..count {
-            slots.push(self.raw_word(&i.src[0], word as u8)?);
-        }
-        let y = self.list(&slots);
-        self.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
-        self.done(i);
-        Ok(())
+/// An operation on several words beside each other.
+fn update_elements(i: &MachineInst, op: AtomOp, ty: AtomTy, t: &mut Translation<'_>) -> Result<()> {
+    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
+    let count = elements(ty);
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let mut slots: Vec<Slot> = (0..count).map(|word| t.dst(i, word as u8)).collect();
+    for word in 0..count {
+        slots.push(t.raw_word(&i.src[0], word as u8)?);
     }
+    let y = t.list(&slots);
+    t.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
+    done(i, t);
+    Ok(())
+}
 
-    /// The predicate that says that the operation was carried out: always.
-    fn done(&mut self, i: &MachineInst) {
-        let d = self.pdst(i, 0);
-        if d != Pred::ALWAYS {
-            let a = Slot(Pred::ALWAYS.0);
-            self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
-        }
+/// The predicate that says that the operation was carried out: always.
+fn done(i: &MachineInst, t: &mut Translation<'_>) {
+    let d = t.pdst(i, 0);
+    if d != Pred::ALWAYS {
+        let a = Slot(Pred::ALWAYS.0);
+        t.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
     }
+}
 
-    fn compare_and_swap(&mut self, i: &MachineInst, ty: AtomTy, cast: CasKind) -> Result<()> {
-        if ty == AtomTy::B128 {
-            return self.unsupported(i);
-        }
-        let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
-        let Some((run, _)) = updates(Update { op: UpdateOp::Compare, ty: kind }) else { return self.unsupported(i) };
-        let (b, c) = (self.atom_operand(&i.src[0], ty)?, self.atom_operand(&i.src[1], ty)?);
-        let (a, x, space) = self.address(i, &i.mem[0])?;
-        let old = self.temporary();
-        self.emit(Inst { d: old, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
-        let result = if cast == CasKind::Cas {
-            old
-        } else {
-            // A step of a retry loop asks only whether the swap was done.
-            let d = self.temporary();
-            self.emit(Inst { d, a: old, b, ..lane(op2(|a: u64, b: u64| u64::from(a == b))) });
-            d
-        };
-        self.split(i, result);
-        self.done(i);
-        Ok(())
+fn compare_and_swap(i: &MachineInst, ty: AtomTy, cast: CasKind, t: &mut Translation<'_>) -> Result<()> {
+    if ty == AtomTy::B128 {
+        return t.unsupported(i);
     }
+    let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
+    let Some((run, _)) = updates(Update { op: UpdateOp::Compare, ty: kind }) else { return t.unsupported(i) };
+    let (b, c) = (atom_operand(&i.src[0], ty, t)?, atom_operand(&i.src[1], ty, t)?);
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let old = t.temporary();
+    t.emit(Inst { d: old, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    let result = if cast == CasKind::Cas {
+        old
+    } else {
+        // A step of a retry loop asks only whether the swap was done.
+        let d = t.temporary();
+        t.emit(Inst { d, a: old, b, ..lane(op2(|a: u64, b: u64| u64::from(a == b))) });
+        d
+    };
+    t.split(i, result);
+    done(i, t);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Families of what machine code does to memory: loads and stores, atomic operations, textures and
 //! surfaces.
 
-mod atomic;
-mod load_store;
-mod texture;
+pub(super) mod atomic;
+pub(super) mod load_store;
+pub(super) mod texture;
