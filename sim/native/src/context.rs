@@ -1,6 +1,6 @@
 //! What compiled code finds at its first argument, and the functions that it calls.
 
-use super::outside::address_at;
+use super::relocations::address_at;
 use sim_exec::exec::atomic::Word;
 use sim_exec::float;
 use sim_exec::interface::AccessKind;
@@ -261,7 +261,7 @@ pub(super) unsafe extern "C" fn find_pack(context: *mut RegionContext, mask: u64
 /// Calls a function of a lane's values and leaves its result in `found`.
 ///
 /// # Safety
-/// As of [`find`]; `function` is the distance of one (`outside::distance_of`).
+/// As of [`find`]; `function` is the distance of one (`relocations::distance_of`).
 pub(super) unsafe extern "C" fn call(context: *mut RegionContext, function: u64, a: u64, b: u64, c: u64) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -8,7 +8,7 @@ use super::compiler::Installed;
 use super::effects::Register;
 use super::flow::{Flow, ValueForm};
 use super::pack::Supposed;
-use super::pack::class::{self, Class, Exit};
+use super::pack::uniformity::{self, Class, Exit};
 use super::pack::width::Width;
 use sim_exec::program::LANES;
 use sim_exec::warp::Warp;
@@ -72,14 +72,7 @@ pub(super) struct Region {
     pub(crate) renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
     pub(crate) varying: Mutex<BTreeSet<usize>>,
-    /// How often lanes of a pack have parted at a branch, since code was last made for that.
-    parted: Mutex<HashMap<u32, u32>>,
-    /// Branches for which there is such code.
-    pub(crate) parting: Mutex<BTreeSet<u32>>,
 }
-
-/// How often code may be made anew because lanes part.
-const PARTINGS: usize = 12;
 
 /// What running the packs of a region has shown.
 pub(super) struct KnownOfPacks {
@@ -87,8 +80,6 @@ pub(super) struct KnownOfPacks {
     pub(crate) renewed: u32,
     /// Registers of which nothing is assumed, in order.
     pub(crate) varying: Vec<usize>,
-    /// Branches for which there is code, in order.
-    pub(crate) parting: Vec<u32>,
 }
 
 impl Region {
@@ -117,8 +108,7 @@ impl Region {
     /// What running its packs has shown.
     pub(super) fn known_of_packs(&self) -> KnownOfPacks {
         let varying = self.varying.lock().map(|varying| varying.iter().copied().collect()).unwrap_or_default();
-        let parting = self.parting.lock().map(|parting| parting.iter().copied().collect()).unwrap_or_default();
-        KnownOfPacks { renewed: self.renewed.load(Ordering::Relaxed), varying, parting }
+        KnownOfPacks { renewed: self.renewed.load(Ordering::Relaxed), varying }
     }
 
     /// Whether a warp that has left another region there has what this one's code supposes.
@@ -129,17 +119,6 @@ impl Region {
             let known = self.supposed.lock().ok()?;
             (known.0 == code as usize).then(|| known.1.clone())
         })
-    }
-
-    /// Notes that lanes of a pack have parted at a branch. Returns true when code should be made
-    /// for that: when it has happened so often, and is worth it.
-    pub(super) fn parts(&self, pc: u32, often: u32, worth: impl FnOnce() -> bool) -> bool {
-        let (Ok(mut parted), Ok(mut parting)) = (self.parted.lock(), self.parting.lock()) else { return false };
-        let count = parted.entry(pc).or_default();
-        *count += 1;
-        // Whoever could not tell is asked again, but not often.
-        let due = *count % often == 0 && (*count / often).is_power_of_two();
-        due && parting.len() < PARTINGS && worth() && parting.insert(pc)
     }
 
     fn set_width(&self, width: Width) {
@@ -160,8 +139,6 @@ impl Region {
             missed: AtomicU32::new(0),
             renewed: AtomicU32::new(0),
             varying: Mutex::default(),
-            parted: Mutex::default(),
-            parting: Mutex::default(),
         }
     }
 }
@@ -178,7 +155,7 @@ pub(super) fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
     let mask = warp.active;
     let rows = |warp: &Warp<'_>, width: Width| {
         let packs = width.full_packs(mask);
-        let class = |axis: &[u32; LANES]| class::observed(width, packs, None, false, |lane| u64::from(axis[lane]));
+        let class = |axis: &[u32; LANES]| uniformity::observed(width, packs, None, false, |lane| u64::from(axis[lane]));
         warp.tid.each_ref().map(|axis| class(axis) == Class::Uniform)
     };
     let narrow = rows(warp, Width::NARROWEST);
@@ -195,7 +172,7 @@ pub(super) fn widest(warp: &mut Warp<'_>, flow: &Flow) -> Supposed {
 fn in_rows(warp: &Warp<'_>) -> bool {
     let class = |axis: &[u32; LANES]| {
         let form = Some(ValueForm::Word);
-        class::observed(Width::of_lanes(LANES), u32::MAX, form, true, |lane| u64::from(axis[lane]))
+        uniformity::observed(Width::of_lanes(LANES), u32::MAX, form, true, |lane| u64::from(axis[lane]))
     };
     let classes = warp.tid.each_ref().map(class);
     classes.contains(&Class::Halves(0)) && !classes.contains(&Class::Varying)
@@ -212,17 +189,17 @@ pub(super) fn observed(warp: &mut Warp<'_>, flow: &Flow, width: Width, packs: u3
             Register::Row(row) => {
                 // SAFETY: the frame has the function's rows.
                 let row_values = unsafe { &(*frame.add(row as usize)).0 };
-                class::observed(width, packs, Some(flow.form(row)), halves, |lane| row_values[lane])
+                uniformity::observed(width, packs, Some(flow.form(row)), halves, |lane| row_values[lane])
             }
             Register::Pred(pred) => {
                 // SAFETY: and its predicates.
                 let word = unsafe { *preds.add(pred as usize) };
-                class::observed(width, packs, None, halves, |lane| u64::from(word >> lane & 1))
+                uniformity::observed(width, packs, None, halves, |lane| u64::from(word >> lane & 1))
             }
         };
         registers.insert(index, class);
     }
     let word = Some(ValueForm::Word);
-    let tid = warp.tid.map(|tid| class::observed(width, packs, word, halves, |lane| u64::from(tid[lane])));
-    Supposed { width, registers, tid, parting: BTreeSet::new() }
+    let tid = warp.tid.map(|tid| uniformity::observed(width, packs, word, halves, |lane| u64::from(tid[lane])));
+    Supposed { width, registers, tid }
 }

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::context::at;
-use super::outside::Keeper;
+use super::relocations::Keeper;
 use super::values::{Held, Values, plain};
 use sim_exec::float::{FTZ, SAT};
 use sim_exec::program::{Inst, LaneOp, LaneTy, Sem, Slot};

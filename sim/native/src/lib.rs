@@ -12,7 +12,7 @@
 //! registers, `plan` the blocks of a region. `region` makes the code for single lanes with
 //! `instruction`, `values`, `arithmetic`, `floats` and `memory`; `pack` that for packs. `context`
 //! is the data of running code, `entry` the compiled code of a place. `compiler` makes code,
-//! `making` selects it. This file decides when to compile, and runs the result.
+//! `tiering` selects it. This file decides when to compile, and runs the result.
 //!
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
@@ -26,22 +26,22 @@ mod entry;
 mod floats;
 mod flow;
 mod instruction;
-mod making;
 mod memory;
 mod pack;
 mod plan;
 mod region;
+mod tiering;
 mod values;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use compiler::{Installed, RegionCompiler, Tools, outside};
+use compiler::{Installed, RegionCompiler, Tools, relocations};
 use context::{RegionContext, Site};
 use decode::Kind;
 use entry::Region;
 use pack::ONE_BY_ONE;
-use pack::class::Exit;
+use pack::uniformity::Exit;
 
 use sim_exec::env::Env;
 use sim_exec::program::{Entered, Inst, LANES, NativeCode, NativeEntries, Next, Pred, Program};
@@ -321,9 +321,6 @@ impl Native {
             }
             let (lanes, pc) = (lanes & mask, place & !ONE_BY_ONE);
             let program = warp.env.program;
-            if lanes & packs != 0 && matches!(decode::kind(&program.code[pc as usize]), Kind::Branch) {
-                self.parted(region, program, pc);
-            }
             match self.lanes_from(region, program, pc, width.lanes() == LANES) {
                 Some(code) => {
                     if run_code(code, warp, context, sites, lanes, fuel) == region::FAULT {

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Value
 use super::context::{NO_SITE, RegionContext, Site, add_double, add_single, at, pack};
 use super::decode::AtomKind;
 use super::flow::ValueForm;
-use super::outside::Keeper;
+use super::relocations::Keeper;
 use super::values::{Held, Values, fixed, plain};
 use sim_exec::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use sim_exec::interface::AccessKind;

@@ -16,7 +16,7 @@ use super::effects;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
-use super::pack::class::Class;
+use super::pack::uniformity::Class;
 use super::plan::{MOST, RegionPlan, join, plan};
 use super::values::{Values, plain};
 use sim_exec::program::{Pred, Program};

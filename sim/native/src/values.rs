@@ -15,7 +15,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::context::{RegionContext, at};
 use super::effects::Register;
 use super::flow::{Flow, ValueForm, constant};
-use super::outside::{Keeper, Outside, distance_of};
+use super::relocations::{Keeper, Outside, distance_of};
 use sim_exec::program::{Pred, Program, Slot};
 
 /// One value in the forms that it has been asked for.

@@ -1,8 +1,8 @@
-//! Makes functions of the host of regions, and puts them into memory. `outside` has what code names
+//! Makes functions of the host of regions, and puts them into memory. `relocations` has what code names
 //! there, `code_memory` is where it lies.
 
 mod code_memory;
-pub(super) mod outside;
+pub(super) mod relocations;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,11 +21,11 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::context::{self, RegionContext};
 use super::flow::Flow;
-use super::pack::class::{Class, Exit};
+use super::pack::uniformity::{Class, Exit};
 use super::pack::{self, Supposed};
 use super::region::{self, Built};
 use code_memory::CodeMemory;
-use outside::{Keeper, Outside, function_at};
+use relocations::{Keeper, Outside, function_at};
 use sim_exec::program::Program;
 
 /// Sites that a program may have.

@@ -1,9 +1,10 @@
 //! Loads and stores of a pack: vectors where addresses follow each other, else lane by lane.
 
+use crate::pack::gather_scatter::{is_apart, load_apart, store_apart};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
+use super::address_checks::{AccessShape, Reach};
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
-use super::reach::{AccessShape, Reach};
 use super::width::Width;
 use crate::context::at;
 use crate::values::plain;
@@ -181,8 +182,8 @@ impl Pack<'_, '_> {
     pub(super) fn load(&mut self, i: &Inst, pc: u32, size: u32, signed: bool) {
         let slots = self.e.v.elements(i, i.d);
         let total = size * slots.len() as u32;
-        if self.is_apart(i, total) && slots.len() == 1 {
-            let words = self.load_apart(i, pc);
+        if is_apart(i, total, self) && slots.len() == 1 {
+            let words = load_apart(i, pc, self);
             let kept = self.kept(words, size, signed, i.c.0);
             self.define(slots[0], kept);
             return;
@@ -328,8 +329,8 @@ impl Pack<'_, '_> {
     pub(super) fn store(&mut self, i: &Inst, pc: u32, size: u32) {
         let slots = self.e.v.elements(i, i.b);
         let total = size * slots.len() as u32;
-        if self.is_apart(i, total) && slots.len() == 1 {
-            self.store_apart(i, pc);
+        if is_apart(i, total, self) && slots.len() == 1 {
+            store_apart(i, pc, self);
             return;
         }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Write };

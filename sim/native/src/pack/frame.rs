@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::class::Class;
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
+use super::uniformity::Class;
 use super::{Builder, Known, Supposed};
 use crate::context::at;
 use crate::decode::{self, Kind};
@@ -64,7 +64,7 @@ impl Pack<'_, '_> {
             }
             Register::Pred(pred) => {
                 let bits = self.pack_bits(pred);
-                let value = self.mask_of_bits(bits);
+                let value = mask_of_bits(bits, self);
                 self.set(pred, value);
             }
         }
@@ -231,4 +231,15 @@ impl<'p> Builder<'p, '_> {
             self.p.e.v.b.switch_to_block(good);
         }
     }
+}
+
+/// A mask of the lanes whose bits are set.
+fn mask_of_bits(bits: Value, p: &mut Pack<'_, '_>) -> Narrow {
+    let bits = p.e.v.b.ins().splat(types::I32X4, bits);
+    each(p.width, |at| {
+        let own = (0..4).flat_map(|lane| (1u32 << (4 * at + lane)).to_le_bytes()).collect();
+        let own = p.vector(types::I32X4, own);
+        let is = p.e.v.b.ins().band(bits, own);
+        p.e.v.b.ins().icmp(IntCC::Equal, is, own)
+    })
 }

@@ -4,8 +4,8 @@
 
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-use super::class::Class;
 use super::lanes::Pack;
+use super::uniformity::Class;
 use crate::effects::{self, Register};
 use crate::values::Values;
 use sim_exec::program::{Inst, Slot};

@@ -1,11 +1,14 @@
 //! Native code for one instruction of a pack: once, as vectors, lane by lane, or by the interpreter
 //! for all lanes.
 
+use crate::pack::arithmetic::carries::{added, added_wide, not_zero};
+use crate::pack::arithmetic::operation;
+use crate::pack::predicates::{compared_floats, compared_words, logic, selected, table_of_masks};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::class::{Class, Way};
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
+use super::uniformity::{Class, Way};
 use crate::context::{RegionContext, execute};
 use crate::decode::{self, Kind};
 use crate::effects::{self, Register};
@@ -145,18 +148,18 @@ impl Pack<'_, '_> {
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => {}
             Kind::Lane(op) => {
-                if !self.operation(i, &op) {
+                if !operation(i, &op, self) {
                     if op.sem == Sem::Call { self.foreign(i, pc) } else { self.one_by_one(i, pc, kind) }
                 }
             }
-            Kind::Select => self.selected(i),
-            Kind::Predicate => self.logic(i),
-            Kind::Table => self.table_of_masks(i),
-            Kind::IntCompare => self.compared_words(i),
-            Kind::FloatCompare { double } => self.compared_floats(i, double),
-            Kind::Add3 => self.added(i),
-            Kind::AddWide => self.added_wide(i),
-            Kind::NotZero => self.not_zero(i),
+            Kind::Select => selected(i, self),
+            Kind::Predicate => logic(i, self),
+            Kind::Table => table_of_masks(i, self),
+            Kind::IntCompare => compared_words(i, self),
+            Kind::FloatCompare { double } => compared_floats(i, double, self),
+            Kind::Add3 => added(i, self),
+            Kind::AddWide => added_wide(i, self),
+            Kind::NotZero => not_zero(i, self),
             Kind::Special if i.y < Special::NtidX as u32 => {
                 let words = self.tids(i.y);
                 self.define(i.d, Lanes::Words(words));

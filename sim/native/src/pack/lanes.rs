@@ -6,7 +6,7 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, types};
 use cranelift_frontend::Variable;
 
-use super::class::{Class, Classes};
+use super::uniformity::{Class, Classes};
 pub(super) use super::width::{Narrow, Wide, each};
 use super::width::{Vectors, Width, all};
 use crate::effects::Register;

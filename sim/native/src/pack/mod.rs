@@ -1,45 +1,43 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
-//! both kinds of lanes under masks; so is some longer code, and loops, where lanes part often. Else
-//! the pack leaves at that instruction, and `region` goes on lane by lane, in a whole warp up to
-//! where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps
+//! both kinds of lanes under masks. Else the pack leaves at that instruction, and `region` goes on
+//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps
 //! do together.
 //!
-//! `class` says which values are one for the whole pack, `halves` has those that are one for each
-//! half of it, `lanes` keeps those that are not. `arithmetic`, `predicates`, `access` and `apart`
-//! make code for them, `together` for what warps do together, `frame` takes and leaves them.
-//! `instruction` chooses, `masked` knows the short code, `parted` the long one. This file has the
-//! flow of control.
+//! `uniformity` says which values are one for the whole pack, `halves` has those that are one for
+//! each half of it, `lanes` keeps those that are not. `arithmetic`, `predicates`, `access`,
+//! `address_checks` and `gather_scatter` make code for them, `collective` for what warps do together,
+//! `frame` takes and leaves them. `instruction` chooses, `if_conversion` knows the short code. This
+//! file has the flow of control.
 
 mod access;
-mod apart;
-#[cfg(target_arch = "x86_64")]
-mod apart_wide;
+mod address_checks;
 mod arithmetic;
-pub(super) mod class;
+mod collective;
 mod frame;
+mod gather_scatter;
+#[cfg(target_arch = "x86_64")]
+mod gather_scatter_avx2;
 mod halves;
+mod if_conversion;
 mod instruction;
 mod lanes;
-mod masked;
-mod parted;
 mod predicates;
-mod reach;
-mod together;
+pub(super) mod uniformity;
 pub(super) mod width;
 
-use std::collections::{BTreeSet, HashMap};
+use crate::pack::collective::together;
+use crate::pack::if_conversion::under;
+use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::Variable;
 
-use class::{Class, Classes, Way};
+use if_conversion::{Short, mark};
 use lanes::Pack;
-use masked::{Short, mark};
-use parted::Between;
-pub(super) use parted::worth;
+use uniformity::{Class, Classes, Way};
 use width::{Narrow, Width};
 
 use super::context::at;
@@ -48,9 +46,9 @@ use super::effects::Register;
 use super::flow::{Flow, Registers};
 use super::instruction::Emitter;
 use super::memory::Access;
-use super::outside::Outside;
 use super::plan::{RegionPlan, plan};
 use super::region::{Built, FEW, Turns};
+use super::relocations::Outside;
 use super::values::plain;
 use sim_exec::program::{LANES, Pred, Program};
 
@@ -66,8 +64,6 @@ pub(super) struct Supposed {
     pub(crate) width: Width,
     pub(crate) registers: HashMap<usize, Class>,
     pub(crate) tid: [Class; 3],
-    /// Branches at which lanes part so often that there is code for that.
-    pub(crate) parting: BTreeSet<u32>,
 }
 
 /// What is known at the head of a block.
@@ -86,7 +82,6 @@ struct Builder<'p, 'b> {
     changed: Registers,
     heads: HashMap<usize, Block>,
     short: HashMap<usize, Short>,
-    parted: HashMap<usize, Between>,
     fuel: Variable,
     next_pack: Block,
     /// Packs are whole warps.
@@ -108,17 +103,16 @@ pub(super) fn build(
 ) -> Option<Built> {
     let entry = *flow.at.get(&pc)?;
     let whole = supposed.width.lanes() == LANES;
-    if flow.blocks[entry].stop && !(whole && together::goes_on(&program.code[pc as usize])) {
+    if flow.blocks[entry].stop && !(whole && collective::goes_on(&program.code[pc as usize])) {
         return None;
     }
     let most = MOST / supposed.width.parts();
-    let plan = plan(program, flow, entry, most, whole.then_some(together::goes_on), None);
+    let plan = plan(program, flow, entry, most, whole.then_some(collective::goes_on), None);
     let (v, turns) = Turns::begin(program, flow, lent, convention);
     let (fuel, next_pack) = (turns.fuel, turns.next);
     let access = Access::new(turns.fault);
     let pack = Pack::new(Emitter { v, access }, Classes::new(program, flow, supposed.tid), supposed.width);
-    let short = masked::candidates(program, flow, &plan);
-    let parted = parted::candidates(program, flow, &plan, &supposed.parting, supposed.width.parts());
+    let short = if_conversion::candidates(program, flow, &plan);
     let changed = flow.none();
     let mut builder = Builder {
         p: pack,
@@ -128,7 +122,6 @@ pub(super) fn build(
         changed,
         heads: HashMap::new(),
         short,
-        parted,
         fuel,
         next_pack,
         whole,
@@ -192,9 +185,6 @@ impl<'p> Builder<'p, '_> {
                                 if let Some(short) = self.short.get(&at) {
                                     short.run(program, self.flow, &mut both.classes, &mut both.changed);
                                     next.push((short.join, both));
-                                } else if let Some(between) = self.parted.get(&at) {
-                                    between.run(program, self.flow, &mut both.classes, &mut both.changed);
-                                    next.push((between.join, both));
                                 }
                             }
                         }
@@ -377,7 +367,7 @@ impl<'p> Builder<'p, '_> {
             self.p.e.v.restore(known);
             self.p.e.v.b.switch_to_block(on);
         }
-        self.p.together(i, pc);
+        together(i, pc, &mut self.p);
         mark(program, self.flow, pc, &mut self.changed);
     }
 
@@ -437,13 +427,12 @@ impl<'p> Builder<'p, '_> {
         self.way(program, at, taken, target);
         self.way(program, at, other, pc + 1);
         self.p.e.v.b.switch_to_block(mixed);
-        match (self.short.get(&at).cloned(), self.parted.get(&at).cloned()) {
-            (Some(short), _) => {
+        match self.short.get(&at).cloned() {
+            Some(short) => {
                 self.masked(program, &short, masks);
                 self.go(program, Some(at), short.join);
             }
-            (None, Some(between)) => self.part(program, &between, at, pc, bits),
-            (None, None) => {
+            None => {
                 let changed = self.changed.clone();
                 self.p.e.v.b.set_cold_block(mixed);
                 self.leave(program, pc, &changed, true, false);
@@ -462,7 +451,7 @@ impl<'p> Builder<'p, '_> {
                     continue;
                 }
                 let aside = short.way(program, self.flow, i) == Way::Aside;
-                self.p.under(i, pc, mask, aside);
+                under(i, pc, mask, aside, &mut self.p);
                 mark(program, self.flow, pc, &mut self.changed);
             }
         }

@@ -8,108 +8,106 @@ use crate::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use sim_exec::exec_sass::integer;
 use sim_exec::program::{Inst, Pred, Slot};
 
-impl Pack<'_, '_> {
-    /// A term of a sum as a word: negated or complemented as the flags say.
-    fn word_term(&mut self, slot: Slot, flags: u32, negate: u32, invert: u32) -> Narrow {
-        let words = self.words(slot);
-        match () {
-            () if flags & negate != 0 => each(self.width, |at| self.e.v.b.ins().ineg(words[at])),
-            () if flags & invert != 0 => each(self.width, |at| self.e.v.b.ins().bnot(words[at])),
-            () => words,
-        }
+/// A term of a sum as a word: negated or complemented as the flags say.
+fn word_term(slot: Slot, flags: u32, negate: u32, invert: u32, p: &mut Pack<'_, '_>) -> Narrow {
+    let words = p.words(slot);
+    match () {
+        () if flags & negate != 0 => each(p.width, |at| p.e.v.b.ins().ineg(words[at])),
+        () if flags & invert != 0 => each(p.width, |at| p.e.v.b.ins().bnot(words[at])),
+        () => words,
     }
+}
 
-    /// The same with its carry: what is negated is complemented, and one is added.
-    fn long_term(&mut self, slot: Slot, flags: u32, negate: u32, invert: u32) -> Wide {
-        if flags & (negate | invert) == 0 {
-            return self.longs(slot);
-        }
-        let words = self.words(slot);
-        let not: Narrow = each(self.width, |at| self.e.v.b.ins().bnot(words[at]));
-        let longs = self.extended(not, false);
-        if flags & negate == 0 {
-            return longs;
-        }
-        let one = self.long_everywhere(1);
-        each(self.width, |at| self.e.v.b.ins().iadd(longs[at], one))
+/// The same with its carry: what is negated is complemented, and one is added.
+fn long_term(slot: Slot, flags: u32, negate: u32, invert: u32, p: &mut Pack<'_, '_>) -> Wide {
+    if flags & (negate | invert) == 0 {
+        return p.longs(slot);
     }
-
-    fn with_carry(&mut self, sum: Wide, carry: Pred) -> Wide {
-        if carry == Pred::NEVER {
-            return sum;
-        }
-        let masks = self.masks(carry.0);
-        let masks = self.mask_of_wide(masks);
-        each(self.width, |at| self.e.v.b.ins().isub(sum[at], masks[at]))
+    let words = p.words(slot);
+    let not: Narrow = each(p.width, |at| p.e.v.b.ins().bnot(words[at]));
+    let longs = p.extended(not, false);
+    if flags & negate == 0 {
+        return longs;
     }
+    let one = p.long_everywhere(1);
+    each(p.width, |at| p.e.v.b.ins().iadd(longs[at], one))
+}
 
-    /// IADD3.
-    pub(crate) fn added(&mut self, i: &Inst) {
-        let [first, second, one, two] = [0, 16, 32, 48].map(|at| unpacked(i.x >> at));
-        let parts = [
-            (i.a, integer::NEGATE_A, integer::INVERT_A),
-            (i.b, integer::NEGATE_B, integer::INVERT_B),
-            (i.c, integer::NEGATE_C, integer::INVERT_C),
-        ];
-        let carries = [first, second] != [Pred::NEVER; 2] || [one, two] != [Pred::ALWAYS; 2];
-        if !carries {
-            let [a, b, c] = parts.map(|(slot, negate, invert)| self.word_term(slot, i.y, negate, invert));
-            let sum = each(self.width, |at| {
-                let sum = self.e.v.b.ins().iadd(a[at], b[at]);
-                self.e.v.b.ins().iadd(sum, c[at])
-            });
-            self.define(i.d, Lanes::Words(sum));
-            return;
-        }
-        let [a, b, c] = parts.map(|(slot, negate, invert)| self.long_term(slot, i.y, negate, invert));
-        let sum = each(self.width, |at| {
-            let sum = self.e.v.b.ins().iadd(a[at], b[at]);
-            self.e.v.b.ins().iadd(sum, c[at])
+fn with_carry(sum: Wide, carry: Pred, p: &mut Pack<'_, '_>) -> Wide {
+    if carry == Pred::NEVER {
+        return sum;
+    }
+    let masks = p.masks(carry.0);
+    let masks = p.mask_of_wide(masks);
+    each(p.width, |at| p.e.v.b.ins().isub(sum[at], masks[at]))
+}
+
+/// IADD3.
+pub(crate) fn added(i: &Inst, p: &mut Pack<'_, '_>) {
+    let [first, second, one, two] = [0, 16, 32, 48].map(|at| unpacked(i.x >> at));
+    let parts = [
+        (i.a, integer::NEGATE_A, integer::INVERT_A),
+        (i.b, integer::NEGATE_B, integer::INVERT_B),
+        (i.c, integer::NEGATE_C, integer::INVERT_C),
+    ];
+    let carries = [first, second] != [Pred::NEVER; 2] || [one, two] != [Pred::ALWAYS; 2];
+    if !carries {
+        let [a, b, c] = parts.map(|(slot, negate, invert)| word_term(slot, i.y, negate, invert, p));
+        let sum = each(p.width, |at| {
+            let sum = p.e.v.b.ins().iadd(a[at], b[at]);
+            p.e.v.b.ins().iadd(sum, c[at])
         });
-        let sum = self.with_carry(sum, first);
-        let sum = self.with_carry(sum, second);
-        let (low, high) = (self.narrowed(sum), self.upper_halves(sum));
-        self.define(i.d, Lanes::Words(low));
-        for (pred, least) in [(one, 0), (two, 1)] {
-            if pred != Pred::ALWAYS {
-                let least = self.word_everywhere(least);
-                let is = each(self.width, |at| self.e.v.b.ins().icmp(IntCC::SignedGreaterThan, high[at], least));
-                self.set(pred.0, is);
-            }
+        p.define(i.d, Lanes::Words(sum));
+        return;
+    }
+    let [a, b, c] = parts.map(|(slot, negate, invert)| long_term(slot, i.y, negate, invert, p));
+    let sum = each(p.width, |at| {
+        let sum = p.e.v.b.ins().iadd(a[at], b[at]);
+        p.e.v.b.ins().iadd(sum, c[at])
+    });
+    let sum = with_carry(sum, first, p);
+    let sum = with_carry(sum, second, p);
+    let (low, high) = (p.narrowed(sum), p.upper_halves(sum));
+    p.define(i.d, Lanes::Words(low));
+    for (pred, least) in [(one, 0), (two, 1)] {
+        if pred != Pred::ALWAYS {
+            let least = p.word_everywhere(least);
+            let is = each(p.width, |at| p.e.v.b.ins().icmp(IntCC::SignedGreaterThan, high[at], least));
+            p.set(pred.0, is);
         }
     }
+}
 
-    /// The sum of 64 bits of a product.
-    pub(crate) fn added_wide(&mut self, i: &Inst) {
-        let (a, b) = (self.longs(i.a), self.longs(i.b));
-        let first: Wide = each(self.width, |at| self.e.v.b.ins().iadd(a[at], b[at]));
-        let sum = self.with_carry(first, unpacked(i.x));
-        let out = unpacked(i.x >> 32);
-        let over = if out == Pred::ALWAYS {
-            None
-        } else {
-            let less = IntCC::UnsignedLessThan;
-            let over: Wide = each(self.width, |at| {
-                let over = self.e.v.b.ins().icmp(less, first[at], a[at]);
-                let again = self.e.v.b.ins().icmp(less, sum[at], first[at]);
-                self.e.v.b.ins().bor(over, again)
-            });
-            Some(self.narrowed(over))
-        };
-        self.define(i.d, Lanes::Longs(sum));
-        if let Some(over) = over {
-            self.set(out.0, over);
-        }
-    }
-
-    /// Whether a word is not zero, combined with a third predicate.
-    pub(crate) fn not_zero(&mut self, i: &Inst) {
-        let (words, zero) = (self.words(i.a), self.word_everywhere(0));
-        let third = self.masks(i.c.0);
-        let value: Narrow = each(self.width, |at| {
-            let is = self.e.v.b.ins().icmp(IntCC::NotEqual, words[at], zero);
-            if i.y == 1 { self.e.v.b.ins().band(is, third[at]) } else { self.e.v.b.ins().bor(is, third[at]) }
+/// The sum of 64 bits of a product.
+pub(crate) fn added_wide(i: &Inst, p: &mut Pack<'_, '_>) {
+    let (a, b) = (p.longs(i.a), p.longs(i.b));
+    let first: Wide = each(p.width, |at| p.e.v.b.ins().iadd(a[at], b[at]));
+    let sum = with_carry(first, unpacked(i.x), p);
+    let out = unpacked(i.x >> 32);
+    let over = if out == Pred::ALWAYS {
+        None
+    } else {
+        let less = IntCC::UnsignedLessThan;
+        let over: Wide = each(p.width, |at| {
+            let over = p.e.v.b.ins().icmp(less, first[at], a[at]);
+            let again = p.e.v.b.ins().icmp(less, sum[at], first[at]);
+            p.e.v.b.ins().bor(over, again)
         });
-        self.set(i.d.0, value);
+        Some(p.narrowed(over))
+    };
+    p.define(i.d, Lanes::Longs(sum));
+    if let Some(over) = over {
+        p.set(out.0, over);
     }
+}
+
+/// Whether a word is not zero, combined with a third predicate.
+pub(crate) fn not_zero(i: &Inst, p: &mut Pack<'_, '_>) {
+    let (words, zero) = (p.words(i.a), p.word_everywhere(0));
+    let third = p.masks(i.c.0);
+    let value: Narrow = each(p.width, |at| {
+        let is = p.e.v.b.ins().icmp(IntCC::NotEqual, words[at], zero);
+        if i.y == 1 { p.e.v.b.ins().band(is, third[at]) } else { p.e.v.b.ins().bor(is, third[at]) }
+    });
+    p.set(i.d.0, value);
 }

@@ -5,7 +5,7 @@
 use cranelift_codegen::ir::{InstBuilder, types};
 
 use crate::context::{RegionContext, at};
-use crate::pack::apart::has_wide;
+use crate::pack::gather_scatter::has_wide;
 use crate::pack::lanes::{Lanes, Narrow, Pack, each};
 use crate::values::plain;
 use sim_exec::float::FTZ;
@@ -88,28 +88,25 @@ fn function(approximation: Approximation, flush: bool) -> *const () {
     }
 }
 
-impl Pack<'_, '_> {
-    /// What the unit computes. Lanes that do not take part have some value computed, too.
-    pub(crate) fn approximate(&mut self, i: &Inst, op: &LaneOp, approximation: Approximation) -> Lanes {
-        let context = self.e.v.context;
-        let (a, _) = self.singles(i.a, true);
-        let second = matches!(approximation, Approximation::Div | Approximation::FullDiv).then_some(i.b);
-        let mut operands = vec![(a, at!(aside))];
-        if let Some(slot) = second {
-            operands.push((self.singles(slot, true).0, at!(near)));
-        }
-        for (values, offset) in operands {
-            for (part, value) in values.into_iter().enumerate() {
-                self.e.v.b.ins().store(plain(), value, context, offset + 16 * part as i32);
-            }
-        }
-        debug_assert!(op.operands >= 1);
-        let flush = i.x & FTZ != 0;
-        let lanes = self.e.v.int(types::I64, self.width.lanes() as u64);
-        self.e.v.call(function(approximation, flush) as usize, &[context, lanes]);
-        let values: Narrow = each(self.width, |part| {
-            self.e.v.b.ins().load(types::F32X4, plain(), context, at!(aside) + 16 * part as i32)
-        });
-        Lanes::Singles(values, false)
+/// What the unit computes. Lanes that do not take part have some value computed, too.
+pub(crate) fn approximate(i: &Inst, op: &LaneOp, approximation: Approximation, p: &mut Pack<'_, '_>) -> Lanes {
+    let context = p.e.v.context;
+    let (a, _) = p.singles(i.a, true);
+    let second = matches!(approximation, Approximation::Div | Approximation::FullDiv).then_some(i.b);
+    let mut operands = vec![(a, at!(aside))];
+    if let Some(slot) = second {
+        operands.push((p.singles(slot, true).0, at!(near)));
     }
+    for (values, offset) in operands {
+        for (part, value) in values.into_iter().enumerate() {
+            p.e.v.b.ins().store(plain(), value, context, offset + 16 * part as i32);
+        }
+    }
+    debug_assert!(op.operands >= 1);
+    let flush = i.x & FTZ != 0;
+    let lanes = p.e.v.int(types::I64, p.width.lanes() as u64);
+    p.e.v.call(function(approximation, flush) as usize, &[context, lanes]);
+    let values: Narrow =
+        each(p.width, |part| p.e.v.b.ins().load(types::F32X4, plain(), context, at!(aside) + 16 * part as i32));
+    Lanes::Singles(values, false)
 }

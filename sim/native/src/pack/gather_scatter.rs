@@ -2,10 +2,11 @@
 //! the host moves the words. Code for each lane would be long, and most of its time spent on
 //! fetching it.
 
+use crate::pack::collective::put_aside;
 use cranelift_codegen::ir::{InstBuilder, types};
 
 #[cfg(target_arch = "x86_64")]
-use super::apart_wide;
+use super::gather_scatter_avx2;
 use super::lanes::{Lanes, Pack, each};
 use crate::context::{NO_SITE, RegionContext, at, find_next, pack};
 use crate::values::plain;
@@ -106,7 +107,7 @@ unsafe fn load_all<const WIDE: bool>(context: *mut RegionContext, access: u64, m
     // SAFETY: the caller's promise; what is found stays mapped, and other threads may write it.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if WIDE && mask as u32 == u32::MAX && apart_wide::load(&mut *context, access) {
+        if WIDE && mask as u32 == u32::MAX && gather_scatter_avx2::load(&mut *context, access) {
             return 1;
         }
         if let Some(host) = reached(&mut *context, access, mask) {
@@ -137,7 +138,7 @@ unsafe fn store_all<const WIDE: bool>(context: *mut RegionContext, access: u64, 
     // SAFETY: as in `load_all`.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if WIDE && mask as u32 == u32::MAX && apart_wide::store(&mut *context, access) {
+        if WIDE && mask as u32 == u32::MAX && gather_scatter_avx2::store(&mut *context, access) {
             return 1;
         }
         if let Some(host) = reached(&mut *context, access, mask) {
@@ -194,70 +195,64 @@ pub(super) fn has_wide() -> bool {
     false
 }
 
-impl Pack<'_, '_> {
-    /// Whether an access is one of these.
-    pub(super) fn is_apart(&self, i: &Inst, total: u32) -> bool {
-        self.width.lanes() == LANES
-            && u64::from(total) == WORD
-            && matches!(i.z & 15, SHARED | GLOBAL | GENERIC)
-            && self.steady(i, total).is_none()
-            && self.halved(i, total).is_none()
-    }
+/// Whether an access is one of these.
+pub(super) fn is_apart(i: &Inst, total: u32, p: &Pack<'_, '_>) -> bool {
+    p.width.lanes() == LANES
+        && u64::from(total) == WORD
+        && matches!(i.z & 15, SHARED | GLOBAL | GENERIC)
+        && p.steady(i, total).is_none()
+        && p.halved(i, total).is_none()
+}
 
-    /// The words at the lanes' addresses.
-    pub(super) fn load_apart(&mut self, i: &Inst, pc: u32) -> Lanes {
-        self.access_apart(
-            i,
-            pc,
-            AccessKind::Read,
-            if has_wide() { load_wide as *const () } else { load_plain as *const () },
-        );
-        let context = self.e.v.context;
-        Lanes::Words(each(self.width, |part| {
-            self.e.v.b.ins().load(types::I32X4, plain(), context, at!(aside) + 16 * part as i32)
-        }))
-    }
+/// The words at the lanes' addresses.
+pub(super) fn load_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) -> Lanes {
+    access_apart(i, pc, AccessKind::Read, if has_wide() { load_wide as *const () } else { load_plain as *const () }, p);
+    let context = p.e.v.context;
+    Lanes::Words(each(p.width, |part| {
+        p.e.v.b.ins().load(types::I32X4, plain(), context, at!(aside) + 16 * part as i32)
+    }))
+}
 
-    /// Stores words to the lanes' addresses.
-    pub(super) fn store_apart(&mut self, i: &Inst, pc: u32) {
-        self.put_aside(i.b);
-        self.access_apart(
-            i,
-            pc,
-            AccessKind::Write,
-            if has_wide() { store_wide as *const () } else { store_plain as *const () },
-        );
-    }
+/// Stores words to the lanes' addresses.
+pub(super) fn store_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) {
+    put_aside(i.b, p);
+    access_apart(
+        i,
+        pc,
+        AccessKind::Write,
+        if has_wide() { store_wide as *const () } else { store_plain as *const () },
+        p,
+    );
+}
 
-    /// Puts addresses in shared memory into the context; zeros for lanes that do not take part.
-    fn put_near(&mut self, i: &Inst) {
-        let mut near = self.near(i);
-        if let Some(mask) = self.mask {
-            near = each(self.width, |at| self.e.v.b.ins().band(near[at], mask[at]));
-        }
-        let context = self.e.v.context;
-        for (part, value) in near.into_iter().enumerate() {
-            self.e.v.b.ins().store(plain(), value, context, at!(near) + 16 * part as i32);
-        }
+/// Puts addresses in shared memory into the context; zeros for lanes that do not take part.
+fn put_near(i: &Inst, p: &mut Pack<'_, '_>) {
+    let mut near = p.near(i);
+    if let Some(mask) = p.mask {
+        near = each(p.width, |at| p.e.v.b.ins().band(near[at], mask[at]));
     }
+    let context = p.e.v.context;
+    for (part, value) in near.into_iter().enumerate() {
+        p.e.v.b.ins().store(plain(), value, context, at!(near) + 16 * part as i32);
+    }
+}
 
-    fn access_apart(&mut self, i: &Inst, pc: u32, kind: AccessKind, function: *const ()) {
-        let space = i.z & 15;
-        if space == SHARED {
-            self.put_near(i)
-        } else {
-            self.put_addresses(i)
-        }
-        let site = if space == SHARED { NO_SITE } else { self.e.access.site(i.a, SHIFT, kind) };
-        let access = self.e.v.int(types::I64, pack(site, SHIFT, kind, space));
-        let mask = self.lanes_of_mask();
-        let place = self.e.v.int(types::I64, u64::from(pc));
-        let context = self.e.v.context;
-        let done = self.e.v.call(function as usize, &[context, access, mask, place]);
-        let good = self.e.v.b.create_block();
-        self.e.v.b.ins().brif(done, good, &[], self.e.access.fault, &[]);
-        self.e.v.b.switch_to_block(good);
+fn access_apart(i: &Inst, pc: u32, kind: AccessKind, function: *const (), p: &mut Pack<'_, '_>) {
+    let space = i.z & 15;
+    if space == SHARED {
+        put_near(i, p)
+    } else {
+        p.put_addresses(i)
     }
+    let site = if space == SHARED { NO_SITE } else { p.e.access.site(i.a, SHIFT, kind) };
+    let access = p.e.v.int(types::I64, pack(site, SHIFT, kind, space));
+    let mask = p.lanes_of_mask();
+    let place = p.e.v.int(types::I64, u64::from(pc));
+    let context = p.e.v.context;
+    let done = p.e.v.call(function as usize, &[context, access, mask, place]);
+    let good = p.e.v.b.create_block();
+    p.e.v.b.ins().brif(done, good, &[], p.e.access.fault, &[]);
+    p.e.v.b.switch_to_block(good);
 }
 
 #[cfg(test)]

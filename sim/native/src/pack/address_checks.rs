@@ -4,11 +4,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
-use super::class::Class;
 use super::lanes::{Narrow, Pack, Wide, each};
+use super::uniformity::Class;
 use crate::context::{NO_SITE, RegionContext, Site, at, pack};
 use crate::flow::ValueForm;
-use crate::outside::Keeper;
+use crate::relocations::Keeper;
 use crate::values::plain;
 use sim_exec::exec::load_store::{FRAME, LOCAL, SHARED};
 use sim_exec::interface::AccessKind;

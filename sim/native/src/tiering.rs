@@ -7,17 +7,13 @@ use std::sync::atomic::Ordering;
 use super::Native;
 use super::compiler::{Piece, RegionCompiler, Wanted};
 use super::entry::{Region, Tier, narrow, observed, widest};
-use super::pack;
-use super::pack::class::Class;
+use super::pack::uniformity::Class;
 use super::pack::width::Width;
 use sim_exec::program::Program;
 use sim_exec::warp::Warp;
 
 /// Packs that may find other values than was supposed before the region is compiled anew.
 const MISSES: u32 = 12;
-
-/// Times that lanes of packs may part at a branch before code is made for that.
-const PARTED: u32 = 500;
 
 /// What a profiler calls code.
 fn name(program: &Program, what: &str, pc: u32) -> String {
@@ -96,23 +92,6 @@ impl Native {
         Some(())
     }
 
-    /// Lanes of a pack have parted at a branch: often enough, and the region is compiled with code
-    /// for that.
-    #[cold]
-    pub(super) fn parted(&self, region: &Region, program: &Program, pc: u32) {
-        let always = self.often == 0;
-        // Without waiting for who compiles: that one may wait for what the region knows.
-        let worth = || {
-            let known = |mut compiler: MutexGuard<'_, RegionCompiler>| {
-                compiler.flow(program, pc).is_some_and(|flow| pack::worth(program, flow, pc))
-            };
-            always || self.compiler.try_lock().is_ok_and(known)
-        };
-        if pc != region.entry && region.parts(pc, if always { 1 } else { PARTED }, worth) {
-            region.packs.reset();
-        }
-    }
-
     /// A pack has found values that are not as supposed: often enough, and the region is compiled
     /// without.
     #[cold]
@@ -147,7 +126,6 @@ fn new_packs(compiler: &mut RegionCompiler, region: &Region, warp: &mut Warp<'_>
     let known = region.known_of_packs();
     let mut supposed = if known.renewed >= 2 { narrow(warp, flow) } else { widest(warp, flow) };
     supposed.registers.retain(|index, _| known.varying.binary_search(index).is_err());
-    supposed.parting.extend(&known.parting);
     let mut piece = compiler.compile(program, region.entry, Wanted::Packs(&supposed));
     while piece.is_none()
         && let Some(&narrower) = Width::ALL.iter().find(|width| width.lanes() < supposed.width.lanes())

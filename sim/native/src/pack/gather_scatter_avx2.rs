@@ -1,5 +1,5 @@
 //! Scattered words of a whole warp, moved with the processor's own vectors (AVX2). What these
-//! functions decline, `apart` does.
+//! functions decline, `gather_scatter` does.
 //!
 //! Compiled code puts addresses into the context by stores of 16 bytes. A load of 32 bytes that
 //! spans two of them would have to wait until both are in the cache, so they are read as they were
@@ -16,7 +16,7 @@ use crate::context::RegionContext;
 use sim_exec::exec::load_store::SHARED;
 use sim_exec::program::LANES;
 
-use super::apart::{MOST_NEAR, SHIFT, WORD};
+use super::gather_scatter::{MOST_NEAR, SHIFT, WORD};
 
 /// Four offsets in each.
 type Offsets = [__m128i; LANES / 4];

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::class::{Classes, Way};
 use super::lanes::{Narrow, Pack};
+use super::uniformity::{Classes, Way};
 use crate::decode::{self, Kind};
 use crate::effects;
 use crate::flow::{Flow, Registers};
@@ -60,13 +60,11 @@ pub(super) fn computes(i: &Inst) -> bool {
     }
 }
 
-impl Pack<'_, '_> {
-    /// Compiles an instruction of the lanes of a mask. `aside`: the others may execute it, too.
-    pub(super) fn under(&mut self, i: &Inst, pc: u32, mask: Narrow, aside: bool) {
-        self.mask = (!aside).then_some(mask);
-        self.instruction(i, pc, if aside { Way::Aside } else { Way::Masked });
-        self.mask = None;
-    }
+/// Compiles an instruction of the lanes of a mask. `aside`: the others may execute it, too.
+pub(super) fn under(i: &Inst, pc: u32, mask: Narrow, aside: bool, p: &mut Pack<'_, '_>) {
+    p.mask = (!aside).then_some(mask);
+    p.instruction(i, pc, if aside { Way::Aside } else { Way::Masked });
+    p.mask = None;
 }
 
 /// The branches of a region behind which code is short, by their blocks.
