@@ -13,11 +13,25 @@ use crate::context::at;
 use crate::decode::{self, Kind};
 use crate::effects::{self, Register};
 use crate::flow::ValueForm;
-use crate::values::{fixed, plain};
+use crate::values::{Values, fixed, plain};
 use sim_exec::exec::control::Special;
 use sim_exec::program::{Program, Slot};
 
-impl Pack<'_, '_> {
+impl<'p, 'b> Pack<'p, 'b> {
+    /// The same within each half: then the step.
+    pub(super) fn half_step(&self, slot: Slot) -> Option<i64> {
+        match self.classes.slot(slot) {
+            Class::Halves(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    /// Does something with the values of the second half.
+    pub(super) fn second_half<R>(&mut self, f: impl FnOnce(&mut Values<'p, 'b>) -> R) -> R {
+        let half = self.width.lanes() / 2;
+        self.e.v.with_other_half(half, f)
+    }
+
     /// One lane's value of an operand, as the scalar variable of its row: for what is done lane by
     /// lane.
     pub(super) fn pick(&mut self, register: Register, lane: usize) {

@@ -1,6 +1,7 @@
 //! Native code for one instruction of a pack: once, as vectors, lane by lane, or by the interpreter
 //! for all lanes.
 
+use super::halves::by_halves;
 use crate::pack::arithmetic::carries::{added, added_wide, not_zero};
 use crate::pack::arithmetic::operation;
 use crate::pack::predicates::{compared_floats, compared_words, logic, selected, table_of_masks};
@@ -124,7 +125,7 @@ impl Pack<'_, '_> {
         if how != Class::Varying {
             let flow = self.e.v.flow;
             if matches!(how, Class::Halves(_)) {
-                self.by_halves(i, pc);
+                by_halves(i, pc, self);
             } else {
                 self.e.instruction(flow, i, pc);
             }

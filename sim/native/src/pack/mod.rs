@@ -266,7 +266,7 @@ impl<'p> Builder<'p, '_> {
         for register in differ {
             match self.known[&target].classes.of(register) {
                 Class::Varying => self.p.vary(register),
-                Class::Halves(_) => self.p.halve(register),
+                Class::Halves(_) => halves::halve(register, &mut self.p),
                 _ => {}
             }
         }
