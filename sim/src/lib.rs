@@ -8,33 +8,39 @@
 //! - `loader`: from the bytes that a program loads to the PTX text in them.
 //! - `sched`: when a task runs.
 //! - `memory`: which bytes it reads and writes.
-//! - `interp`: the kernels.
+//! - `interp`: the kernels, which the crate `sim-exec` interprets. What they execute often the crate
+//!   `sim-native` compiles, in a build with the feature `native`.
 //!
 //! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
 //! programs hold instead of objects), `status` and `access_log` (files that a run can leave
 //! behind), `touched` (which bytes kernels touch, for a tool that asks), `own_threads` (how the
-//! simulator's threads start), and `arch` (what depends on the processor).
+//! simulator's threads start), and `arch` (how the processor calls host functions).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.
 //!
 //! The feature `driver` (on by default) exports the C functions. Without it the crate is a library
 //! with an interpreter.
-#![recursion_limit = "512"]
 
 mod access_log;
 mod api;
 mod arch;
 pub(crate) mod config;
 mod handles;
-#[allow(missing_docs)]
-pub mod interp;
 mod loader;
 mod memory;
 mod objects;
 mod own_threads;
 mod sched;
 mod status;
-mod tensor_map;
 mod touched;
 mod visible_devices;
+
+pub use sim_exec as interp;
+
+/// Makes native code of kernels; None in a build without it.
+#[cfg(feature = "native")]
+pub const NATIVE: Option<interp::MakeNative> = Some(sim_native::of);
+/// Makes native code of kernels; None in a build without it.
+#[cfg(not(feature = "native"))]
+pub const NATIVE: Option<interp::MakeNative> = None;

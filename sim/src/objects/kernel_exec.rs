@@ -348,6 +348,7 @@ fn one_grid(
         params: launch.params.clone(),
         cooperative: launch.cooperative,
         compile: crate::config::get_or_default().compile,
+        native: crate::NATIVE,
         ..interp::Launch::default()
     };
     let gpu = |addresses, touched| {

@@ -251,7 +251,13 @@ impl Gpu {
             assert_eq!(param.size as usize, bytes.len(), "size of an argument of {name}");
             params[param.offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
-        run(program, kernel, &Launch { params, compile: compile_choice(), ..launch }, &self.device, self.workers)
+        run(
+            program,
+            kernel,
+            &Launch { params, compile: compile_choice(), native: streamsan_sim::NATIVE, ..launch },
+            &self.device,
+            self.workers,
+        )
     }
 
     pub fn launch(&self, name: &str, grid: u32, block: u32, args: &[Arg]) {

@@ -109,7 +109,8 @@ fn try_kernel(seed: u64, text: &str, machine: Option<&str>) -> Tried {
         let words = (OUTPUT + 4 * (16 + 8 + 4 + 2) / 4) * THREADS * BLOCKS;
         let (from, to) = (gpu.buffer(&data), gpu.zeros::<u32>(words as usize));
         let params = [from.address.to_le_bytes(), to.address.to_le_bytes()].concat();
-        let launch = Launch { grid: [BLOCKS, 1, 1], block, params, compile, ..Launch::default() };
+        let launch =
+            Launch { grid: [BLOCKS, 1, 1], block, params, compile, native: streamsan_sim::NATIVE, ..Launch::default() };
         let kernels = gpu.kernels();
         let (program, kernel) = kernels[0];
         match run(program, kernel, &launch, &gpu.device, 1) {

@@ -27,8 +27,8 @@ const PRODUCT: [&str; 7] =
 const FAST_PRODUCT: [&str; 2] = ["analyzer", "shim"];
 /// Packages whose unit tests are worth their time under emulation: what depends on the processor,
 /// and what has to compute the same on both.
-const UNIT_TESTS: [&str; 9] =
-    ["cuda-sys", "device-code", "kernels", "options", "order", "shim", "sim", "sim-divert", "trace"];
+const UNIT_TESTS: [&str; 10] =
+    ["cuda-sys", "device-code", "kernels", "options", "order", "shim", "sim", "sim-divert", "sim-exec", "trace"];
 /// As above, of the slice: of others the test binary would take as long as the product.
 const FAST_UNIT_TESTS: [&str; 1] = ["trace"];
 /// Of these only what they test inside: further tests compile programs with CUDA's compiler, or

@@ -1,0 +1,320 @@
+//! One block: its shared memory, its barriers, and the turns that its warps take.
+
+use super::cluster::Members;
+use super::env::Env;
+use super::warp::{Outcome, Wait, Warp};
+use crate::interface::FaultKind;
+use crate::program::{LANES, Row};
+
+/// Jumps that a warp may make before the next warp of the block gets its turn.
+const TURN: u32 = 1 << 14;
+
+/// Rounds in which warps only come to barriers that a block may have before another one runs.
+const ROUNDS: u32 = 256;
+
+/// The number of the block's part in the cluster's barrier, behind those that PTX can name.
+const CLUSTER: usize = 16;
+
+/// One of the block's 16 barriers, or its part in the cluster's.
+#[derive(Debug, Clone, Default)]
+struct Barrier {
+    /// Threads that this phase asks for; 0 for all of the block.
+    expected: u32,
+    phase: u32,
+    /// Reductions over the arrivals: how many were true; all; any.
+    count: u32,
+    all: bool,
+    any: bool,
+    /// Results of the last two phases: count, and (bits 16, 17) all, any.
+    results: [u32; 2],
+}
+
+/// Bit of a barrier's result: the predicate was true in all threads.
+pub(crate) const RESULT_ALL: u32 = 1 << 16;
+/// Bit of a barrier's result: the predicate was true in some thread.
+pub(crate) const RESULT_ANY: u32 = 1 << 17;
+
+/// Kinds of block barriers, in `y` of their instruction.
+pub const BARRIER_SYNC: u32 = 0;
+pub(crate) const BARRIER_ARRIVE: u32 = 1;
+pub(crate) const BARRIER_POPC: u32 = 2;
+pub(crate) const BARRIER_AND: u32 = 3;
+pub(crate) const BARRIER_OR: u32 = 4;
+
+/// What the warps of a block share.
+pub struct BlockState {
+    pub index: [u32; 3],
+    pub(crate) linear: u64,
+    shared: Vec<Row>,
+    /// Bytes of it that were asked for, and that are there.
+    pub shared_size: u32,
+    pub(crate) shared_limit: u32,
+    alive: Vec<u32>,
+    barriers: [Barrier; CLUSTER + 1],
+    /// Lanes of each warp that have arrived in this phase, barrier by barrier.
+    arrived: Vec<u32>,
+    /// A bit for each barrier that somebody waits at.
+    waiting: u32,
+    /// The blocks of the cluster, this one among them.
+    pub(crate) members: Members,
+    ended: bool,
+}
+
+impl BlockState {
+    fn new(env: &Env<'_>) -> Self {
+        let warps = env.warps() as usize;
+        let limit = env.shared_limit();
+        BlockState {
+            index: [0; 3],
+            linear: 0,
+            shared: vec![Row([0; LANES]); (limit as usize).div_ceil(size_of::<Row>()) + 1],
+            shared_size: env.shared_size(),
+            shared_limit: limit,
+            alive: vec![0; warps],
+            barriers: Default::default(),
+            arrived: vec![0; warps * (CLUSTER + 1)],
+            waiting: 0,
+            members: Members::default(),
+            ended: false,
+        }
+    }
+
+    /// First byte of the shared memory.
+    pub fn shared(&mut self) -> *mut u8 {
+        self.shared.as_mut_ptr().cast()
+    }
+
+    /// The same as an address.
+    pub(crate) fn shared_start(&self) -> u64 {
+        self.shared.as_ptr() as u64
+    }
+
+    /// Lanes arrive at a barrier. Returns the phase that they take part in.
+    pub(crate) fn arrive(&mut self, number: u8, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
+        self.arrive_at(usize::from(number & 15), warp, mask, expected, truth)
+    }
+
+    /// Lanes arrive at the cluster's barrier.
+    pub(crate) fn arrive_in_cluster(&mut self, warp: usize, mask: u32) {
+        self.arrive_at(CLUSTER, warp, mask, 0, 0);
+    }
+
+    /// The phase of the cluster's barrier that lanes have arrived for last.
+    pub(crate) fn cluster_phase(&self, warp: usize, mask: u32) -> u32 {
+        let barrier = &self.barriers[CLUSTER];
+        // A lane's mark stays until all of the block have arrived.
+        if self.arrived[CLUSTER * self.alive.len() + warp] & mask != 0 {
+            barrier.phase
+        } else {
+            barrier.phase.wrapping_sub(1)
+        }
+    }
+
+    /// True when this block's threads have all arrived for that phase.
+    pub(crate) fn cluster_phase_over(&self, phase: u32) -> bool {
+        self.ended || self.barriers[CLUSTER].phase.wrapping_sub(phase) as i32 > 0
+    }
+
+    fn arrive_at(&mut self, number: usize, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
+        let barrier = &mut self.barriers[number];
+        if self.waiting >> number & 1 == 0 {
+            self.waiting |= 1 << number;
+            (barrier.count, barrier.all, barrier.any) = (0, true, false);
+            barrier.expected = expected;
+        }
+        self.arrived[number * self.alive.len() + warp] |= mask;
+        barrier.count += (truth & mask).count_ones();
+        barrier.all &= truth & mask == mask;
+        barrier.any |= truth & mask != 0;
+        let phase = barrier.phase;
+        self.check(number);
+        phase
+    }
+
+    fn check(&mut self, number: usize) {
+        let (barrier, warps) = (&mut self.barriers[number], self.alive.len());
+        let arrived = &mut self.arrived[number * warps..][..warps];
+        let complete = if barrier.expected == 0 {
+            // Warps mostly come in order: the last one is what is missing.
+            (0..warps).rev().all(|warp| self.alive[warp] & !arrived[warp] == 0)
+        } else {
+            // A warp that has arrived with all its threads counts as a full one.
+            let count = |(&alive, &arrived): (&u32, &u32)| match arrived {
+                0 => 0,
+                _ if alive & !arrived == 0 => LANES as u32,
+                _ => arrived.count_ones(),
+            };
+            self.alive.iter().zip(arrived.iter()).map(count).sum::<u32>() >= barrier.expected
+        };
+        if complete {
+            let flags = if barrier.all { RESULT_ALL } else { 0 } | if barrier.any { RESULT_ANY } else { 0 };
+            barrier.results[(barrier.phase & 1) as usize] = barrier.count | flags;
+            barrier.phase = barrier.phase.wrapping_add(1);
+            arrived.fill(0);
+            self.waiting &= !(1 << number);
+        }
+    }
+
+    /// The result of a phase of a barrier, once that phase has ended.
+    pub(crate) fn barrier_passed(&self, number: u8, phase: u32) -> Option<u32> {
+        let barrier = &self.barriers[usize::from(number & 15)];
+        (barrier.phase != phase).then(|| barrier.results[(phase & 1) as usize])
+    }
+
+    /// Lanes of a warp have exited: barriers no longer wait for them.
+    pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) {
+        self.alive[warp] = alive;
+        let mut left = self.waiting;
+        while left != 0 {
+            self.check(left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
+}
+
+/// A block that runs or is about to. It can be used for one block after the other.
+pub(crate) struct Block<'b> {
+    env: &'b Env<'b>,
+    state: Box<BlockState>,
+    warps: Vec<Warp<'b>>,
+    done: Vec<bool>,
+}
+
+/// What became of a block that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Done,
+    Paused,
+    /// All that is left waits for other blocks of the cluster.
+    Blocked,
+    /// The warp that is at fault.
+    Fault(usize),
+}
+
+impl<'b> Block<'b> {
+    pub(crate) fn new(env: &'b Env<'b>) -> Self {
+        let warps = (0..env.warps()).map(|index| Warp::new(env, index)).collect::<Vec<_>>();
+        let done = vec![true; warps.len()];
+        Block { env, state: Box::new(BlockState::new(env)), warps, done }
+    }
+
+    /// What its warps share. It stays there as long as the block.
+    pub(crate) fn state(&mut self) -> *mut BlockState {
+        &mut *self.state
+    }
+
+    /// Makes it one of a cluster's blocks.
+    pub(crate) fn join(&mut self, members: Members) {
+        self.state.members = members;
+    }
+
+    /// Makes it the block of that linear number, about to begin.
+    pub(crate) fn start(&mut self, linear: u64) {
+        self.state.linear = linear;
+        self.state.index = self.env.block_index(linear);
+        // Whoever arrives where nobody waits makes it a barrier that is waited at.
+        if self.state.waiting != 0 {
+            self.state.arrived.fill(0);
+            self.state.waiting = 0;
+        }
+        // All blocks of a cluster count its barrier's phases from the same number.
+        self.state.barriers[CLUSTER].phase = 0;
+        self.state.ended = false;
+        let state: *mut BlockState = &mut *self.state;
+        for (at, warp) in self.warps.iter_mut().enumerate() {
+            warp.block = state;
+            warp.start();
+            self.done[at] = false;
+        }
+        // Through the pointer, as the warps do, so that theirs stays valid.
+        for (at, warp) in self.warps.iter().enumerate() {
+            // SAFETY: the box lives as long as the block, and nothing else refers to it now.
+            unsafe { (&mut (*state).alive)[at] = warp.alive };
+        }
+    }
+
+    /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
+    /// `jumps` jumps.
+    pub fn run(&mut self, turns: u32, impatient: bool) -> Progress {
+        let (mut turns, mut rounds) = (turns, ROUNDS);
+        while turns > 0 && rounds > 0 {
+            let mut progress = false;
+            let mut paused = false;
+            rounds -= 1;
+            let mut left = false;
+            let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
+            let mut blocked = 0;
+            for at in 0..self.warps.len() {
+                if self.done[at] {
+                    continue;
+                }
+                let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN };
+                match self.warps[at].run(jumps) {
+                    Outcome::Done => {
+                        self.done[at] = true;
+                        progress = true;
+                    }
+                    Outcome::Blocked => {
+                        left = true;
+                        blocked += 1;
+                    }
+                    Outcome::Paused => {
+                        left = true;
+                        progress = true;
+                        paused = true;
+                    }
+                    Outcome::Fault => return Progress::Fault(at),
+                }
+            }
+            if !left {
+                self.state.ended = true;
+                return Progress::Done;
+            }
+            if !progress && !self.can_go_on() {
+                let waits = |warp: &Warp<'_>| warp.groups.iter().any(|group| matches!(group.wait, Wait::Cluster(_)));
+                if self.state.members.count() > 1 && self.warps.iter().any(waits) {
+                    return Progress::Blocked;
+                }
+                return self.give_up(FaultKind::Deadlock);
+            }
+            // From barrier to barrier it waits for no other block.
+            turns -= u32::from(paused);
+        }
+        Progress::Paused
+    }
+
+    /// Says what is wrong with the first warp that has not ended.
+    pub(crate) fn give_up(&mut self, why: FaultKind) -> Progress {
+        let at = self.done.iter().position(|done| !done).unwrap_or(0);
+        let warp = &mut self.warps[at];
+        if let Some(group) = warp.groups.first() {
+            warp.pc = group.pc;
+            let mask = group.mask;
+            let _ = warp.fail(why, mask);
+        } else if warp.parked.is_some() {
+            let mask = warp.active;
+            let _ = warp.fail(why, mask);
+        }
+        Progress::Fault(at)
+    }
+
+    /// True when a warp that reported to be blocked was released since, by a warp after it.
+    pub(crate) fn can_go_on(&mut self) -> bool {
+        let state = &self.state;
+        self.warps.iter().any(|warp| {
+            let parked = warp.parked.is_some_and(|(number, phase)| state.barrier_passed(number, phase).is_some());
+            parked
+                || warp.groups.iter().any(|group| match group.wait {
+                    Wait::None => true,
+                    Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
+                    Wait::Cluster(phase) => state.members.passed(phase),
+                    Wait::Lanes(_) => false,
+                })
+        })
+    }
+
+    /// The index of the block and a warp, for reports.
+    pub(crate) fn culprit(&self, warp: usize) -> ([u32; 3], &Warp<'b>) {
+        (self.state.index, &self.warps[warp])
+    }
+}

@@ -1,0 +1,301 @@
+//! Family of integer arithmetic: moves, sums, products, minima, counts of bits.
+
+use device_code::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
+
+use super::{Result, Translation};
+use crate::compile::{blank, lane};
+use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
+use crate::exec_sass::integer::{self, packed};
+use crate::program::{Inst, Operation, Pred, Sem, Slot};
+
+/// Returns false when the instruction is of another family.
+pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
+    match i.op {
+        Opcode::Mov { wide: false } => {
+            let a = t.source(i, 0)?;
+            unary(i, a, op1(|a: u32| a).is(Sem::Move), t);
+        }
+        Opcode::Sel { wide: false } => {
+            let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.psrc(i.psrc[0]));
+            let d = t.dst(i, 0);
+            t.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
+        }
+        Opcode::Iadd3 { x, wide: false } => add3(i, x, t)?,
+        Opcode::Lea { hi, x, sx32, shift } => lea(i, (hi, x, sx32), u32::from(shift), t)?,
+        Opcode::Imad { kind, signed, x } => multiply_add(i, kind, signed, x, t)?,
+        Opcode::Iabs => {
+            let a = t.source(i, 0)?;
+            unary(i, a, op1(|a: i32| a.wrapping_abs()).is(Sem::Abs), t);
+        }
+        Opcode::Brev => {
+            let a = t.source(i, 0)?;
+            unary(i, a, op1(|a: u32| a.reverse_bits()), t);
+        }
+        Opcode::Popc => {
+            let a = t.source(i, 0)?;
+            unary(i, a, op1(|a: u32| a.count_ones()), t);
+        }
+        Opcode::Flo { signed, sh } => {
+            if !i.pdst[0].is_true() {
+                return t.unsupported(i);
+            }
+            let a = t.source(i, 0)?;
+            unary(
+                i,
+                a,
+                match (signed, sh) {
+                    (false, false) => op1(|a: u32| a.checked_ilog2().unwrap_or(u32::MAX)),
+                    (false, true) => op1(|a: u32| a.checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
+                    (true, false) => op1(|a: i32| ((a ^ a >> 31) as u32).checked_ilog2().unwrap_or(u32::MAX)),
+                    (true, true) => op1(|a: i32| ((a ^ a >> 31) as u32).checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
+                },
+                t,
+            );
+        }
+        Opcode::Imnmx { ty } if !ty.wide() => {
+            let ty = if ty.signed() { VecTy::S32 } else { VecTy::U32 };
+            let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
+            return lesser(i, ty, [a, b], d, t);
+        }
+        // sm_90 on.
+        Opcode::Viadd { lanes: Lanes::One } => {
+            let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
+            t.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+        }
+        Opcode::Vimnmx { ty, relu } => {
+            let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
+            return Ok(lesser(i, ty, [a, b], d, t)? && (!relu || not_negative(ty, d, t)));
+        }
+        Opcode::Vimnmx3 { ty, relu } => {
+            let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
+            let (first, d) = (t.temporary(), t.dst(i, 0));
+            lesser(i, ty, [a, b], first, t)?;
+            return Ok(lesser(i, ty, [first, c], d, t)? && (!relu || not_negative(ty, d, t)));
+        }
+        Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu } => {
+            let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
+            let (sum, d) = (t.temporary(), t.dst(i, 0));
+            t.emit(Inst { d: sum, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+            return Ok(lesser(i, ty, [sum, c], d, t)? && (!relu || not_negative(ty, d, t)));
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The lesser or the greater of two values, as the instruction's predicate says.
+fn lesser(i: &MachineInst, ty: VecTy, [a, b]: [Slot; 2], d: Slot, t: &mut Translation<'_>) -> Result<bool> {
+    /// A function of both halves.
+    macro_rules! halves {
+        ($ty:ty, $function:ident) => {
+            op2(|a: u32, b: u32| {
+                let half = |shift: u32| ((a >> shift) as $ty).$function((b >> shift) as $ty) as u16;
+                u32::from(half(0)) | u32::from(half(16)) << 16
+            })
+        };
+    }
+    let (min, max): (LaneFn, LaneFn) = match ty {
+        VecTy::U32 => (op2(|a: u32, b: u32| a.min(b)).is(Sem::Min), op2(|a: u32, b: u32| a.max(b)).is(Sem::Max)),
+        VecTy::S32 => (op2(|a: i32, b: i32| a.min(b)).is(Sem::Min), op2(|a: i32, b: i32| a.max(b)).is(Sem::Max)),
+        VecTy::U16x2 => (halves!(u16, min), halves!(u16, max)),
+        VecTy::S16x2 => (halves!(i16, min), halves!(i16, max)),
+        _ => return t.unsupported(i),
+    };
+    match t.psrc(i.psrc[0]) {
+        Pred::ALWAYS => t.emit(Inst { d, a, b, ..lane(min) }),
+        Pred::NEVER => t.emit(Inst { d, a, b, ..lane(max) }),
+        c => {
+            let (low, high) = (t.temporary(), t.temporary());
+            t.emit(Inst { d: low, a, b, ..lane(min) });
+            t.emit(Inst { d: high, a, b, ..lane(max) });
+            t.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(Operation::Select) });
+        }
+    }
+    Ok(true)
+}
+
+/// RELU: what is less than zero becomes zero. (There are no negative unsigned numbers.)
+fn not_negative(ty: VecTy, d: Slot, t: &mut Translation<'_>) -> bool {
+    let run: LaneFn = match ty {
+        VecTy::S32 => op1(|a: i32| a.max(0)),
+        VecTy::S16x2 => op1(|a: u32| {
+            let half = |shift: u32| u32::from(((a >> shift) as i16).max(0) as u16) << shift;
+            half(0) | half(16)
+        }),
+        _ => return true,
+    };
+    t.emit(Inst { d, a: d, ..lane(run) });
+    true
+}
+
+/// Appends `dst = run(a)`.
+pub(super) fn unary(i: &MachineInst, a: Slot, run: LaneFn, t: &mut Translation<'_>) {
+    let d = t.dst(i, 0);
+    t.emit(Inst { d, a, ..lane(run) });
+}
+
+fn add3(i: &MachineInst, x: bool, t: &mut Translation<'_>) -> Result<()> {
+    let carries = if x { [t.psrc(i.psrc[0]), t.psrc(i.psrc[1])] } else { [Pred::NEVER; 2] };
+    let plain = carries == [Pred::NEVER; 2] && i.pdst.iter().all(|pred| pred.is_true());
+    let negated = i.src.iter().any(|source| source.neg || source.inv);
+    let mut sources = [t.constant(0); 3];
+    for (slot, source) in sources.iter_mut().zip(&i.src) {
+        *slot = t.raw_word(source, 0)?;
+    }
+    let ([a, b, c], d) = (sources, t.dst(i, 0));
+    if plain && !negated {
+        let zero = t.constant(0);
+        if c == zero {
+            t.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+        } else {
+            t.emit(Inst {
+                d,
+                a,
+                b,
+                c,
+                ..lane(op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3))
+            });
+        }
+        return Ok(());
+    }
+    let flags = flags(&i.src);
+    let preds = [carries[0], carries[1], t.pdst(i, 0), t.pdst(i, 1)];
+    let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
+    t.emit(Inst { d, a, b, c, x, y: flags, ..blank(Operation::Add3) });
+    Ok(())
+}
+
+/// What is negated or complemented of up to three sources.
+fn flags(sources: &[InstOperand]) -> u32 {
+    let bits = [
+        (integer::NEGATE_A, integer::INVERT_A),
+        (integer::NEGATE_B, integer::INVERT_B),
+        (integer::NEGATE_C, integer::INVERT_C),
+    ];
+    sources.iter().zip(bits).fold(0, |flags, (source, (negate, invert))| {
+        flags | if source.neg { negate } else { 0 } | if source.inv { invert } else { 0 }
+    })
+}
+
+fn lea(i: &MachineInst, (hi, x, sx32): (bool, bool, bool), shift: u32, t: &mut Translation<'_>) -> Result<()> {
+    // What is shifted: its low word, or with `hi` the word above it.
+    let (a, added) = (i.src[0], i.src[1]);
+    let (low, b) = (t.raw_word(&a, 0)?, t.raw_word(&added, 0)?);
+    let term = t.temporary();
+    let shift = u64::from(shift);
+    if hi {
+        let high = match i.src.get(2) {
+            Some(operand) => t.src(operand)?,
+            None => t.constant(0),
+        };
+        let value = if sx32 {
+            let d = t.temporary();
+            t.emit(Inst { d, a: low, ..lane(op1(|a: i32| i64::from(a)).is(Sem::Move)) });
+            d
+        } else {
+            t.joined(low, high)
+        };
+        let run: LaneFn = match (a.neg, a.inv) {
+            (true, _) => op2x(|a: u64, _: u32, s: u64| ((a.wrapping_neg() << s) >> 32) as u32),
+            (_, true) => op2x(|a: u64, _: u32, s: u64| (!(a << s) >> 32) as u32),
+            _ => op2x(|a: u64, _: u32, s: u64| ((a << s) >> 32) as u32).is(Sem::ShiftedHigh),
+        };
+        t.emit(Inst { d: term, a: value, b, x: shift, ..lane(run) });
+    } else {
+        t.emit(Inst { d: term, a: low, b, x: shift, ..lane(op2x(|a: u32, _: u32, s: u64| a << s).is(Sem::Shifted)) });
+    }
+    // The signs are left to the sum: that of a zero carries, too.
+    let shifted = if hi { InstOperand { neg: false, inv: false, ..a } } else { a };
+    let sign = flags(&[shifted, added]);
+    let carry = if x { t.psrc(i.psrc[0]) } else { Pred::NEVER };
+    let preds = [carry, Pred::NEVER, t.pdst(i, 0), Pred::ALWAYS];
+    let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
+    let (d, c) = (t.dst(i, 0), t.constant(0));
+    t.emit(Inst { d, a: term, b, c, x, y: sign, ..blank(Operation::Add3) });
+    Ok(())
+}
+
+fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut Translation<'_>) -> Result<()> {
+    let (a, b) = (t.source(i, 0)?, t.source(i, 1)?);
+    let (c, d) = (i.src[2], t.dst(i, 0));
+    let carry = if x { t.psrc(i.psrc[0]) } else { Pred::NEVER };
+    if kind == MulKind::Low {
+        let c = t.src(&c)?;
+        let (zero, one) = (t.constant(0), t.constant(1));
+        if carry == Pred::NEVER {
+            // Names that compilers give a move, a sum, a product.
+            let inst = match () {
+                () if a == zero || b == zero => Inst { d, a: c, ..lane(op1(|a: u32| a).is(Sem::Move)) },
+                () if b == one => Inst { d, a, b: c, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) },
+                () if c == zero => Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) },
+                () => {
+                    let run = op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd);
+                    Inst { d, a, b, c, ..lane(run) }
+                }
+            };
+            t.emit(inst);
+            return Ok(());
+        }
+        let one_more = selected(carry, t);
+        let own = t.temporary();
+        t.emit(Inst { d: own, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) });
+        let run = op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3);
+        t.emit(Inst { d, a: own, b: c, c: one_more, ..lane(run) });
+        return Ok(());
+    }
+    let (neg, inv) = (c.neg, c.inv);
+    let mut c = t.pair(&c)?;
+    if neg || inv {
+        let own = t.temporary();
+        let run: LaneFn = if neg { op1(|a: u64| a.wrapping_neg()).is(Sem::Neg) } else { op1(|a: u64| !a).is(Sem::Not) };
+        t.emit(Inst { d: own, a: c, ..lane(run) });
+        c = own;
+    }
+    let own = t.temporary();
+    if carry == Pred::NEVER && i.pdst[0].is_true() {
+        let run: LaneFn = match (kind, signed) {
+            (MulKind::Wide, true) => {
+                op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c)).is(Sem::MulAddWide)
+            }
+            (MulKind::Wide, false) => {
+                op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)).is(Sem::MulAddWide)
+            }
+            (_, true) => op3(|a: i32, b: i32, c: i64| ((i64::from(a) * i64::from(b)).wrapping_add(c) >> 32) as u32),
+            (_, false) => op3(|a: u32, b: u32, c: u64| ((u64::from(a) * u64::from(b)).wrapping_add(c) >> 32) as u32),
+        };
+        if kind == MulKind::High {
+            t.emit(Inst { d, a, b, c, ..lane(run) });
+        } else {
+            t.emit(Inst { d: own, a, b, c, ..lane(run) });
+            t.split(i, own);
+        }
+        return Ok(());
+    }
+    let run: LaneFn = if signed {
+        op2(|a: i32, b: i32| i64::from(a) * i64::from(b)).is(Sem::MulWide)
+    } else {
+        op2(|a: u32, b: u32| u64::from(a) * u64::from(b)).is(Sem::MulWide)
+    };
+    t.emit(Inst { d: own, a, b, ..lane(run) });
+    let sum = t.temporary();
+    let out = if t.guard_is(t.pdst(i, 0)) { t.temporary_pred() } else { t.pdst(i, 0) };
+    let x = packed(carry) | packed(out) << 32;
+    t.emit(Inst { d: sum, a: own, b: c, x, ..blank(Operation::AddWide) });
+    if kind == MulKind::High {
+        t.emit(Inst { d, a: sum, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
+    } else {
+        t.split(i, sum);
+    }
+    if out != t.pdst(i, 0) {
+        let d = t.pdst(i, 0);
+        t.emit(Inst { d: Slot(d.0), a: Slot(out.0), b: Slot(out.0), ..blank(Operation::Predicate) });
+    }
+    Ok(())
+}
+
+/// A row with 1 where a predicate holds, else 0.
+pub(crate) fn selected(pred: Pred, t: &mut Translation<'_>) -> Slot {
+    let (d, a, b) = (t.temporary(), t.constant(1), t.constant(0));
+    t.emit(Inst { d, a, b, c: Slot(pred.0), ..blank(Operation::Select) });
+    d
+}

@@ -1,0 +1,241 @@
+//! Family of atomic operations on memory, and of barriers in shared memory as sm_80 has them: two
+//! words that other instructions read and write too. The low one holds the arrivals that each phase
+//! takes, negative, in 30 bits; the high one those that are still missing, negative, in 31 bits,
+//! and above them the phase. (Read off what ptxas makes of `mbarrier.init`, `.arrive_drop`,
+//! `.test_wait` and `.pending_count`.)
+
+use crate::compile_sass::control::bits;
+use crate::compile_sass::memory::load_store::address;
+use device_code::ptx::Type;
+use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
+
+use crate::compile::load_store::updates;
+use crate::compile::{blank, lane};
+use crate::compile_sass::operands::SCRATCH;
+use crate::compile_sass::{Result, Translation};
+use crate::exec::load_store::BLOCK_SCOPE;
+use crate::exec::per_lane::op2;
+use crate::program::{Inst, Operation, Pred, Slot, Update, UpdateOp};
+
+const ARRIVES: u16 = 0x9b0;
+/// Its fields at 72..77 that say so.
+const LDGSTSBAR_64: u32 = 0xa;
+
+/// The same type in PTX.
+fn ptx_type(ty: AtomTy) -> Option<Type> {
+    Some(match ty {
+        AtomTy::U32 => Type::U32,
+        AtomTy::S32 => Type::S32,
+        AtomTy::U64 => Type::U64,
+        AtomTy::S64 => Type::S64,
+        AtomTy::F32Ftz | AtomTy::F32x2Ftz | AtomTy::F32x4Ftz => Type::F32,
+        AtomTy::F64 => Type::F64,
+        AtomTy::F16x2 | AtomTy::F16x4 | AtomTy::F16x8 => Type::F16x2,
+        AtomTy::Bf16x2 | AtomTy::Bf16x4 | AtomTy::Bf16x8 => Type::Bf16x2,
+        _ => return None,
+    })
+}
+
+/// Words that are updated one by one.
+fn elements(ty: AtomTy) -> u32 {
+    match ty {
+        AtomTy::F32x2Ftz | AtomTy::F16x4 | AtomTy::Bf16x4 => 2,
+        AtomTy::F32x4Ftz | AtomTy::F16x8 | AtomTy::Bf16x8 => 4,
+        _ => 1,
+    }
+}
+
+/// An operation, as PTX has it.
+fn operation(op: AtomOp, ty: AtomTy) -> Option<Operation> {
+    let kind = match op {
+        AtomOp::Add | AtomOp::PopcInc => UpdateOp::Add,
+        AtomOp::Min => UpdateOp::Min,
+        AtomOp::Max => UpdateOp::Max,
+        AtomOp::Inc => UpdateOp::Inc,
+        AtomOp::Dec => UpdateOp::Dec,
+        AtomOp::And => UpdateOp::And,
+        AtomOp::Or => UpdateOp::Or,
+        AtomOp::Xor => UpdateOp::Xor,
+        AtomOp::Exch => UpdateOp::Exchange,
+        AtomOp::SafeAdd | AtomOp::Arrive => return None,
+    };
+    if ty == AtomTy::F32 {
+        // Without `.FTZ`: the same in every memory.
+        let update = Update { op: UpdateOp::AddEverywhere, ty: Type::F32 };
+        return (op == AtomOp::Add).then_some(Operation::Atomic(update));
+    }
+    let (scalar, vector) = updates(Update { op: kind, ty: ptx_type(ty)? })?;
+    if elements(ty) > 1 { vector } else { Some(scalar) }
+}
+
+/// The scope, as atomic operations carry it.
+fn scope_of(m: &MemOperand) -> u32 {
+    if m.strength == Strength::Block { BLOCK_SCOPE } else { 0 }
+}
+
+/// Returns false when the instruction is of another family.
+pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
+    match i.op {
+        Opcode::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 } => {
+            // Each active lane adds one.
+            let one = t.constant(1);
+            update(i, AtomOp::Add, AtomTy::U32, [one, one], t)?;
+        }
+        Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => arrive(i, t)?,
+        // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
+        Opcode::Mbarrier if i.opcode == ARRIVES && bits(72, 77, t) == LDGSTSBAR_64 => arrive(i, t)?,
+        Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
+            update_wide(i, Operation::WideExchange, [&i.src[0], &i.src[0]], t)?;
+        }
+        Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
+            update_wide(i, Operation::WideCompareAndSwap, [&i.src[0], &i.src[1]], t)?;
+        }
+        Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => update_elements(i, op, ty, t)?,
+        Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
+            let b = atom_operand(&i.src[0], ty, t)?;
+            update(i, op, ty, [b, b], t)?;
+        }
+        Opcode::AtomCas { ty, cast } => compare_and_swap(i, ty, cast, t)?,
+        Opcode::Qspc { .. } => {
+            let d = t.pdst(i, 0);
+            if i.dst.is_some_and(|run| !run.is_dropped()) || d == Pred::ALWAYS {
+                return t.unsupported(i);
+            }
+            let (a, x, _) = address(i, &i.mem[0], t)?;
+            // The space asked about, at 73..75: global, local, shared.
+            let y = bits(73, 75, t);
+            t.emit(Inst { d: Slot(d.0), a, x, y, ..blank(Operation::IsInSpace) });
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// One arrival of each lane; the barrier as it was is the result.
+fn arrive(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let returns = i.dst.is_some_and(|run| !run.is_dropped());
+    let d = if returns { t.temporary() } else { SCRATCH };
+    let run = Operation::Atomic(Update { op: UpdateOp::Arrive, ty: Type::U64 });
+    t.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
+    if returns {
+        t.split(i, d);
+    }
+    Ok(())
+}
+
+fn atom_operand(operand: &InstOperand, ty: AtomTy, t: &mut Translation<'_>) -> Result<Slot> {
+    if ty.regs() == 2 { t.pair(operand) } else { t.raw_word(operand, 0) }
+}
+
+fn update(i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2], t: &mut Translation<'_>) -> Result<()> {
+    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let returns = i.dst.is_some_and(|run| !run.is_dropped());
+    let d = match (returns, ty.regs()) {
+        (false, _) => SCRATCH,
+        (true, 1) => t.dst(i, 0),
+        (true, _) => t.temporary(),
+    };
+    t.emit(Inst { d, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    if returns && ty.regs() == 2 {
+        t.split(i, d);
+    }
+    done(i, t);
+    Ok(())
+}
+
+/// An operation on 16 bytes.
+fn update_wide(i: &MachineInst, run: Operation, operands: [&InstOperand; 2], t: &mut Translation<'_>) -> Result<()> {
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let old = [t.temporary(), t.temporary()];
+    let mut slots = old.to_vec();
+    for operand in operands {
+        for half in [0, 2] {
+            let (low, high) = (t.raw_word(operand, half)?, t.raw_word(operand, half + 1)?);
+            slots.push(t.joined(low, high));
+        }
+    }
+    let y = t.list(&slots);
+    t.emit(Inst { a, x, y, z: space | 1 << 4, ..blank(run) });
+    for (half, value) in [0, 2].into_iter().zip(old) {
+        let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
+        t.halved(value, low, high);
+    }
+    done(i, t);
+    Ok(())
+}
+
+/// An operation on several words beside each other.
+fn update_elements(i: &MachineInst, op: AtomOp, ty: AtomTy, t: &mut Translation<'_>) -> Result<()> {
+    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
+    let count = elements(ty);
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let mut slots: Vec<Slot> = (0..count).map(|word| t.dst(i, word as u8)).collect();
+    for word in 0..count {
+        slots.push(t.raw_word(&i.src[0], word as u8)?);
+    }
+    let y = t.list(&slots);
+    t.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
+    done(i, t);
+    Ok(())
+}
+
+/// The predicate that says that the operation was carried out: always.
+fn done(i: &MachineInst, t: &mut Translation<'_>) {
+    let d = t.pdst(i, 0);
+    if d != Pred::ALWAYS {
+        let a = Slot(Pred::ALWAYS.0);
+        t.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
+    }
+}
+
+fn compare_and_swap(i: &MachineInst, ty: AtomTy, cast: CasKind, t: &mut Translation<'_>) -> Result<()> {
+    if ty == AtomTy::B128 {
+        return t.unsupported(i);
+    }
+    let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
+    let Some((run, _)) = updates(Update { op: UpdateOp::Compare, ty: kind }) else { return t.unsupported(i) };
+    let (b, c) = (atom_operand(&i.src[0], ty, t)?, atom_operand(&i.src[1], ty, t)?);
+    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let old = t.temporary();
+    t.emit(Inst { d: old, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    let result = if cast == CasKind::Cas {
+        old
+    } else {
+        // A step of a retry loop asks only whether the swap was done.
+        let d = t.temporary();
+        t.emit(Inst { d, a: old, b, ..lane(op2(|a: u64, b: u64| u64::from(a == b))) });
+        d
+    };
+    t.split(i, result);
+    done(i, t);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exec::atomic::after_arrival;
+
+    /// What ptxas writes for `mbarrier.init` with that number.
+    fn init(count: u32) -> u64 {
+        u64::from(0x4000_0000 - count) | u64::from(0x8000_0000 - count) << 32
+    }
+
+    #[test]
+    fn the_last_arrival_begins_the_next_phase() {
+        let phase = |barrier: u64| barrier >> 63;
+        let pending = |barrier: u64| 0x8000_0000 - ((barrier >> 32) as u32 & 0x7fff_ffff);
+        let mut barrier = init(3);
+        for (after, missing) in [(0, 2), (0, 1), (1, 3), (1, 2), (1, 1), (0, 3)] {
+            barrier = after_arrival(barrier);
+            assert_eq!((phase(barrier), pending(barrier)), (after, missing), "{barrier:#x}");
+        }
+        assert_eq!(barrier, init(3));
+        // ATOMS.POPC.INC of the low word: one fewer from the next phase on.
+        let mut fewer = after_arrival(init(2) + 1);
+        assert_eq!((phase(fewer), pending(fewer)), (0, 1));
+        fewer = after_arrival(fewer);
+        assert_eq!((phase(fewer), pending(fewer)), (1, 1));
+    }
+}

@@ -1,0 +1,275 @@
+//! Address resolution: from addresses of PTX's state spaces to checked host addresses, and the
+//! observer that is told of them. Owns no instruction.
+
+use std::sync::atomic::Ordering;
+
+use crate::cluster::RANK_SHIFT;
+use crate::exec::cluster_memory::OFFSET;
+use crate::exec::load_store::{BLOCK_SCOPE, Cell, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE};
+use crate::exec::per_lane::each;
+use crate::interface::{AccessKind, Accesses, Extent, FaultKind};
+use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::program::{Inst, LANES, Next, Slot};
+use crate::warp::Warp;
+
+/// What an access is towards other kernels (see `kernels::AccessKind`).
+fn towards_others(kind: AccessKind, i: &Inst) -> &'static [AccessKind] {
+    let strong = |slot: Slot| slot == STRONG || slot == VOLATILE;
+    match kind {
+        AccessKind::Read if strong(i.b) => &[AccessKind::AtomicRead],
+        AccessKind::Write if strong(i.d) => &[AccessKind::AtomicWrite],
+        AccessKind::Atomic if i.z >> 4 == 1 && i.y == BLOCK_SCOPE => &[AccessKind::Read, AccessKind::Write],
+        AccessKind::Read => &[AccessKind::Read],
+        AccessKind::Write => &[AccessKind::Write],
+        AccessKind::Atomic => &[AccessKind::Atomic],
+        AccessKind::AtomicRead => &[AccessKind::AtomicRead],
+        AccessKind::AtomicWrite => &[AccessKind::AtomicWrite],
+    }
+}
+
+impl Warp<'_> {
+    /// First byte of the local memory of lane 0; the others follow.
+    pub fn local(&mut self) -> *mut u8 {
+        if self.local.is_empty() {
+            self.local = vec![0; (self.env.lane_local as usize * LANES / 8).max(1)];
+        }
+        self.local.as_mut_ptr().cast()
+    }
+
+    /// The live allocation that holds an address, remembered from last time.
+    pub(crate) fn extent(&mut self, address: u64) -> Option<Extent> {
+        if let Some(found) = self.extents.iter().find(|e| e.start <= address && address < e.end) {
+            return Some(*found);
+        }
+        let found = self.env.device.allocation(address)?;
+        self.extents[self.next_extent] = found;
+        self.next_extent = (self.next_extent + 1) % self.extents.len();
+        Some(found)
+    }
+
+    /// Where shared memory begins as a generic address.
+    pub fn shared_base(&mut self) -> u64 {
+        self.block().shared() as u64
+    }
+
+    /// Tells the device, once in a launch, of an access to shared memory that is there only because
+    /// the device hands it out in steps.
+    #[cold]
+    fn overrun(&mut self, lane: usize, access: FaultKind) {
+        if !self.env.overrun.swap(true, Ordering::Relaxed) {
+            let block = self.block().index;
+            self.env.device.overrun(&self.fault_at(block, lane, access));
+        }
+    }
+
+    /// The host address of `size` bytes at an address of a space, for one lane.
+    pub fn resolve(
+        &mut self,
+        space: u32,
+        address: u64,
+        size: u32,
+        kind: AccessKind,
+        lane: usize,
+    ) -> Result<u64, FaultKind> {
+        let end = address.wrapping_add(u64::from(size));
+        let out = |space| FaultKind::OutOfBounds { address, size, access: kind, space };
+        // Sizes are powers of two, and to divide takes long.
+        debug_assert!(size.is_power_of_two());
+        if address & (u64::from(size) - 1) != 0 && !matches!(space, PARAM | FRAME) {
+            return Err(FaultKind::Misaligned { address, size, access: kind });
+        }
+        match space {
+            SHARED => {
+                let limit = u64::from(self.block().shared_limit);
+                let offset = address & OFFSET;
+                if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit {
+                    return Err(out("shared"));
+                }
+                if offset + u64::from(size) > u64::from(self.block().shared_size) {
+                    self.overrun(lane, out("shared"));
+                }
+                // All blocks of a cluster have as much.
+                let machine = self.env.program.machine.is_some();
+                let place = if machine { self.in_own_window(address) } else { self.in_window(address) };
+                place.ok_or(out("shared"))
+            }
+            LOCAL | FRAME => {
+                let each = u64::from(self.env.lane_local);
+                if end > each || end < address {
+                    return Err(out("local"));
+                }
+                Ok(self.local() as u64 + each * lane as u64 + address)
+            }
+            PARAM => {
+                let start = self.env.params.as_ptr() as u64;
+                let limit = start + self.env.params.len() as u64 * 8;
+                if address < start || end > limit || kind != AccessKind::Read { Err(out("param")) } else { Ok(address) }
+            }
+            GENERIC if address >= SHARED_WINDOW => {
+                // Machine code makes these addresses: a window's high word before an offset.
+                let within = address & 0xffff_ffff;
+                match address - within {
+                    SHARED_WINDOW => {
+                        // Also checks the offset.
+                        self.resolve(SHARED, within & OFFSET, size, kind, lane)?;
+                        self.in_window(within).ok_or(out("shared"))
+                    }
+                    LOCAL_WINDOW => self.resolve(LOCAL, within, size, kind, lane),
+                    _ => Err(out("global")),
+                }
+            }
+            _ => {
+                // First what costs little to ask: no allocation lies where the block's memory does.
+                let (base, own) = (self.shared_base(), u64::from(self.block().shared_size));
+                if space == GENERIC && base <= address && end <= base + own {
+                    return Ok(address);
+                }
+                if let Some(extent) = self.extent(address)
+                    && end <= extent.end
+                    && end > address
+                    && (extent.writable || kind == AccessKind::Read)
+                {
+                    return Ok(self.env.device.host_address(address));
+                }
+                let (start, limit) = self.env.workspace();
+                let within = start <= address && end <= limit;
+                if within || self.env.device_work.holds(address, end) {
+                    return Ok(address);
+                }
+                if space == GENERIC {
+                    if base <= address && end <= base + u64::from(self.block().shared_limit) {
+                        self.overrun(lane, out("shared"));
+                        return Ok(address);
+                    }
+                    if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
+                        return Ok(address);
+                    }
+                    let each = u64::from(self.env.lane_local);
+                    let start = self.local() as u64;
+                    if each > 0 && start <= address && end <= start + each * LANES as u64 {
+                        return Ok(address);
+                    }
+                    if self.resolve(PARAM, address, size, kind, lane).is_ok() {
+                        return Ok(address);
+                    }
+                }
+                Err(out("global"))
+            }
+        }
+    }
+
+    /// The host addresses of all lanes of a mask, or the fault that one of them met. Row `a` plus
+    /// `x` is the address, the low bits of `z` are the space.
+    #[inline]
+    pub(crate) fn addresses(
+        &mut self,
+        i: &Inst,
+        mask: u32,
+        size: u32,
+        kind: AccessKind,
+        out: &mut [u64; LANES],
+    ) -> Result<(), Next> {
+        let space = i.z & 15;
+        let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
+        let narrow = if matches!(space, SHARED | LOCAL | FRAME) { 0xffff_ffff } else { u64::MAX };
+        let frame = if space == FRAME { u64::from(self.lbase) } else { 0 };
+        let row = self.row(i.a);
+        each(mask, |l| {
+            // SAFETY: a live row; nothing writes it meanwhile.
+            let address = (unsafe { (*row).0[l] }.wrapping_add(i.x) & narrow) + frame;
+            out[l] = address;
+            low = low.min(address);
+            high = high.max(address);
+            bits |= address;
+        });
+        let end = high.wrapping_add(u64::from(size));
+        let aligned = bits & (u64::from(size) - 1) == 0;
+        let global = matches!(space, GLOBAL | GENERIC);
+        if aligned && end > high {
+            match space {
+                SHARED if end <= u64::from(self.block().shared_size) => {
+                    let base = self.shared_base();
+                    each(mask, |l| out[l] += base);
+                    return Ok(());
+                }
+                LOCAL | FRAME if end <= u64::from(self.env.lane_local) => {
+                    let (base, stride) = (self.local() as u64, u64::from(self.env.lane_local));
+                    each(mask, |l| out[l] += base + stride * l as u64);
+                    return Ok(());
+                }
+                GLOBAL | GENERIC => {
+                    if let Some(extent) = self.extents.iter().find(|e| e.start <= low && end <= e.end)
+                        && (extent.writable || kind == AccessKind::Read)
+                    {
+                        if self.env.observing {
+                            self.observe(i, mask, size, kind, out);
+                        }
+                        let bias = self.env.device.host_address(low).wrapping_sub(low);
+                        each(mask, |l| out[l] = out[l].wrapping_add(bias));
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut fault = None;
+        let asked = *out;
+        each(mask, |l| match self.resolve(space, out[l], size, kind, l) {
+            Ok(address) => out[l] = address,
+            Err(kind) if fault.is_none() => fault = Some((kind, l)),
+            Err(_) => {}
+        });
+        if let Some((kind, lane)) = fault {
+            return Err(self.fail(kind, 1 << lane));
+        }
+        if self.env.observing && global {
+            let mut device = 0;
+            each(mask, |l| device |= u32::from(self.env.device.allocation(asked[l]).is_some()) << l);
+            self.observe(i, device, size, kind, &asked);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub fn observe(&mut self, i: &Inst, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
+        if mask == 0 {
+            return;
+        }
+        let mut lanes = [(0, 0); LANES];
+        let mut count = 0;
+        let first = self.index * LANES as u32;
+        each(mask, |l| {
+            lanes[count] = (addresses[l], first + l as u32);
+            count += 1;
+        });
+        let block = self.block().index;
+        let source = self.env.program.source(self.pc).map(|(file, line)| (file.as_str(), *line));
+        let line = self.env.program.line(self.pc);
+        for &kind in towards_others(kind, i) {
+            self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line, source });
+        }
+    }
+
+    /// Reads bytes that the device holds, for system calls. None when they are not there.
+    pub(crate) fn read_bytes(&mut self, address: u64, size: u32, lane: usize) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(size as usize);
+        for at in 0..u64::from(size) {
+            let from = self.resolve(GENERIC, address.wrapping_add(at), 1, AccessKind::Read, lane).ok()?;
+            // SAFETY: `resolve` vouches for the byte.
+            bytes.push(unsafe { u8::read(from) } as u8);
+        }
+        Some(bytes)
+    }
+
+    /// Reads a string that ends with a zero byte.
+    pub(crate) fn read_string(&mut self, address: u64, lane: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < 1 << 16 {
+            match self.read_bytes(address.wrapping_add(bytes.len() as u64), 1, lane) {
+                Some(byte) if byte[0] != 0 => bytes.push(byte[0]),
+                _ => break,
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,226 @@
+//! Barriers in shared memory (`mbarrier`) and the bulk copies that complete on them.
+//!
+//! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still
+//! missing (20 bits), bytes still missing (22 bits, signed), and the phase's parity in bit 62.
+//! Programs treat it as opaque.
+
+use crate::cluster::RANK_SHIFT;
+use crate::exec::cluster_memory::OFFSET;
+use crate::exec::load_store::{Cell, GLOBAL, SHARED};
+use crate::exec::per_lane::each;
+use crate::interface::{AccessKind, FaultKind};
+use crate::program::{Inst, LANES, Next, Pred, Slot};
+use crate::warp::Warp;
+
+const COUNT: u64 = (1 << 20) - 1;
+const PHASE: u64 = 1 << 62;
+
+#[derive(Clone, Copy)]
+struct State {
+    expected: u64,
+    missing: u64,
+    bytes: i64,
+    phase: u64,
+}
+
+impl State {
+    fn unpack(word: u64) -> State {
+        let bytes = (word << 2) as i64 >> 42;
+        State { expected: word & COUNT, missing: word >> 20 & COUNT, bytes, phase: word & PHASE }
+    }
+
+    fn pack(self) -> u64 {
+        let mut state = self;
+        if state.missing == 0 && state.bytes == 0 {
+            state.missing = state.expected;
+            state.phase ^= PHASE;
+        }
+        state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
+    }
+}
+
+/// What `y` of [`operate`] means.
+pub(crate) const INIT: u32 = 0;
+pub(crate) const ARRIVE: u32 = 1;
+pub(crate) const ARRIVE_EXPECT: u32 = 2;
+pub(crate) const ARRIVE_DROP: u32 = 3;
+pub(crate) const EXPECT: u32 = 4;
+pub(crate) const COMPLETE: u32 = 5;
+
+/// Operations that change the object at `a`, with the number `b`; the state before goes to `d`.
+#[inline(never)]
+pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let mut at = [0; LANES];
+    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Write, &mut at) {
+        return next;
+    }
+    each(mask, |l| {
+        let number = w.get(i.b, l) & 0xffff_ffff;
+        // SAFETY: `addresses` vouches for the word.
+        let word = unsafe { u64::read(at[l]) };
+        let mut state = State::unpack(word);
+        let less = |missing: u64, n: u64| missing.saturating_sub(n);
+        match i.y {
+            INIT => state = State { expected: number & COUNT, missing: number & COUNT, bytes: 0, phase: 0 },
+            ARRIVE => state.missing = less(state.missing, number),
+            ARRIVE_EXPECT => {
+                state.bytes += number as i64;
+                state.missing = less(state.missing, 1);
+            }
+            ARRIVE_DROP => {
+                state.expected = less(state.expected, number);
+                state.missing = less(state.missing, number);
+            }
+            EXPECT => state.bytes += number as i64,
+            _ => state.bytes -= number as i64,
+        }
+        // SAFETY: as above; one thread runs the whole block.
+        unsafe { u64::write(at[l], if i.y == EXPECT { pack_open(state) } else { state.pack() }) };
+        w.set(i.d, l, word);
+    });
+    Next::Step
+}
+
+/// Packs without ending the phase: expecting bytes completes nothing.
+fn pack_open(state: State) -> u64 {
+    state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
+}
+
+/// `test_wait` and `try_wait`: predicate `d` says whether the phase of state `b` (with `y` = 1: of
+/// parity `b`) is over.
+#[inline(never)]
+pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let mut at = [0; LANES];
+    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Read, &mut at) {
+        return next;
+    }
+    let mut done = 0;
+    each(mask, |l| {
+        // SAFETY: `addresses` vouches for the word.
+        let phase = unsafe { u64::read(at[l]) } & PHASE;
+        let asked = if i.y == 1 { (w.get(i.b, l) & 1) << 62 } else { w.get(i.b, l) & PHASE };
+        done |= u32::from(phase != asked) << l;
+    });
+    w.set_pred(Pred(i.d.0), mask, done);
+    if done != mask {
+        // The warp that completes it must get to run.
+        w.pc += 1;
+        return Next::Yield;
+    }
+    Next::Step
+}
+
+/// `pending_count`
+#[inline(never)]
+pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    each(mask, |l| {
+        let state = State::unpack(w.get(i.a, l));
+        w.set(i.d, l, state.missing);
+    });
+    Next::Step
+}
+
+/// Takes note of bytes that a barrier waits for.
+pub(super) fn bytes_came(w: &mut Warp<'_>, barrier: u64, size: u32, lane: usize) -> Result<(), FaultKind> {
+    let at = w.resolve(SHARED, barrier, 8, AccessKind::Write, lane)?;
+    // SAFETY: `resolve` vouches for the word; one thread runs the whole cluster.
+    unsafe {
+        let mut state = State::unpack(u64::read(at));
+        state.bytes -= i64::from(size);
+        u64::write(at, state.pack());
+    }
+    Ok(())
+}
+
+/// `cp.reduce.async.bulk`: as [`bulk_copy`], `c` bytes from `b` in shared memory to `a` in the
+/// space of `x`, each element by the atomic operation `y` of the program. Bits 4 and up of `x` are
+/// the bytes of an element, bits 16 and up the slot of the barrier that learns of it, if there is
+/// one. The slots `d` and `z` are where the operation finds an element's address and operand.
+#[inline(never)]
+pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let update = w.env.program.reductions[i.y as usize];
+    let (space, size, barrier) = (i.x as u32 & 15, i.x >> 4 & 0xff, Slot((i.x >> 16) as u32));
+    let element = Inst { d: Slot(i.z), a: i.d, b: Slot(i.z), c: Slot(i.z), x: 0, y: 0, z: 1 << 4 | space, ..*i };
+    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+        let (to, from, bytes) = (w.get(i.a, lane), w.get(i.b, lane), w.get(i.c, lane) as u32);
+        for at in (0..u64::from(bytes)).step_by(size as usize) {
+            let source = match w.resolve(SHARED, from + at, size as u32, AccessKind::Read, lane) {
+                Ok(source) => source,
+                Err(kind) => return w.fail(kind, 1 << lane),
+            };
+            // SAFETY: `resolve` vouches for the element.
+            let operand = unsafe {
+                match size {
+                    2 => u64::from(std::ptr::read_unaligned(source as *const u16)),
+                    4 => u64::from(std::ptr::read_unaligned(source as *const u32)),
+                    _ => std::ptr::read_unaligned(source as *const u64),
+                }
+            };
+            w.set(i.d, lane, to + at);
+            w.set(Slot(i.z), lane, operand);
+            match update(w, &element, 1 << lane) {
+                Next::Step => {}
+                other => return other,
+            }
+        }
+        if barrier != Slot::NONE {
+            let at = w.get(barrier, lane);
+            if let Err(kind) = bytes_came(w, at, bytes, lane) {
+                return w.fail(kind, 1 << lane);
+            }
+        }
+    }
+    Next::Step
+}
+
+/// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory,
+/// between blocks of a cluster.
+pub(crate) const INWARD: u32 = 1;
+pub(crate) const OUTWARD: u32 = 0;
+pub(crate) const ACROSS: u32 = 2;
+
+/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier
+/// in slot `x` gets them. With a mask in `d` they go to the same place of every block of the
+/// cluster in it, and each has its own barrier there.
+#[inline(never)]
+pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let (to_space, from_space) = match i.y {
+        INWARD => (SHARED, GLOBAL),
+        ACROSS => (SHARED, SHARED),
+        _ => (GLOBAL, SHARED),
+    };
+    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+        let size = w.get(i.c, lane) as u32;
+        let (to, from) = (w.get(i.a, lane), w.get(i.b, lane));
+        let barrier = if i.y == OUTWARD { 0 } else { w.get(Slot(i.x as u32), lane) };
+        let targets: Vec<Option<u64>> = match i.d {
+            Slot::NONE => vec![None],
+            blocks => {
+                let blocks = w.get(blocks, lane);
+                (0..16).filter(|rank| blocks >> rank & 1 != 0).map(|rank| Some((rank + 1) << RANK_SHIFT)).collect()
+            }
+        };
+        for rank in targets {
+            let there = |address: u64| rank.map_or(address, |rank| rank | (address & OFFSET));
+            for at in (0..u64::from(size)).step_by(16) {
+                let target = w.resolve(to_space, there(to) + at, 16, AccessKind::Write, lane);
+                let source = w.resolve(from_space, from + at, 16, AccessKind::Read, lane);
+                match (target, source) {
+                    // SAFETY: `resolve` vouches for both ranges.
+                    (Ok(target), Ok(source)) => unsafe { std::ptr::copy(source as *const u8, target as *mut u8, 16) },
+                    (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
+                }
+            }
+            if i.y != OUTWARD
+                && let Err(kind) = bytes_came(w, there(barrier), size, lane)
+            {
+                return w.fail(kind, 1 << lane);
+            }
+        }
+        if w.env.observing && size > 0 && i.y != ACROSS {
+            let (kind, at) = if i.y == INWARD { (AccessKind::Read, from) } else { (AccessKind::Write, to) };
+            w.observe(i, 1 << lane, size, kind, &[at; LANES]);
+        }
+    }
+    Next::Step
+}

@@ -1,0 +1,255 @@
+//! A launch: distributes blocks over threads, gives resident blocks their turns, and turns what
+//! went wrong into a [`Fault`].
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::block::Progress;
+use super::cluster::Cluster;
+use super::env::Env;
+use crate::device_work::DeviceWorkState;
+use crate::grid_barrier::GridBarrier;
+use crate::interface::Compile;
+use crate::interface::{Device, Fault, FaultKind, Launch};
+use crate::launch_constants::{self, Clusters};
+use crate::program::{Kernel, LANES, NativeEntries, Program};
+
+/// Turns that a block gets before the next one is begun beside it: a block that spins for a later
+/// one must not hang.
+const TURNS: u32 = 4;
+
+/// Blocks that are resident at most in a launch that is not cooperative: about what a GPU holds.
+const RESIDENT: u64 = 2112;
+
+/// Warps of a program's launches from which on it is worth to look at its code for hot places.
+const WORTH: u64 = 64;
+
+/// How often a launch tells that it gets on.
+const TELL: Duration = Duration::from_millis(1);
+
+/// The native code that a launch uses.
+fn native_code<'b>(
+    program: &'b Program,
+    launch: &Launch,
+    device: &dyn Device,
+    warps: u64,
+    members: u64,
+) -> Option<&'b NativeEntries> {
+    let make = launch.native?;
+    if launch.compile == Compile::Off || device.observing() || members > 1 {
+        return None;
+    }
+    let always = launch.compile == Compile::Always;
+    let before = program.warps.fetch_add(warps, Ordering::Relaxed);
+    if !always && before.saturating_add(warps) < WORTH {
+        return None;
+    }
+    program.native.get_or_init(|| make(program, always)).as_ref()
+}
+
+struct Shared<'b> {
+    env: &'b Env<'b>,
+    /// Clusters to run; without clusters these are the blocks.
+    units: u64,
+    next: AtomicU64,
+    stop: AtomicBool,
+    fault: Mutex<Option<Fault>>,
+}
+
+/// Runs a kernel to its end on up to `workers` threads (the calling one among them).
+///
+/// # Errors
+/// The first [`Fault`] that any thread met. The other blocks are stopped soon after.
+pub fn run(
+    program: &Program,
+    kernel: &Kernel,
+    launch: &Launch,
+    device: &dyn Device,
+    workers: usize,
+) -> Result<(), Fault> {
+    let refuse = |kind| {
+        let kernel = kernel.name.clone();
+        Err(Fault {
+            kernel,
+            block: [0; 3],
+            thread: [0; 3],
+            kind,
+            line: 0,
+            machine: program.machine.is_some(),
+            source: None,
+        })
+    };
+    if let Some(error) = &kernel.error {
+        return refuse(FaultKind::Unsupported(Box::new(error.clone())));
+    }
+    let bad = |why| refuse(FaultKind::BadLaunch(why));
+    let threads = launch.block.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
+    let Some(threads) = threads.filter(|&n| n <= 1024) else { return bad("more than 1024 threads in a block") };
+    let blocks = launch.grid.iter().try_fold(1u64, |a, &b| a.checked_mul(u64::from(b)));
+    let Some(blocks) = blocks else { return bad("too many blocks") };
+    if threads == 0 || blocks == 0 {
+        return bad("a dimension of the grid or block is zero");
+    }
+    if u64::from(kernel.static_shared) + u64::from(launch.dynamic_shared) > 1 << 20 {
+        return bad("more shared memory than a block can have");
+    }
+    let size = (kernel.params_size() as usize).max(launch.params.len());
+    let mut params = vec![0u64; size.div_ceil(8) + 2];
+    for (at, &byte) in launch.params.iter().enumerate() {
+        params[at / 8] |= u64::from(byte) << (at % 8 * 8);
+    }
+    let lane_local = if kernel.nested { kernel.local.max(launch.stack).max(64 << 10) } else { kernel.local };
+    let cluster = std::array::from_fn(|at| match (launch.cluster[at], kernel.cluster) {
+        (0, Some(cluster)) => cluster[at].max(1),
+        (size, _) => size.max(1),
+    });
+    let explicit = launch.cluster[0] != 0 || kernel.cluster.is_some();
+    let clusters = (0..3).map(|axis| {
+        let (grid, size) = (launch.grid[axis], cluster[axis]);
+        grid.is_multiple_of(size).then_some(u64::from(grid / size))
+    });
+    let Some(units) = clusters.product::<Option<u64>>() else {
+        return bad("a grid that is no multiple of its cluster");
+    };
+    let members = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+    if members > 16 {
+        return bad("more than 16 blocks in a cluster");
+    }
+    let lane_local = lane_local.next_multiple_of(16);
+    let workspace: Vec<AtomicU32> =
+        if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() };
+    let workspace_at = if launch.cooperative { workspace.as_ptr() as u64 } else { 0 };
+    let bank0 =
+        launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, lane_local, workspace_at);
+    let env = Env {
+        device,
+        program,
+        kernel,
+        launch,
+        params,
+        constants: launch_constants::fill(program, &bank0),
+        bank0,
+        observing: device.observing(),
+        lane_local,
+        cluster,
+        explicit_cluster: explicit,
+        native: native_code(program, launch, device, blocks * u64::from(threads.div_ceil(LANES as u32)), members),
+        started: Instant::now(),
+        workspace,
+        overrun: AtomicBool::new(false),
+        device_work: DeviceWorkState::default(),
+        grid_barrier: GridBarrier::default(),
+    };
+    let shared =
+        Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
+    // Threads cost more than small grids take.
+    let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(units - 1);
+    if helpers == 0 {
+        work(&shared, 1, 0);
+    } else {
+        std::thread::scope(|scope| {
+            for index in 1..=helpers {
+                let shared = &shared;
+                scope.spawn(move || work(shared, helpers + 1, index));
+            }
+            work(&shared, helpers + 1, 0);
+        });
+    }
+    match shared.fault.into_inner() {
+        Ok(None) => Ok(()),
+        Ok(Some(fault)) => Err(fault),
+        Err(poisoned) => poisoned.into_inner().map_or(Ok(()), Err),
+    }
+}
+
+/// What one thread does: begin clusters (mostly of one block) in order, and go round those that are
+/// not done.
+fn work(shared: &Shared<'_>, workers: u64, index: u64) {
+    let cooperative = shared.env.launch.cooperative;
+    let size = shared.env.cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+    let most = (RESIDENT / size).div_ceil(workers);
+    let mut resident: VecDeque<Cluster<'_>> = VecDeque::new();
+    let mut spare: Vec<Cluster<'_>> = Vec::new();
+    let mut begun = index;
+    let mut told = Instant::now();
+    // The time is read after so many blocks: that costs as much as a small block.
+    let (mut pace, mut unread) = (1u32, 0);
+    loop {
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        // A cooperative launch begins all its blocks at once; otherwise one more each time round.
+        while cooperative || (resident.len() as u64) < most {
+            let linear = if cooperative {
+                begun += workers;
+                begun - workers
+            } else {
+                shared.next.fetch_add(1, Ordering::Relaxed)
+            };
+            if linear >= shared.units {
+                break;
+            }
+            let mut block = spare.pop().unwrap_or_else(|| Cluster::new(shared.env));
+            block.start(linear);
+            resident.push_back(block);
+            if !cooperative {
+                break;
+            }
+        }
+        if resident.is_empty() {
+            return;
+        }
+        for _ in 0..resident.len() {
+            let Some(mut block) = resident.pop_front() else { return };
+            let alone = resident.is_empty();
+            match block.run(if alone { TURNS } else { 1 }, !alone) {
+                Progress::Done => {
+                    unread += 1;
+                    if unread >= pace {
+                        let passed = told.elapsed();
+                        if passed >= TELL {
+                            shared.env.device.progress();
+                            told = Instant::now();
+                            pace = 1;
+                        } else {
+                            pace = (pace * 2).min(16);
+                        }
+                        unread = 0;
+                    }
+                    spare.push(block);
+                }
+                Progress::Paused | Progress::Blocked => {
+                    if shared.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if shared.env.device.cancelled() {
+                        report(shared, &block, 0, Some(FaultKind::Cancelled));
+                        return;
+                    }
+                    // It may be waiting for a block of another thread, or for the host.
+                    std::thread::yield_now();
+                    resident.push_back(block);
+                }
+                Progress::Fault(warp) => {
+                    report(shared, &block, warp, None);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cold]
+fn report(shared: &Shared<'_>, block: &Cluster<'_>, warp: usize, kind: Option<FaultKind>) {
+    shared.stop.store(true, Ordering::Relaxed);
+    let (index, warp) = block.culprit(warp);
+    let (found, lane) = warp.fault.clone().unwrap_or((FaultKind::Trap, 0));
+    let fault = warp.fault_at(index, lane as usize, kind.unwrap_or(found));
+    let mut slot = match shared.fault.lock() {
+        Ok(slot) => slot,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    slot.get_or_insert(fault);
+}

@@ -1,0 +1,137 @@
+//! Walks the table of operations: rows, operands, and what columns say together.
+
+use std::collections::HashSet;
+
+use device_code::ptx::Type;
+
+use super::*;
+use crate::compile::blank;
+use crate::compile::load_store::updates;
+use crate::exec::per_lane::{op1, op3, set, setp};
+use crate::program::{LaneOp, UpdateOp};
+
+/// `((((), a), b), c)` for the parameters `a`, `b`, `c` of a row.
+macro_rules! parameters {
+    () => {
+        ()
+    };
+    ($first:ident) => {
+        ((), $first)
+    };
+    ($first:ident, $second:ident) => {
+        (((), $first), $second)
+    };
+}
+pub(super) use parameters;
+
+/// A parameter of operations: its values.
+pub(super) trait Parameter: Sized {
+    fn values() -> Vec<Self>;
+}
+
+impl Parameter for bool {
+    fn values() -> Vec<bool> {
+        vec![false, true]
+    }
+}
+
+impl Parameter for LaneTy {
+    fn values() -> Vec<LaneTy> {
+        use LaneTy::*;
+        vec![U8, U16, U32, U64, I8, I16, I32, I64, F32, F64]
+    }
+}
+
+impl Parameter for LaneOp {
+    fn values() -> Vec<LaneOp> {
+        let less = |a: u32, b: u32| a < b;
+        vec![op1(|a: u32| a).op, op3(|a: u32, b: u32, c: u32| a + b * c).op, setp(less).op, set(less).op]
+    }
+}
+
+impl Parameter for Update {
+    fn values() -> Vec<Update> {
+        use UpdateOp::*;
+        let ops = [Add, Min, Max, Inc, Dec, And, Or, Xor, Exchange, Compare, AddEverywhere, Arrive];
+        let types = ["b16", "b32", "b64", "u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64"];
+        let all = ops.into_iter().flat_map(|op| types.map(|ty| Update { op, ty: Type::from_name(ty).unwrap() }));
+        all.filter(|&update| updates(update).is_some()).collect()
+    }
+}
+
+pub(super) fn times<R: Copy, P: Parameter + Copy>(rows: &[R]) -> Vec<(R, P)> {
+    rows.iter().flat_map(|&row| P::values().into_iter().map(move |value| (row, value))).collect()
+}
+
+fn all() -> impl Iterator<Item = Operation> {
+    Operation::rows().into_iter().flatten()
+}
+
+#[test]
+fn every_row_has_a_name_and_operations() {
+    let mut names = HashSet::new();
+    for row in Operation::rows() {
+        let name = row.first().expect("a row has operations").name();
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(row.iter().all(|op| op.name() == name));
+    }
+}
+
+#[test]
+fn operands_have_different_names_and_no_role_of_their_own() {
+    for op in all() {
+        let mut names = HashSet::new();
+        for operand in op.operands() {
+            assert!(names.insert(operand.name), "{}: {} is there twice", op.name(), operand.name);
+            let nowhere = matches!(operand.place, Place::Nowhere);
+            assert_eq!(operand.role == Role::Any, nowhere, "{}: {} has a role or a place", op.name(), operand.name);
+        }
+    }
+}
+
+/// What one column says of an operation the others must not deny.
+#[test]
+fn columns_agree() {
+    for op in all() {
+        let (name, roles) = (op.name(), op.operands().iter().map(|operand| operand.role).collect::<Vec<_>>());
+        let (stops, foreign) = (matches!(op.kind(), Kind::Stop), matches!(op.kind(), Kind::Foreign));
+        assert!(stops || op.whole() == Whole::Stops, "{name}: `whole` is asked of what stops");
+        assert!(stops || op.then() == Then::Next, "{name}: `then` is asked of what stops");
+        assert!(foreign || !op.is_pure(), "{name}: `pure` is asked of what the interpreter executes for lanes");
+        assert!(stops || !roles.contains(&Role::Any), "{name}: native code has to know the operands");
+        let goes_on = !matches!(op.whole(), Whole::Stops | Whole::Interpreted);
+        assert!(!goes_on || !roles.contains(&Role::Any), "{name}: a region that goes on has to know the operands");
+        if op.is_pure() || matches!(op.whole(), Whole::Everybody | Whole::Shuffle | Whole::Vote) {
+            assert!(roles.contains(&Role::Write) || roles.contains(&Role::Set), "{name} has no result");
+        }
+    }
+}
+
+/// Native code has instructions for the atomic operations of whole words.
+#[test]
+fn updates_of_words_are_native() {
+    let native = Update::values().into_iter().filter(|&update| !matches!(update.kind(), Kind::Stop)).count();
+    // and, or, xor, exch, cas: 10 types. add: 6, and 2 of floats. min, max: 4.
+    assert_eq!(native, 5 * 10 + 6 + 2 + 2 * 4);
+}
+
+#[test]
+fn conditions_choose_operands() {
+    let listed = |inst: Inst| inst.listed(&Program::empty()).to_string();
+    let [d, a, b, c] = [2, 3, 4, 5].map(Slot);
+    let vote = |y| Inst { d, a, b: Slot::NONE, y, ..blank(Operation::Vote) };
+    assert_eq!(listed(vote(3)), "Vote truth=p3 members=none d=r2");
+    assert_eq!(listed(vote(0)), "Vote truth=p3 members=none p=p2");
+    let bar = |y| Inst { d, a, b, c, y, ..blank(Operation::Barrier) };
+    assert_eq!(listed(bar(crate::block::BARRIER_SYNC)), "Barrier number=r3 threads=r4");
+    assert_eq!(listed(bar(BARRIER_POPC)), "Barrier number=r3 threads=r4 truth=p5 d=r2");
+    assert_eq!(listed(bar(BARRIER_POPC + 1)), "Barrier number=r3 threads=r4 truth=p5 p=p2");
+    let carried = Inst { d, a, b, c, x: 7, y: 0b1010, ..blank(Operation::WithCarry) };
+    assert_eq!(listed(carried), "WithCarry a=r3 b=r4 c=r5 d=r2 over=r7");
+    let guard = Pred(1 | Pred::NEGATED);
+    let select = Inst { guard, d, a, b: Slot(Slot::CONSTANT), c: Slot(Pred::NEVER.0), ..blank(Operation::Select) };
+    assert_eq!(listed(select), "@!p1 Select a=r3 b=c0 which=false d=r2");
+    let third = |y| Inst { d, a, b, c, y, z: 9, ..blank(Operation::Lane(LaneOp::values()[2])) };
+    assert_eq!(listed(third(COMBINE_NONE)), "Lane a=r3 b=r4 p=p2 q=p9");
+    assert_eq!(listed(third(1)), "Lane a=r3 b=r4 combined=p5 p=p2 q=p9");
+}

@@ -1,0 +1,183 @@
+//! The groups of a warp: lanes that stand at one instruction. Owns how they part, wait, join, and
+//! which of them runs next; `run` of the parent executes the one that was picked.
+
+use super::Warp;
+use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
+use crate::program::{LANES, Pred};
+
+/// What keeps a group from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing.
+    None,
+    /// A barrier of the block: its number and the phase that must end.
+    Barrier(u8, u32),
+    /// The cluster's barrier: the phase that must end.
+    Cluster(u32),
+    /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group
+    /// waits for.
+    Lanes(u32),
+}
+
+/// Lanes that stand at one instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    pub(crate) pc: u32,
+    pub(crate) rbase: u32,
+    pub(crate) pbase: u32,
+    pub(crate) lbase: u32,
+    pub(crate) mask: u32,
+    pub(crate) wait: Wait,
+    pub(crate) stamp: u64,
+}
+
+impl Group {
+    fn same_place(&self, other: &Group) -> bool {
+        self.pc == other.pc && self.rbase == other.rbase && self.pbase == other.pbase && self.lbase == other.lbase
+    }
+}
+
+impl Warp<'_> {
+    /// Takes lanes out of the running group and lets them go on elsewhere.
+    pub fn send(&mut self, mask: u32, group: Group) {
+        self.active &= !mask;
+        if mask != 0 {
+            self.stamp += 1;
+            self.groups.push(Group { mask, stamp: self.stamp, ..group });
+        }
+    }
+
+    /// The running group's place, with another program counter.
+    pub fn here(&self, pc: u32) -> Group {
+        Group {
+            pc,
+            rbase: self.rbase,
+            pbase: self.pbase,
+            lbase: self.lbase,
+            mask: self.active,
+            wait: Wait::None,
+            stamp: self.stamp,
+        }
+    }
+
+    /// Chooses the group to run next. Returns false when none can.
+    pub(super) fn pick(&mut self, oldest: bool) -> bool {
+        if self.active != 0 {
+            let group = self.here(self.pc);
+            self.send(self.active, group);
+        }
+        for at in 0..self.groups.len() {
+            if let Wait::Barrier(number, phase) = self.groups[at].wait
+                && let Some(result) = self.block().barrier_passed(number, phase)
+            {
+                let group = &mut self.groups[at];
+                group.wait = Wait::None;
+                let resume = *group;
+                group.pc += 1;
+                self.write_barrier_result(resume, result);
+            } else if let Wait::Cluster(phase) = self.groups[at].wait
+                && self.block().members.passed(phase)
+            {
+                let group = &mut self.groups[at];
+                group.wait = Wait::None;
+                group.pc += 1;
+            }
+        }
+        self.merge();
+        if self.groups.len() > 1 || self.groups.iter().any(|group| group.wait != Wait::None) {
+            self.wake_lanes();
+        }
+        let ready = self.groups.iter().enumerate().filter(|(_, group)| group.wait == Wait::None);
+        let best = if oldest {
+            ready.min_by_key(|(_, group)| group.stamp)
+        } else {
+            ready.min_by_key(|(_, group)| (u32::MAX - group.rbase, group.pc))
+        };
+        let Some((at, _)) = best else { return false };
+        let group = self.groups.swap_remove(at);
+        (self.pc, self.rbase, self.pbase, self.lbase) = (group.pc, group.rbase, group.pbase, group.lbase);
+        self.active = group.mask;
+        self.set_frame();
+        true
+    }
+
+    /// Writes what a barrier's reduction (`barrier.red`) found for lanes that waited at it.
+    fn write_barrier_result(&mut self, group: Group, result: u32) {
+        let i = self.env.program.code[group.pc as usize];
+        if i.y < BARRIER_POPC {
+            return;
+        }
+        // The running frame may be another one: results go to the frame of the lanes that waited.
+        let (rbase, pbase) = (self.rbase, self.pbase);
+        (self.rbase, self.pbase) = (group.rbase, group.pbase);
+        match i.y {
+            BARRIER_POPC => {
+                let row = self.absolute(group.rbase + i.d.0);
+                (0..LANES).filter(|l| group.mask >> l & 1 != 0).for_each(|l| row.0[l] = u64::from(result & 0xffff));
+            }
+            kind => {
+                let flag = if kind == BARRIER_AND { RESULT_ALL } else { RESULT_ANY };
+                self.set_pred(Pred(i.d.0), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
+            }
+        }
+        (self.rbase, self.pbase) = (rbase, pbase);
+    }
+
+    /// Joins groups that stand at the same place.
+    fn merge(&mut self) {
+        let mut at = 0;
+        while at < self.groups.len() {
+            let mut other = at + 1;
+            while other < self.groups.len() {
+                let (first, second) = (self.groups[at], self.groups[other]);
+                let barrier = |group: &Group| matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_));
+                if first.same_place(&second) && !barrier(&first) && !barrier(&second) {
+                    self.groups[at].mask |= second.mask;
+                    self.groups[at].stamp = first.stamp.min(second.stamp);
+                    self.groups[at].wait = match (first.wait, second.wait) {
+                        (Wait::Lanes(a), Wait::Lanes(b)) => Wait::Lanes(a | b),
+                        _ => Wait::None,
+                    };
+                    self.groups.swap_remove(other);
+                } else {
+                    other += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Lets groups go on that wait for lanes of the warp which have come.
+    fn wake_lanes(&mut self) {
+        let alive = self.alive;
+        let code = &self.env.program.code;
+        let mut waiting = 0;
+        for group in &mut self.groups {
+            if let Wait::Lanes(need) = group.wait {
+                if need & alive & !group.mask == 0 {
+                    group.wait = Wait::None;
+                }
+                if !code[group.pc as usize].is_meeting() {
+                    waiting |= group.mask;
+                }
+            }
+        }
+        // `bar.warp.sync` at several places of the code: it is one barrier, and all have come to
+        // one of them.
+        if !self.groups.iter().any(|group| group.wait == Wait::None) {
+            for at in 0..self.groups.len() {
+                let group = self.groups[at];
+                if let Wait::Lanes(need) = group.wait
+                    && need & alive & !waiting == 0
+                    && self.env.program.code[group.pc as usize].is_warp_barrier()
+                {
+                    self.groups[at].wait = Wait::None;
+                    self.groups[at].pc += 1;
+                }
+            }
+        }
+        if !self.groups.iter().any(|group| group.wait == Wait::None) {
+            self.let_waiting_go();
+        }
+    }
+}
