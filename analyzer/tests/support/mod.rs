@@ -9,7 +9,7 @@ mod stacks;
 pub use kernels::{Does, Shape, atomics, reads, writes};
 pub use stacks::resolved;
 
-use analysis::replan::records::KeptRecords;
+use analysis::counterfactual::trial::records::KeptRecords;
 use analysis::{Analysis, AnalysisOptions};
 use ingest::causes::{self, Effort};
 use ingest::excess::judge;
@@ -330,7 +330,7 @@ impl Program {
     }
 
     /// Waits that the user wrote down.
-    pub fn add_waits(&mut self, waits: &[analysis::replan::written::WrittenWait]) {
+    pub fn add_waits(&mut self, waits: &[analysis::counterfactual::edits::written::WrittenWait]) {
         self.analysis.add_waits(waits);
     }
 

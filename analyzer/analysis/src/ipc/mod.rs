@@ -46,6 +46,7 @@
 //! ring was last found empty. Recorded traces are compared when all of them have been read.
 
 pub(crate) mod exchange;
+pub(crate) mod export;
 pub(crate) mod participant;
 pub(crate) mod visibility;
 

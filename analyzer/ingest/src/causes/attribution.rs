@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use super::asked::AskedWait;
 use super::places::{Group, Occurrence, ordered_by};
 use super::search::{Needed, Search};
-use analysis::replan::trial::Trial;
-use analysis::replan::waits::AddedWait;
+use analysis::counterfactual::edits::notes::TrialNotes;
+use analysis::counterfactual::edits::waits::AddedWait;
 use detect::findings::RawFinding;
 use detect::memory::Access;
 use detect::state::op_site::OpSite;
@@ -43,17 +43,17 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The cause of each finding: a wait, or behind the waits a kernel. `trial`: of the run without the
+/// The cause of each finding: a wait, or behind the waits a kernel. `notes`: of the run without the
 /// waits, as the findings are.
 pub(crate) fn causes(
     search: &Search<'_>,
     findings: &[RawFinding],
     waits: &[AddedWait],
     needed: &Needed,
-    trial: Option<&Trial>,
+    notes: Option<&TrialNotes>,
 ) -> Vec<Option<usize>> {
-    let positions = trial.map(|trial| search.positions(trial)).unwrap_or_default();
-    let number = |access: &Access| trial.and_then(|trial| trial.numbers.get(&access.epoch)).copied();
+    let positions = notes.map(|notes| search.positions(notes)).unwrap_or_default();
+    let number = |access: &Access| notes.and_then(|notes| notes.numbers.get(&access.epoch)).copied();
     let index = Index::of(waits, needed);
     let mut causes = vec![None; findings.len()];
     // Findings that a wait orders by its place, if any does.

@@ -6,7 +6,7 @@
 //! ([`search`] by [`rerun`], shortened by [`proof`]), events of the program that serve as well
 //! ([`reuse`]), which wait stands for which finding ([`attribution`]), kernels that run past their
 //! memory, which no wait can mend ([`overrun`]), and the words ([`advice`]). Does not change the
-//! order itself: that is [`analysis::replan`]. Does not print.
+//! order itself: that is [`analysis::counterfactual`]. Does not print.
 //!
 //! # What a cause is
 //!
@@ -42,8 +42,8 @@ mod search;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use analysis::Analysis;
-use analysis::replan::records::Records;
-use analysis::replan::waits::AddedWait;
+use analysis::counterfactual::edits::waits::AddedWait;
+use analysis::counterfactual::trial::records::Records;
 use detect::confidence::Confidence;
 use detect::findings::RawFinding;
 use detect::race::Race;
@@ -116,7 +116,7 @@ pub(crate) fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
         .into_iter()
         .filter(|(raw, identity)| !raw.race.latent && is_worthy(raw, pedantic) && told.contains(identity))
         .collect();
-    let cost = analysis.coverage.ops + search::RACE * worthy.len() as u64;
+    let cost = analysis.ops() + search::RACE * worthy.len() as u64;
     (outcome, Sought { worthy, given, cost })
 }
 

@@ -6,8 +6,9 @@
 use rustc_hash::FxHashSet;
 
 use analysis::Analysis;
-use analysis::replan::records::Records;
-use analysis::replan::waits::Replan;
+use analysis::counterfactual::edits::waits::Replan;
+use analysis::counterfactual::trial::Trial;
+use analysis::counterfactual::trial::records::Records;
 use detect::findings::{FindingState, RawFinding};
 use detect::state::op_site::OpSite;
 
@@ -24,16 +25,9 @@ pub(crate) struct Rerun {
 /// Checks the records of the process that `first` has analysed again, with these changes. `None`:
 /// not all records can be had, or the changes are too much work.
 pub(crate) fn rerun(first: &mut Analysis, records: &mut dyn Records, plan: Replan) -> Option<Rerun> {
-    let mut twin = first.twin(plan);
-    let read = records.each(&mut |bytes| {
-        // What could not be read in the first pass was counted there.
-        if !twin.has_given_up()
-            && let Ok(record) = trace::Record::decode(bytes)
-        {
-            twin.feed(&record);
-        }
-    });
-    let (findings, plan) = first.take_back(twin);
+    let mut trial = Trial::with_waits(first, plan);
+    let read = records.each(&mut |bytes| trial.feed_encoded(bytes));
+    let (findings, plan) = trial.end();
     let (mut stand, mut fallen) = (Vec::new(), FxHashSet::default());
     for (raw, state) in findings.judged() {
         let race = &raw.race;

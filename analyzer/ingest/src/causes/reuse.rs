@@ -9,8 +9,8 @@ use trace::StreamId;
 use super::places::{Group, Occurrence, Positions, ordered_by};
 use super::search::{FoundSet, Search};
 use crate::causes::rerun::Rerun;
-use analysis::replan::trial::Trial;
-use analysis::replan::waits::AddedWait;
+use analysis::counterfactual::edits::notes::TrialNotes;
+use analysis::counterfactual::edits::waits::AddedWait;
 use detect::state::op_site::OpSite;
 use report::cause::Join;
 
@@ -22,9 +22,9 @@ struct OwnRecords {
 }
 
 impl OwnRecords {
-    fn of(trial: &Trial) -> Self {
+    fn of(notes: &TrialNotes) -> Self {
         let mut records = Self::default();
-        for (at, site, stream, _) in &trial.records {
+        for (at, site, stream, _) in &notes.records {
             records.on.entry(*stream).or_default().push((*at, *site));
             records.of.entry((*stream, *site)).or_default().push(*at);
         }
@@ -49,9 +49,9 @@ impl OwnRecords {
 /// Takes an event that the program records already, where that serves as well. `first`: the trial
 /// without waits.
 pub(crate) fn events(search: &mut Search<'_>, found: &mut FoundSet, first: &Rerun, last: &mut Option<Rerun>) {
-    let Some(trial) = &first.plan.trial else { return };
+    let Some(notes) = &first.plan.notes else { return };
     let all: FxHashSet<usize> = (0..search.racing.len()).collect();
-    let (positions, races) = (search.positions(trial), search.occurrences(trial, &all));
+    let (positions, races) = (search.positions(notes), search.occurrences(notes, &all));
     let group = |sites: &[OpSite]| sites.first().and_then(|site| search.groups.get(site)).copied();
     let of = |(at, wait): (usize, &AddedWait)| Some((at, (group(&wait.after)?, group(&wait.before)?)));
     let plain = found.waits.iter().map(|found| &found.wait).enumerate();
@@ -61,7 +61,7 @@ pub(crate) fn events(search: &mut Search<'_>, found: &mut FoundSet, first: &Reru
     for (race, by) in ordered_by(&ends, &races, &positions).into_iter().enumerate() {
         by.into_iter().for_each(|wait| covered[wait as usize].push(race));
     }
-    let records = OwnRecords::of(trial);
+    let records = OwnRecords::of(notes);
     let candidates = numbers.iter().zip(&ends).zip(&covered).filter_map(|((at, (_, then)), covered)| {
         let after = serves(*then, covered.iter().map(|race| &races[*race]), &positions, &records)?;
         let before = found.waits[*at].wait.before.clone();

@@ -15,9 +15,9 @@ use super::proof::ActingPlaces;
 use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
 use crate::causes::rerun::{Rerun, rerun};
 use analysis::Analysis;
-use analysis::replan::records::Records;
-use analysis::replan::trial::Trial;
-use analysis::replan::waits::{AddedWait, Replan};
+use analysis::counterfactual::edits::notes::TrialNotes;
+use analysis::counterfactual::edits::waits::{AddedWait, Replan};
+use analysis::counterfactual::trial::records::Records;
 use detect::findings::RawFinding;
 use detect::state::op_site::OpSite;
 use report::call_site::site;
@@ -103,7 +103,7 @@ impl Search<'_> {
         if let Some(group) = self.groups.get(&at) {
             return *group;
         }
-        let label = site(&self.analysis.stacks.resolve(at.stack)).unwrap_or_else(|| format!("{at:?}"));
+        let label = site(&self.analysis.facts.stacks.resolve(at.stack)).unwrap_or_else(|| format!("{at:?}"));
         let next = self.members.len();
         let group = *self.labels.entry((label, at.class)).or_insert(next);
         if group == next {
@@ -146,7 +146,7 @@ impl Search<'_> {
         self.passes += 1;
         let sites = self.groups.keys().chain(&self.beside).copied().collect();
         let all = self.given.iter().chain(waits).cloned().collect();
-        let plan = Replan::new(all).noting(Trial::of(sites)).at_most(self.left);
+        let plan = Replan::new(all).noting(TrialNotes::of(sites)).at_most(self.left);
         rerun(self.analysis, self.records, plan).map(|mut pass| {
             let pedantic = self.pedantic;
             self.left = self.left.saturating_sub(pass.plan.added);
@@ -174,9 +174,9 @@ impl Search<'_> {
     }
 
     /// Where the ops of each group stand.
-    pub(super) fn positions(&self, trial: &Trial) -> Positions {
+    pub(super) fn positions(&self, notes: &TrialNotes) -> Positions {
         let mut positions = Positions::default();
-        for (at, ops) in &trial.ops {
+        for (at, ops) in &notes.ops {
             let Some(group) = self.groups.get(at) else { continue };
             for (number, stream) in ops {
                 positions.entry((*group, *stream)).or_default().push(*number);
@@ -187,14 +187,14 @@ impl Search<'_> {
     }
 
     /// The occurrences of pairs that an event may order.
-    pub(super) fn occurrences(&self, trial: &Trial, wanted: &FxHashSet<usize>) -> Vec<Occurrence> {
+    pub(super) fn occurrences(&self, notes: &TrialNotes, wanted: &FxHashSet<usize>) -> Vec<Occurrence> {
         let mut list = Vec::new();
-        for race in &trial.races {
+        for race in &notes.races {
             let Some(pair) = self.pairs.get(&asked::pair(race)).copied().filter(|pair| wanted.contains(pair)) else {
                 continue;
             };
             let AskedWait::Wait(Join::Event, first, then) = self.racing[pair].asked else { continue };
-            let number = |access: &detect::memory::Access| trial.numbers.get(&access.epoch).copied();
+            let number = |access: &detect::memory::Access| notes.numbers.get(&access.epoch).copied();
             let (Some(p), Some(a)) = (number(&race.previous), number(&race.access)) else { continue };
             let (Some(g), Some(h)) = (self.groups.get(&first), self.groups.get(&then)) else { continue };
             let (s, t): (StreamId, StreamId) = (race.previous.site.stream, race.access.site.stream);
@@ -206,7 +206,7 @@ impl Search<'_> {
     /// Waits for what a pass has left.
     fn more(&mut self, pass: &Rerun) -> Vec<AddedWait> {
         let open = self.open(pass);
-        let Some(trial) = &pass.plan.trial else { return Vec::new() };
+        let Some(notes) = &pass.plan.notes else { return Vec::new() };
         let mut waits: Vec<AddedWait> = Vec::new();
         for pair in &open {
             if let AskedWait::Wait(join, first, then) = self.racing[*pair].asked
@@ -216,7 +216,7 @@ impl Search<'_> {
                 waits.push(self.wait(join, *first, *then));
             }
         }
-        let (races, positions) = (self.occurrences(trial, &open), self.positions(trial));
+        let (races, positions) = (self.occurrences(notes, &open), self.positions(notes));
         let seen: FxHashSet<usize> = races.iter().map(|race| race.pair).collect();
         let chosen = cover::cover(&races, &positions, &mut self.weighed);
         waits.extend(chosen.into_iter().map(|(first, then)| self.wait(Join::Event, first, then)));
@@ -275,12 +275,12 @@ impl Search<'_> {
 
     /// Notes which of the waits that a pass has left out are needed for certain.
     fn prove(&self, pass: &Rerun, left_out: &[AddedWait], needed: &mut Needed) {
-        let Some(trial) = pass.plan.trial.as_ref().filter(|trial| !trial.waits_for_values) else { return };
+        let Some(notes) = pass.plan.notes.as_ref().filter(|notes| !notes.waits_for_values) else { return };
         if left_out.iter().any(|wait| wait.join == Join::Capture) {
             return;
         }
         let mut places: FxHashMap<Group, Vec<u64>> = FxHashMap::default();
-        for ((group, _), at) in self.positions(trial) {
+        for ((group, _), at) in self.positions(notes) {
             places.entry(group).or_default().extend(at);
         }
         places.values_mut().for_each(|at| at.sort_unstable());
@@ -296,11 +296,11 @@ impl Search<'_> {
             }
         }
         let open = self.open(pass);
-        let races = trial.races.iter().filter_map(|race| {
+        let races = notes.races.iter().filter_map(|race| {
             let pair = asked::pair(race);
             let stands = !race.latent && is_worthy_race(race, self.pedantic) && !pass.fallen.contains(&pair);
             let number = self.pairs.get(&pair).filter(|number| stands && open.contains(number))?;
-            let at = |access: &detect::memory::Access| trial.numbers.get(&access.epoch).copied();
+            let at = |access: &detect::memory::Access| notes.numbers.get(&access.epoch).copied();
             Some((*number, at(&race.previous)?, at(&race.access)?))
         });
         for (wait, pair) in spans.needed(races) {
@@ -310,10 +310,10 @@ impl Search<'_> {
 
     /// Finds the kernels that run past their memory.
     fn find_overruns(&mut self, pass: &Rerun) {
-        let Some(trial) = &pass.plan.trial else { return };
-        for race in &trial.races {
+        let Some(notes) = &pass.plan.notes else { return };
+        for race in &notes.races {
             let Some(pair) = self.pairs.get(&asked::pair(race)).copied() else { continue };
-            let threads = |access: &detect::memory::Access| trial.threads.get(&access.epoch).copied();
+            let threads = |access: &detect::memory::Access| notes.threads.get(&access.epoch).copied();
             if let Some(overrun) = overrun::of(race, threads) {
                 let at = OpSite::of_access(if overrun.later { &race.access } else { &race.previous });
                 // The mistake is in the kernel, wherever it is launched.
@@ -339,7 +339,7 @@ pub(crate) fn search(
     const TOO_LONG: &str = "the run has too many operations and findings to be checked again";
     const INTERRUPTED: &str = "the analysis was interrupted";
     let why = || if system::interrupt::is_asked() { INTERRUPTED } else { TOO_LONG };
-    let ops = analysis.coverage.ops;
+    let ops = analysis.ops();
     let mut search = Search {
         analysis,
         records,
@@ -390,7 +390,7 @@ pub(crate) fn search(
     let mut needed = Needed::default();
     let smallest = is_silent && search.leave_out(&first, &mut waits, &mut needed, &mut last);
     let mut found = FoundSet { smallest, overruns: search.overruns.clone(), ..FoundSet::default() };
-    found.causes = attribution::causes(&search, findings, &waits, &needed, first.plan.trial.as_ref());
+    found.causes = attribution::causes(&search, findings, &waits, &needed, first.plan.notes.as_ref());
     found.waits = waits.into_iter().map(|wait| FoundWait { wait, plain: None }).collect();
     if is_silent {
         reuse::events(&mut search, &mut found, &first, &mut last);

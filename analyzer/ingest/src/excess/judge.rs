@@ -8,11 +8,12 @@ use crate::excess::needs;
 use crate::excess::search;
 use crate::excess::trial::OrderTrial;
 use analysis::Analysis;
-use analysis::replan::records::Records;
-use analysis::whatif::graphs::LaunchedGraph;
-use analysis::whatif::need::{Need, Why};
-use analysis::whatif::steps::{NONE, Reuse, Steps, marks};
-use analysis::whatif::sync::SyncKind;
+use analysis::counterfactual::edits::graphs::LaunchedGraph;
+use analysis::counterfactual::edits::need::{Need, Why};
+use analysis::counterfactual::edits::steps::{NONE, Reuse, Steps, marks};
+use analysis::counterfactual::edits::sync::SyncKind;
+use analysis::counterfactual::trial::Trial;
+use analysis::counterfactual::trial::records::Records;
 use report::call_site;
 use report::elaborate::called;
 use report::escape::harmless;
@@ -33,11 +34,11 @@ const NAMED: usize = 6;
 /// `None`: not all records can be had.
 pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing> {
     let outcome = first.finish();
-    let mut twin = first.unsynchronised();
-    let read = records.each(&mut |bytes| twin.feed_encoded(bytes));
-    let (steps, forgotten) = first.take_steps(twin).filter(|_| read)?;
-    let devices = first.names.devices();
-    let trial = OrderTrial { steps: &steps, options: first.ordering.options(), devices: &devices };
+    let mut unsynchronised = Trial::unsynchronised(first);
+    let read = records.each(&mut |bytes| unsynchronised.feed_encoded(bytes));
+    let (steps, forgotten) = unsynchronised.into_steps().filter(|_| read)?;
+    let devices = first.facts.names.devices();
+    let trial = OrderTrial { steps: &steps, options: first.order_options(), devices: &devices };
     let (needs, unordered) = needs::find(&steps, &trial);
     let (mut sites, of_place) = sites(first, &steps);
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
@@ -136,11 +137,11 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
         if place.count == 0 {
             return NONE;
         }
-        let frames = first.stacks.resolve(place.site.stack);
+        let frames = first.facts.stacks.resolve(place.site.stack);
         let call = match place.site.kind {
             // The call itself is not in the trace: the pool acts on it when the block goes back.
             SyncKind::RecordStream => "record_stream".to_owned(),
-            _ => called(&frames, first.names.call(place.call)),
+            _ => called(&frames, first.facts.names.call(place.call)),
         };
         let stack: Vec<String> = frames
             .iter()
@@ -259,7 +260,7 @@ fn weigh(first: &mut Analysis, steps: &Steps, site: &mut Listed, violated: &[Nee
 /// The allocation that could be given a block.
 fn handed_out(first: &mut Analysis, reuse: &Reuse) -> End {
     let stream = first.elaborator().stream_name(reuse.stream);
-    let at = call_site::site(&first.stacks.resolve(reuse.stack)).unwrap_or_default();
+    let at = call_site::site(&first.facts.stacks.resolve(reuse.stack)).unwrap_or_default();
     let what = "an allocation that could be given its block".to_owned();
     End { what, at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }
@@ -277,7 +278,7 @@ fn node_end(first: &mut Analysis, graph: &LaunchedGraph, number: u32) -> End {
         stream if stream.is_none() => String::new(),
         stream => elaborator.stream_name(stream),
     };
-    let at = call_site::site(&first.stacks.resolve(node.stack)).unwrap_or_default();
+    let at = call_site::site(&first.facts.stacks.resolve(node.stack)).unwrap_or_default();
     End { what: harmless(&what).into_owned(), at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }
 
@@ -305,7 +306,7 @@ fn end(first: &mut Analysis, steps: &Steps, number: u32) -> End {
         what(steps.record(step).map(|record| record.op).as_ref()).to_owned()
     };
     let stream = elaborator.stream_name(step.stream);
-    let frames = first.stacks.resolve(step.stack);
+    let frames = first.facts.stacks.resolve(step.stack);
     let at = call_site::site(&frames).unwrap_or_default();
     End { what: harmless(&what).into_owned(), at: harmless(&at).into_owned(), stream: harmless(&stream).into_owned() }
 }

@@ -4,8 +4,8 @@
 //! host are suppositions: its loads and stores are mostly not recorded.
 
 use crate::excess::trial::{OrderTrial, is_ready};
-use analysis::whatif::need::{Need, Why};
-use analysis::whatif::steps::{NONE, Steps, marks};
+use analysis::counterfactual::edits::need::{Need, Why};
+use analysis::counterfactual::edits::steps::{NONE, Steps, marks};
 use order::Engine;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

@@ -3,9 +3,9 @@
 //! Owns the pass. Knows no rule of order: those are in the crate `order`.
 
 use crate::excess::needs::OrderNeeds;
-use analysis::whatif::need::{Need, Why};
-use analysis::whatif::steps::{NONE, Step, Steps, marks};
-use analysis::whatif::sync::unblocked;
+use analysis::counterfactual::edits::need::{Need, Why};
+use analysis::counterfactual::edits::steps::{NONE, Step, Steps, marks};
+use analysis::counterfactual::edits::sync::unblocked;
 use order::{Engine, Options};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::{Epoch, KernelId, LaunchShape, Op, StreamId, TimelineId};

@@ -1,7 +1,7 @@
 //! Segments that are missing: what is forgotten at a gap, and what is told again after it.
 //!
-//! Owns the state of the analysis between the two ops that say so ([`trace::Op::Gap`]). What a gap
-//! means for the order is the engine's: all that came before is over.
+//! Owns what is kept between the two ops that say so ([`trace::Op::Gap`]). What a gap means for the
+//! order is the engine's: all that came before is over.
 //!
 //! Nothing is invented: no finding names what came before a gap together with what came after, and
 //! what can be judged only by what came before is not judged any more. Those are hints (whether an
@@ -11,19 +11,12 @@
 //! taken for granted would release it: after such a wait nothing is judged until the host has
 //! waited for all work.
 
-use super::Analysis;
-use crate::process::host_touch::HostTouches;
 use detect::coverage::Coverage;
-use detect::early_free::EarlyFreeWatch;
-use detect::host_watch::HostWatches;
-use detect::race::Race;
-use detect::state::graphs::Graphs;
-use detect::state::regions::Regions;
-use trace::{Op, Record, SyncId, SyncScope, tag};
+use trace::{Op, SyncId, SyncScope, tag};
 
 /// What is missing of a trace.
 #[derive(Default)]
-pub(super) struct Gaps {
+pub(crate) struct Gaps {
     any: bool,
     /// The coverage before what lives was told, which is none of the program's calls.
     counted: Option<Box<Coverage>>,
@@ -39,6 +32,16 @@ impl Gaps {
     /// Whether records are missing before those of now.
     pub(crate) fn any(&self) -> bool {
         self.any
+    }
+
+    /// A gap begins: what lives is told next. `counted`: the coverage so far.
+    pub(super) fn begin(&mut self, counted: &Coverage) {
+        *self = Self { any: true, counted: Some(Box::new(counted.clone())), ..Self::default() };
+    }
+
+    /// It has been told. Returns the coverage before.
+    pub(super) fn end(&mut self) -> Option<Coverage> {
+        self.counted.take().map(|counted| *counted)
     }
 
     /// Whether what lives is being told.
@@ -90,51 +93,5 @@ impl Gaps {
             )
         };
         !self.are_told() || of_use()
-    }
-}
-
-impl Analysis {
-    /// Whether records are missing somewhere.
-    pub fn has_gaps(&self) -> bool {
-        self.gaps.any
-    }
-
-    /// Whether a finding stands that is shown by default.
-    pub fn has_found(&self) -> bool {
-        let least = detect::confidence::Confidence::Likely;
-        self.findings.judged_so_far(|race: &Race| race.confidence >= least && !race.latent)
-    }
-
-    /// A gap: before what lives is told, and (`resumed`) after it.
-    #[cold]
-    pub(super) fn gap(&mut self, resumed: bool, record: &Record<'_>) {
-        if resumed {
-            if let Some(counted) = self.gaps.counted.take() {
-                self.coverage = *counted;
-            }
-            self.submissions.early_free = EarlyFreeWatch::default();
-        } else {
-            self.pending.end();
-            self.release();
-            self.gaps.any = true;
-            self.gaps.doubtful = false;
-            self.gaps.graphs_wait = false;
-            self.gaps.waits.clear();
-            self.gaps.counted = Some(Box::new(self.coverage.clone()));
-            self.memory.end_all();
-            self.stacks.define(&record.op);
-            self.graphs = Graphs::default();
-            self.watches = HostWatches::default();
-            self.touches = HostTouches::default();
-            self.latest.clear();
-            self.submissions.early_free = EarlyFreeWatch::default();
-            self.submissions.regions = Regions::default();
-            self.submissions.staged_copy = None;
-            self.options.hints = false;
-            self.streams.forget_events();
-            self.paused = false;
-        }
-        self.races.clear();
-        self.ordering.apply(&record.op, record.origin.thread);
     }
 }

@@ -4,8 +4,8 @@
 //! captured wait was made, and the trial of their order without some of those waits. What comes
 //! before and after a launch is none of its: that is `ingest::excess::trial`.
 
-use crate::whatif::need::{Need, Why};
-use crate::whatif::steps::NONE;
+use super::need::{Need, Why};
+use super::steps::NONE;
 use detect::race::{Hazard, Race};
 use detect::state::graph_waits::GraphWaits;
 use detect::state::graphs::Graph;

@@ -10,7 +10,7 @@
 //! race.cu:30 -> host race.cu:41  the host waits
 //! ```
 
-use crate::replan::waits::AddedWait;
+use super::waits::AddedWait;
 use detect::state::op_site::OpSite;
 use report::cause::Join;
 use symbols::frame::{Frame, FrameKind};

@@ -2,7 +2,7 @@
 //!
 //! Owns the forms of a site: `FILE:LINE`, the name of a function, or a kind of synchronisation.
 
-use crate::whatif::sync::SyncKind;
+use super::sync::SyncKind;
 use report::gate::pattern::Pattern;
 use symbols::frame::Frame;
 

@@ -1,12 +1,12 @@
 //! What is assumed of a program: another default stream, synchronisations that are left out.
 //!
 //! Owns the state of the assumptions ([`settings::Assumptions`]) during one pass. How they act
-//! on an analysis is in [`crate`], file `assuming`.
+//! on an analysis is in [`super::assuming`].
 
-use crate::whatif::sync::SyncSite;
+use super::sync::SyncSite;
 use rustc_hash::{FxHashMap, FxHashSet};
 use settings::{Assumptions, DefaultStream};
-use trace::{ContextId, GraphExecId, Op, Record, StreamId, ThreadId};
+use trace::{ContextId, GraphExecId, Op, StreamId, ThreadId};
 
 /// The first stream that is made up for an assumption. The shim counts from 1.
 const FIRST_STREAM: u32 = 0xe000_0000;
@@ -22,11 +22,9 @@ pub(crate) enum LeftOut {
 
 /// What becomes of a record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum AssumedRecord<'a> {
-    /// It is as it was, or acts so.
-    Applied(Record<'a>),
-    /// It acts so, and the order gets another op of it.
-    Ordered(Record<'a>, Op<'a>),
+pub(crate) enum EditedRecord<'a> {
+    /// It is applied. With an op: this is what the order gets of it.
+    Applied(Option<Op<'a>>),
     /// It is left out.
     LeftOut,
 }

@@ -21,7 +21,7 @@ pub type Threads = (u64, u64);
 
 /// The notes of one pass.
 #[derive(Default)]
-pub struct Trial {
+pub struct TrialNotes {
     sites: FxHashSet<OpSite>,
     /// The ops of each site: their numbers in the order of submission, and their streams.
     pub ops: FxHashMap<OpSite, Vec<(u64, StreamId)>>,
@@ -39,7 +39,7 @@ pub struct Trial {
     number: u64,
 }
 
-impl Trial {
+impl TrialNotes {
     /// Notes the ops of these sites.
     pub fn of(sites: FxHashSet<OpSite>) -> Self {
         Self { sites, ..Self::default() }

@@ -4,8 +4,8 @@
 //! Owns the recording, which is made during one analysis. Does not work out any order: that is
 //! `ingest::excess::trial`.
 
-use crate::whatif::graphs::{self, LaunchedGraphs};
-use crate::whatif::sync::{SyncKind, SyncSite, class, made_by, stream_of};
+use super::graphs::{self, LaunchedGraphs};
+use super::sync::{SyncKind, SyncSite, class, made_by, stream_of};
 use detect::race::{Hazard, Race};
 use detect::state::graph_waits::GraphWaits;
 use detect::state::graphs::Graph;

@@ -2,12 +2,12 @@
 //!
 //! Owns the changes and their state during one pass: what has been recorded for each wait, and how
 //! the times of streams have moved. Does not apply anything: that is
-//! [`crate`], file `replanned`.
+//! [`super::adding`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, Op, Record, StreamId};
 
-use super::trial::Trial;
+use super::notes::TrialNotes;
 use super::written::{self, WrittenWait};
 use detect::state::op_site::OpSite;
 use report::cause::{Applied, Join};
@@ -57,7 +57,7 @@ pub struct Replan {
     pub written: Vec<WrittenWait>,
     pub(crate) met: FxHashSet<OpSite>,
     /// What is noted during the pass, if anything is.
-    pub trial: Option<Trial>,
+    pub notes: Option<TrialNotes>,
     pub(crate) before: FxHashMap<OpSite, Vec<usize>>,
     pub(crate) after: FxHashMap<OpSite, Vec<usize>>,
     pub(crate) recorded: Vec<Vec<Recorded>>,
@@ -103,8 +103,8 @@ impl Replan {
     }
 
     /// The same, with notes taken.
-    pub fn noting(self, trial: Trial) -> Self {
-        Self { trial: Some(trial), ..self }
+    pub fn noting(self, notes: TrialNotes) -> Self {
+        Self { notes: Some(notes), ..self }
     }
 
     /// The same, given up when more than this is added to the run's own ops.
