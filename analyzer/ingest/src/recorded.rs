@@ -15,7 +15,7 @@ use trace::{Op, Record};
 
 use super::progress::Progress;
 use super::segments::parts::{self, Part, Parts};
-use crate::causes::{self, Effort};
+use analysis::counterfactual::causes::{self, Effort};
 use analysis::counterfactual::edits::written::WrittenWait;
 use analysis::counterfactual::trial::records::Records;
 use analysis::ipc::Across;

@@ -9,11 +9,11 @@ mod stacks;
 pub use kernels::{Does, Shape, atomics, reads, writes};
 pub use stacks::resolved;
 
+use analysis::counterfactual::causes::{self, Effort};
+use analysis::counterfactual::excess::judge;
+use analysis::counterfactual::excess::listing::Listing;
 use analysis::counterfactual::trial::records::KeptRecords;
 use analysis::{Analysis, AnalysisOptions};
-use ingest::causes::{self, Effort};
-use ingest::excess::judge;
-use ingest::excess::listing::Listing;
 use kernels::{Kernels, Reader};
 use report::model::{Finding, Outcome, Report};
 use stacks::Lines;

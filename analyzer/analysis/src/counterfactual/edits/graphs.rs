@@ -2,7 +2,7 @@
 //!
 //! Owns the graphs of a trace as they were launched, the pairs of nodes that would race if no
 //! captured wait was made, and the trial of their order without some of those waits. What comes
-//! before and after a launch is none of its: that is `ingest::excess::trial`.
+//! before and after a launch is none of its: that is [`crate::counterfactual::excess`].
 
 use super::need::{Need, Why};
 use super::steps::NONE;

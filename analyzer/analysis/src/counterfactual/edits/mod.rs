@@ -4,7 +4,7 @@
 //! effect. A record goes through it in three steps: [`Edits::redirect`] moves ops of a default
 //! stream, [`Edits::edit`] leaves synchronisations out, and [`Edits::before`] and [`Edits::after`]
 //! add waits around what is left. Does not judge what the edits are good for: that is
-//! `ingest::causes` and `ingest::excess`.
+//! [`super::causes`] and [`super::excess`].
 //!
 //! The files in the order of use: `sync` says which ops synchronise, `pattern` which of them a user
 //! names, `assumed` what is assumed and `assuming` how that acts. `waits` are the waits that are

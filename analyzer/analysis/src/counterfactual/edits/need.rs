@@ -1,6 +1,6 @@
 //! One pair of steps that must stay ordered, and why.
 //!
-//! Owns the data. `ingest::excess::needs` lists those of a trace.
+//! Owns the data. [`crate::counterfactual::excess`] lists those of a trace.
 
 use detect::race::Hazard;
 

@@ -1,7 +1,8 @@
 //! What is noted while an order is tried: where the ops of some call sites stand, and which races
 //! there were.
 //!
-//! Owns the notes and their bounds. Draws no conclusions: that is `ingest::causes`.
+//! Owns the notes and their bounds. Draws no conclusions: that is
+//! [`crate::counterfactual::causes`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, LaunchShape, Op, StreamId};

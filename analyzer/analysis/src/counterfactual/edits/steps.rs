@@ -2,7 +2,7 @@
 //! synchronised.
 //!
 //! Owns the recording, which is made during one analysis. Does not work out any order: that is
-//! `ingest::excess::trial`.
+//! [`crate::counterfactual::excess`].
 
 use super::graphs::{self, LaunchedGraphs};
 use super::sync::{SyncKind, SyncSite, class, made_by, stream_of};

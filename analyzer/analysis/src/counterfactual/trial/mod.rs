@@ -2,7 +2,7 @@
 //!
 //! Owns [`Trial`], which borrows what the first pass has read and evaluated of the process, and the
 //! records that are fed again ([`records`]). Does not decide which edits are worth a trial, nor what
-//! follows from one: that is `ingest::causes` and `ingest::excess`.
+//! follows from one: that is [`super::causes`] and [`super::excess`].
 
 pub mod records;
 

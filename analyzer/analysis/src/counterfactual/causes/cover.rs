@@ -262,7 +262,7 @@ pub(crate) mod made {
 mod tests {
     use super::made::{A, B, race};
     use super::*;
-    use crate::causes::places::orders;
+    use crate::counterfactual::causes::places::orders;
 
     fn at(list: &[(Group, StreamId, &[u64])]) -> Positions {
         list.iter().map(|(group, stream, at)| ((*group, *stream), at.to_vec())).collect()

@@ -5,7 +5,7 @@
 
 use super::overrun::Overrun;
 use super::search::{FoundSet, FoundWait};
-use analysis::Analysis;
+use crate::Analysis;
 use detect::findings::RawFinding;
 use detect::memory::Access;
 use detect::state::op_site::OpSite;

@@ -156,7 +156,7 @@ pub(crate) fn ordered_by(waits: &[(Group, Group)], races: &[Occurrence], positio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causes::cover::made;
+    use crate::counterfactual::causes::cover::made;
 
     #[test]
     fn a_wait_orders_only_what_lies_around_it() {

@@ -20,7 +20,7 @@
 //! A halo that a kernel reads on purpose is no whole number of bytes for each thread, and two
 //! kernels on one buffer begin at one address.
 
-use analysis::counterfactual::edits::notes::Threads;
+use crate::counterfactual::edits::notes::Threads;
 use detect::memory::{Access, Cause, Precision};
 use detect::race::Race;
 

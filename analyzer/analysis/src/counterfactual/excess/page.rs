@@ -2,8 +2,8 @@
 //!
 //! Owns the page. It needs no script; text of the program is escaped.
 
-use crate::excess::listing::{Listed, Listing, SyncVerdict};
-use crate::excess::text::heading;
+use crate::counterfactual::excess::listing::{Listed, Listing, SyncVerdict};
+use crate::counterfactual::excess::text::heading;
 use std::fmt::Write as _;
 
 const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Synchronisations</title><style>\
@@ -16,7 +16,7 @@ pub fn page(all: &[Listing]) -> String {
     let mut out = HEAD.to_owned();
     for listing in all {
         let _ = writeln!(out, "<h1>{} (PID {})</h1>", escaped(&listing.process), listing.pid);
-        let summary = crate::excess::text::text(std::slice::from_ref(listing));
+        let summary = crate::counterfactual::excess::text::text(std::slice::from_ref(listing));
         let closing = summary.lines().last().unwrap_or_default();
         let _ = writeln!(out, "<p>{}</p>", escaped(closing));
         for note in &listing.notes {

@@ -2,10 +2,10 @@
 //!
 //! Owns the pass. Knows no rule of order: those are in the crate `order`.
 
-use crate::excess::needs::OrderNeeds;
-use analysis::counterfactual::edits::need::{Need, Why};
-use analysis::counterfactual::edits::steps::{NONE, Step, Steps, marks};
-use analysis::counterfactual::edits::sync::unblocked;
+use crate::counterfactual::edits::need::{Need, Why};
+use crate::counterfactual::edits::steps::{NONE, Step, Steps, marks};
+use crate::counterfactual::edits::sync::unblocked;
+use crate::counterfactual::excess::needs::OrderNeeds;
 use order::{Engine, Options};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::{Epoch, KernelId, LaunchShape, Op, StreamId, TimelineId};

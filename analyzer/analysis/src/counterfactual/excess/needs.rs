@@ -3,9 +3,9 @@
 //! Owns the list of needs and how it is made from one pass over the recorded order. Needs of the
 //! host are suppositions: its loads and stores are mostly not recorded.
 
-use crate::excess::trial::{OrderTrial, is_ready};
-use analysis::counterfactual::edits::need::{Need, Why};
-use analysis::counterfactual::edits::steps::{NONE, Steps, marks};
+use crate::counterfactual::edits::need::{Need, Why};
+use crate::counterfactual::edits::steps::{NONE, Steps, marks};
+use crate::counterfactual::excess::trial::{OrderTrial, is_ready};
 use order::Engine;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

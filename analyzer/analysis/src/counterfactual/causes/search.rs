@@ -2,8 +2,8 @@
 //! the run is analysed again.
 //!
 //! Owns the loop and its budget. What is tried comes from [`super::cover`]; a trial is
-//! [`crate::causes::rerun`]. Most waits of a large set are shown to be needed by the races of one
-//! trial ([`super::proof`]), so that the trials do not grow with the waits.
+//! [`super::rerun`]. Most waits of a large set are shown to be needed by the races of one trial
+//! ([`super::proof`]), so that the trials do not grow with the waits.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::StreamId;
@@ -13,11 +13,11 @@ use super::overrun::{self, Overrun};
 use super::places::{Group, Occurrence, Positions};
 use super::proof::ActingPlaces;
 use super::{Effort, attribution, cover, is_worthy, is_worthy_race, reuse};
-use crate::causes::rerun::{Rerun, rerun};
-use analysis::Analysis;
-use analysis::counterfactual::edits::notes::TrialNotes;
-use analysis::counterfactual::edits::waits::{AddedWait, Replan};
-use analysis::counterfactual::trial::records::Records;
+use crate::Analysis;
+use crate::counterfactual::causes::rerun::{Rerun, rerun};
+use crate::counterfactual::edits::notes::TrialNotes;
+use crate::counterfactual::edits::waits::{AddedWait, Replan};
+use crate::counterfactual::trial::records::Records;
 use detect::findings::RawFinding;
 use detect::state::op_site::OpSite;
 use report::call_site::site;

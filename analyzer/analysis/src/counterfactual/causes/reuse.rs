@@ -8,9 +8,9 @@ use trace::StreamId;
 
 use super::places::{Group, Occurrence, Positions, ordered_by};
 use super::search::{FoundSet, Search};
-use crate::causes::rerun::Rerun;
-use analysis::counterfactual::edits::notes::TrialNotes;
-use analysis::counterfactual::edits::waits::AddedWait;
+use crate::counterfactual::causes::rerun::Rerun;
+use crate::counterfactual::edits::notes::TrialNotes;
+use crate::counterfactual::edits::waits::AddedWait;
 use detect::state::op_site::OpSite;
 use report::cause::Join;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the wording.
 
-use crate::excess::listing::{End, Listed, Listing, SyncVerdict};
+use crate::counterfactual::excess::listing::{End, Listed, Listing, SyncVerdict};
 use report::words::counted;
 use std::fmt::Write as _;
 

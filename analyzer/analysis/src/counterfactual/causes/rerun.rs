@@ -1,14 +1,14 @@
-//! The second analysis: the same records, under a changed order.
+//! One trial of waits: the same records, with these waits in the order.
 //!
-//! Owns one pass and its result. Everything that the first analysis has read and evaluated is used
-//! again, so that a pass costs no more than the comparison of accesses.
+//! Owns what such a pass has found. Everything that the first pass has read and evaluated is used
+//! again, so that a trial costs no more than the comparison of accesses.
 
 use rustc_hash::FxHashSet;
 
-use analysis::Analysis;
-use analysis::counterfactual::edits::waits::Replan;
-use analysis::counterfactual::trial::Trial;
-use analysis::counterfactual::trial::records::Records;
+use crate::Analysis;
+use crate::counterfactual::edits::waits::Replan;
+use crate::counterfactual::trial::Trial;
+use crate::counterfactual::trial::records::Records;
 use detect::findings::{FindingState, RawFinding};
 use detect::state::op_site::OpSite;
 

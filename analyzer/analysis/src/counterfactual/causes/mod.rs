@@ -6,7 +6,7 @@
 //! ([`search`] by [`rerun`], shortened by [`proof`]), events of the program that serve as well
 //! ([`reuse`]), which wait stands for which finding ([`attribution`]), kernels that run past their
 //! memory, which no wait can mend ([`overrun`]), and the words ([`advice`]). Does not change the
-//! order itself: that is [`analysis::counterfactual`]. Does not print.
+//! order itself: that is an edit ([`super::edits`]). Does not print.
 //!
 //! # What a cause is
 //!
@@ -41,9 +41,9 @@ mod search;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use analysis::Analysis;
-use analysis::counterfactual::edits::waits::AddedWait;
-use analysis::counterfactual::trial::records::Records;
+use crate::Analysis;
+use crate::counterfactual::edits::waits::AddedWait;
+use crate::counterfactual::trial::records::Records;
 use detect::confidence::Confidence;
 use detect::findings::RawFinding;
 use detect::race::Race;
@@ -57,20 +57,20 @@ pub struct Effort(pub u64);
 
 impl Effort {
     /// Of a live run: a few seconds.
-    pub(crate) const LIVE: Self = Self(8_000_000);
+    pub const LIVE: Self = Self(8_000_000);
     /// Of a recorded one.
     pub const RECORDED: Self = Self(200_000_000);
 }
 
 /// Bytes of records that a live run keeps of a process, to check it again.
-pub(crate) const KEPT_LIVE: usize = 64 << 20;
+pub const KEPT_LIVE: usize = 64 << 20;
 
 /// Ops of one trial, or what takes as long, that take so long that the process may be ended
 /// meanwhile: some hundredths of a second.
 const LONG: u64 = 20_000;
 
 /// The findings whose causes are sought.
-pub(crate) struct Sought {
+pub struct Sought {
     worthy: Vec<(RawFinding, Identity)>,
     /// Waits that the user has added.
     given: Vec<AddedWait>,
@@ -80,7 +80,7 @@ pub(crate) struct Sought {
 
 impl Sought {
     /// Whether the findings should be written down before.
-    pub(crate) fn takes_long(&self) -> bool {
+    pub fn takes_long(&self) -> bool {
         !self.worthy.is_empty() && self.cost >= LONG
     }
 }
@@ -92,7 +92,7 @@ pub fn finish(analysis: &mut Analysis, records: Option<&mut dyn Records>, effort
 }
 
 /// The outcome as it is to be reported if the causes never come.
-pub(crate) fn unsought(outcome: &Outcome) -> Outcome {
+pub fn unsought(outcome: &Outcome) -> Outcome {
     let mut outcome = outcome.clone();
     let skipped = "the analysis ended before".to_string();
     outcome.mended = Some(SetCheck { skipped, ..SetCheck::default() });
@@ -100,7 +100,7 @@ pub(crate) fn unsought(outcome: &Outcome) -> Outcome {
 }
 
 /// Ends an analysis: its outcome without the causes of its findings, and what they are sought for.
-pub(crate) fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
+pub fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
     let mut outcome = analysis.finish();
     // What the user has added stays in every trial.
     let given = analysis.take_replan().map_or_else(Vec::new, |plan| {
@@ -121,7 +121,7 @@ pub(crate) fn findings(analysis: &mut Analysis) -> (Outcome, Sought) {
 }
 
 /// Seeks the causes of an outcome's findings.
-pub(crate) fn seek(
+pub fn seek(
     analysis: &mut Analysis,
     mut outcome: Outcome,
     Sought { worthy, given, .. }: Sought,

@@ -3,17 +3,17 @@
 //! Owns the way from a finished analysis to the listing. The order of each trial is
 //! [`super::trial`], the sets are [`super::search`].
 
-use crate::excess::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
-use crate::excess::needs;
-use crate::excess::search;
-use crate::excess::trial::OrderTrial;
-use analysis::Analysis;
-use analysis::counterfactual::edits::graphs::LaunchedGraph;
-use analysis::counterfactual::edits::need::{Need, Why};
-use analysis::counterfactual::edits::steps::{NONE, Reuse, Steps, marks};
-use analysis::counterfactual::edits::sync::SyncKind;
-use analysis::counterfactual::trial::Trial;
-use analysis::counterfactual::trial::records::Records;
+use crate::Analysis;
+use crate::counterfactual::edits::graphs::LaunchedGraph;
+use crate::counterfactual::edits::need::{Need, Why};
+use crate::counterfactual::edits::steps::{NONE, Reuse, Steps, marks};
+use crate::counterfactual::edits::sync::SyncKind;
+use crate::counterfactual::excess::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
+use crate::counterfactual::excess::needs;
+use crate::counterfactual::excess::search;
+use crate::counterfactual::excess::trial::OrderTrial;
+use crate::counterfactual::trial::Trial;
+use crate::counterfactual::trial::records::Records;
 use report::call_site;
 use report::elaborate::called;
 use report::escape::harmless;
