@@ -9,7 +9,7 @@
 //! `kept`: the same in turns with keeping the records for a second analysis, as a live run does up
 //! to 64 MiB: the ratio of the times, its median and quartiles over 31 rounds.
 
-use analysis::replan::records::KeptRecords;
+use analysis::counterfactual::trial::records::KeptRecords;
 use analysis::{Analysis, AnalysisOptions};
 use detect::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
 use detect::launches::kernel_code::{CodeReader, KernelCode};

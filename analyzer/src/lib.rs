@@ -11,12 +11,11 @@
 //! - This one: [`cli`] is the command line, [`launcher`] starts the program with the shim preloaded
 //!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, and
 //!   [`tools`] are the other commands that read traces or code images.
-//! - `ingest` reads records, live or from a trace file, and feeds one `Analysis` a process. Its
-//!   `causes` finds the few waits whose absence explains the findings, `excess` the
-//!   synchronisations that nothing needs.
+//! - `ingest` reads records, live or from a trace file, and feeds one `Analysis` a process.
 //! - `analysis` is one process under analysis: it takes each record through the crates below. Its
-//!   `rules` are those that a team has set itself, `ipc` compares processes that share memory,
-//!   `replan` and `whatif` are the changes under which a record may be checked again.
+//!   `rules` are those that a team has set itself, `ipc` compares processes that share memory. Its
+//!   `counterfactual` edits records and tries the edits: `causes` finds the few waits whose absence
+//!   explains the findings, `excess` the synchronisations that nothing needs.
 //! - `report` resolves findings to plain data, judges them (`gate`), and prints them in every
 //!   format.
 //! - `settings` is what the user asked for, and the numbers that a command ends with.

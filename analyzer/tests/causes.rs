@@ -179,7 +179,7 @@ fn a_halo_and_a_whole_block_too_many_are_missing_waits() {
 /// and 51, with waits that the user wrote down.
 fn captured(edge: bool, streams: &[StreamId], with: &str) -> Program {
     let mut p = Program::new();
-    p.add_waits(&analysis::replan::written::read("w", with).expect("waits"));
+    p.add_waits(&analysis::counterfactual::edits::written::read("w", with).expect("waits"));
     p.malloc(X, N);
     let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
     let before = if edge { vec![0] } else { vec![] };
@@ -323,7 +323,7 @@ fn a_wait_for_a_value_behind_the_record_blocks_nothing() {
 /// The program of two racing kernels in lines 20 and 30, with waits that the user wrote down.
 fn with(text: &str) -> (Outcome, String) {
     let mut p = Program::new();
-    p.add_waits(&analysis::replan::written::read("w", text).expect("waits"));
+    p.add_waits(&analysis::counterfactual::edits::written::read("w", text).expect("waits"));
     p.malloc(X, N);
     let (fill, scale) = (p.kernel("fill", &write()), p.kernel("scale", &read()));
     p.line(20).launch(A, fill, &[X]);
@@ -362,7 +362,7 @@ fn a_wait_that_would_never_end_is_said_to() {
     // A waits for a value that B writes behind its launch: B must not wait for A there.
     let mut p = Program::new();
     let address = X + (1 << 20);
-    p.add_waits(&analysis::replan::written::read("w", "app.cu:22 -> app.cu:30").expect("waits"));
+    p.add_waits(&analysis::counterfactual::edits::written::read("w", "app.cu:22 -> app.cu:30").expect("waits"));
     p.malloc(X, N);
     p.malloc(address, 64);
     let wait = Op::WaitValue { stream: A, address, value: 1, width: 4, compare: WaitCompare::Equal };

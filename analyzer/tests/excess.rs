@@ -1,8 +1,8 @@
 //! `excess` on small programs with known answers, each with a twin that gets another one.
 
 use crate::support::*;
-use ingest::excess::listing::{Listing, SyncVerdict};
-use ingest::excess::{page, text};
+use analysis::counterfactual::excess::listing::{Listing, SyncVerdict};
+use analysis::counterfactual::excess::{page, text};
 use trace::*;
 
 const WHOLE: Shape = Shape::Exact(0, 1024);
@@ -178,7 +178,7 @@ fn hand_out(p: &mut Program, ptr: u64, size: u64) {
     p.does("c10::cuda::alloc", Op::Alloc { ptr, size, kind, context: CONTEXT, stream: A, pool, flags: 0 });
 }
 
-fn of_kind<'a>(listing: &'a Listing, kind: &str) -> Vec<&'a ingest::excess::listing::Listed> {
+fn of_kind<'a>(listing: &'a Listing, kind: &str) -> Vec<&'a analysis::counterfactual::excess::listing::Listed> {
     listing.sites.iter().filter(|site| site.kind == kind).collect()
 }
 

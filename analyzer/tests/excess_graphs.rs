@@ -1,8 +1,8 @@
 //! `excess` on captured graphs with known answers, each with a twin that gets another one.
 
 use crate::support::*;
-use ingest::excess::listing::{Listing, SyncVerdict};
-use ingest::excess::text;
+use analysis::counterfactual::excess::listing::{Listing, SyncVerdict};
+use analysis::counterfactual::excess::text;
 use trace::codec::List;
 use trace::*;
 

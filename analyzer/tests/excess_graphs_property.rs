@@ -7,7 +7,7 @@
 //! ten thousand programs.
 
 use crate::support::*;
-use ingest::excess::listing::{Listing, SyncVerdict};
+use analysis::counterfactual::excess::listing::{Listing, SyncVerdict};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::*;
@@ -248,7 +248,7 @@ fn mended(mut case: Case) -> Case {
     }
 }
 
-fn line_of(site: &ingest::excess::listing::Listed) -> u32 {
+fn line_of(site: &analysis::counterfactual::excess::listing::Listed) -> u32 {
     let at = site.at.rsplit(':').next().and_then(|line| line.parse::<u32>().ok());
     at.expect("has a line") - FIRST
 }

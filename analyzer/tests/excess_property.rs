@@ -8,7 +8,7 @@
 //! thousand programs.
 
 use crate::support::*;
-use ingest::excess::listing::{Listing, SyncVerdict};
+use analysis::counterfactual::excess::listing::{Listing, SyncVerdict};
 use proptest::prelude::*;
 use trace::*;
 
@@ -131,7 +131,7 @@ fn mended(mut steps: Vec<Step>) -> Vec<Step> {
     }
 }
 
-fn line_of(site: &ingest::excess::listing::Listed) -> u32 {
+fn line_of(site: &analysis::counterfactual::excess::listing::Listed) -> u32 {
     let at = site.at.rsplit(':').next().and_then(|line| line.parse::<u32>().ok());
     at.expect("has a line") - FIRST
 }

@@ -22,8 +22,6 @@
 pub const STACK: usize = 512 << 20;
 
 pub mod attach;
-pub mod causes;
-pub mod excess;
 mod heart;
 pub mod live;
 pub mod prefetch;

@@ -10,12 +10,12 @@ use std::time::Duration;
 use trace::ring::{Consumer, Ring};
 use trace::{NoteKind, Op, Origin};
 
-use crate::causes::{self, Effort};
 use crate::heart::Heart;
 use crate::process_watch::ProcessWatch;
 use crate::segments::store::TraceStore;
+use analysis::counterfactual::causes::{self, Effort};
+use analysis::counterfactual::trial::records::{KeptRecords, Records};
 use analysis::ipc::{Across, Member};
-use analysis::replan::records::{KeptRecords, Records};
 use analysis::{Analysis, AnalysisOptions};
 use report::model::Outcome;
 use settings::exit_code::Ending;

@@ -15,10 +15,10 @@ use trace::{Op, Record};
 
 use super::progress::Progress;
 use super::segments::parts::{self, Part, Parts};
-use crate::causes::{self, Effort};
+use analysis::counterfactual::causes::{self, Effort};
+use analysis::counterfactual::edits::written::WrittenWait;
+use analysis::counterfactual::trial::records::Records;
 use analysis::ipc::Across;
-use analysis::replan::records::Records;
-use analysis::replan::written::WrittenWait;
 use analysis::{Analysis, AnalysisOptions};
 use detect::launches::image_reader::ImageReader;
 use report::model::Outcome;

@@ -1,6 +1,7 @@
 //! What is to be assumed of a program: another default stream, synchronisations that are left out.
 //!
-//! Owns what the user asked for. What becomes of it during a pass is `whatif::assumed`.
+//! Owns what the user asked for. What becomes of it during a pass is
+//! `analysis::counterfactual::edits`.
 
 /// The kind that the default stream is assumed to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +33,7 @@ impl DefaultStream {
 pub struct Assumptions {
     /// The kind of the default stream, if it is another one.
     pub default_stream: Option<DefaultStream>,
-    /// Synchronisations that are left out; see `whatif::pattern`.
+    /// Synchronisations that are left out; see `analysis::counterfactual::edits`.
     pub without: Vec<String>,
 }
 

@@ -9,11 +9,11 @@ mod stacks;
 pub use kernels::{Does, Shape, atomics, reads, writes};
 pub use stacks::resolved;
 
-use analysis::replan::records::KeptRecords;
+use analysis::counterfactual::causes::{self, Effort};
+use analysis::counterfactual::excess::judge;
+use analysis::counterfactual::excess::listing::Listing;
+use analysis::counterfactual::trial::records::KeptRecords;
 use analysis::{Analysis, AnalysisOptions};
-use ingest::causes::{self, Effort};
-use ingest::excess::judge;
-use ingest::excess::listing::Listing;
 use kernels::{Kernels, Reader};
 use report::model::{Finding, Outcome, Report};
 use stacks::Lines;
@@ -330,7 +330,7 @@ impl Program {
     }
 
     /// Waits that the user wrote down.
-    pub fn add_waits(&mut self, waits: &[analysis::replan::written::WrittenWait]) {
+    pub fn add_waits(&mut self, waits: &[analysis::counterfactual::edits::written::WrittenWait]) {
         self.analysis.add_waits(waits);
     }
 

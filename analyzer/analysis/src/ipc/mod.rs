@@ -3,7 +3,7 @@
 //! Owns the channel on which each process under analysis reports what the others must know, and the
 //! rule by which accesses of different processes are ordered. Does not know which bytes an op
 //! touches: each process's own [`crate::Analysis`] reports that, in its own ids
-//! ([`crate::process::ipc_export`]).
+//! ([`export`]).
 //!
 //! The files in the order of use: `participant` is a process's end of the channel, `exchange`
 //! collects and compares the messages of all processes, and `visibility` is the order between
@@ -46,6 +46,7 @@
 //! ring was last found empty. Recorded traces are compared when all of them have been read.
 
 pub(crate) mod exchange;
+pub(crate) mod export;
 pub(crate) mod participant;
 pub(crate) mod visibility;
 

@@ -8,7 +8,7 @@ use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 
 /// When and from where an op, or a node of a graph, acts.
 #[derive(Clone, Copy)]
-pub(super) struct OpContext {
+pub(crate) struct OpContext {
     pub(crate) origin: Origin,
     pub(crate) epoch: Epoch,
     /// For a graph node: the stream and the call stack of the graph's launch, which its op does not

@@ -1,12 +1,11 @@
 //! The side effects of every submission, whether or not the bytes of the op are looked up.
 //!
 //! Owns those side effects: counters, early frees, stream history, launches in flight, NVTX
-//! regions. A kernel launch makes all of its own in [`Submissions::launch`]. The slow path
-//! ([`super::Analysis::feed`]) and the fast path ([`super::Analysis::feed_repeated`]) both go
-//! through it, so that neither can forget a counter. Does not decide which bytes an op touches or
-//! what races with it.
+//! regions. A kernel launch makes all of its own in [`Submissions::launch`]. The slow path and the
+//! fast path ([`crate::pass`]) both go through it, so that neither can forget a counter. Does not
+//! decide which bytes an op touches or what races with it.
 
-use super::OpContext;
+use super::op_context::OpContext;
 use detect::coverage::Coverage;
 use detect::early_free::EarlyFreeWatch;
 use detect::faults::Faults;
@@ -36,7 +35,7 @@ impl Submissions {
     /// A kernel is launched. `torch`: the trace covers PyTorch's allocator. `paused`: the program
     /// has switched checking off.
     #[inline(always)]
-    pub(super) fn launch(
+    pub(crate) fn launch(
         &mut self,
         coverage: &mut Coverage,
         (stream, kernel): (StreamId, KernelId),
@@ -57,7 +56,7 @@ impl Submissions {
     }
 
     /// Any other op is submitted.
-    pub(super) fn observe(&mut self, coverage: &mut Coverage, op: &Op<'_>, origin: &Origin, epoch: Epoch, torch: bool) {
+    pub(crate) fn observe(&mut self, coverage: &mut Coverage, op: &Op<'_>, origin: &Origin, epoch: Epoch, torch: bool) {
         coverage.ops += 1;
         if torch {
             self.early_free.observe(op, origin.thread, epoch);
@@ -68,7 +67,7 @@ impl Submissions {
 
     /// The context of an op that is not a graph node.
     #[inline(always)]
-    pub(super) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
+    pub(crate) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
         OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
     }
 }

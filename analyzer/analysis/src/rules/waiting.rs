@@ -7,7 +7,7 @@
 //! an asynchronous copy from pageable memory may wait for its stream first; measured drivers
 //! return at once.
 
-use crate::whatif::sync::class;
+use crate::counterfactual::edits::sync::class;
 use order::Policy;
 use order::policy::{self, HostWait, MemoryClass};
 use trace::{MemoryKind, Op, Space};

@@ -18,7 +18,7 @@
 //! While the program has switched checking off, nothing is looked at.
 
 use super::waiting::Waiting;
-use crate::whatif::sync::stream_of;
+use crate::counterfactual::edits::sync::stream_of;
 use detect::coverage::Coverage;
 use detect::memory::Region;
 use detect::state::regions::{RangeName, Regions};

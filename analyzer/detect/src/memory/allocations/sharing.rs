@@ -1,6 +1,6 @@
 //! Memory that other processes have too, and the accesses to it that they must learn of.
 //!
-//! Owns the list of such accesses between two records. `analysis::ipc_export` collects it.
+//! Owns the list of such accesses between two records. `analysis::ipc` collects it.
 
 use super::{Allocations, Home};
 use crate::memory::AllocationId;

@@ -1,0 +1,148 @@
+//! Loads and stores of the host, seen one by one: by instrumented code, or by held pages.
+//!
+//! Owns the way from a `HostTouch` op to accesses of the host and their races, and what the host
+//! may have been told through memory. Pairs of two host accesses are not looked for: that is
+//! ThreadSanitizer's work.
+//!
+//! # What the host was told
+//!
+//! A program may learn from memory that a kernel is over, or how far it has come: it reads a flag
+//! again and again, or by an atomic load. Such a read races with the kernel's store by its very
+//! purpose, and what the host touches afterwards may be ordered by it. Whether it is cannot be seen
+//! from the outside, so both are `possible` only. A flag that is set at the first plain look cannot
+//! be told from any other racing read.
+//!
+//! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
+//! whatever came before them is over. While one is not known to be over, races are `possible`.
+//!
+//! # Host functions in stream order
+//!
+//! What one touches is ordered as the function is. It runs later than it was enqueued, so its
+//! touches are compared with work that was enqueued before it, and with work that is enqueued after
+//! they were seen. A race with what comes in between is missed. A function that is a node of a
+//! graph is ordered as the node is.
+//!
+//! # Work behind a host function
+//!
+//! Work that is behind a host function which has not returned has not begun. The function may wait
+//! for the very thread that touches the bytes of that work (a producer that the stream wakes), so
+//! the pair is `possible`. Where threads have timelines of their own it is judged when the function
+//! returns: its thread knows of the touch, or it does not.
+
+use super::at;
+use crate::process::facts::ProcessFacts;
+use crate::process::host_touches::possible_behind_function;
+use crate::process::state::ProcessState;
+use detect::confidence::{Confidence, Weakness};
+use detect::host_watch;
+use detect::memory::{Access, AccessKind, Cause};
+use detect::race::Race;
+use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId};
+
+/// Whether memory may carry a message from the earlier side of a race to a host that looks for one.
+fn may_tell(race: &Race) -> bool {
+    race.previous.kind.writes() && matches!(race.previous.site.cause, Cause::Kernel | Cause::Value)
+}
+
+/// A host thread touched memory that devices can reach.
+pub(super) fn host_touch(
+    state: &mut ProcessState,
+    facts: &mut ProcessFacts,
+    op: &Op<'_>,
+    origin: &Origin,
+    epoch: Epoch,
+) {
+    let Op::HostTouch { ref region, writes, atomic, polled, func } = *op else { return };
+    // A function that was enqueued before a gap: nothing is known of its place.
+    let unplaced = state.gaps.any() && !func.is_none() && !state.touches.knows_function(func);
+    if state.paused || unplaced {
+        return;
+    }
+    state.coverage.host_touches += 1;
+    let kind = match (writes, atomic) {
+        (true, true) => AccessKind::Atomic,
+        (true, false) => AccessKind::Write,
+        (false, true) => AccessKind::AtomicRead,
+        (false, false) => AccessKind::Read,
+    };
+    // What the host enqueues later comes after it, so only a thread with a timeline of its own
+    // and a host function in stream order can race with later work.
+    let keep = state.options.host_threads || func != HostFuncId::NONE;
+    let context = state.submissions.context(origin, epoch);
+    let site = context.site(Cause::Host, StreamId::NONE);
+    let node = state.touches.node(func);
+    match node {
+        None => at(state, context, site, None).region(region, kind, Space::Unified, keep),
+        // Of a graph that is destroyed while it runs, the order inside is gone.
+        Some((exec, index)) => {
+            let Some(graph) = state.graphs.take(exec) else { return };
+            at(state, context, site, Some((&graph, index))).region(region, kind, Space::Unified, keep);
+            // Nodes behind the function come after it.
+            let is_later = |e: &Access| e.epoch == epoch && e.site.node > 0 && graph.before(index, e.site.node - 1);
+            state.races.retain(|race| !is_later(&race.previous));
+            state.graphs.put(exec, graph);
+        }
+    }
+    if !func.is_none() {
+        let touches = &state.touches;
+        state.races.retain(|race| touches.was_before(func, race.previous.epoch));
+    }
+    if state.races.is_empty() {
+        return;
+    }
+    if state.ordering.host_functions_pending() {
+        let races = std::mem::take(&mut state.races);
+        let (touches, threads) = (&mut state.touches, state.options.host_threads);
+        let judged = races.into_iter().filter_map(|r| touches.behind_function(&state.ordering, threads, r, func));
+        state.races.extend(judged);
+    }
+    let signals = signals(state, facts);
+    let listens = polled || (atomic && !writes);
+    for race in &mut state.races {
+        let work = &race.previous;
+        if race.weakness == Some(Weakness::HostFunction) || state.watches.awaits_graph(work.epoch, &state.ordering) {
+            *race = possible_behind_function(race.clone());
+            continue;
+        }
+        let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
+        // A node is not told by the functions of its own graph.
+        let own = node.map(|_| epoch);
+        let told =
+            signals.iter().any(|e| may_follow(*e)) || state.watches.graph_follows(work.epoch, own, &state.ordering);
+        if listens && may_tell(race) {
+            state.touches.hear(race.previous.epoch);
+        }
+        if told || state.touches.heard_of(race.previous.epoch) {
+            race.confidence = Confidence::Possible;
+        } else {
+            state.touches.report(&race.previous);
+        }
+    }
+}
+
+/// Work that the host has not seen finish and that may tell it something through memory which
+/// both use: kernels with a fence of system scope, and values that streams write.
+fn signals(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Epoch> {
+    let mut signals = Vec::new();
+    let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
+    for access in state.memory.accesses_in(&host_watch::SHARED) {
+        match access.site.cause {
+            _ if state.ordering.host_saw(access.epoch) => {}
+            Cause::Value => signals.push(access.epoch),
+            Cause::Kernel => {
+                let known = (access.site.kernel, access.site.stream, access.epoch);
+                if kernels.last() != Some(&known) {
+                    kernels.push(known);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (kernel, stream, epoch) in kernels {
+        let arch = facts.arch(&state.streams, stream);
+        if facts.code.signals(kernel, facts.names.kernel(kernel), arch) {
+            signals.push(epoch);
+        }
+    }
+    signals
+}

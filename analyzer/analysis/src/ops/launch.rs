@@ -1,0 +1,201 @@
+//! A kernel launch on the slow path: what its code predicts, what was measured, and which of the
+//! two counts.
+//!
+//! Owns that choice, and the short cut for launches that can be replayed
+//! ([`detect::launch_memory::replay`]). Measured bytes replace predicted ones except for
+//! instructions that the measurement does not see ([`detect::exact::measured`]). Learned bytes
+//! stand in for measured ones when the prediction is not exact. Does not evaluate kernels
+//! ([`detect::launch_memory::evaluator`]) and does not compare accesses ([`detect::accesses`]).
+
+use crate::process::facts::ProcessFacts;
+use crate::process::op_context::OpContext;
+use crate::process::state::ProcessState;
+use detect::accesses::Work;
+use detect::exact::learned::Shape;
+use detect::exact::pending::MeasuredLaunch;
+use detect::exact::{atomics, compare, locks, measured, measuring, settle};
+use detect::launch_memory::launch_key::LaunchKey;
+use detect::launch_memory::replay::ReplayLog;
+use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
+use detect::memory::{Cause, Site};
+use detect::state::graphs::Graph;
+use kernels::Reason;
+use order::has_programmatic_launches;
+use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
+use trace::ring::back_channel::LaunchClass;
+use trace::{KernelId, Op, StreamId};
+
+/// Applies a launch: looks up what it accesses, and compares that.
+pub(super) fn launch(
+    state: &mut ProcessState,
+    facts: &mut ProcessFacts,
+    stream: StreamId,
+    kernel: KernelId,
+    l: &Launch<'_>,
+    context: OpContext,
+    node: Option<(&Graph, u32)>,
+) {
+    let mut key = facts.code.key(kernel, l);
+    let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
+    let plain = state.is_plain() && state.exact.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
+    if plain && launch_repeated(state, facts, stream, &key, l, &context, node) {
+        return;
+    }
+    let def = facts.names.kernel(kernel);
+    let arch = facts.arch(&state.streams, stream);
+    let predicted = facts.code.evaluate(&mut key, def, arch, l);
+    if state.shares {
+        state.signals |= facts.code.signals(kernel, def, arch);
+    }
+    if let Some(settle) = state.exact.settle() {
+        settle.judge(class, &predicted);
+    }
+    let decided = settle::is_decided(&predicted);
+    let image = def.map_or(trace::ImageId::NONE, |d| d.image);
+    let number = node.map_or(0, |(_, index)| index + 1);
+    let mut touched = state.exact.pending.touched(context.origin.epoch, number);
+    // The API reports the whole size of a copy that reads less and fills the rest with zeros
+    // (CUDA 13.0), and so does the simulated GPU.
+    if let Some(touched) = &mut touched
+        && facts.code.copies_in_part(kernel, def, arch)
+    {
+        measured::bound_reads(&mut touched.runs);
+    }
+    // Code that runs as it was before the patch reports no access: such an answer is not
+    // evidence.
+    let may_be_unpatched = state.exact.confirm.is_some() && measured::claims(&predicted);
+    let nothing = |of: &MeasuredLaunch| may_be_unpatched && of.runs.is_empty() && !of.is_simulated();
+    let has_run = touched.as_ref().is_none_or(MeasuredLaunch::has_run);
+    let touched = if touched.as_ref().is_some_and(nothing) {
+        *state.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
+        None
+    } else {
+        touched
+    };
+    let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
+    let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
+    if let Some(lessons) = state.exact.learned.as_mut().filter(|_| !predicted.exact)
+        && let Some(code) = facts.code.identity(kernel, def, arch)
+    {
+        let shape = Shape::of(code, def.map_or("", |d| &d.name), l, &predicted.effects, &state.memory);
+        match &touched {
+            // Code that runs as it was before the patch reports no access.
+            Some(runs) if runs.is_empty() && measured::claims(&predicted) => {}
+            Some(runs) => lessons.fresh.learn(&shape, runs, &state.memory),
+            None => {
+                touched = lessons.known.recall(&shape, &state.memory);
+                recalled = touched.is_some();
+            }
+        }
+    }
+    if let Some(runs) = touched.as_ref().filter(|_| state.options.compare && !recalled && has_run) {
+        let c = compare::compare(&predicted, image, &mut state.memory, runs);
+        let loss = |effect: &Effect| {
+            let param = match effect.base {
+                EffectBase::Param(offset, _) | EffectBase::Maybe(offset, _) => Some(offset),
+                _ => None,
+            };
+            facts.code.loss(kernel, effect.kind, param, effect.at)
+        };
+        state.exact.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c, loss);
+    }
+    // Nobody asked for measurements of what the code decides: they only check the prediction,
+    // which knows the parameter and the instruction of each access besides.
+    if let (Some(measuring), Some(runs), true) = (&mut state.exact.measuring, &touched, decided && !recalled && has_run)
+    {
+        let compared = measuring.compares(class).then(|| compare::compare(&predicted, image, &mut state.memory, runs));
+        let name = || def.map_or_else(|| "(unknown)".to_string(), |d| facts.stacks.demangle(&d.name));
+        match compared.and_then(|c| measuring::mistake(name, &c)) {
+            Some(line) => measuring::tell(&mut state.coverage.mispredicted, line),
+            None => touched = None,
+        }
+    }
+    let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+    let view = state.ordering.view(context.epoch, node);
+    let measured = touched.map(|mut runs| {
+        atomics::settle(&predicted, image, &mut state.memory, &mut runs);
+        let nowhere = |name: &str| !state.memory.has_address(image, name);
+        let unseen = measured::unseen(&predicted, simulated, nowhere);
+        let mut known = measured::effects(&runs);
+        measured::attribute(&mut known, &predicted, &state.memory);
+        locks::mark(&predicted, image, &mut state.memory, &mut known.effects);
+        (known, unseen)
+    });
+    let supposed = state.exact.supposed();
+    let mut work = Work::new(&mut state.memory, view, site, &mut state.races, state.options.pedantic).suppose(supposed);
+    let known = match &measured {
+        Some((known, unseen)) => {
+            work.predicted(|work| match predicted.knowledge {
+                Knowledge::Unknown => work.pointers(candidate_pointers(l.params, def)),
+                _ => work.effects(&predicted, image),
+            });
+            work.effects(unseen, image);
+            work.site.measured = true;
+            work.effects(known, image);
+            known
+        }
+        None if predicted.knowledge == Knowledge::Unknown => {
+            work.pointers(candidate_pointers(l.params, def));
+            &predicted
+        }
+        None => {
+            if plain {
+                work.record();
+            }
+            work.effects(&predicted, image);
+            let replay = ReplayLog::of(&mut work, &predicted, |tally| facts.code.tally(tally));
+            facts.code.store_replay(&key, l, replay);
+            &predicted
+        }
+    };
+    let (several, work_unfollowed) = (work.several(), work.unfollowed());
+    let known = known.outline();
+    let indirect = known.indirect || work_unfollowed;
+    let c = &mut state.coverage;
+    c.launched(1, &known, indirect, work.unplaced);
+    c.launches_measured += u64::from(measured.is_some() && !recalled);
+    c.launches_learned += u64::from(recalled);
+    c.launches_unmeasured += u64::from(state.exact.measuring.is_some() && measured.is_none() && !decided);
+    if known.knowledge == Knowledge::Unknown {
+        let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");
+        let why = launches.or_else(|| facts.code.reason(kernel)).unwrap_or("the code could not be analysed");
+        c.launch_unknown(why);
+    }
+    state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
+}
+
+/// Whether a launch with the attribute for it overlaps its predecessor: the device has programmatic
+/// dependent launch, and the kernel does not wait. `None`: any other op.
+#[inline]
+pub(crate) fn overlaps(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_>) -> Option<bool> {
+    match *op {
+        Op::Launch { stream, kernel, shape, .. } if shape.flags & PROGRAMMATIC_SERIALIZATION != 0 => {
+            let arch = facts.arch(&state.streams, stream);
+            state.coverage.count_overlap(arch);
+            Some(has_programmatic_launches(arch) && !facts.code.waits(kernel, facts.names.kernel(kernel), arch))
+        }
+        _ => None,
+    }
+}
+
+/// Replays a launch that was made before and finds its memory where it was. False: it is a new
+/// launch.
+fn launch_repeated(
+    state: &mut ProcessState,
+    facts: &mut ProcessFacts,
+    stream: StreamId,
+    key: &LaunchKey,
+    l: &Launch<'_>,
+    context: &OpContext,
+    node: Option<(&Graph, u32)>,
+) -> bool {
+    let Some(replay) = facts.code.replay_log(key, l).filter(|replay| replay.holds(&state.memory)) else {
+        return false;
+    };
+    let kernel = key.kernel();
+    let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..context.site(Cause::Kernel, stream) };
+    replay.replay(&mut state.memory, (&state.ordering, context.epoch, node), &site, &mut state.races);
+    let tally = replay.tally();
+    facts.code.count(tally);
+    true
+}

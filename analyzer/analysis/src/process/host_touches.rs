@@ -1,0 +1,135 @@
+//! What is remembered of the host's own loads and stores, and of host functions.
+//!
+//! Owns [`HostTouches`]: what the host may have been told through memory, the host functions that
+//! are pending, and races with work behind them. How a touch becomes a race is in [`crate::ops`],
+//! file `host_touch`.
+
+use detect::confidence::{Confidence, Weakness};
+use detect::memory::Access;
+use detect::race::Race;
+use detect::state::happens_before::Ordering;
+use order::Awaits;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use trace::{Epoch, GraphExecId, HostFuncId, TimelineId};
+
+/// Maximum number of ops remembered as reported. Beyond that, one may be reported twice: by its
+/// bytes and by the access itself.
+const MOST: usize = 4096;
+
+/// What is remembered of the host's touches.
+#[derive(Debug, Default)]
+pub(crate) struct HostTouches {
+    /// Up to which epoch of each timeline the host may have been told that work is over.
+    heard: FxHashMap<TimelineId, u64>,
+    /// Work (and its node) of which a racing touch was reported already.
+    reported: FxHashSet<(Epoch, u32)>,
+    /// Host functions that are pending or running: how far each timeline was when they were
+    /// enqueued.
+    functions: FxHashMap<HostFuncId, VecDeque<Vec<u64>>>,
+    /// The nodes of executable graphs that host functions are.
+    nodes: FxHashMap<HostFuncId, (GraphExecId, u32)>,
+    /// Races with work behind a host function, until that has returned.
+    deferred: Vec<Race>,
+}
+
+/// A race of the host with work behind a host function, as far as it is known: see
+/// [`crate::ops`], file `host_touch`.
+pub(crate) fn possible_behind_function(race: Race) -> Race {
+    Race { confidence: Confidence::Possible, weakness: Some(Weakness::HostFunction), ..race }
+}
+
+impl HostTouches {
+    /// The host may have been told that this work is over.
+    pub(crate) fn hear(&mut self, from: Epoch) {
+        let known = self.heard.entry(from.timeline).or_default();
+        *known = (*known).max(from.time);
+    }
+
+    /// Whether it may.
+    pub(crate) fn heard_of(&self, epoch: Epoch) -> bool {
+        self.heard.get(&epoch.timeline).is_some_and(|time| *time >= epoch.time)
+    }
+
+    /// A host function is put into a stream. `times`: how far each timeline is.
+    pub(crate) fn function_enqueued(&mut self, func: HostFuncId, times: Vec<u64>) {
+        if self.functions.len() < MOST {
+            self.functions.insert(func, VecDeque::from([times]));
+        }
+    }
+
+    /// A graph is launched with this node. Launches of one executable run one after the other.
+    pub(crate) fn function_launched(&mut self, func: HostFuncId, node: (GraphExecId, u32), times: Vec<u64>) {
+        self.nodes.insert(func, node);
+        let runs = self.functions.entry(func).or_default();
+        runs.push_back(times);
+        if runs.len() > MOST {
+            runs.pop_front();
+        }
+    }
+
+    /// It is over. Returns the races that its thread knows nothing about.
+    pub(crate) fn function_ended(&mut self, func: HostFuncId, ordering: &Ordering) -> Vec<Race> {
+        if let Some(runs) = self.functions.get_mut(&func) {
+            runs.pop_front();
+            if runs.is_empty() {
+                self.functions.remove(&func);
+            }
+        }
+        let mut races = std::mem::take(&mut self.deferred);
+        races.retain(|race| !ordering.host_knows(race.access.epoch));
+        let awaits = |race: &mut Race| ordering.awaits_host_function(race.previous.epoch, func) != Awaits::No;
+        self.deferred = races.extract_if(.., awaits).collect();
+        races
+    }
+
+    /// Judges a race of the host with work that a host function may keep from beginning. `func`:
+    /// the function that touched the bytes. `None`: it is judged later.
+    pub(crate) fn behind_function(
+        &mut self,
+        ordering: &Ordering,
+        host_threads: bool,
+        race: Race,
+        func: HostFuncId,
+    ) -> Option<Race> {
+        let awaits = ordering.awaits_host_function(race.previous.epoch, func);
+        match awaits {
+            Awaits::No => Some(race),
+            Awaits::Yes if host_threads && func.is_none() && self.deferred.len() < MOST => {
+                self.deferred.push(race);
+                None
+            }
+            Awaits::Yes | Awaits::Maybe => Some(possible_behind_function(race)),
+        }
+    }
+
+    /// Whether an op was enqueued before a host function. What was enqueued later may come after
+    /// the function: its order is not known any more when the function runs.
+    pub(crate) fn was_before(&self, func: HostFuncId, epoch: Epoch) -> bool {
+        let times = self.functions.get(&func).and_then(VecDeque::front);
+        times.and_then(|times| times.get(epoch.timeline.0 as usize)).is_some_and(|time| epoch.time <= *time)
+    }
+
+    /// Notes that the host was caught touching bytes of this work.
+    pub(crate) fn report(&mut self, work: &Access) {
+        if self.reported.len() >= MOST {
+            self.reported.clear();
+        }
+        self.reported.insert((work.epoch, work.site.node));
+    }
+
+    /// Whether it was.
+    pub(crate) fn is_reported(&self, work: &Access) -> bool {
+        self.reported.contains(&(work.epoch, work.site.node))
+    }
+
+    /// Whether a host function is pending or running.
+    pub(crate) fn knows_function(&self, func: HostFuncId) -> bool {
+        self.functions.contains_key(&func)
+    }
+
+    /// The node of a graph that a host function is.
+    pub(crate) fn node(&self, func: HostFuncId) -> Option<(GraphExecId, u32)> {
+        self.nodes.get(&func).copied()
+    }
+}

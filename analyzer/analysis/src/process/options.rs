@@ -1,0 +1,81 @@
+//! What is asked of an analysis.
+//!
+//! Owns [`AnalysisOptions`], and what they mean to the order.
+
+use order::Policy;
+use report::doubt::Measuring;
+use report::gate::forbidden::Forbidden;
+use settings::Assumptions;
+
+/// Options of an analysis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnalysisOptions {
+    /// Which synchronisations count as order.
+    pub policy: Policy,
+    /// Also look for pairs that only an unpromised synchronisation orders.
+    pub latent: bool,
+    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
+    pub pageable_copies: bool,
+    /// Also compare unknown extents at different addresses.
+    pub pedantic: bool,
+    /// Also look for calls that are no race but probably a mistake.
+    pub hints: bool,
+    /// Give host threads timelines of their own.
+    pub host_threads: bool,
+    /// Also compare the predicted bytes of launches with the bytes that exact mode measured.
+    pub compare: bool,
+    /// Check findings that are not certain by measurement: ask for their kernels to be measured,
+    /// and withdraw the findings that the measurements refute.
+    pub confirm: bool,
+    /// With `confirm`: some kernels are measured from the start.
+    pub measured_from_start: bool,
+    /// What the run measures, for the words of what it leaves in doubt.
+    pub measuring: Measuring,
+    /// Determine which kernels need no measuring.
+    pub settle: bool,
+    /// What is assumed of the program, if anything is.
+    pub assumptions: Option<&'static Assumptions>,
+    /// What the program must not do, if anything.
+    pub forbidden: Option<&'static [Forbidden]>,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Observed,
+            latent: false,
+            pageable_copies: true,
+            pedantic: false,
+            hints: false,
+            host_threads: false,
+            compare: false,
+            confirm: false,
+            measured_from_start: false,
+            measuring: Measuring::Nothing,
+            settle: false,
+            assumptions: None,
+            forbidden: None,
+        }
+    }
+}
+
+impl AnalysisOptions {
+    /// What the engine of the order is to know.
+    pub(crate) fn order(&self) -> order::Options {
+        let mut options = order::Options::default();
+        options.policy = self.policy;
+        options.latent = self.latent;
+        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
+        options.host_functions_signal = true;
+        // Without the trace's word for it, host threads share a timeline all the same.
+        options.host_threads = self.host_threads;
+        options.pageable_copies_wait = !self.pageable_copies;
+        options.left_values = true;
+        options
+    }
+
+    /// The options of a trial: what the first pass has answered is not asked again.
+    pub(crate) fn of_trial(self) -> Self {
+        Self { hints: false, compare: false, settle: false, forbidden: None, ..self }
+    }
+}

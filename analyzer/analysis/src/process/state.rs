@@ -1,0 +1,232 @@
+//! The state that the ops of a process build up in one pass: order, memory, races, findings.
+//!
+//! Owns [`ProcessState`], the sound core of an analysis: the place of an op in the order, the side
+//! effects of its submission, and what becomes of its races. Which bytes an op touches is decided
+//! in [`crate::ops`].
+
+use super::exact::ExactRanges;
+use super::gaps::Gaps;
+use super::host_touches::HostTouches;
+use super::options::AnalysisOptions;
+use super::submissions::Submissions;
+use detect::confidence::{self, Confidence};
+use detect::coverage::{Coverage, KernelCoverage};
+use detect::early_free::EarlyFreeWatch;
+use detect::exact::confirm;
+use detect::findings::Findings;
+use detect::host_watch::HostWatches;
+use detect::memory::{Allocations, Cause};
+use detect::race::{self, Race};
+use detect::state::captures::Captures;
+use detect::state::found_values::LeftMoments;
+use detect::state::graphs::Graphs;
+use detect::state::happens_before::Ordering;
+use detect::state::names::Names;
+use detect::state::regions::Regions;
+use detect::state::streams::Streams;
+use order::Policy;
+use rustc_hash::FxHashMap;
+use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, ThreadId};
+
+/// The state of one process in one pass over its records.
+pub(crate) struct ProcessState {
+    pub(crate) options: AnalysisOptions,
+    pub(crate) streams: Streams,
+    pub(crate) graphs: Graphs,
+    pub(crate) captures: Captures,
+    pub(crate) memory: Allocations,
+    /// The happens-before order.
+    pub(crate) ordering: Ordering,
+    /// Waits that the program did not make may have been added to the order.
+    pub(crate) is_order_edited: bool,
+    pub(crate) watches: HostWatches,
+    pub(crate) touches: HostTouches,
+    /// By thread: its latest copy or graph launch.
+    pub(crate) latest: FxHashMap<ThreadId, Epoch>,
+    pub(crate) submissions: Submissions,
+    /// Measured and learned ranges.
+    pub(crate) exact: ExactRanges,
+    /// The races of the current op.
+    pub(crate) races: Vec<Race>,
+    pub(crate) findings: Findings,
+    /// What was seen, and what was not.
+    pub(crate) coverage: Coverage,
+    pub(crate) kernels: FxHashMap<KernelId, KernelCoverage>,
+    /// Whether a device reaches what the operating system allocated.
+    pub(crate) system_memory: bool,
+    /// Whether the trace records how host threads synchronise.
+    pub(crate) has_host_edges: bool,
+    /// The program has switched checking off for now.
+    pub(crate) paused: bool,
+    /// Whether the process shares memory or events with others.
+    pub(crate) shares: bool,
+    /// The current op launches a kernel that may wait for kernels of other processes.
+    pub(crate) signals: bool,
+    /// What is missing of the trace.
+    pub(crate) gaps: Gaps,
+    /// When the latest fills and copies of known bytes were made.
+    pub(crate) left: LeftMoments,
+}
+
+impl ProcessState {
+    /// The state before the first record.
+    pub(crate) fn new(options: AnalysisOptions) -> Self {
+        Self {
+            streams: Streams::default(),
+            graphs: Graphs::default(),
+            captures: Captures::new(options.assumptions.is_some()),
+            memory: Allocations::default(),
+            ordering: Ordering::new(options.order()),
+            is_order_edited: false,
+            watches: HostWatches::default(),
+            touches: HostTouches::default(),
+            latest: FxHashMap::default(),
+            submissions: Submissions::default(),
+            exact: ExactRanges::new(&options),
+            races: Vec::new(),
+            findings: Findings::default(),
+            coverage: Coverage::default(),
+            kernels: FxHashMap::default(),
+            system_memory: false,
+            has_host_edges: false,
+            paused: false,
+            shares: false,
+            signals: false,
+            gaps: Gaps::default(),
+            left: LeftMoments::default(),
+            options,
+        }
+    }
+
+    /// Whether launches are only checked: nothing is measured, learned or sent to other processes.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.shares && self.exact.is_unused()
+    }
+
+    /// Takes from a definition what is no name: devices matter to the order, notes to the coverage.
+    pub(crate) fn define(&mut self, op: &Op<'_>) {
+        self.ordering.define(op);
+        match *op {
+            Op::Stack { .. } => self.submissions.handovers.define(op),
+            Op::Note { kind, text, count } => {
+                let text = text.lossy().into_owned();
+                match kind {
+                    NoteKind::NotModelled => *self.coverage.not_modelled.entry(text).or_default() += count.max(1),
+                    NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
+                    NoteKind::Lost => *self.coverage.lost.entry(text).or_default() += count.max(1),
+                    NoteKind::Disabled => self.coverage.disabled.push(text),
+                    NoteKind::Info if text == trace::SIM_MEASURES => {
+                        self.exact.measuring.get_or_insert_default();
+                    }
+                    NoteKind::Info => self.system_memory |= text == trace::SYSTEM_MEMORY,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives an op its place in the order. `overlaps`: it is a launch with programmatic
+    /// serialization that may overlap its predecessor; `None`: it is any other op.
+    pub(crate) fn place(&mut self, op: &Op<'_>, thread: ThreadId, overlaps: Option<bool>) -> Epoch {
+        let epoch = match *op {
+            Op::Launch { stream, .. } if overlaps == Some(false) => Some(self.ordering.launch(stream, thread)),
+            _ => None,
+        };
+        self.left.settle(op, thread, &mut self.ordering, &mut self.memory);
+        epoch.unwrap_or_else(|| self.ordering.apply(op, thread))
+    }
+
+    /// The side effects of a submission. `torch`: the trace covers PyTorch's allocator.
+    pub(crate) fn submit(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch, torch: bool) {
+        let coverage = &mut self.coverage;
+        if let Op::Launch { stream, kernel, .. } = *op {
+            self.submissions.launch(coverage, (stream, kernel), origin, epoch, (torch, self.paused));
+        } else {
+            self.submissions.observe(coverage, op, origin, epoch, torch);
+        }
+    }
+
+    /// Drops the races of the current op if nothing may be judged now.
+    pub(crate) fn drop_unjudged(&mut self, op: &Op<'_>, names: &Names) {
+        if (self.gaps.any() && !self.gaps.judge(op, names.contexts())) || self.paused {
+            self.races.clear();
+            // What is not judged refutes nothing.
+            self.exact.supposed().into_iter().for_each(Vec::clear);
+        }
+    }
+
+    /// What the measured bytes of the current op say of the races that predictions make.
+    pub(crate) fn judge_supposed(&mut self) {
+        let Some(supposed) = self.exact.supposed().filter(|supposed| !supposed.is_empty()) else { return };
+        let mut supposed = std::mem::take(supposed);
+        race::merge(&mut supposed);
+        let least = self.least_suspected();
+        for race in supposed.iter().filter(|race| confirm::is_refuted(race, &self.races)) {
+            let known = self.findings.refute(race, &self.memory);
+            if !known && self.exact.confirm.as_ref().is_some_and(|trial| trial.tells(race, least)) {
+                self.findings.withdraw(race, &self.memory, &self.streams, &self.submissions.history);
+            }
+        }
+    }
+
+    /// The least confidence of what is put on trial.
+    fn least_suspected(&self) -> Confidence {
+        if self.options.pedantic { Confidence::Possible } else { Confidence::Likely }
+    }
+
+    /// Weighs and merges the races of the current op.
+    pub(crate) fn weigh_races(&mut self, names: &Names) {
+        let observed = self.options.policy == Policy::Observed;
+        self.races.retain_mut(|race| {
+            let staged = confidence::is_staged_copy(names.call(race.previous.site.call), &race.previous);
+            if staged {
+                race.confidence = race.confidence.min(Confidence::Likely);
+            }
+            // A library that sends from device memory asks for such copies to be over
+            // (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which GPUDirect RDMA demands).
+            !(staged && observed && race.access.site.cause == Cause::Message)
+        });
+        race::merge(&mut self.races);
+        let least = self.least_suspected();
+        self.exact.suspect(&self.races, least);
+    }
+
+    /// Counts the races of the current op as findings.
+    pub(crate) fn count_races(&mut self) {
+        for race in self.races.drain(..) {
+            self.findings.add(&race, &self.memory, &self.streams, &self.submissions.history);
+        }
+    }
+
+    /// Records are missing from here on: forgets what lives, which is told again.
+    #[cold]
+    pub(crate) fn forget_before_gap(&mut self) {
+        self.gaps.begin(&self.coverage);
+        self.memory.end_all();
+        self.graphs = Graphs::default();
+        self.watches = HostWatches::default();
+        self.touches = HostTouches::default();
+        self.latest.clear();
+        self.submissions.early_free = EarlyFreeWatch::default();
+        self.submissions.regions = Regions::default();
+        self.submissions.staged_copy = None;
+        self.streams.forget_events();
+        self.paused = false;
+    }
+
+    /// All that lives has been told again.
+    #[cold]
+    pub(crate) fn resume_after_gap(&mut self) {
+        if let Some(counted) = self.gaps.end() {
+            self.coverage = counted;
+        }
+        self.submissions.early_free = EarlyFreeWatch::default();
+    }
+
+    /// Applies the record of a gap to the order.
+    #[cold]
+    pub(crate) fn place_gap(&mut self, record: &Record<'_>) {
+        self.races.clear();
+        self.ordering.apply(&record.op, record.origin.thread);
+    }
+}
