@@ -54,7 +54,9 @@ fn cargo_build(folder: &Path) -> Result<(), String> {
     let target = folder.parent().expect("PROFILE lies in the target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root()).args(["build", "-q"]);
-    for name in ["shim", "shim-threads", "shim-instrumented", "analyzer", "sim", "sim-cudart", "sim-libraries"] {
+    for name in
+        ["shim", "shim-threads", "shim-instrumented", "shim-mpi", "analyzer", "sim", "sim-cudart", "sim-libraries"]
+    {
         cargo.args(["-p", name]);
     }
     cargo.arg("--target-dir").arg(target);

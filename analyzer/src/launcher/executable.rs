@@ -49,10 +49,7 @@ pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
 
 /// Why nothing can be preloaded into this file; `None` when something can.
 pub(crate) fn closed(file: &Path) -> Option<Closed> {
-    let opened = std::fs::File::open(file).ok()?;
-    // The program headers lie at the beginning of the file.
-    let mut data = Vec::new();
-    opened.take(1 << 16).read_to_end(&mut data).ok()?;
+    let data = beginning(file)?;
     let header = elf::FileHeader64::<object::Endianness>::parse(data.as_slice()).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, data.as_slice()).ok()?;
@@ -63,11 +60,31 @@ pub(crate) fn closed(file: &Path) -> Option<Closed> {
     (mode & 0o6000 != 0).then_some(Closed::Privileged)
 }
 
+/// The dynamic loader that a program asks for; `None`: it asks for none, or is no program.
+pub(crate) fn loader(file: &Path) -> Option<PathBuf> {
+    let data = beginning(file)?;
+    let header = elf::FileHeader64::<object::Endianness>::parse(data.as_slice()).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data.as_slice()).ok()?;
+    let path = segments.iter().find_map(|segment| segment.interpreter(endian, data.as_slice()).ok()?)?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// The beginning of a file, where the program headers lie.
+fn beginning(file: &Path) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    std::fs::File::open(file).ok()?.take(1 << 16).read_to_end(&mut data).ok()?;
+    Some(data)
+}
+
 /// Whether the file holds code for a GPU.
 pub(crate) fn has_device_code(file: &Path) -> bool {
-    let found =
-        std::fs::read(file).ok().and_then(|bytes| Some(!device_code::image::find_in_host(&bytes).ok()?.is_empty()));
-    found.unwrap_or(false)
+    std::fs::read(file).is_ok_and(|bytes| is_with_device_code(&bytes))
+}
+
+/// Whether a file of this content does.
+pub(crate) fn is_with_device_code(bytes: &[u8]) -> bool {
+    device_code::image::find_in_host(bytes).is_ok_and(|images| !images.is_empty())
 }
 
 #[cfg(test)]
@@ -80,11 +97,13 @@ mod tests {
         assert_eq!(closed(&this), None);
         assert_eq!(closed(Path::new("/nowhere")), None);
         assert_eq!(closed(Path::new(file!())), None);
+        assert!(loader(&this).is_some_and(|path| path.exists()));
+        assert_eq!((loader(Path::new("/nowhere")), loader(Path::new(file!()))), (None, None));
         let bytes = std::fs::read(this).expect("readable");
         let file = std::env::temp_dir().join(format!("streamsan-program-{}", std::process::id()));
         for len in [0, 3, 16, 63, 64, 200] {
             std::fs::write(&file, &bytes[..len]).expect("writable");
-            assert_eq!(closed(&file), None, "{len} bytes");
+            assert_eq!((closed(&file), loader(&file)), (None, None), "{len} bytes");
         }
         let _ = std::fs::remove_file(&file);
     }

@@ -7,7 +7,7 @@
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
-//! instrumented, `exact_setup` finds what exact mode needs, `simulator` and `soname` prepare the
+//! instrumented, `mpi` whether it may use MPI, `exact_setup` finds what exact mode needs, `simulator` and `soname` prepare the
 //! libraries it is to load, `run_folder` and `server` open the socket, and `process` starts the
 //! program and passes on how it ends.
 //!
@@ -24,6 +24,7 @@ pub(crate) mod descendants;
 pub(crate) mod dynamic_section;
 pub(crate) mod exact_setup;
 pub(crate) mod executable;
+pub(crate) mod mpi;
 pub(crate) mod node;
 pub mod process;
 pub(crate) mod run_folder;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
-use crate::launcher::{descendants, executable, sanitized, soname};
+use crate::launcher::{descendants, executable, mpi, sanitized, soname};
 use settings::exit_code::{Ending, Reason};
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
@@ -135,6 +135,19 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(beside("libstreamsan_host.so")?);
     }
+    // In front of the driver that has the same name.
+    let links = plan.soname.as_ref().map(|(copy, _)| soname::links(copy));
+    let mut folders: Vec<&OsStr> = links.iter().map(|folder| folder.as_os_str()).collect();
+    folders.extend(plan.sim.iter().map(|sim| sim.folder.as_os_str()));
+    folders.extend(stand_in.as_deref().map(Path::as_os_str));
+    let search = (!folders.is_empty()).then(|| in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));
+    if mpi::may_be_used(&plan.program[0], search.as_deref()) {
+        preload.push(":");
+        preload.push(beside("libstreamsan_mpi.so")?);
+    }
+    if let Some(search) = search {
+        command.env("LD_LIBRARY_PATH", search);
+    }
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
@@ -159,14 +172,6 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     }
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);
-    }
-    // In front of the driver that has the same name.
-    let links = plan.soname.as_ref().map(|(copy, _)| soname::links(copy));
-    let mut folders: Vec<&OsStr> = links.iter().map(|folder| folder.as_os_str()).collect();
-    folders.extend(plan.sim.iter().map(|sim| sim.folder.as_os_str()));
-    folders.extend(stand_in.as_deref().map(Path::as_os_str));
-    if !folders.is_empty() {
-        command.env("LD_LIBRARY_PATH", in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));
     }
     if let Some(sim) = plan.sim {
         command.envs(sim.variables.iter().map(|(name, value)| (name, value)));

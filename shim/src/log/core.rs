@@ -18,7 +18,7 @@ use crate::host::watches::Watches;
 use crate::host::{held_touches, holds, page_protection};
 use crate::real::driver::real;
 use crate::real::driver_mapping::OTHER_DRIVERS;
-use crate::real::reach;
+use crate::real::{mpi, reach};
 use crate::runtime::attach::Attached;
 use crate::runtime::lock::{Held, Lock, tid};
 use crate::runtime::options::Options;
@@ -138,6 +138,7 @@ impl Core {
             (holds::ended(), "touches of host memory that kernels use in place, after too many pages"),
             (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
             (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),
+            (u64::from(mpi::is_unobserved()), "MPI's calls (LD_PRELOAD lacks libstreamsan_mpi.so)"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         for (count, text) in counts.chain(reach::stepped_aside()) {

@@ -8,4 +8,5 @@ mod in_place;
 mod instrumented;
 mod ipc;
 mod mpi;
+mod mpi_library;
 mod random;

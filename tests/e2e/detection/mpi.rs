@@ -12,7 +12,7 @@ use tests::run::{Ended, end};
 use tests::{build, product};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mpi {
+pub(super) enum Mpi {
     Open,
     Mpich,
     /// The interface of MPI 5, by MPICH.
@@ -20,7 +20,7 @@ enum Mpi {
 }
 
 impl Mpi {
-    const ALL: [Self; 2] = [Self::Open, Self::Mpich];
+    pub(super) const ALL: [Self; 2] = [Self::Open, Self::Mpich];
 
     fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Mpi {
         }
     }
 
-    fn headers(self) -> PathBuf {
+    pub(super) fn headers(self) -> PathBuf {
         libraries().join(match self {
             Self::Open => "openmpi/include",
             Self::Mpich => "../../include/x86_64-linux-gnu/mpich",
@@ -38,7 +38,7 @@ impl Mpi {
         })
     }
 
-    fn library(self) -> PathBuf {
+    pub(super) fn library(self) -> PathBuf {
         libraries().join(match self {
             Self::Open => "libmpi.so.40",
             Self::Mpich => "libmpich.so.12",
@@ -57,7 +57,7 @@ impl Mpi {
     }
 
     /// A command in the environment of this library: a shell sets it.
-    fn command(self, words: &[&str]) -> Command {
+    pub(super) fn command(self, words: &[&str]) -> Command {
         let mut command = tests::run::command("bash");
         // The fake driver is not for these programs.
         command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM");
@@ -76,22 +76,22 @@ fn root() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&made.stdout).trim())
 }
 
-fn libraries() -> PathBuf {
+pub(super) fn libraries() -> PathBuf {
     root().join("root/usr/lib/x86_64-linux-gnu")
 }
 
 /// Whether there is a compiler, and something that fetches Debian's packages.
-fn has_toolkit() -> bool {
+pub(super) fn has_toolkit() -> bool {
     let apt = Command::new("apt-get").arg("--version").output().is_ok_and(|made| made.status.success());
     apt && std::env::var_os("STREAMSAN_NO_TOOLKIT").is_none_or(|value| value != "1")
 }
 
-fn source(name: &str) -> PathBuf {
+pub(super) fn source(name: &str) -> PathBuf {
     build::programs().join("mpi").join(name)
 }
 
 /// A program, linked with these libraries in this order and the MPI library behind them.
-fn built(mpi: Mpi, name: &str, front: &[PathBuf]) -> String {
+pub(super) fn built(mpi: Mpi, name: &str, front: &[PathBuf]) -> String {
     let mut extra = vec![format!("-I{}", mpi.headers().display())];
     let folder = libraries();
     for library in front.iter().chain([&mpi.library()]) {
@@ -129,7 +129,7 @@ fn cuda_aware(mpi: Mpi) -> PathBuf {
     build::cached("libcuda_aware.so", Path::new("gcc"), &args, &[&file]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn sim(mpi: Mpi, words: &[&str]) -> Ended {
+pub(super) fn sim(mpi: Mpi, words: &[&str]) -> Ended {
     let streamsan = product::streamsan().display().to_string();
     let all: Vec<&str> = [streamsan.as_str(), "--sim"].into_iter().chain(words.iter().copied()).collect();
     end(&mut mpi.command(&all))

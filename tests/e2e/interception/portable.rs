@@ -66,7 +66,7 @@ fn the_shim_needs_no_function_younger_than_the_promised_c_library() {
         }
     }
     assert!(oldest["memcpy"] <= (2, 14) && oldest["memfd_create"] == (2, 27), "the library tells its versions");
-    for name in ["libstreamsan.so", "libstreamsan_threads.so", "libstreamsan_host.so"] {
+    for name in ["libstreamsan.so", "libstreamsan_threads.so", "libstreamsan_host.so", "libstreamsan_mpi.so"] {
         let needed = symbols(&product::bin().join(name));
         assert!(needed.iter().any(|s| !s.defined && ["memcpy", "dlsym"].contains(&&*s.name)), "{name}");
         let young: BTreeSet<&str> = needed

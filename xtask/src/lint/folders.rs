@@ -15,6 +15,6 @@ pub fn check(files: impl Iterator<Item = PathBuf>) -> Vec<Violation> {
         let Some(folder) = file.parent().filter(|folder| folder.iter().any(|part| part == "src")) else { continue };
         *counts.entry(folder.to_path_buf()).or_default() += 1;
     }
-    let large = counts.into_iter().filter(|(folder, count)| *count > FILES);
+    let large = counts.into_iter().filter(|(_, count)| *count > FILES);
     large.map(|(folder, count)| Violation::new(&folder, 1, format!("{count} source files, at most {FILES}"))).collect()
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, O
 
 use crate::arch;
 use crate::runtime::thread_state::ThreadState;
-use crate::stack::native::note_companion;
+use crate::stack::native::{Companion, note_companion};
 
 /// Instrumented libraries that may ask: one usually, more if it was loaded under several names.
 const GATES: usize = 8;
@@ -98,7 +98,7 @@ pub unsafe fn link(gate: *mut Gate) -> bool {
     if !pages::map(room) || is_asked && pages::granules() != room {
         return false;
     }
-    note_companion(gate as u64);
+    note_companion(Companion::Instrumented, gate as u64);
     for slot in &GATE {
         let old = slot.compare_exchange(std::ptr::null_mut(), gate, Ordering::AcqRel, Ordering::Acquire);
         if old.is_ok() || old == Err(gate) {

@@ -24,7 +24,7 @@ pub(crate) mod rule_cache;
 pub(crate) mod unwind_rule;
 pub(crate) mod walk_tree;
 
-pub use modules::{ModuleInfo, modules_since, note_companion, note_interpreter, note_modules_changed};
+pub use modules::{Companion, ModuleInfo, modules_since, note_companion, note_interpreter, note_modules_changed};
 
 use super::walk::WalkResult;
 use crate::arch;

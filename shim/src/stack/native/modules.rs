@@ -74,12 +74,21 @@ pub fn note_modules_changed() {
     rule_cache::forget_all();
 }
 
-/// An address in a library whose frames count as our own; 0: there is none.
-static COMPANION: AtomicU64 = AtomicU64::new(0);
+/// Libraries whose frames count as our own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Companion {
+    /// `libstreamsan_host.so`.
+    Instrumented = 0,
+    /// `libstreamsan_mpi.so`.
+    Mpi = 1,
+}
 
-/// Frames of the library that holds this address are left out of stacks as our own are.
-pub fn note_companion(address: u64) {
-    COMPANION.store(address, Ordering::Relaxed);
+/// An address in each of them; 0: it is not there.
+static COMPANIONS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Frames of this library, which holds this address, are left out of stacks as our own are.
+pub fn note_companion(companion: Companion, address: u64) {
+    COMPANIONS[companion as usize].store(address, Ordering::Relaxed);
 }
 
 /// An address in Python's interpreter (its data do as well), once there is one: walks may end where
@@ -175,8 +184,10 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     if search.rule == UnwindRule::NO_INFO && is_sigreturn(search.pc) {
         search.rule = UnwindRule::SIGNAL;
     }
-    let companion = COMPANION.load(Ordering::Relaxed);
-    let is_own = |header: &libc::Elf64_Phdr| inside(header, (&raw const APPENDING) as u64) || inside(header, companion);
+    let companions = COMPANIONS.each_ref().map(|address| address.load(Ordering::Relaxed));
+    let is_own = |header: &libc::Elf64_Phdr| {
+        inside(header, (&raw const APPENDING) as u64) || companions.iter().any(|address| inside(header, *address))
+    };
     if headers.iter().any(is_own) {
         search.rule = search.rule.own();
     }

@@ -21,10 +21,10 @@ pub enum Extent {
 }
 
 /// The product: as `scripts/build` builds it.
-const PRODUCT: [&str; 7] =
-    ["analyzer", "shim", "shim-threads", "shim-instrumented", "sim", "sim-cudart", "sim-libraries"];
+const PRODUCT: [&str; 8] =
+    ["analyzer", "shim", "shim-threads", "shim-instrumented", "shim-mpi", "sim", "sim-cudart", "sim-libraries"];
 /// What the slice needs of it.
-const FAST_PRODUCT: [&str; 2] = ["analyzer", "shim"];
+const FAST_PRODUCT: [&str; 3] = ["analyzer", "shim", "shim-mpi"];
 /// Packages whose unit tests are worth their time under emulation: what depends on the processor,
 /// and what has to compute the same on both.
 const UNIT_TESTS: [&str; 10] =

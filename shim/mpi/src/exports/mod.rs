@@ -19,8 +19,8 @@ macro_rules! wrappers {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[allow(non_snake_case, clippy::too_many_arguments, reason = "MPI's name and signature")]
         pub unsafe extern "C-unwind" fn $symbol($($arg: usize),*) -> std::ffi::c_int {
-            use $crate::libraries::mpi::arguments::Language;
-            use $crate::libraries::mpi::{abi, calls};
+            use $crate::arguments::Language;
+            use $crate::{abi, calls};
             static REAL: abi::MpiFunction = abi::MpiFunction::new(super::c_name(concat!(stringify!($symbol), "\0")));
             let words: &[usize] = &[$($arg),*];
             let Some(real) = REAL.find($symbol as *const () as usize) else {
@@ -29,7 +29,7 @@ macro_rules! wrappers {
             type Real = unsafe extern "C-unwind" fn($(word!($arg)),*) -> std::ffi::c_int;
             // SAFETY: the signature is MPI's, with one word for each argument.
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
-            const ID: cuda_sys::FnId = $crate::log::call_names::library_call($routine);
+            const ID: $crate::names::CallNumber = $crate::names::number($routine);
             // SAFETY: arguments are the program's, passed on as they came.
             unsafe { calls::run(ID, Language::$language, words, &$meaning, &mut || real($($arg),*)) }
         }

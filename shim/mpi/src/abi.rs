@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arguments::Language;
-use crate::real::driver;
 
 /// What differs between libraries.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +118,10 @@ impl MpiFunction {
 
 /// A symbol of MPI behind ours; 0 when there is none.
 fn find(name: &CStr) -> usize {
-    // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes.
+    // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. "Next" means behind this library,
+    // whose code calls; the shim's hook of dlsym keeps that.
     unsafe {
-        let next = driver::dlsym(libc::RTLD_NEXT, name);
+        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         if !next.is_null() {
             return next as usize;
         }
@@ -130,7 +130,7 @@ fn find(name: &CStr) -> usize {
             if handle.is_null() {
                 continue;
             }
-            let found = driver::dlsym(handle, name);
+            let found = libc::dlsym(handle, name.as_ptr());
             libc::dlclose(handle);
             if !found.is_null() {
                 return found as usize;
@@ -161,7 +161,7 @@ pub fn is_marker(address: usize, marker: Marker) -> bool {
     let known = KNOWN.get_or_init(|| {
         std::array::from_fn(|which| {
             // SAFETY: a handle and a string that dlsym takes.
-            let global = |name: &CStr| unsafe { driver::dlsym(libc::RTLD_DEFAULT, name) } as usize;
+            let global = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize;
             let blocks = BLOCKS[which].into_iter().flat_map(|name| [global(name), find(name)]);
             let notes = [global(NOTES[which]), find(NOTES[which])];
             (blocks.filter(|address| *address != 0).collect(), notes)
@@ -227,10 +227,10 @@ pub(super) fn answers(function: Option<usize>, ask: impl FnOnce(usize) -> bool) 
 /// argument with its type. False: it is not there, or it failed.
 macro_rules! ask {
     ($name:literal($($arg:expr => $ty:ty),* $(,)?)) => {{
-        static FUNCTION: $crate::libraries::mpi::abi::MpiFunction =
-            $crate::libraries::mpi::abi::MpiFunction::new($name);
+        static FUNCTION: $crate::abi::MpiFunction =
+            $crate::abi::MpiFunction::new($name);
         type Function = unsafe extern "C" fn($($ty),*) -> std::ffi::c_int;
-        $crate::libraries::mpi::abi::answers(FUNCTION.find(0), |function| {
+        $crate::abi::answers(FUNCTION.find(0), |function| {
             // SAFETY: MPI's function of this name has this signature, with handles in one word; the
             // handles are those of a call that MPI is about to take, or has taken.
             unsafe { std::mem::transmute::<usize, Function>(function)($($arg),*) == 0 }

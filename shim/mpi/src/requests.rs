@@ -1,28 +1,23 @@
 //! What has not completed: requests, persistent requests, one-sided calls.
 //!
-//! Owns the tables from MPI's handles to timelines of the trace, and the ops that begin and end
-//! them. Only requests that touch CUDA's memory are in them. A library may answer one handle for
+//! Owns the tables from MPI's handles to timelines of the trace. Only requests that touch CUDA's memory are in them. A library may answer one handle for
 //! several requests that were complete at once (MPICH's and Open MPI's do): a handle has a queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use cuda_sys::FnId;
-use trace::{Op, StreamId};
+use mpi_interface::Transfer;
 
-use super::transfers::Transfer;
-use crate::host::system_calls;
-use crate::observe::host_watch::device_will_write;
-use crate::observe::{Cx, Phase, observe};
-use crate::runtime::lent_memory;
-use crate::runtime::thread_state::set_inside_transport;
+use super::link::Timeline;
+pub use super::link::{begin, during_call, end};
+use super::names::CallNumber;
 
 /// One request.
 struct Pending {
-    call: FnId,
+    call: CallNumber,
     /// Its timeline, while it is active.
-    active: Option<StreamId>,
+    active: Option<Timeline>,
     /// Of a persistent request: what each start touches.
     again: Option<Vec<Transfer>>,
     /// Of a partitioned request, instead.
@@ -34,14 +29,14 @@ struct Parts {
     /// What each touches.
     touches: Vec<Vec<Transfer>>,
     /// The timelines of those that are under way.
-    active: HashMap<usize, StreamId>,
+    active: HashMap<usize, Timeline>,
     /// Whether they are received: all begin with the request then. Otherwise each begins when it is
     /// said to be ready.
     received: bool,
 }
 
 /// A one-sided call: its window, the rank of its target, its timeline.
-type OneSided = (usize, i32, StreamId);
+type OneSided = (usize, i32, Timeline);
 
 static REQUESTS: LazyLock<Mutex<HashMap<usize, VecDeque<Pending>>>> = LazyLock::new(Mutex::default);
 static ONE_SIDED: Mutex<Vec<OneSided>> = Mutex::new(Vec::new());
@@ -58,84 +53,24 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
-/// The pages of these bytes stay accessible until the borrower gives them back: other processes may
-/// read them by system calls.
-fn lend(borrower: u32, transfers: &[Transfer]) {
-    transfers.iter().for_each(|t| lent_memory::lend(borrower, t.region.start, t.region.end()));
-    set_inside_transport(true);
-    transfers.iter().for_each(|t| system_calls::open_for_transport(t.region.start, t.region.end()));
-    set_inside_transport(false);
-}
-
-fn log(cx: &mut Cx<'_>, request: StreamId, transfers: &[Transfer]) {
-    for &Transfer { region, reads, writes, exact } in transfers {
-        if writes {
-            device_will_write(cx, &region);
-        }
-        cx.log(&Op::HostTransfer { request, region, reads, writes, exact });
-    }
-}
-
-/// A call touches this before it returns, which `run` makes.
-pub fn during_call<T>(call: FnId, transfers: &[Transfer], run: impl FnOnce() -> T) -> T {
-    struct Back(u32);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            lent_memory::take_back(self.0);
-        }
-    }
-    let mut borrower = 0;
-    observe(call, 0, Phase::Before, |cx| {
-        log(cx, StreamId::NONE, transfers);
-        borrower = cx.core().map_or(0, |core| core.handles.next.stream.take());
-    });
-    lend(borrower, transfers);
-    let _back = Back(borrower);
-    run()
-}
-
-/// Something begins that touches this until it is complete: its timeline.
-pub fn begin(call: FnId, transfers: &[Transfer]) -> Option<StreamId> {
-    let mut request = None;
-    observe(call, 0, Phase::Before, |cx| {
-        let Some(core) = cx.core() else { return };
-        let id = StreamId(core.handles.next.stream.take());
-        cx.log(&Op::RequestStart { request: id });
-        log(cx, id, transfers);
-        request = Some(id);
-    });
-    if let Some(id) = request {
-        lend(id.0, transfers);
-    }
-    request
-}
-
-/// The host has seen it complete.
-pub fn end(call: FnId, request: StreamId) {
-    lent_memory::take_back(request.0);
-    observe(call, 0, Phase::Before, |cx| {
-        cx.log(&Op::RequestDone { request });
-    });
-}
-
 /// The handle of what has begun is known.
-pub fn add(handle: usize, call: FnId, request: StreamId) {
+pub fn add(handle: usize, call: CallNumber, request: Timeline) {
     insert(handle, Pending { call, active: Some(request), again: None, parts: None });
 }
 
 /// A persistent request was made.
-pub fn add_persistent(handle: usize, call: FnId, transfers: Vec<Transfer>) {
+pub fn add_persistent(handle: usize, call: CallNumber, transfers: Vec<Transfer>) {
     insert(handle, Pending { call, active: None, again: Some(transfers), parts: None });
 }
 
 /// A partitioned request was made.
-pub fn add_partitioned(handle: usize, call: FnId, touches: Vec<Vec<Transfer>>, received: bool) {
+pub fn add_partitioned(handle: usize, call: CallNumber, touches: Vec<Vec<Transfer>>, received: bool) {
     let parts = Parts { touches, active: HashMap::new(), received };
     insert(handle, Pending { call, active: None, again: Some(Vec::new()), parts: Some(parts) });
 }
 
 /// Runs with the partitions of a request, and the function that made it.
-fn with_parts<T>(handle: usize, run: impl FnOnce(FnId, &mut Parts) -> T) -> Option<T> {
+fn with_parts<T>(handle: usize, run: impl FnOnce(CallNumber, &mut Parts) -> T) -> Option<T> {
     let mut requests = lock(&REQUESTS);
     let pending = requests.get_mut(&handle)?.front_mut()?;
     let call = pending.call;
@@ -163,7 +98,7 @@ pub fn partition_ready(handle: usize, partition: Option<usize>) {
 }
 
 /// The host has seen a partition arrive.
-pub fn partition_arrived(handle: usize, partition: Option<usize>, call: FnId) {
+pub fn partition_arrived(handle: usize, partition: Option<usize>, call: CallNumber) {
     let active = with_parts(handle, |_, parts| partition.and_then(|which| parts.active.remove(&which)));
     if let Some(request) = active.flatten() {
         end(call, request);
@@ -194,8 +129,8 @@ pub fn start(handle: usize) {
 
 /// The host has seen the request of this handle complete, in this call. `freed`: MPI has set the
 /// handle to null, unless it is a persistent one.
-pub fn complete(handle: usize, call: FnId, freed: bool) {
-    let active: Vec<StreamId> = {
+pub fn complete(handle: usize, call: CallNumber, freed: bool) {
+    let active: Vec<Timeline> = {
         let mut requests = lock(&REQUESTS);
         let Some(queue) = requests.get_mut(&handle) else { return };
         let Some(pending) = queue.front_mut() else { return };
@@ -226,12 +161,12 @@ pub fn forget(handle: usize) {
 }
 
 /// A one-sided call has begun.
-pub fn add_one_sided(window: usize, target: i32, request: StreamId) {
+pub fn add_one_sided(window: usize, target: i32, request: Timeline) {
     lock(&ONE_SIDED).push((window, target, request));
 }
 
 /// One-sided calls on a window are complete: those to this target, or all.
-pub fn complete_one_sided(window: usize, target: Option<i32>, call: FnId) {
+pub fn complete_one_sided(window: usize, target: Option<i32>, call: CallNumber) {
     let done: Vec<OneSided> =
         lock(&ONE_SIDED).extract_if(.., |(win, rank, _)| *win == window && target.is_none_or(|t| t == *rank)).collect();
     done.into_iter().for_each(|(_, _, request)| end(call, request));

@@ -7,7 +7,8 @@
 use super::abi::HandleKind;
 use super::arguments::Arguments;
 use super::datatypes;
-use super::transfers::{Transfer, Transfers};
+use super::transfers::Transfers;
+use mpi_interface::Transfer;
 
 /// Buffer, count, datatype from argument `at` on, unless the partner is nobody.
 fn message(a: &Arguments<'_>, to: &mut Transfers, at: usize, partner: usize, writes: bool) {

@@ -1,10 +1,10 @@
 //! Point-to-point functions, packing, and `MPI_Reduce_local`.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::Touches,
     Until::{Request, Return, Started},
 };
-use crate::libraries::mpi::effects;
+use crate::effects;
 
 wrappers! {
     "MPI_Send" [

@@ -1,32 +1,17 @@
 //! The bytes of CUDA's memory that a call touches.
 //!
 //! Owns the look-up of a buffer (what lies in no memory of CUDA costs nothing more) and the way
-//! from a datatype's shape to regions of the trace.
+//! from a datatype's shape to regions.
 
-use trace::{ArrayId, Region};
+use mpi_interface::{Region, Transfer};
 
 use super::arguments::Arguments;
 use super::datatypes::{self, Pattern, Shape};
-use crate::libraries::mpi::abi::HandleKind;
-use crate::log::start;
-use crate::runtime::guard::EntryGuard;
-use crate::runtime::lifecycle;
+use super::link::is_cuda_memory;
+use crate::abi::HandleKind;
 
 /// Regions that one pattern of many dimensions is split into.
 const MOST_REGIONS: u64 = 256;
-
-/// Bytes that a call reads or writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transfer {
-    /// Which.
-    pub region: Region,
-    /// Whether it reads them.
-    pub reads: bool,
-    /// Whether it writes them.
-    pub writes: bool,
-    /// Whether it touches all of them.
-    pub exact: bool,
-}
 
 /// What a call touches, put together by its effect.
 #[derive(Default)]
@@ -55,7 +40,7 @@ impl Transfers {
         let at = |pattern: &Pattern| (address as u64).wrapping_add_signed(pattern.start);
         for pattern in patterns {
             // Absolute addresses: each on its own.
-            if address == 0 && !is_cuda(at(&pattern)) {
+            if address == 0 && !is_cuda_memory(at(&pattern)) {
                 continue;
             }
             let start = at(&pattern);
@@ -86,16 +71,7 @@ impl Transfers {
 
 /// Whether a buffer may lie in memory of CUDA. `MPI_BOTTOM` is no address: the datatype says.
 fn may_be_cuda(address: usize) -> bool {
-    address == 0 || is_cuda(address as u64)
-}
-
-fn is_cuda(address: u64) -> bool {
-    if !lifecycle::is_running() {
-        return false;
-    }
-    let Some(_inside) = EntryGuard::enter() else { return false };
-    let shared = start::core().and_then(crate::log::core::Core::lock);
-    shared.is_some_and(|shared| shared.engine.memory_kind(address).is_some())
+    address == 0 || is_cuda_memory(address as u64)
 }
 
 /// A pattern as regions, which have two dimensions.
@@ -111,7 +87,7 @@ fn split(start: u64, pattern: Pattern, exact: bool, each: &mut impl FnMut(Region
     if dims.len() <= 2 && dims.iter().all(|(_, count)| u32::try_from(*count).is_ok()) {
         let dim = |at: usize| dims.get(at).map_or((0, 1), |(stride, count)| (*stride as u64, *count as u32));
         let ((pitch, height), (slice_pitch, depth)) = (dim(0), dim(1));
-        return each(Region { start, width, height, depth, pitch, slice_pitch, array: ArrayId::NONE }, exact);
+        return each(Region { start, width, height, depth, pitch, slice_pitch }, exact);
     }
     match dims.pop() {
         Some((stride, count)) if count <= MOST_REGIONS && dims.len() <= 3 => {
@@ -132,6 +108,11 @@ fn split(start: u64, pattern: Pattern, exact: bool, each: &mut impl FnMut(Region
 mod tests {
     use super::*;
 
+    /// One past the last byte.
+    fn end(r: &Region) -> u64 {
+        r.start + u64::from(r.depth - 1) * r.slice_pitch + u64::from(r.height - 1) * r.pitch + r.width
+    }
+
     fn regions(start: u64, pattern: Pattern) -> Vec<(Region, bool)> {
         let mut all = Vec::new();
         split(start, pattern, true, &mut |region, exact| all.push((region, exact)));
@@ -142,13 +123,13 @@ mod tests {
     fn dimensions_become_pitches() {
         let pattern = |dims: &[(i64, u64)]| Pattern { start: 0, width: 8, dims: dims.to_vec() };
         let one = regions(100, pattern(&[]));
-        assert_eq!((one[0].0.start, one[0].0.end(), one[0].1), (100, 108, true));
+        assert_eq!((one[0].0.start, end(&one[0].0), one[0].1), (100, 108, true));
         let backwards = regions(1000, pattern(&[(-64, 3)]));
         assert_eq!((backwards[0].0.start, backwards[0].0.height, backwards[0].0.pitch), (872, 3, 64));
         let four = regions(0, pattern(&[(16, 2), (64, 2), (512, 3)]));
         assert_eq!(four.iter().map(|(r, _)| r.start).collect::<Vec<_>>(), [0, 512, 1024]);
         assert!(four.iter().all(|(r, exact)| *exact && (r.height, r.depth) == (2, 2)));
         let many = regions(0, pattern(&[(16, 2), (64, 2), (512, 300)]));
-        assert_eq!((many.len(), many[0].1, many[0].0.end()), (1, false, 8 + 16 + 64 + 512 * 299));
+        assert_eq!((many.len(), many[0].1, end(&many[0].0)), (1, false, 8 + 16 + 64 + 512 * 299));
     }
 }

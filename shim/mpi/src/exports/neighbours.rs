@@ -1,10 +1,10 @@
 //! Collective functions among neighbours: blocking, non-blocking, persistent.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::Touches,
     Until::{Request, Return, Started},
 };
-use crate::libraries::mpi::collectives;
+use crate::collectives;
 
 wrappers! {
     "MPI_Neighbor_allgather" [

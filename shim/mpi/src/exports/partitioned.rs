@@ -1,6 +1,6 @@
 //! Partitioned communication: MPI 4.1, chapter 4.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::{Partitions, Tells},
     Says::{ArrivedIf, Ready, ReadyList, ReadyRange},
 };

@@ -1,11 +1,11 @@
 //! One-sided functions and what completes them.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::{Tells, Touches},
     Says::{Target, Window, WindowAt},
     Until::{Epoch, Request},
 };
-use crate::libraries::mpi::effects;
+use crate::effects;
 
 wrappers! {
     "MPI_Put" [

@@ -1,10 +1,10 @@
 //! Collective functions: blocking, non-blocking, persistent.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::{Nothing, Touches},
     Until::{Request, Return, Started},
 };
-use crate::libraries::mpi::collectives;
+use crate::collectives;
 
 wrappers! {
     "MPI_Barrier" [

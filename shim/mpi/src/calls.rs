@@ -5,14 +5,13 @@
 
 use std::ffi::c_int;
 
-use cuda_sys::FnId;
-
 use super::abi::{self, HandleKind};
 use super::arguments::{Arguments, Language};
 use super::effects;
+use super::link::{self, inside_mpi};
+use super::names::CallNumber;
 use super::requests;
 use super::transfers::Transfers;
-use crate::runtime::thread_state::{inside_transport, set_inside_transport};
 
 /// Adds what a call touches. Numbers of arguments are those in C.
 pub type Effect = fn(&Arguments<'_>, &mut Transfers);
@@ -123,23 +122,15 @@ type Real<'r> = &'r mut dyn FnMut() -> c_int;
 /// MPI's own work: its CUDA calls are no calls of the program. An error handler of the program may
 /// leave by an exception.
 fn within(real: Real<'_>) -> c_int {
-    struct Within;
-    impl Drop for Within {
-        fn drop(&mut self) {
-            set_inside_transport(false);
-        }
-    }
-    set_inside_transport(true);
-    let _within = Within;
-    real()
+    inside_mpi(real)
 }
 
 /// A call of the program.
 ///
 /// # Safety
 /// `words` are the arguments of a call of the function that `meaning` belongs to.
-pub unsafe fn run(call: FnId, language: Language, words: &[usize], meaning: &Meaning, real: Real<'_>) -> c_int {
-    if inside_transport() {
+pub unsafe fn run(call: CallNumber, language: Language, words: &[usize], meaning: &Meaning, real: Real<'_>) -> c_int {
+    if !link::is_outermost() {
         return real();
     }
     let Some(abi) = abi::abi() else { return within(real) };
@@ -171,7 +162,7 @@ fn file_key(arguments: &Arguments<'_>, at: usize) -> usize {
 }
 
 fn touches(
-    call: FnId,
+    call: CallNumber,
     arguments: &Arguments<'_>,
     words: &[usize],
     transfers: Transfers,
@@ -223,7 +214,7 @@ fn touches(
     }
 }
 
-fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
+fn tells(call: CallNumber, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
     let ok = |result| succeeded(arguments.language, words, result);
     let window = match says {
         Says::Window(at) => Some((arguments.handle(at, HandleKind::Window), None)),
@@ -300,7 +291,7 @@ fn tells(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, rea
 }
 
 /// What is said of partitions.
-fn partitions(call: FnId, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
+fn partitions(call: CallNumber, arguments: &Arguments<'_>, words: &[usize], says: Says, real: Real<'_>) -> c_int {
     let request = |at| arguments.handle(at, HandleKind::Request);
     let ready = |request, partition: c_int| requests::partition_ready(request, usize::try_from(partition).ok());
     match says {

@@ -1,6 +1,6 @@
 //! Waiting for requests, testing, starting and freeing them.
 
-use crate::libraries::mpi::calls::{Meaning::Tells, Says};
+use crate::calls::{Meaning::Tells, Says};
 
 wrappers! {
     "MPI_Wait" [

@@ -1,7 +1,7 @@
 //! Functions that touch no buffer of their own. The library may move the bytes of other calls
 //! inside.
 
-use crate::libraries::mpi::calls::Meaning::Nothing;
+use crate::calls::Meaning::Nothing;
 
 wrappers! {
     "MPI_Ibarrier" [

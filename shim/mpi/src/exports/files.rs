@@ -1,11 +1,11 @@
 //! Files (MPI-IO): reading, writing, non-blocking and in two halves.
 
-use crate::libraries::mpi::calls::{
+use crate::calls::{
     Meaning::{Tells, Touches},
     Says::Second,
     Until::{Request, Return, Split},
 };
-use crate::libraries::mpi::effects;
+use crate::effects;
 
 wrappers! {
     "MPI_File_read" [
