@@ -7,9 +7,9 @@
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
-//! instrumented, `mpi` whether it may use MPI, `exact_setup` finds what exact mode needs, `simulator` and `soname` prepare the
-//! libraries it is to load, `run_folder` and `server` open the socket, and `process` starts the
-//! program and passes on how it ends.
+//! instrumented, `mpi` whether it may use MPI, `exact_setup` finds what exact mode needs,
+//! `simulator` and `soname` prepare the libraries it is to load, `run_folder` and `server` open the
+//! socket, and `process` starts the program and passes on how it ends.
 //!
 //! `node` brings the ranks of an MPI job on one machine together, each of which has a launcher of
 //! its own.

@@ -1,11 +1,11 @@
-//! Whether the program may use MPI: then the library that observes MPI's calls (crate `shim-mpi`) is
-//! preloaded, too.
+//! Whether the program may use MPI: then the library that observes MPI's calls (crate `shim-mpi`)
+//! is preloaded, too.
 //!
 //! Owns that decision. The dynamic linker takes MPI's names from the libraries that it loads first,
 //! so it has to be made before the program starts. A program may also load MPI later (mpi4py), or
 //! start the programs that use it (`mpirun`, a shell, Python), and those inherit what is preloaded.
-//! Therefore the library is left out in one case only: the program uses CUDA itself, and neither the
-//! libraries that it is linked with nor its file name MPI. If such a program loads or starts
+//! Therefore the library is left out in one case only: the program uses CUDA itself, and neither
+//! the libraries that it is linked with nor its file name MPI. If such a program loads or starts
 //! something that uses MPI after all, the shim notices, and the report says what was not observed.
 
 use std::ffi::OsStr;

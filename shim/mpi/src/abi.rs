@@ -118,8 +118,8 @@ impl MpiFunction {
 
 /// A symbol of MPI behind ours; 0 when there is none.
 fn find(name: &CStr) -> usize {
-    // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. "Next" means behind this library,
-    // whose code calls; the shim's hook of dlsym keeps that.
+    // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. "Next" means behind this
+    // library, whose code calls; the shim's hook of dlsym keeps that.
     unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         if !next.is_null() {

@@ -91,7 +91,7 @@ impl<'a> Arguments<'a> {
     /// An element of an array of `int` that the call has filled in; in Fortran it counts from 1.
     pub fn index_in(&self, at: usize, index: usize) -> c_int {
         let filled = Self::read(self.word(at).wrapping_add(4 * index)).unwrap_or(self.abi.undefined);
-        self.from_zero(filled)
+        self.zero_based(filled)
     }
 
     /// An `int` that the call has filled in.
@@ -100,7 +100,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// An index that counts from 0, from one of this language; negative ones stay.
-    pub fn from_zero(&self, index: c_int) -> c_int {
+    pub fn zero_based(&self, index: c_int) -> c_int {
         if self.language == Language::Fortran && index > 0 { index - 1 } else { index }
     }
 

@@ -1,5 +1,6 @@
-//! `libstreamsan_mpi.so`: what the calls of MPI read and write, and how long. The launcher preloads it
-//! behind `libstreamsan.so` into programs that may use MPI; other programs get none of these names.
+//! `libstreamsan_mpi.so`: what the calls of MPI read and write, and how long. The launcher preloads
+//! it behind `libstreamsan.so` into programs that may use MPI; other programs get none of these
+//! names.
 //!
 //! Owns the exports of MPI's functions. A blocking call touches its buffers as the host does, when
 //! it is called. A non-blocking one touches them beside the host until its request completes: it is
@@ -8,8 +9,8 @@
 //! until the call that completes them.
 //!
 //! CUDA calls that the MPI library makes inside are its transport: they do not count as the
-//! program's, and neither race nor order. The program's own calls of `PMPI_` functions are not seen,
-//! nor are calls inside another one (Fortran's functions call C's).
+//! program's, and neither race nor order. The program's own calls of `PMPI_` functions are not
+//! seen, nor are calls inside another one (Fortran's functions call C's).
 //!
 //! Messages give no order: what a message can tell its receiver is what the sender's host has seen
 //! finish, and between processes that share memory the analyzer takes any of that for told anyway.
@@ -26,17 +27,17 @@
 //! - `effects`: what each function does, `collectives` among them.
 //! - `calls`: the way of a call; `exports`: the functions.
 
-mod abi;
-mod arguments;
-mod calls;
-mod collectives;
-mod datatypes;
-mod effects;
-mod exports;
-mod link;
-mod names;
-mod requests;
-mod transfers;
+pub mod abi;
+pub mod arguments;
+pub mod calls;
+pub mod collectives;
+pub mod datatypes;
+pub mod effects;
+pub mod exports;
+pub mod link;
+pub mod names;
+pub mod requests;
+pub mod transfers;
 
 #[cfg(not(test))]
 #[ctor::ctor(unsafe)]

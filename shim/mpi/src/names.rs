@@ -1,7 +1,7 @@
 //! The names of MPI's functions, as reports print them, and their numbers.
 //!
-//! Owns the list. The shim gets it when the two libraries are linked, and knows no function of MPI by
-//! itself: [`CallNumber`] is a place in this list.
+//! Owns the list. The shim gets it when the two libraries are linked, and knows no function of MPI
+//! by itself: [`CallNumber`] is a place in this list.
 
 use mpi_interface::Name;
 

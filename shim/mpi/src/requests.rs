@@ -1,7 +1,8 @@
 //! What has not completed: requests, persistent requests, one-sided calls.
 //!
-//! Owns the tables from MPI's handles to timelines of the trace. Only requests that touch CUDA's memory are in them. A library may answer one handle for
-//! several requests that were complete at once (MPICH's and Open MPI's do): a handle has a queue.
+//! Owns the tables from MPI's handles to timelines of the trace. Only requests that touch CUDA's
+//! memory are in them. A library may answer one handle for several requests that were complete at
+//! once (MPICH's and Open MPI's do): a handle has a queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,8 +5,8 @@
 //!
 //! [`elf`] finds the C library's `dlsym` behind ours. With it [`driver`] finds the driver's
 //! functions and [`library`] those of other libraries; [`driver_mapping`] keeps where the driver is
-//! mapped. [`reach`] knows whether its devices bear that pages are protected, and [`mpi`] whether an
-//! MPI library is used unobserved.
+//! mapped. [`reach`] knows whether its devices bear that pages are protected, and [`mpi`] whether
+//! an MPI library is used unobserved.
 
 pub mod driver;
 pub mod driver_mapping;

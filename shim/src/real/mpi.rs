@@ -53,8 +53,8 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, paths:
 
 /// `MPI_Initialized` of this library; null: it has none.
 fn in_library(path: &CStr) -> *mut c_void {
-    // SAFETY: a C string; a library that is loaded already is not loaded again. The handle is closed
-    // once, and the library stays, as the program has it.
+    // SAFETY: a C string; a library that is loaded already is not loaded again. The handle is
+    // closed once, and the library stays, as the program has it.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if handle.is_null() {

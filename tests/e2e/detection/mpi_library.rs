@@ -1,5 +1,5 @@
-//! When MPI's calls are observed: the library for it (`libstreamsan_mpi.so`) is loaded into programs
-//! that may use MPI, and into no others.
+//! When MPI's calls are observed: the library for it (`libstreamsan_mpi.so`) is loaded into
+//! programs that may use MPI, and into no others.
 
 use std::path::Path;
 use std::process::Command;

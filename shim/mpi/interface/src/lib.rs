@@ -3,8 +3,8 @@
 //!
 //! Owns the types and their version. Both libraries are built from this crate, but they are two
 //! files, and an installation may mix those of two releases. Hence every type is `repr(C)`, and the
-//! library states its [`VERSION`] before it gets the table. Each change of a type or of a function's
-//! meaning increments the version.
+//! library states its [`VERSION`] before it gets the table. Each change of a type or of a
+//! function's meaning increments the version.
 
 use std::ffi::c_void;
 
@@ -92,7 +92,8 @@ pub struct Table {
     pub is_inside: extern "C" fn() -> bool,
     /// The calling thread enters MPI or leaves it: the CUDA calls between are MPI's own.
     pub set_inside: extern "C" fn(bool),
-    /// A call accesses this memory before it returns. Answers under which number the memory is lent.
+    /// A call accesses this memory before it returns. Answers under which number the memory is
+    /// lent.
     pub access: unsafe extern "C" fn(u16, *const Transfer, usize) -> u32,
     /// The memory that was lent under this number is no longer in use.
     pub give_back: extern "C" fn(u32),
