@@ -1,8 +1,8 @@
 //! A trial: a fresh pass over the records of a process, with edits.
 //!
 //! Owns [`Trial`], which borrows what the first pass has read and evaluated of the process, and the
-//! records that are fed again ([`records`]). Does not decide which edits are worth a trial, nor what
-//! follows from one: that is [`super::causes`] and [`super::excess`].
+//! records that are fed again ([`records`]). Does not decide which edits are worth a trial, nor
+//! what follows from one: that is [`super::causes`] and [`super::excess`].
 
 pub mod records;
 
