@@ -9,8 +9,40 @@ use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::atom::AtomKind;
 use crate::ranges::domain::int::INF;
 use crate::ranges::eval::Eval;
-use crate::ranges::graph::node::{Kind, NodeId};
+use crate::ranges::graph::node::{Graph, Kind, NodeId};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+/// Which nodes are made of what other threads answer: ballots, matches, active masks, reductions
+/// of a warp, and what is computed from them. Such a value is bounded (a rank is at most 32), and
+/// which of the values within it takes is data.
+pub(crate) fn voted(g: &Graph) -> Vec<bool> {
+    let mut voted = vec![false; g.nodes.len()];
+    let mut work: Vec<usize> = Vec::new();
+    for (n, node) in g.nodes.iter().enumerate() {
+        if matches!(node.kind, Kind::Opaque(Reason::CrossLane)) {
+            voted[n] = true;
+            work.push(n);
+        }
+    }
+    if work.is_empty() {
+        return voted;
+    }
+    let mut users: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); g.nodes.len()];
+    for n in 0..g.nodes.len() {
+        for operand in g.operands(NodeId(n as u32)) {
+            users[operand.0 as usize].push(n as u32);
+        }
+    }
+    while let Some(n) = work.pop() {
+        for &user in &users[n] {
+            if !std::mem::replace(&mut voted[user as usize], true) {
+                work.push(user as usize);
+            }
+        }
+    }
+    voted
+}
 
 /// Nodes that are looked at for one value.
 const MAX_NODES: usize = 512;

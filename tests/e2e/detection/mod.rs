@@ -1,6 +1,7 @@
 //! Which races are found, and which orders are known.
 
 mod batch_sources;
+mod conditional_bodies;
 pub mod exact;
 mod graph_functions;
 mod host_order;
@@ -8,4 +9,5 @@ mod in_place;
 mod instrumented;
 mod ipc;
 mod mpi;
+mod picked_bytes;
 mod random;

@@ -141,6 +141,7 @@ impl Analysis {
                 self.coverage.damaged += u64::from(!known);
             }
             Op::NodeOf { exec, index, part, node } => self.graphs.node_of(exec, index, part, node),
+            Op::NodeConditional { exec, index, .. } => self.graphs.node_conditional(exec, index),
             Op::CaptureStart { .. }
             | Op::CaptureRecord { .. }
             | Op::CaptureWait { .. }
@@ -258,7 +259,11 @@ impl Analysis {
                 }
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-            let context = OpContext { graph: Some((stream, launched)), ..self.submissions.context(&origin, epoch) };
+            let context = OpContext {
+                graph: Some((stream, launched)),
+                is_conditional: node.is_conditional,
+                ..self.submissions.context(&origin, epoch)
+            };
             if self.options.hints {
                 self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
             }

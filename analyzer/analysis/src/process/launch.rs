@@ -45,10 +45,10 @@ impl Analysis {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
-        if let Some(settle) = self.settle.as_mut().or(self.measuring.as_mut().map(|measuring| &mut measuring.settle)) {
-            settle.judge(class, &predicted);
-        }
         let decided = settle::is_decided(&predicted);
+        if let Some(settle) = self.settle.as_mut().or(self.measuring.as_mut().map(|measuring| &mut measuring.settle)) {
+            settle.judge(class, decided && !context.is_conditional);
+        }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
         let mut touched = self.pending.touched(context.origin.epoch, number);
@@ -70,6 +70,8 @@ impl Analysis {
         } else {
             touched
         };
+        // Of a body of a conditional node: what was measured has run, or else touches nothing.
+        let context = OpContext { is_conditional: context.is_conditional && touched.is_none(), ..context };
         let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
         let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
         if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)

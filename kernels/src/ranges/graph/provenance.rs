@@ -6,6 +6,7 @@
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
+use crate::ranges::extent::reached::SymbolicBase;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -23,12 +24,24 @@ pub(crate) struct Provenance {
     pub(crate) unknown: Option<Reason>,
     /// Built from a shared or local window.
     pub(crate) window: bool,
+    /// Made of what other threads answered: see [`crate::ranges::data::voted`].
+    pub(crate) voted: bool,
 }
 
 impl Provenance {
     /// Is there a known base?
     pub(crate) fn has_base(&self) -> bool {
         !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
+    }
+
+    /// Whether the address may have this base.
+    pub(crate) fn may_go_through(&self, base: SymbolicBase) -> bool {
+        match base {
+            SymbolicBase::Absolute => false,
+            SymbolicBase::Word(w) => self.words.contains(&w) || self.unknown.is_some(),
+            SymbolicBase::Symbol(s) => self.symbols.contains(&s) || self.unknown.is_some(),
+            _ => true,
+        }
     }
 }
 

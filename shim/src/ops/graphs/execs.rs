@@ -61,6 +61,9 @@ impl Cx<'_> {
             if !node.stream.is_none() {
                 shared.define(&Op::NodeCaptured { exec, index, stream: node.stream });
             }
+            if let Some(condition) = node.condition {
+                shared.define(&Op::NodeConditional { exec, index, condition });
+            }
             for &(part, node) in node.captured.iter().filter(|_| has_captured) {
                 shared.define(&Op::NodeOf { exec, index, part, node });
             }
