@@ -440,3 +440,53 @@ fn the_thread_of_a_host_function_knows_of_a_touch_or_not() {
         }
     }
 }
+
+/// Of several host functions, the thread of one knows of the touch: of one before the work, on its
+/// stream or behind a wait of it, or of one that has nothing to do with the work.
+#[test]
+fn only_a_host_function_before_the_work_tells_it_of_a_touch() {
+    let object = 7;
+    // Where the functions are enqueued, before the copy on stream A: "other" is stream B, which
+    // nothing orders with it, "waited" is stream B with a wait of A for it.
+    for places in [&["A"][..], &["other"], &["A", "other"], &["A", "A"], &["waited", "A"], &["other", "other"]] {
+        for knows in 0..places.len() {
+            for last_first in [false, true] {
+                let event = EventId(40);
+                let mut p = Program::with(AnalysisOptions { host_threads: true, ..AnalysisOptions::default() });
+                p.raw(Op::HostThreads {});
+                p.malloc(X, N);
+                p.alloc(PINNED, N, MemoryKind::PinnedHost);
+                let funcs: Vec<HostFuncId> = (1..).take(places.len()).map(HostFuncId).collect();
+                for (&func, place) in funcs.iter().zip(places) {
+                    let stream = if *place == "A" { A } else { B };
+                    p.does("cudaLaunchHostFunc", Op::HostFunc { stream, func, address: 1 });
+                    if *place == "waited" {
+                        p.record(event, B);
+                        p.wait(A, event);
+                    }
+                }
+                p.copy(A, X, PINNED, N, H2D);
+                // The driver's threads are there before the touch: a new thread knows all.
+                for thread in 0..places.len() as u32 {
+                    p.thread(10 + thread).does("", Op::HostEdge { object: 8, acquire: false, start: false });
+                }
+                p.thread(3);
+                touch(&mut p, Region::linear(PINNED + 8, 4), true, false, false);
+                p.does("", Op::HostEdge { object, acquire: false, start: false });
+                let mut ends: Vec<usize> = (0..places.len()).collect();
+                ends.sort_by_key(|k| if last_first { places.len() - k } else { *k });
+                for k in ends {
+                    // Each on a thread of its own: one that knows would tell the next.
+                    p.thread(10 + k as u32).does("", Op::HostFuncRun { func: funcs[k], done: false });
+                    if k == knows {
+                        p.does("", Op::HostEdge { object, acquire: true, start: false });
+                    }
+                    p.does("", Op::HostFuncRun { func: funcs[k], done: true });
+                }
+                let silent = places[knows] != "other";
+                let expected: &[&str] = if silent { &[] } else { &["write-after-read certain"] };
+                assert_eq!(p.verdict(), expected, "{places:?}, {knows} knows, the last first: {last_first}");
+            }
+        }
+    }
+}

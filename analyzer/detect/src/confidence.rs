@@ -22,8 +22,10 @@
 //!
 //! Some pairs are graded down to possible, and the report counts them ([`Weakness`]). Two because
 //! the bytes are selected by data ([`Extent::scattered`]): where the code loads the indices of both
-//! sides, which usually divide a table among themselves, and a bound around measured pieces, which
-//! proves absence only.
+//! sides, which usually divide a table among themselves, and a bound around pieces, which proves
+//! absence only. Such a bound lies around measured pieces, around texels that coordinates pick, and
+//! around what ranks in a ballot select. Unless it is measured, it is more where the other side
+//! surely touches all of the bound.
 //!
 //! Three more are, because programs are written so on purpose, and the bytes are not known well
 //! enough to tell (all were false alarms in NVIDIA's libraries, `docs/measurements/hunt.md`):
@@ -41,6 +43,11 @@
 //! ([`crate::memory::Site::lock`]), and the addresses of the two locks do not show that they are
 //! two. If it is one lock, the two exclude each other, and only their order is open; what it
 //! protects, the code does not say. Different locks excuse nothing.
+//!
+//! So is a pair of which one side, or both, is in a body of a conditional node: the value of a
+//! condition decides at each launch whether the body runs ([`crate::memory::Site::conditional`]).
+//! That both are in one body makes no difference, since neither runs where the body does not. A
+//! launch that was measured is known to have run, or not.
 //!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
@@ -61,7 +68,8 @@
 //! - *Code.* A kernel's effects come from the analysis of its code ([`crate::launches::effects`],
 //!   [`crate::launches::image_reader`]). A range that is exact for this launch stays `Exact`, even
 //!   if it has gaps, unless the pattern has more gaps than [`Extent::pattern`] can hold. An upper
-//!   bound is cut at the allocation and becomes `Bound`. So do a texture or surface, and a
+//!   bound is cut at the allocation and becomes `Bound`. So do a
+//!   texture or surface, which is `scattered`, and a
 //!   `__device__` variable of unknown extent. Any other unknown extent becomes `Unknown`. If the
 //!   kernel loads the index, it is `scattered` too.
 //! - *No code.* If the code can not be read, or its analysis fails, the memory behind every
@@ -120,12 +128,16 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
+    /// A condition decides whether one of the two runs: it is in a body of a conditional node.
+    Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
     /// Loaded indices select the bytes on both sides.
     Indices,
     /// Only the rim of an upper bound meets the other side.
     Rim,
+    /// A texture or a surface shows more texels than the kernel touches, and these are not known.
+    Texels,
     /// A bound around pieces that data selected.
     Pieces,
     /// The direction of one side is a guess.
@@ -136,16 +148,27 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::HostFunction, Self::Locks, Self::Indices, Self::Rim, Self::Pieces, Self::Guess, Self::Siblings];
+    pub const ALL: [Self; 9] = [
+        Self::HostFunction,
+        Self::Condition,
+        Self::Locks,
+        Self::Indices,
+        Self::Rim,
+        Self::Texels,
+        Self::Pieces,
+        Self::Guess,
+        Self::Siblings,
+    ];
 
     /// The name that JSON uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostFunction => "host-function",
+            Self::Condition => "condition",
             Self::Locks => "locks",
             Self::Indices => "indices",
             Self::Rim => "rim",
+            Self::Texels => "texels",
             Self::Pieces => "pieces",
             Self::Guess => "guess",
             Self::Siblings => "siblings",
@@ -206,17 +229,31 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     // Only a run shows whether two selections meet.
     let indices = a.scattered && b.scattered;
     // A bound around pieces that data selected proves absence only.
-    let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
+    let loose = |one: &Access, other: &Access| {
+        let picked = one.extent.scattered && one.extent.precision == Precision::Bound;
+        picked && (one.site.measured || !takes_in(&other.extent, &one.extent))
+    };
+    let (first, second) = (loose(previous, access), loose(access, previous));
+    let texels = first && previous.site.texels || second && access.site.texels;
     let one_lock = previous.site.lock.is_some_and(|lock| access.site.lock.is_some_and(|other| lock.may_be(other)));
     let holds = [
         (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
+        (previous.site.conditional || access.site.conditional, Weakness::Condition),
         (one_lock, Weakness::Locks),
-        (loose(a) || loose(b), Weakness::Pieces),
+        (texels, Weakness::Texels),
+        (first || second, Weakness::Pieces),
         (indices, Weakness::Indices),
         (siblings(previous, access), Weakness::Siblings),
         (at_rim(a, b), Weakness::Rim),
     ];
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
+
+/// Whether all bytes that a bound may touch are surely touched by the other side: whichever it is,
+/// the two meet.
+fn takes_in(exact: &Extent, bound: &Extent) -> bool {
+    let whole = exact.precision == Precision::Exact && exact.is_whole();
+    whole && exact.start <= bound.start && bound.end <= exact.end
 }
 
 /// Whether two accesses conflict only if the guess about the first one's direction is right: the

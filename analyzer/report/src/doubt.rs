@@ -132,6 +132,11 @@ impl Elaborator<'_> {
             let why = "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
                        is one lock, is not known";
             doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
+        } else if race.weakness == Some(Weakness::Condition) {
+            let why = "a condition decides whether the body of a conditional node runs, and its value is not known";
+            let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());
+            doubt.settle.extend(self.measuring.settle(again));
+            doubts.push(doubt);
         } else if is_staged_copy(self.names.call(previous.site.call), previous) {
             let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
                        it (rule C3)";

@@ -23,6 +23,7 @@ use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, Target};
+use crate::ranges::graph::provenance::voted;
 use crate::ranges::graph::provenance::{Provenance, origins};
 use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
@@ -106,7 +107,12 @@ impl AccessGroup {
 /// Prepares a kernel.
 pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let graph = build(f, &cfg);
-    let origins: Vec<Provenance> = graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
+    let voted = voted(&graph);
+    let origins = graph.accesses.iter().map(|a| {
+        let voted = matches!(a.target, Target::Address(n) | Target::Bulk(n, _) if voted[n.0 as usize]);
+        Provenance { voted, ..origins(&graph, &f.params, &a.target) }
+    });
+    let origins: Vec<Provenance> = origins.collect();
     let branches = f
         .blocks
         .iter()
@@ -362,6 +368,13 @@ impl Analysis {
         }
     }
 
+    /// Whether some address of a kind through a base is made of what other threads answered.
+    fn is_voted(&self, kind: AccessKind, base: SymbolicBase) -> bool {
+        let through =
+            |(access, from): (&Access, &Provenance)| from.voted && access.kind == kind && from.may_go_through(base);
+        self.graph.accesses.iter().zip(&self.origins).any(through)
+    }
+
     /// An access with the numbers of the launch: one, apart from those of several `__constant__`
     /// variables. Its lock is left out.
     pub(super) fn resolve(
@@ -371,7 +384,8 @@ impl Analysis {
         at: u32,
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
-        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, lock: None, at };
+        let voted = matches!(r.extent, Extent::Bounded { exact: false, .. }) && self.is_voted(kind, r.base);
+        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, voted, lock: None, at };
         let bank = self.graph.constants.as_ref();
         let base = match r.base {
             SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {

@@ -21,7 +21,6 @@ use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
-use crate::ranges::graph::provenance::Provenance;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -76,15 +75,9 @@ impl<'a> HeldLocks<'a> {
 
     /// The lock that all accesses of a kind are made under that may go through a base.
     pub(super) fn during(&self, kind: AccessKind, base: SymbolicBase) -> Option<Lock> {
-        let goes = |from: &Provenance| match base {
-            SymbolicBase::Absolute => false,
-            SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
-            SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
-            _ => true,
-        };
         let Analysis { graph, origins, locks, .. } = self.analysis;
-        let through =
-            (0..locks.len()).filter(|k| self.made[*k] && graph.accesses[*k].kind == kind && goes(&origins[*k]));
+        let goes = |k: &usize| graph.accesses[*k].kind == kind && origins[*k].may_go_through(base);
+        let through = (0..locks.len()).filter(|k| self.made[*k] && goes(k));
         let mut lock = Lock { words: SmallVec::new() };
         for k in through {
             let one = held(&locks[k], &self.words)?;

@@ -201,6 +201,16 @@ impl Engine {
         found
     }
 
+    /// The host functions that [`Engine::awaits_host_function`] means.
+    pub fn host_functions_before(&self, epoch: Epoch) -> Vec<HostFuncId> {
+        let is_before = |func: Epoch| match func.timeline == epoch.timeline {
+            true => func.time < epoch.time,
+            false => self.stream_on(epoch.timeline).is_some_and(|stream| self.stream_clock(stream).covers(func)),
+        };
+        let before = self.host_funcs.iter().filter(|(_, (func, _))| is_before(*func));
+        before.map(|(id, _)| HostFuncId(*id)).collect()
+    }
+
     /// Whether the host has seen all work of all streams finish: what it touches now races with
     /// none of it.
     pub fn host_knows_all(&self) -> bool {

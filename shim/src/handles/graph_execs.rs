@@ -30,6 +30,8 @@ pub struct GraphNode {
     pub stream: StreamId,
     /// Of a host function of the graph that it was read from: the function, and its data.
     pub function: (usize, usize),
+    /// The conditional node, the innermost one, in a body of which it is: its index in the trace.
+    pub condition: Option<u32>,
     /// The nodes of the driver that it is, or is part of, from the inside out: the graph that each
     /// is in, by the order of reading, and its number if it was captured.
     pub captured: Vec<(u32, u32)>,

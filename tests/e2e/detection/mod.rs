@@ -1,6 +1,7 @@
 //! Which races are found, and which orders are known.
 
 mod batch_sources;
+mod conditional_bodies;
 pub mod exact;
 mod graph_functions;
 mod host_order;
@@ -9,4 +10,5 @@ mod instrumented;
 mod ipc;
 mod mpi;
 mod mpi_library;
+mod picked_bytes;
 mod random;

@@ -117,6 +117,16 @@ macro_rules! graph_ops {
         /// The number of that node; 0: it was not captured.
         node: u32,
     }
+    /// A node of an executable graph, told before, is in a body of a conditional node: the value of
+    /// a condition decides at each launch whether it runs.
+    142 NodeConditional {
+        /// Whose node.
+        exec: GraphExecId,
+        /// Index in that graph.
+        index: u32,
+        /// Index of the conditional node, the innermost one.
+        condition: u32,
+    }
     /// An executable graph goes away.
     132 GraphExecDestroy {
         /// Which.

@@ -47,10 +47,10 @@ pub(super) fn launch(
     if state.shares {
         state.signals |= facts.code.signals(kernel, def, arch);
     }
-    if let Some(settle) = state.exact.settle() {
-        settle.judge(class, &predicted);
-    }
     let decided = settle::is_decided(&predicted);
+    if let Some(settle) = state.exact.settle() {
+        settle.judge(class, decided && !context.is_conditional);
+    }
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);
     let number = node.map_or(0, |(_, index)| index + 1);
     let mut touched = state.exact.pending.touched(context.origin.epoch, number);
@@ -72,6 +72,8 @@ pub(super) fn launch(
     } else {
         touched
     };
+    // Of a body of a conditional node: what was measured has run, or else touches nothing.
+    let context = OpContext { is_conditional: context.is_conditional && touched.is_none(), ..context };
     let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
     let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
     if let Some(lessons) = state.exact.learned.as_mut().filter(|_| !predicted.exact)

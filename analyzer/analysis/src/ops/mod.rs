@@ -159,6 +159,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             state.coverage.damaged += u64::from(!known);
         }
         Op::NodeOf { exec, index, part, node } => state.graphs.node_of(exec, index, part, node),
+        Op::NodeConditional { exec, index, .. } => state.graphs.node_conditional(exec, index),
         Op::CaptureStart { .. }
         | Op::CaptureRecord { .. }
         | Op::CaptureWait { .. }
@@ -285,7 +286,11 @@ fn launch_graph(
             }
         }
         let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-        let context = OpContext { graph: Some((stream, launched)), ..state.submissions.context(&origin, epoch) };
+        let context = OpContext {
+            graph: Some((stream, launched)),
+            is_conditional: node.is_conditional,
+            ..state.submissions.context(&origin, epoch)
+        };
         let watched = !state.memory.escapes.is_idle();
         if watched {
             state.memory.escapes.node(node.parts().iter().map(|(_, number)| *number));

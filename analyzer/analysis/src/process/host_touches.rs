@@ -29,8 +29,8 @@ pub(crate) struct HostTouches {
     functions: FxHashMap<HostFuncId, VecDeque<Vec<u64>>>,
     /// The nodes of executable graphs that host functions are.
     nodes: FxHashMap<HostFuncId, (GraphExecId, u32)>,
-    /// Races with work behind a host function, until that has returned.
-    deferred: Vec<Race>,
+    /// Races with work behind host functions, and those of the functions that have not returned.
+    deferred: Vec<(Race, Vec<HostFuncId>)>,
 }
 
 /// A race of the host with work behind a host function, as far as it is known: see
@@ -76,10 +76,19 @@ impl HostTouches {
                 self.functions.remove(&func);
             }
         }
-        let mut races = std::mem::take(&mut self.deferred);
-        races.retain(|race| !ordering.host_knows(race.access.epoch));
-        let awaits = |race: &mut Race| ordering.awaits_host_function(race.previous.epoch, func) != Awaits::No;
-        self.deferred = races.extract_if(.., awaits).collect();
+        let concerns = |(_, before): &mut (Race, Vec<HostFuncId>)| before.contains(&func);
+        let judged: Vec<_> = self.deferred.extract_if(.., concerns).collect();
+        let mut races = Vec::new();
+        for (race, mut before) in judged {
+            before.retain(|other| *other != func);
+            if ordering.host_knows(race.access.epoch) {
+                continue;
+            }
+            match before.is_empty() {
+                true => races.push(race),
+                false => self.deferred.push((race, before)),
+            }
+        }
         races
     }
 
@@ -96,7 +105,8 @@ impl HostTouches {
         match awaits {
             Awaits::No => Some(race),
             Awaits::Yes if host_threads && func.is_none() && self.deferred.len() < MOST => {
-                self.deferred.push(race);
+                let before = ordering.host_functions_before(race.previous.epoch);
+                self.deferred.push((race, before));
                 None
             }
             Awaits::Yes | Awaits::Maybe => Some(possible_behind_function(race)),

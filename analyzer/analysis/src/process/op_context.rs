@@ -14,6 +14,8 @@ pub(crate) struct OpContext {
     /// For a graph node: the stream and the call stack of the graph's launch, which its op does not
     /// name.
     pub(crate) graph: Option<(StreamId, StackId)>,
+    /// Whether a condition decides that it acts at all: it is in a body of a conditional node.
+    pub(crate) is_conditional: bool,
     /// The NVTX region that the thread is in.
     pub(crate) region: Region,
 }
@@ -35,6 +37,8 @@ impl OpContext {
             at: 0,
             measured: false,
             guessed: false,
+            texels: false,
+            conditional: self.is_conditional,
             lock: None,
         }
     }

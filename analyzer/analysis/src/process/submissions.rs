@@ -68,6 +68,7 @@ impl Submissions {
     /// The context of an op that is not a graph node.
     #[inline(always)]
     pub(crate) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
-        OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
+        let region = self.regions.current(origin.thread);
+        OpContext { origin: *origin, epoch, graph: None, is_conditional: false, region }
     }
 }

@@ -37,7 +37,7 @@ impl Work<'_, '_> {
                                 EffectBase::PointerTable(table) => Some(table.param),
                                 _ => None,
                             };
-                            self.kernel_bytes(*pointer, *pointer, &effect.bytes, effect.kind);
+                            self.kernel_bytes(*pointer, *pointer, effect);
                         }
                         self.unfollowed |= found.is_none();
                     }
@@ -185,11 +185,11 @@ impl Work<'_, '_> {
                     let another = self.candidates.0.is_some_and(|o| o != *offset);
                     self.candidates = (Some(*offset), self.candidates.1 || another);
                 }
-                self.kernel_bytes(*value, 0, bytes, effect.kind);
+                self.kernel_bytes(*value, 0, effect);
             }
-            (EffectBase::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
-            (EffectBase::Global(name), bytes) => match self.memory.global(image, name) {
-                Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
+            (EffectBase::Absolute(value), _) => self.kernel_bytes(*value, 0, effect),
+            (EffectBase::Global(name), _) => match self.memory.global(image, name) {
+                Some((ptr, size)) => self.global_bytes(ptr, size, effect),
                 None => {
                     self.spoil();
                     self.unplaced.count(0);
@@ -225,20 +225,22 @@ impl Work<'_, '_> {
 
     /// An access to a variable: offsets become addresses, and an unknown extent is at most the
     /// whole variable.
-    fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
-        match bytes {
+    fn global_bytes(&mut self, ptr: u64, size: u64, effect: &Effect) {
+        match effect.bytes {
             EffectExtent::Bounded { .. } | EffectExtent::Among { .. } | EffectExtent::Pieces { .. } => {
-                self.kernel_bytes(ptr, ptr, bytes, kind);
+                self.kernel_bytes(ptr, ptr, effect);
             }
             EffectExtent::Unknown | EffectExtent::Scattered => {
-                self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted(ptr), true)
+                let whole = Extent::bound(ptr, ptr.saturating_add(size), ptr);
+                self.spread(whole, effect.kind, Outside::Counted(ptr), true)
             }
         }
     }
 
     /// The bytes that a kernel touches from a base address on.
-    fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &EffectExtent, kind: AccessKind) {
-        match bytes {
+    fn kernel_bytes(&mut self, base: u64, shift: u64, effect: &Effect) {
+        let kind = effect.kind;
+        match &effect.bytes {
             EffectExtent::Bounded { lo, hi, width, dims, exact } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
                 if lo >= hi {
@@ -266,6 +268,7 @@ impl Work<'_, '_> {
                     extent = Extent::bound(extent.start, hi.wrapping_add(moved), extent.start);
                 }
                 extent = extent.clip(start, end);
+                extent.scattered = effect.voted;
                 // Where the bound begins below the pointer that the program passed, that pointer is
                 // what the program meant.
                 let passed = base.wrapping_add(moved);
@@ -336,17 +339,22 @@ impl Work<'_, '_> {
         self.add(place.home, place.allocation, kind, if scattered { extent.by_data() } else { extent });
     }
 
+    /// What an object shows. Coordinates pick the texels, and where they lie is not predicted.
     fn shown(&mut self, region: &Region, kind: AccessKind) {
         let end = region.end();
+        self.site.texels = true;
         if !region.array.is_none() {
             if let Some(place) = self.memory.locate_array(region.array, region.start) {
                 // An object of an array reaches all of it, whatever its layers and faces.
                 let end = end.min(place.end);
-                self.add(place.home, place.allocation, kind, Extent::bound(region.start, end, region.start));
+                let all = Extent::bound(region.start, end, region.start).by_data();
+                self.add(place.home, place.allocation, kind, all);
             }
-            return;
+        } else {
+            let all = Extent::bound(region.start, end, region.start).by_data();
+            self.spread(all, kind, Outside::Counted(0), true);
         }
-        self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted(0), true);
+        self.site.texels = false;
     }
 
     /// A launch without known accesses: the memory behind every word that points into an allocation

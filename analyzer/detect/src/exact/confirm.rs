@@ -48,15 +48,18 @@ impl Confirm {
         self.from_start && supposed.confidence >= least && !supposed.latent && !supposed.freed_early
     }
 
-    /// Notes a race. If it is worth showing, guessed, at the rim of a bound or among loaded
-    /// indices, and not certain, its kernels are to be measured.
+    /// Notes a race. If it is worth showing, guessed, at the rim of a bound, among indices
+    /// or texels that data select or behind a condition, and not certain, its kernels are to be measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
         if race.confidence == Confidence::Certain || race.latent || race.freed_early {
             return;
         }
         // Some are never shown for more than possible, and measuring settles them.
         let guessed = race.previous.site.guessed || race.access.site.guessed;
-        let settles = matches!(race.weakness, Some(Weakness::Rim | Weakness::Indices));
+        let settles = matches!(
+            race.weakness,
+            Some(Weakness::Condition | Weakness::Rim | Weakness::Indices | Weakness::Texels | Weakness::Pieces)
+        );
         if race.confidence < least && !guessed && !settles {
             return;
         }

@@ -5,7 +5,8 @@
 //! compared, launch by launch, no prediction that claimed to be exact was wrong. (`--exact-compare`
 //! repeats that comparison and measures all launches.) A class is settled by its first launch, if
 //! the code decides that one. The first launch that the code does not decide unsettles the class
-//! for good: that launch counts as predicted, and those after it are measured again.
+//! for good: that launch counts as predicted, and those after it are measured again. So does a
+//! launch in a body of a conditional node, of which only a measurement tells whether it runs.
 
 use crate::launches::effects::{EffectBase, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
@@ -19,9 +20,8 @@ pub struct Settle {
 }
 
 impl Settle {
-    /// Notes a launch.
-    pub fn judge(&mut self, class: LaunchClass, predicted: &Evaluated) {
-        let decided = is_decided(predicted);
+    /// Notes a launch, and whether there is nothing to measure about it.
+    pub fn judge(&mut self, class: LaunchClass, decided: bool) {
         let was = self.settled.get(&class).copied();
         if was.is_none() || was == Some(true) && !decided {
             self.settled.insert(class, decided);
@@ -68,22 +68,25 @@ mod tests {
 
     #[test]
     fn one_launch_settles_a_class_and_one_unsettles_it_for_good() {
-        let exact = Evaluated { exact: true, ..measured::effects(&[]) };
-        let bound = Evaluated { exact: false, ..exact.clone() };
-        let indirect = Evaluated { indirect: true, ..exact.clone() };
         let k = LaunchClass::of(trace::KernelId(3), [1; 3], [32, 1, 1]);
         let mut settle = Settle::default();
-        settle.judge(k, &exact);
-        settle.judge(k, &exact);
+        settle.judge(k, true);
+        settle.judge(k, true);
         assert_eq!((settle.changed(), settle.changed()), (Some((k, true)), None));
-        settle.judge(k, &bound);
-        settle.judge(k, &exact);
+        settle.judge(k, false);
+        settle.judge(k, true);
         assert_eq!((settle.changed(), settle.changed()), (Some((k, false)), None));
-        for doubtful in [bound, indirect] {
-            let mut settle = Settle::default();
-            settle.judge(k, &doubtful);
-            settle.judge(k, &exact);
-            assert_eq!(settle.changed(), None);
-        }
+        let mut settle = Settle::default();
+        settle.judge(k, false);
+        settle.judge(k, true);
+        assert_eq!(settle.changed(), None);
+    }
+
+    #[test]
+    fn a_launch_of_bounds_or_of_unknown_addresses_is_not_decided() {
+        let exact = Evaluated { exact: true, ..measured::effects(&[]) };
+        assert!(is_decided(&exact));
+        assert!(!is_decided(&Evaluated { exact: false, ..exact.clone() }));
+        assert!(!is_decided(&Evaluated { indirect: true, ..exact }));
     }
 }

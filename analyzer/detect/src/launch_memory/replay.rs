@@ -119,6 +119,7 @@ impl ReplayLog {
             if step.odd.is_some()
                 || step.guessed
                 || step.lock.is_some()
+                || site.conditional
                 || watched
                 || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)
             {

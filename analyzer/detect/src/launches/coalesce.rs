@@ -33,6 +33,7 @@ struct Bound {
     base: usize,
     kind: AccessKind,
     constant: bool,
+    voted: bool,
     dims: SmallVec<[Dim; 3]>,
     start: u64,
     end: u64,
@@ -44,9 +45,9 @@ impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
         let EffectExtent::Bounded { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
-        let (kind, constant) = (effect.kind, effect.constant);
+        let &Effect { kind, constant, voted, .. } = effect;
         let end = lo.checked_add(width)?;
-        let mut bound = Self { base, kind, constant, dims: SmallVec::new(), start: lo, end, number };
+        let mut bound = Self { base, kind, constant, voted, dims: SmallVec::new(), start: lo, end, number };
         bound.spread(dims);
         (bound.start < bound.end).then_some(bound)
     }
@@ -58,8 +59,8 @@ impl Bound {
         self.dims = extent.dims().into();
     }
 
-    fn family(&self) -> (usize, AccessKind, bool, &[Dim]) {
-        (self.base, self.kind, self.constant, &self.dims)
+    fn family(&self) -> (usize, AccessKind, bool, bool, &[Dim]) {
+        (self.base, self.kind, self.constant, self.voted, &self.dims)
     }
 
     /// Absorbs the next bound, if its run joins up.

@@ -115,7 +115,8 @@ pub enum EffectExtent {
     },
     /// Only the base is known.
     Unknown,
-    /// Only the base is known, because the rest is data: the kernel loads an index.
+    /// Only the base is known, because the rest is data: the kernel loads an index, or computes it
+    /// from what other threads or atomic updates answer.
     Scattered,
 }
 
@@ -151,6 +152,8 @@ pub struct Effect {
     pub(crate) why: Option<Reason>,
     /// A read of a `__constant__` variable by its own instructions.
     pub(crate) constant: bool,
+    /// The bytes are a bound, and what other threads answered picks those that are touched.
+    pub(crate) voted: bool,
     /// The lock that the thread holds meanwhile.
     pub(crate) lock: Option<HeldLock>,
 }
@@ -158,7 +161,7 @@ pub struct Effect {
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: None, constant: false, lock: None }
+        Self { base, kind, bytes, at: 0, why: None, constant: false, voted: false, lock: None }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

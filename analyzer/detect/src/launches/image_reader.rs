@@ -369,7 +369,7 @@ impl Known {
         };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let lock = a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect()));
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, lock });
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted: a.voted, lock });
     }
 }
 
@@ -381,7 +381,7 @@ fn is_descriptor(extent: &Extent) -> bool {
 /// An extent that counts from an address.
 fn bytes_of(extent: &Extent, origin: u64) -> EffectExtent {
     match extent {
-        Extent::Unknown { reason: kernels::Reason::Loaded } => EffectExtent::Scattered,
+        Extent::Unknown { reason } if reason.is_data() => EffectExtent::Scattered,
         Extent::Unknown { .. } => EffectExtent::Unknown,
         Extent::Bounded { lo, hi, dims, width, exact } => EffectExtent::Bounded {
             lo: origin.wrapping_add_signed(*lo),

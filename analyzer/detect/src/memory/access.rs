@@ -141,6 +141,10 @@ pub struct Site {
     /// Whether nothing says that the kernel reads there, nor that it writes: it counts as doing
     /// both, by one access for each.
     pub guessed: bool,
+    /// Whether it goes through a texture or a surface, of which it is not known which texels.
+    pub texels: bool,
+    /// Whether the op is in a body of a conditional node, and nothing says that the body ran.
+    pub conditional: bool,
     /// The lock that the thread of the kernel holds meanwhile.
     pub lock: Option<Lock>,
 }
@@ -163,6 +167,8 @@ impl Site {
             at: 0,
             measured: false,
             guessed: false,
+            texels: false,
+            conditional: false,
             lock: None,
         }
     }

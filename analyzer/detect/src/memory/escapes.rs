@@ -104,9 +104,10 @@ impl Escaped {
     }
 }
 
-/// Whether the bytes are those that are touched, and no guess.
+/// Whether the bytes are those that are touched, and no guess. All texels of an object count.
 fn is_known(access: &Access) -> bool {
-    access.extent.precision != Precision::Unknown && !access.extent.scattered && !access.site.guessed
+    let Access { extent, site, .. } = access;
+    extent.precision != Precision::Unknown && (!extent.scattered || site.texels) && !site.guessed
 }
 
 impl Escapes {

@@ -43,6 +43,8 @@ pub struct Node {
     /// `griddepcontrol.wait`).
     pub(crate) never_waits: bool,
     dependencies: Vec<Dependency>,
+    /// Whether it is in a body of a conditional node, which may leave it out.
+    pub is_conditional: bool,
     /// Nodes that it waits for because of waits that have been added.
     added: Vec<u32>,
     /// The nodes of the driver that it is, or is part of, from the inside out: the graph that each
@@ -323,7 +325,18 @@ impl Graphs {
         graph.is_replanned &= is_same;
         let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
         let parts = std::mem::take(&mut known.parts);
-        *known = Node { stack, call, enabled, never_waits, dependencies, added, parts, tag, body: body.to_vec() };
+        *known = Node {
+            stack,
+            call,
+            enabled,
+            never_waits,
+            dependencies,
+            is_conditional: known.is_conditional,
+            added,
+            parts,
+            tag,
+            body: body.to_vec(),
+        };
         true
     }
 
@@ -331,6 +344,13 @@ impl Graphs {
     pub fn node_of(&mut self, exec: GraphExecId, index: u32, part: u32, node: u32) {
         if let Some(known) = self.execs.get_mut(&exec).and_then(|graph| graph.nodes.get_mut(index as usize)) {
             known.parts.push((part, node));
+        }
+    }
+
+    /// Notes that a node is in a body of a conditional node.
+    pub fn node_conditional(&mut self, exec: GraphExecId, index: u32) {
+        if let Some(known) = self.execs.get_mut(&exec).and_then(|graph| graph.nodes.get_mut(index as usize)) {
+            known.is_conditional = true;
         }
     }
 

@@ -154,6 +154,11 @@ impl Ordering {
         self.engine.awaits_host_function(epoch, except)
     }
 
+    /// The host functions that an op is behind, and that have not returned.
+    pub fn host_functions_before(&self, epoch: Epoch) -> Vec<HostFuncId> {
+        self.engine.host_functions_before(epoch)
+    }
+
     /// Whether host functions have been put into streams that have not ended yet.
     pub fn host_functions_pending(&self) -> bool {
         self.engine.host_functions_pending()

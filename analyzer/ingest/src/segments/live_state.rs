@@ -207,7 +207,7 @@ impl LiveState {
                 let told = self.tell(bytes);
                 self.nodes.entry(exec.0).or_default().insert((index, op.tag()), told);
             }
-            Op::NodeCaptured { exec, index, .. } => {
+            Op::NodeCaptured { exec, index, .. } | Op::NodeConditional { exec, index, .. } => {
                 let told = self.tell(bytes);
                 self.nodes.entry(exec.0).or_default().insert((index, op.tag()), told);
             }

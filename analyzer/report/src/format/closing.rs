@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::cause::RootCause;
-use crate::format::{programs, text};
+use crate::format::programs;
 use crate::model::{Breach, Finding, GateStatus, Report};
+use crate::unproven;
 use crate::words::{CauseKind, counted};
-use detect::confidence::{Confidence, Weakness};
 use detect::coverage::Coverage;
-use symbols::demangle;
 use symbols::frame::Frame;
 use symbols::library::is_own;
 
@@ -235,7 +234,8 @@ pub fn coverage(report: &Report) -> String {
         );
     }
     out.push_str(&unknown_launches(report));
-    out.push_str(&inexact(c));
+    out.push_str(&unproven::inexact(c));
+    out.push_str(&unproven::indirect(c));
     out.push_str(&unobserved(report));
     out.push_str(&forgotten(report));
     let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
@@ -254,7 +254,7 @@ pub fn coverage(report: &Report) -> String {
             "streamsan: NOTE: {what} only if kernels of which nothing is known write their pointers (see --pedantic)"
         );
     }
-    out.push_str(&weak(report));
+    out.push_str(&unproven::weak(report));
     let withdrawn = report.withdrawn().count() as u64;
     if withdrawn > 0 {
         let what = counted(withdrawn, "finding", "findings");
@@ -268,36 +268,6 @@ pub fn coverage(report: &Report) -> String {
     out.push_str(&errors(report));
     out.push_str(&without_work(report));
     out
-}
-
-/// The pairs that are possible only by a rule, which may be the wrong one here.
-fn weak(report: &Report) -> String {
-    let of = |why: Weakness| {
-        let which = |f: &&Finding| f.confidence == Confidence::Possible && f.weakness == Some(why);
-        let shown = |f: &&Finding| f.internal || f.latent || f.standing != GateStatus::New;
-        report.findings.iter().filter(which).filter(|f| !shown(f)).count() as u64
-    };
-    let kinds = [
-        (of(Weakness::Rim), "that meets at the edge of an upper bound", "that meet at the edge of an upper bound"),
-        (of(Weakness::Indices), "selected by loaded indices on both sides", "selected by loaded indices on both sides"),
-        (
-            of(Weakness::Locks),
-            "of critical sections, which a lock may order",
-            "of critical sections, which a lock may order",
-        ),
-        (
-            of(Weakness::HostFunction),
-            "behind a host function that may wait for the host (--host-order threads decides)",
-            "behind a host function that may wait for the host (--host-order threads decides)",
-        ),
-    ];
-    let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
-    let all = kinds.iter().map(|k| k.0).sum::<u64>();
-    if report.pedantic || all == 0 {
-        return String::new();
-    }
-    let what = counted(all, "pair", "pairs");
-    format!("streamsan: NOTE: {what} set aside as possible only (see --pedantic): {}\n", said.join(", "))
 }
 
 /// Refusals of the simulated GPU that are printed one by one.
@@ -424,43 +394,6 @@ pub(crate) fn errors(report: &Report) -> String {
         let _ = writeln!(out, "streamsan: ERROR: {line}");
     }
     out
-}
-
-/// What would make most launches exact: why extents are unknown, the reason with most launches
-/// first, each with the kernels it concerns most.
-pub(crate) fn lost_exactness(c: &Coverage) -> Vec<(&'static str, u64, Vec<&str>)> {
-    let mut reasons: BTreeMap<&'static str, Vec<(u64, &str)>> = BTreeMap::new();
-    for (name, kernel) in &c.kernels {
-        for (gap, launches) in &kernel.gaps {
-            reasons.entry(gap.reason.words()).or_default().push((*launches, name));
-        }
-    }
-    let named = |(words, mut kernels): (_, Vec<(u64, _)>)| {
-        kernels.sort_by_key(|(launches, name)| (std::cmp::Reverse(*launches), *name));
-        let launches = kernels.iter().map(|(launches, _)| launches).sum::<u64>();
-        (words, launches, kernels.into_iter().map(|(_, name)| name).collect())
-    };
-    let mut lost: Vec<_> = reasons.into_iter().map(named).collect();
-    lost.sort_by_key(|(words, launches, _)| (std::cmp::Reverse(*launches), *words));
-    lost
-}
-
-/// The same as a line: the three reasons with most launches.
-fn inexact(c: &Coverage) -> String {
-    let reasons = lost_exactness(c);
-    let all: u64 = reasons.iter().map(|r| r.1).sum();
-    if all == 0 {
-        return String::new();
-    }
-    let one = |(words, launches, kernels): &(&str, u64, Vec<&str>)| {
-        let names: Vec<String> = kernels.iter().take(2).map(|k| text::short_kernel(&demangle(k))).collect();
-        let more = if kernels.len() > 2 { ", ..." } else { "" };
-        format!("{words}: {launches} ({}{more})", names.join(", "))
-    };
-    let shown: Vec<String> = reasons.iter().take(3).map(one).collect();
-    // A run that has measured is told why it could not measure the others.
-    let measure = if c.launches_measured == 0 { " (--exact measures them)" } else { "" };
-    format!("streamsan: NOTE: why launches have no ranges: {}{measure}\n", shown.join("; "))
 }
 
 fn most_frequent(counts: &BTreeMap<String, u64>) -> String {

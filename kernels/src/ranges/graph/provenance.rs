@@ -7,9 +7,42 @@
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
+use crate::ranges::extent::reached::SymbolicBase;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
+
+/// Which nodes are made of what other threads answer: ballots, matches, active masks, reductions
+/// of a warp, and what is computed from them. Such a value is bounded (a rank is at most 32), and
+/// which of the values within it takes is data.
+pub(crate) fn voted(g: &Graph) -> Vec<bool> {
+    let mut voted = vec![false; g.nodes.len()];
+    let mut work: Vec<usize> = Vec::new();
+    for (n, node) in g.nodes.iter().enumerate() {
+        if matches!(node.kind, Kind::Opaque(Reason::CrossLane)) {
+            voted[n] = true;
+            work.push(n);
+        }
+    }
+    if work.is_empty() {
+        return voted;
+    }
+    let mut users: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); g.nodes.len()];
+    for n in 0..g.nodes.len() {
+        for operand in g.operands(NodeId(n as u32)) {
+            users[operand.0 as usize].push(n as u32);
+        }
+    }
+    while let Some(n) = work.pop() {
+        for &user in &users[n] {
+            if !std::mem::replace(&mut voted[user as usize], true) {
+                work.push(user as usize);
+            }
+        }
+    }
+    voted
+}
 
 /// Nodes that are looked at for one value.
 const MAX_NODES: usize = 512;
@@ -27,12 +60,24 @@ pub(crate) struct Provenance {
     pub(crate) unknown: Option<Reason>,
     /// Built from a shared or local window.
     pub(crate) window: bool,
+    /// Made of what other threads answered: see [`voted`].
+    pub(crate) voted: bool,
 }
 
 impl Provenance {
     /// Is there a known base?
     pub(crate) fn has_base(&self) -> bool {
         !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
+    }
+
+    /// Whether the address may have this base.
+    pub(crate) fn may_go_through(&self, base: SymbolicBase) -> bool {
+        match base {
+            SymbolicBase::Absolute => false,
+            SymbolicBase::Word(w) => self.words.contains(&w) || self.unknown.is_some(),
+            SymbolicBase::Symbol(s) => self.symbols.contains(&s) || self.unknown.is_some(),
+            _ => true,
+        }
     }
 }
 

@@ -63,6 +63,9 @@ fn keep_exec(cx: &mut Cx<'_>, exec: CUgraphExec, graph_read: FlatGraph, flags: u
         if !node.stream.is_none() {
             shared.define(&Op::NodeCaptured { exec, index, stream: node.stream });
         }
+        if let Some(condition) = node.condition {
+            shared.define(&Op::NodeConditional { exec, index, condition });
+        }
         for &(part, node) in node.captured.iter().filter(|_| has_captured) {
             shared.define(&Op::NodeOf { exec, index, part, node });
         }

@@ -29,6 +29,8 @@ pub(crate) struct FlatGraph {
     pub by_handle: HashMap<u64, (usize, usize)>,
     /// How many graphs have been begun: this one, and those inside nodes.
     parts: u32,
+    /// The conditional node whose bodies are being read.
+    condition: Option<u32>,
 }
 
 /// From, to, and the port of the first.
@@ -167,7 +169,11 @@ impl FlatGraph {
                 // the other: so they count as run once each, in their order.
                 let first = self.add(cx, node, before, (0, Vec::new()));
                 let bodies = graph_bodies(cx, node).unwrap_or_default();
-                bodies.into_iter().fold(first, |entry, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1))
+                let around = self.condition.replace(start as u32);
+                let read = |entry: Completion, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1);
+                let completion = bodies.into_iter().fold(first, read);
+                self.condition = around;
+                completion
             }
             CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
                 let mut ops = memory_operations(cx, node).into_iter();
@@ -208,6 +214,7 @@ impl FlatGraph {
             call,
             stream,
             function: (0, 0),
+            condition: self.condition,
             captured: Vec::new(),
         });
         vec![Dependency { from: index as u32, port: 0 }]

@@ -447,6 +447,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::StreamTaken { .. }
             | Op::NodeCaptured { .. }
             | Op::NodeOf { .. }
+            | Op::NodeConditional { .. }
             | Op::CaptureStart { .. }
             | Op::CaptureRecord { .. }
             | Op::CaptureWait { .. }

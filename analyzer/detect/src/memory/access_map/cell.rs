@@ -7,7 +7,7 @@
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
 use crate::memory::Extent;
-use crate::memory::access::{Access, AccessKind, Touch};
+use crate::memory::access::{Access, AccessKind, Site, Touch};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
@@ -84,12 +84,14 @@ impl<'a> New<'a> {
     }
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
-    /// rule 3 of what may be forgotten. A guess says less than what is known, and what is made
-    /// under a lock less than what is not, or under fewer locks.
+    /// rule 3 of what may be forgotten. A guess says less than what is known, what
+    /// a condition may leave out less than what surely runs, and what is made under a lock less
+    /// than what is not, or under fewer locks.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
         let excused = self.touch.site.lock.is_some_and(|new| !e.site.lock.is_some_and(|old| old.holds(new)));
-        if self.touch.site.guessed && !e.site.guessed || excused {
+        let Site { guessed, conditional, .. } = *self.touch.site;
+        if guessed && !e.site.guessed || conditional && !e.site.conditional || excused {
             return false;
         }
         self.whole

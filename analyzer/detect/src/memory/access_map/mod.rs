@@ -15,8 +15,9 @@
 //! 1. `e` is ordered before `n`;
 //! 2. whatever conflicts with `e` conflicts with `n` too: writes stand for everything, reads for
 //!    reads, atomics for atomics that write no less (an atomic must not replace a plain access: a
-//!    later atomic conflicts with that, and not with it), and what is known for what is guessed,
-//!    not the other way round ([`super::Site::guessed`]);
+//!    later atomic conflicts with that, and not with it), and what is known for what is guessed or
+//!    what a condition may leave out, not the other way round ([`super::Site::guessed`],
+//!    [`super::Site::conditional`]);
 //! 3. `n` touches every byte from its first to its last (it is exact and without gaps), or every
 //!    byte that `e` may touch there (both list their pieces), or `n` has the very shape of `e`, so
 //!    that whatever is said of the bytes of `e` is said of those of `n`.
