@@ -129,7 +129,7 @@ impl Pass {
             self.state.define(&record.op);
             return facts.define(&record.op);
         }
-        self.observers.recorded(record, &mut self.state, facts);
+        self.observers.recorded(record, &self.state, facts);
         let mut edited = *record;
         if let Some(made) = self.edits.redirect(&mut edited) {
             self.apply_edited(facts, &made, &made, None);
