@@ -8,8 +8,8 @@
 //! - `loader`: from the bytes that a program loads to the PTX text in them.
 //! - `sched`: when a task runs.
 //! - `memory`: which bytes it reads and writes.
-//! - `interp`: the kernels, which the crate `sim-exec` interprets. What they execute often the crate
-//!   `sim-native` compiles, in a build with the feature `native`.
+//! - `interp`: the kernels, which the crate `sim-exec` interprets. What they execute often the
+//!   crate `sim-native` compiles, in a build with the feature `native`.
 //!
 //! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
 //! programs hold instead of objects), `status` and `access_log` (files that a run can leave

@@ -40,8 +40,8 @@
 //!
 //! A launch may name a maker of native code ([`MakeNative`]), which the crate `sim-native` is. It
 //! compiles what is executed often; warps enter it through the trait `NativeCode`. The crate here
-//! needs neither that one nor Cranelift: without a maker, launches are interpreted. What native code
-//! has to know of instructions and warps is public for it, and for nobody else.
+//! needs neither that one nor Cranelift: without a maker, launches are interpreted. What native
+//! code has to know of instructions and warps is public for it, and for nobody else.
 
 #![allow(missing_docs, reason = "public for `sim-native` alone")]
 #![recursion_limit = "512"]
@@ -58,6 +58,7 @@ pub mod exec_sass;
 pub mod float;
 mod grid;
 mod grid_barrier;
+pub mod groups;
 pub mod interface;
 mod launch_constants;
 pub mod machine_module;
@@ -65,7 +66,6 @@ pub(crate) mod module_variables;
 pub mod operations;
 mod printf;
 pub mod program;
-pub mod tensor_map;
 pub mod warp;
 
 pub use crate::compile::layout::static_shared;

@@ -151,7 +151,7 @@ const _: () = assert!(size_of::<Inst>() == 64);
 
 /// The origin of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Origin {
     /// The line of the PTX, or the offset of the machine instruction.
     pub(crate) line: u32,
     /// An index into `Program::locations`; `u32::MAX` for none.
@@ -351,7 +351,7 @@ pub struct Program {
     pub functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Origin>,
     /// Source file and line of each location number in `places`.
     pub(crate) locations: Vec<(String, u32)>,
     /// Texts that instructions refer to (texture opcodes).
@@ -421,7 +421,7 @@ impl Program {
     }
 
     /// Appends an instruction from a place.
-    pub(crate) fn push(&mut self, inst: Inst, place: Place) {
+    pub(crate) fn push(&mut self, inst: Inst, place: Origin) {
         if self.places.last() != Some(&place) {
             self.places.push(place);
         }
@@ -438,7 +438,7 @@ impl Program {
         self.locations.get(self.place(pc)?.location as usize)
     }
 
-    fn place(&self, pc: u32) -> Option<&Place> {
+    fn place(&self, pc: u32) -> Option<&Origin> {
         self.places.get(self.code.get(pc as usize)?.place as usize)
     }
 

@@ -10,7 +10,7 @@ use crate::exec::load_store::{FRAME, GENERIC, PARAM};
 use crate::exec::per_lane::LaneFn;
 use crate::interface::CompileError;
 use crate::module_variables::symbol_address;
-use crate::program::{Inst, Operation, Place, Pred, Slot};
+use crate::program::{Inst, Operation, Origin, Pred, Slot};
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
@@ -251,7 +251,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         let location = location.filter(|location| location.line != 0).copied();
         let location = location.map_or(u32::MAX, |location| self.c.location(location.file, location.line));
         let line = self.line();
-        self.c.program.push(Inst { guard: self.guard, ..inst }, Place { line, location });
+        self.c.program.push(Inst { guard: self.guard, ..inst }, Origin { line, location });
     }
 
     /// Appends a branch to a label.

@@ -4,8 +4,9 @@
 use crate::compile_sass::int::unary;
 use device_code::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
 
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::exec::per_lane::op1;

@@ -4,8 +4,9 @@ use crate::compile_sass::float::{double, single};
 use device_code::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound};
 
 use super::float::rounding;
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::compile::convert::{BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, packing};
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2x};
 use crate::float::FTZ;

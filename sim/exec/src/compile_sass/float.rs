@@ -3,7 +3,8 @@
 
 use device_code::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound, Value};
 
-use super::{Result, Translation};
+use super::translation::Translation;
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
 use crate::exec_sass::floats::BOP;

@@ -4,8 +4,9 @@ use crate::compile_sass::float::chosen;
 use device_code::sass::{Arithmetic, HalfMode, Halves, InstOperand, MachineInst, Opcode};
 
 use super::float::combining;
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::compile::blank;
+use crate::compile::function::Result;
 use crate::compile::half::{ADD, FUSED, MAX, MAX_NAN, MIN, MIN_NAN, MULTIPLY, RELU};
 use crate::exec_sass::halves;
 use crate::float::{FTZ, SAT};

@@ -2,7 +2,8 @@
 
 use device_code::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy};
 
-use super::{Result, Translation};
+use super::translation::Translation;
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
 use crate::exec_sass::integer::{self, packed};

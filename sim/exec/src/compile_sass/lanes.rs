@@ -6,7 +6,8 @@ use crate::compile_sass::memory::load_store::address;
 use device_code::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 
 use super::operands::{EXCLUSIVE, SCRATCH};
-use super::{Result, Translation};
+use super::translation::Translation;
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::load_store::SHARED;
 use crate::exec::per_lane::{op1, op2x};

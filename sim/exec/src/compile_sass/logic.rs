@@ -2,8 +2,9 @@
 
 use device_code::sass::{Arithmetic, BoolOp, Comparison, MachineInst, Opcode};
 
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::compile::bits::{lop3, prmt};
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op2, op2x, op3, op3x};
 use crate::exec_sass::predicates::{COMBINE, EQUAL, EXTENDED, GREATER, LESS, SIGNED};

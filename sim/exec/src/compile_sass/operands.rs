@@ -8,7 +8,8 @@
 use device_code::arch::Generation;
 use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
 
-use super::{Result, Translation};
+use super::translation::Translation;
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::load_store::GLOBAL;
 use crate::exec::per_lane::{LaneFn, op1, op2};

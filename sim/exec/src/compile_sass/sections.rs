@@ -3,9 +3,11 @@
 use device_code::image::cubin::SymbolKind;
 use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 
+use super::families::instruction;
 use super::operands::PREDS;
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::compile::blank;
+use crate::compile::function::Result;
 use crate::interface::CompileError;
 use crate::machine_module::code_place;
 use crate::program::{Builtin, CompiledSection, FunctionCode, Operation, Pred, Program};
@@ -89,7 +91,7 @@ impl Translation<'_> {
             let guard = self.psrc(i.guard);
             self.begin(guard);
             if guard != Pred::NEVER {
-                self.instruction(&i)?;
+                instruction(&i, self)?;
             }
         }
         // Nothing may run past the end.

@@ -3,8 +3,9 @@
 use crate::compile_sass::int::unary;
 use device_code::sass::{MachineInst, Opcode, SpecialReg};
 
-use super::{Result, Translation};
+use super::translation::Translation;
 use crate::compile::blank;
+use crate::compile::function::Result;
 use crate::exec::control::Special;
 use crate::exec::per_lane::op1;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};

@@ -2,7 +2,8 @@
 
 use device_code::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, SassRound};
 
-use super::{Result, Translation};
+use super::translation::Translation;
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
 use crate::exec::matrix::narrow::NarrowForm;
 use crate::exec::matrix::sparse::{Factor, SparseForm};

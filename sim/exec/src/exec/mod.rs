@@ -17,7 +17,7 @@ pub mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub mod per_lane;
-pub(crate) mod tensor;
+pub mod tensor;
 pub(crate) mod texture;
 pub(crate) mod vector_access;
 pub mod warp_sync;

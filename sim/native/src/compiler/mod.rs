@@ -1,5 +1,5 @@
-//! Makes functions of the host of regions, and puts them into memory. `relocations` has what code names
-//! there, `code_memory` is where it lies.
+//! Makes functions of the host of regions, and puts them into memory. `relocations` has what code
+//! names there, `code_memory` is where it lies.
 
 mod code_memory;
 pub(super) mod relocations;

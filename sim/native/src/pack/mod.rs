@@ -1,14 +1,14 @@
 //! One region for a pack of lanes at once: as `region`, but with the lanes' values in the host's
 //! vectors. All lanes of a pack go the same way. Where they would part, short code is executed for
 //! both kinds of lanes under masks. Else the pack leaves at that instruction, and `region` goes on
-//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then its region goes on behind what warps
-//! do together.
+//! lane by lane, in a whole warp up to where the ways meet again. A pack may be a whole warp: then
+//! its region goes on behind what warps do together.
 //!
 //! `uniformity` says which values are one for the whole pack, `halves` has those that are one for
 //! each half of it, `lanes` keeps those that are not. `arithmetic`, `predicates`, `access`,
-//! `address_checks` and `gather_scatter` make code for them, `collective` for what warps do together,
-//! `frame` takes and leaves them. `instruction` chooses, `if_conversion` knows the short code. This
-//! file has the flow of control.
+//! `address_checks` and `gather_scatter` make code for them, `collective` for what warps do
+//! together, `frame` takes and leaves them. `instruction` chooses, `if_conversion` knows the short
+//! code. This file has the flow of control.
 
 mod access;
 mod address_checks;

@@ -1,5 +1,5 @@
 //! Tensor maps: the checks of their arguments, as `cuda.h` lists them. Their form is in
-//! [`crate::interp::tensor_map`].
+//! [`crate::interp::exec::tensor::map`].
 //!
 //! Maps of images (`Im2col`), interleaved channels, fills with NaN and packed types are refused.
 
@@ -7,7 +7,7 @@ use ::device_code::tensor_map::Tensor;
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::interp::tensor_map::TensorMap;
+use crate::interp::exec::tensor::map::TensorMap;
 
 /// The hardware's number of a type, and the bytes of an element.
 fn kind_of(kind: CUtensorMapDataType) -> Result<(u8, u64), CUresult> {
@@ -38,7 +38,7 @@ fn axes<T: Copy, const N: usize>(from: *const T, count: usize, rest: T) -> Resul
 }
 
 fn hand_out(to: *mut CUtensorMap, map: &TensorMap) -> Res {
-    put(to.cast::<[u8; crate::interp::tensor_map::SIZE]>(), map.encode())
+    put(to.cast::<[u8; crate::interp::exec::tensor::map::SIZE]>(), map.encode())
 }
 
 abi! {
@@ -83,7 +83,7 @@ abi! {
         hand_out(to, &TensorMap { tensor, kind, rank, tile, step, swizzle: swizzle as u32 })
     }
     free fn [cuTensorMapReplaceAddress plain](_z, map: *mut CUtensorMap, address: *mut c_void) {
-        let bytes = get(map.cast::<[u8; crate::interp::tensor_map::SIZE]>().cast_const())?;
+        let bytes = get(map.cast::<[u8; crate::interp::exec::tensor::map::SIZE]>().cast_const())?;
         let mut found = TensorMap::decode(&bytes).ok_or(INVALID)?;
         if address.is_null() || !(address as u64).is_multiple_of(16) {
             return Err(INVALID);

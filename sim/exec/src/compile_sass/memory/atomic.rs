@@ -9,10 +9,11 @@ use crate::compile_sass::memory::load_store::address;
 use device_code::ptx::Type;
 use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
+use crate::compile::function::Result;
 use crate::compile::load_store::updates;
 use crate::compile::{blank, lane};
 use crate::compile_sass::operands::SCRATCH;
-use crate::compile_sass::{Result, Translation};
+use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::BLOCK_SCOPE;
 use crate::exec::per_lane::op2;
 use crate::program::{Inst, Operation, Pred, Slot, Update, UpdateOp};

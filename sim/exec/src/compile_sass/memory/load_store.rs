@@ -5,8 +5,9 @@ use device_code::sass::{
     AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, Strength, UReg, Value,
 };
 
+use crate::compile::function::Result;
 use crate::compile::{blank, lane};
-use crate::compile_sass::{Result, Translation};
+use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, STRONG};
 use crate::exec::per_lane::{op1, op2, op2x};
 use crate::program::{Inst, LaneTy, Operation, Sem, Slot};

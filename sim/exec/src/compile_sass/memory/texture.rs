@@ -11,8 +11,9 @@ use crate::compile_sass::control::bits;
 use device_code::sass::{MachineInst, Opcode, Reg};
 
 use crate::compile::blank;
+use crate::compile::function::Result;
 use crate::compile_sass::operands::SCRATCH;
-use crate::compile_sass::{Result, Translation};
+use crate::compile_sass::translation::Translation;
 use crate::program::{Inst, Operation, Slot};
 
 /// What is added to an opcode where the handle is in a register: TEX 0x160, TEX.B 0x161.

@@ -1,10 +1,12 @@
 //! Copies of tiles by tensor maps (`cp.async.bulk.tensor`), and reductions of tiles.
 
+pub mod map;
+
 use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::exec::mbarrier::bytes_came;
+use crate::exec::tensor::map::{SIZE, TensorMap};
 use crate::interface::{AccessKind, CompileError, FaultKind};
 use crate::program::{Inst, LANES, Next, Slot};
-use crate::tensor_map::{SIZE, TensorMap};
 use crate::warp::Warp;
 
 /// What the low bits of `x` of [`tile`] mean: from global to shared memory, the other way, and the

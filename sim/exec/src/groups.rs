@@ -1,9 +1,9 @@
 //! The groups of a warp: lanes that stand at one instruction. Owns how they part, wait, join, and
-//! which of them runs next; `run` of the parent executes the one that was picked.
+//! which of them runs next; `Warp::run` executes the one that was picked.
 
-use super::Warp;
 use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
 use crate::program::{LANES, Pred};
+use crate::warp::Warp;
 
 /// What keeps a group from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Warp<'_> {
     }
 
     /// Chooses the group to run next. Returns false when none can.
-    pub(super) fn pick(&mut self, oldest: bool) -> bool {
+    pub(crate) fn pick(&mut self, oldest: bool) -> bool {
         if self.active != 0 {
             let group = self.here(self.pc);
             self.send(self.active, group);

@@ -9,17 +9,15 @@
 //! that keeps jumping, after one that yields (`nanosleep`), and after so many jumps and divergences
 //! of whichever groups had been preferred. So a lane may spin for another lane of its warp.
 
-mod groups;
-
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
 use crate::block::BlockState;
 use crate::env::Env;
 use crate::grid_barrier::Arrivals;
+pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
 use crate::program::{Entered, Inst, LANES, NativeEntries, Next, Pred, Row, Slot};
-pub(crate) use crate::warp::groups::{Group, Wait};
 
 /// Jumps after which a group gives way to the other groups of its warp.
 const SLICE: u32 = 512;
@@ -71,7 +69,7 @@ pub struct Warp<'b> {
     pub(crate) fault: Option<(FaultKind, u32)>,
     /// Thread indices in x, y, z of each lane.
     pub tid: [[u32; LANES]; 3],
-    stamp: u64,
+    pub(crate) stamp: u64,
     /// The group that has waited longest is picked next.
     oldest: bool,
     /// Jumps and divergences since such a group was picked.
@@ -162,7 +160,7 @@ impl<'b> Warp<'b> {
         (self.frame, self.preds[self.pbase as usize..].as_mut_ptr())
     }
 
-    fn set_frame(&mut self) {
+    pub(crate) fn set_frame(&mut self) {
         // SAFETY: `enter` and `new` keep `rows` long enough for the frame at `rbase`.
         self.frame = unsafe { self.rows.as_mut_ptr().add(self.rbase as usize) };
     }
