@@ -324,19 +324,8 @@ impl Graphs {
         }
         graph.is_replanned &= is_same;
         let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
-        let parts = std::mem::take(&mut known.parts);
-        *known = Node {
-            stack,
-            call,
-            enabled,
-            never_waits,
-            dependencies,
-            is_conditional: known.is_conditional,
-            added,
-            parts,
-            tag,
-            body: body.to_vec(),
-        };
+        let (parts, is_conditional, body) = (std::mem::take(&mut known.parts), known.is_conditional, body.to_vec());
+        *known = Node { stack, call, enabled, never_waits, dependencies, is_conditional, added, parts, tag, body };
         true
     }
 
