@@ -264,7 +264,7 @@ fn an_object_of_an_array_reaches_all_of_it_and_no_more() {
     let last = Region { array, ..Region::linear(N - 4, 4) };
     p.copy_region(A, last, Region::linear(X, 4), (Space::Array, Space::Device), 0);
     p.go(B, object, &[reads(0, Shape::Object)]);
-    let found = p.finds("read-after-write likely");
+    let found = p.finds("read-after-write possible");
     assert_eq!((found.access.from, found.access.to), (0, N));
 }
 

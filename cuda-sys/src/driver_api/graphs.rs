@@ -185,7 +185,7 @@ macro_rules! __driver_api_graphs {
     after  fn cuGraphConditionalHandleCreate(
         handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint,
         flags: c_uint
-    ) [plain cuGraphConditionalHandleCreate] no_effect;
+    ) [plain cuGraphConditionalHandleCreate];
     after  fn cuGraphInstantiate_v2(
         graph_exec: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log_buffer: *mut c_char,
         buffer_size: usize

@@ -3,6 +3,7 @@
 //! Owns [`Handles`] and the counters from which ids are taken. Does not ask the driver and does not
 //! log: `crate::ids` defines ids and logs their creation.
 
+use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::FnId;
@@ -42,6 +43,8 @@ pub struct Handles {
     pub unlisted: UnlistedImages,
     /// Nodes of graphs: where they come from.
     pub nodes: HandleTable<u64, NodeOrigin>,
+    /// The values that conditions have at each launch of their graph, by handle.
+    pub conditions: HandleTable<u64, c_uint>,
     /// Executable graphs.
     pub execs: HandleTable<u64, GraphExec>,
     /// Opaque arrays.
@@ -90,7 +93,18 @@ pub struct NodeOrigin {
     /// Its number as a captured node; 0 when it was added.
     pub number: u32,
     /// Of a conditional node: the graphs inside.
-    pub bodies: Option<Vec<u64>>,
+    pub bodies: Option<Bodies>,
+}
+
+/// The graphs inside a conditional node.
+#[derive(Clone)]
+pub struct Bodies {
+    /// Their handles.
+    pub graphs: Vec<u64>,
+    /// The handle of the condition.
+    pub handle: u64,
+    /// The body that runs unless a kernel sets the condition.
+    pub by_default: Option<usize>,
 }
 
 /// An external semaphore.

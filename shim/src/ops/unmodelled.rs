@@ -117,8 +117,6 @@ no_effect! {
     fn cuCtxAttach(ctx: *mut CUcontext, flags: c_uint);
     fn cuCtxDetach(ctx: CUcontext);
     fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
-    fn cuGraphConditionalHandleCreate(handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext,
-        default_launch_value: c_uint, flags: c_uint);
     fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1);
     fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS);
     fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, node_params: *const CUDA_MEMCPY3D);

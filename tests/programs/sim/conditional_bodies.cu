@@ -91,9 +91,11 @@ template <int K, int INSIDE, bool RUNS, bool RACY> __attribute__((noinline)) voi
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaFree(x));
-    // The simulated GPU tells which kernels of a body run, and of fills nothing.
-    const char *predicted = racy ? "possible" : "none";
-    const char *measured = !racy ? "none" : inside == FILL ? "possible" : runs ? "certain" : "none";
+    // No kernel sets the conditions but those of loops. The simulated GPU tells which kernels of a body run, and of
+    // fills nothing.
+    const char *sure = runs && kind != WHILE ? "certain" : "possible";
+    const char *predicted = racy ? sure : "none";
+    const char *measured = !racy ? "none" : inside == FILL ? sure : runs ? "certain" : "none";
     printf("%zu %s %s %s%s, %s, %s\n", size, predicted, measured, kinds[kind], runs ? "" : " not run", insides[inside], racy ? "racy" : "mended");
 }
 

@@ -7,6 +7,7 @@ use cuda_sys::*;
 use trace::codec::List;
 use trace::{GraphExecId, Op};
 
+use super::conditions;
 use super::flatten::FlatGraph;
 use super::node_ops::{EncodedOp, copy_op, encode, encode_memory_operations, event_op, kernel_op, set_op};
 use crate::exact::{graph_launch, simulated_graph_launch};
@@ -46,6 +47,7 @@ fn read_graph(cx: &mut Cx<'_>, graph: CUgraph) -> FlatGraph {
     let mut graph_read = FlatGraph::default();
     graph_read.read(cx, graph, &[], 0);
     graph_read.join_values();
+    conditions::settle(&mut graph_read.nodes, &graph_read.default_bodies);
     graph_read
 }
 

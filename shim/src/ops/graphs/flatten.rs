@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use cuda_sys::*;
 use trace::{Dependency, Op, StackId, StreamId, tag};
 
+use super::conditions::DefaultBody;
 use super::node_ops::{EncodedOp, memory_operations, node_op};
 use crate::handles::graph_execs::GraphNode;
 use crate::observe::Cx;
@@ -31,6 +32,8 @@ pub(crate) struct FlatGraph {
     parts: u32,
     /// The conditional node whose bodies are being read.
     condition: Option<u32>,
+    /// Bodies of conditional nodes that run unless kernels set their conditions.
+    pub default_bodies: Vec<DefaultBody>,
 }
 
 /// From, to, and the port of the first.
@@ -164,14 +167,23 @@ impl FlatGraph {
         let start = self.nodes.len();
         let completion = match kind {
             CU_GRAPH_NODE_TYPE_GRAPH if depth < DEEPEST => self.read(cx, child_of(node), &before, depth + 1),
-            CU_GRAPH_NODE_TYPE_CONDITIONAL if depth < DEEPEST && graph_bodies(cx, node).is_some() => {
+            CU_GRAPH_NODE_TYPE_CONDITIONAL
+                if depth < DEEPEST
+                    && let Some(bodies) = graph_bodies(cx, node) =>
+            {
                 // Any of the bodies may run, and in a loop one may run several times, one run after
                 // the other: so they count as run once each, in their order.
                 let first = self.add(cx, node, before, (0, Vec::new()));
-                let bodies = graph_bodies(cx, node).unwrap_or_default();
                 let around = self.condition.replace(start as u32);
-                let read = |entry: Completion, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1);
-                let completion = bodies.into_iter().fold(first, read);
+                let mut completion = first;
+                for (number, body) in bodies.graphs.iter().enumerate() {
+                    let begin = self.nodes.len();
+                    completion = self.read(cx, CUgraph(*body as *mut _), &completion, depth + 1);
+                    if bodies.by_default == Some(number) {
+                        let (node, range, handle) = (start as u32, begin..self.nodes.len(), bodies.handle);
+                        self.default_bodies.push(DefaultBody { node, range, handle, around });
+                    }
+                }
                 self.condition = around;
                 completion
             }

@@ -8,6 +8,7 @@
 
 mod added_nodes;
 mod capture;
+mod conditions;
 mod execs;
 mod flatten;
 pub(crate) mod node_ops;
@@ -15,5 +16,6 @@ mod origins;
 
 pub(crate) use added_nodes::*;
 pub(crate) use capture::*;
+pub(crate) use conditions::cuGraphConditionalHandleCreate;
 pub(crate) use execs::*;
 pub(crate) use origins::*;

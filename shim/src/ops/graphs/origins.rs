@@ -7,8 +7,9 @@
 use cuda_sys::*;
 use trace::{StackId, StreamId};
 
+use super::conditions::bodies_of;
 use super::flatten::{child_of, kind_of, list_nodes};
-use crate::handles::tables::NodeOrigin;
+use crate::handles::tables::{Bodies, NodeOrigin};
 use crate::observe::Cx;
 
 /// Where a node was captured or added, by which call, and on which stream it was captured.
@@ -22,7 +23,7 @@ pub(crate) fn node_number(cx: &Cx<'_>, node: CUgraphNode) -> u32 {
 }
 
 /// The graphs inside a conditional node.
-pub(crate) fn graph_bodies(cx: &Cx<'_>, node: CUgraphNode) -> Option<Vec<u64>> {
+pub(crate) fn graph_bodies(cx: &Cx<'_>, node: CUgraphNode) -> Option<Bodies> {
     cx.core()?.handles.nodes.get(&(node.0 as u64)).and_then(|o| o.bodies.clone())
 }
 
@@ -46,14 +47,14 @@ unsafe fn node_of_any_kind_added(cx: &mut Cx<'_>, node: *mut CUgraphNode, params
     match params.type_ {
         CU_GRAPH_NODE_TYPE_CONDITIONAL => {
             // SAFETY: as above; the driver has filled in size graphs.
-            let bodies = unsafe {
+            let (p, graphs) = unsafe {
                 let p = params.anon1.conditional;
                 if p.phGraph_out.is_null() {
                     return;
                 }
-                std::slice::from_raw_parts(p.phGraph_out, p.size as usize)
+                (p, std::slice::from_raw_parts(p.phGraph_out, p.size as usize))
             };
-            let bodies = bodies.iter().map(|graph| graph.0 as u64).collect();
+            let bodies = bodies_of(cx, &p, graphs);
             if let Some(core) = cx.core()
                 && let Some(mut origin) = core.handles.nodes.get_mut(&(node.0 as u64))
             {
