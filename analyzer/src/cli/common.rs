@@ -1,6 +1,6 @@
 //! What several commands do: files are prepared, reports written, users answered.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,10 +68,17 @@ pub(crate) fn quoted_name(name: &FileName) -> String {
     format!("$'{lead}{}'", name.bytes().iter().map(escape).collect::<String>())
 }
 
-/// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
-/// ours.
-pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+/// Prints the result of a command to standard output. A reader that has seen enough (head) closes
+/// the pipe, which is no error. Anything else that keeps the text from being written is one.
+pub(crate) fn print(text: &str) -> Ending {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("streamsan: standard output can not be written: {error}");
+            Reason::NotWritten.into()
+        }
+        _ => Ending::default(),
+    }
 }
 
 /// What the options mean for the analysis.

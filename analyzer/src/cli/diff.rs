@@ -69,8 +69,9 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         from.shown.iter().filter(|(name, _)| there.has(name) == known).map(|(_, finding)| finding.clone()).collect()
     };
     let (added, kept, gone) = (split(&new, &old, false), split(&new, &old, true), split(&old, &new, false));
+    let mut printed = Ending::default();
     if args.json {
-        print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
+        printed = print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
     } else if !options.quiet || !added.is_empty() {
         let mut text = String::new();
         for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept)] {
@@ -80,10 +81,10 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         }
         let findings = counted(added.len() as u64, "new finding", "new findings");
         text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept\n", gone.len(), kept.len()));
-        print(&text);
+        printed = print(&text);
     }
     let fails = options.error_exitcode != 0 && !added.is_empty();
-    Ending::default().and(fails, Reason::Findings(options.error_exitcode))
+    printed.and(fails, Reason::Findings(options.error_exitcode))
 }
 
 /// A finding in one line.

@@ -48,8 +48,6 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let taken = [&options.json, &options.snapshot]
         .iter()
         .any(|name| name.as_ref().is_some_and(|name| name.is(output::STANDARD)));
-    if !taken {
-        print(&report.text());
-    }
-    unreadable(file, report.error).and(!fine, Reason::NotWritten)
+    let printed = if taken { Ending::default() } else { print(&report.text()) };
+    printed.joined(unreadable(file, report.error)).and(!fine, Reason::NotWritten)
 }

@@ -31,12 +31,9 @@ pub fn write(name: &FileName, bytes: &[u8]) -> std::io::Result<()> {
             None => std::fs::write(name, bytes),
         };
     }
+    // A pipe that is closed early has not taken the whole report, as with a named pipe.
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        // A reader that has seen enough (head) closes the pipe: no error of ours.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
+    out.write_all(bytes).and_then(|()| out.flush())
 }
 
 /// The file behind a name that another file may take the place of: a regular one of this user with

@@ -62,8 +62,6 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
             fine = false;
         }
     }
-    if !taken {
-        print(&text::text(&all));
-    }
-    unreadable(file, error).and(!fine, Reason::NotWritten)
+    let printed = if taken { Ending::default() } else { print(&text::text(&all)) };
+    printed.joined(unreadable(file, error)).and(!fine, Reason::NotWritten)
 }

@@ -78,8 +78,7 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
         ));
     }
     if args.list {
-        print(&list(&targets));
-        return Ending::default();
+        return print(&list(&targets));
     }
     hunt(args, options, &targets)
 }

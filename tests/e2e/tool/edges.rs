@@ -1,0 +1,80 @@
+//! Claims that are written down and input that is wrong: full disks and closed pipes, other
+//! versions of files, patterns that name nothing.
+//!
+//! Runs against the fake driver, as `command_line` does.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::command_line::{racy, recorded, text};
+use tests::run::{Ended, end, end_of, streamsan};
+use tests::{build, product};
+
+/// A report of the racy program, which has one finding.
+fn report(folder: &Path) -> PathBuf {
+    let file = folder.join("report.json");
+    let ended = end(streamsan(["check", "--json", text(&file)]).arg(recorded(folder)));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    file
+}
+
+/// Runs a command whose standard output is `out`.
+fn into(out: impl Into<Stdio>, args: &[&str]) -> Ended {
+    let mut command = streamsan(args);
+    end_of(command.stdout(out).stderr(Stdio::piped()).spawn().expect("started"))
+}
+
+/// The end of a pipe that nobody reads.
+fn closed_pipe() -> std::io::PipeWriter {
+    std::io::pipe().expect("a pipe").1
+}
+
+#[test]
+fn output_to_a_full_disk_is_an_error_of_every_command() {
+    let folder = build::scratch("full");
+    let (trace, report) = (recorded(&folder), report(&folder));
+    let (trace, report) = (text(&trace), text(&report));
+    let clean = folder.join("clean.trace");
+    let ended = end(streamsan(["record", "-o", text(&clean), "--"]).arg(racy()).args(["0", "ordered"]));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let kernels = product::root().join("tests/recorded/triton_step.trace");
+    let programs = folder.join("programs");
+    std::fs::create_dir_all(&programs).expect("a folder");
+    std::fs::copy(racy(), programs.join("racy")).expect("a copy");
+    for args in [
+        &["explain", text(&kernels)][..],
+        &["explain", "--json", text(&kernels)],
+        &["coverage"],
+        &["coverage", trace],
+        &["memory", trace],
+        &["memory", "--json", "-", trace],
+        &["excess", trace],
+        &["excess", "--json", "-", trace],
+        &["diff", report, report],
+        &["diff", "--json", report, report],
+        &["dump", trace],
+        &["dump", "--json", trace],
+        &["timeline", "-o", "-", trace],
+        &["hunt", "--list", text(&programs)],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["--version"],
+        &["check", "--quiet", "--json", "-", text(&clean)],
+    ] {
+        let ended = into(File::options().write(true).open("/dev/full").expect("there"), args);
+        assert_eq!(ended.code(), Some(70), "{args:?}: {}", ended.err);
+        let lines = ended.ours();
+        assert!(lines.len() == 1 && lines[0].contains("No space left"), "{args:?}: {}", ended.err);
+        // A reader that has seen enough is no error, but half a report is one.
+        let ended = into(closed_pipe(), args);
+        let is_report = args.contains(&"-") && args[0] != "timeline";
+        assert_eq!(ended.code(), Some(if is_report { 70 } else { 0 }), "{args:?}: {}", ended.err);
+        let said = ended.err.contains("- can not be written: Broken pipe");
+        assert_eq!(said, is_report, "{args:?}: {}", ended.err);
+        let ended = into(Stdio::piped(), args);
+        assert_eq!(ended.code(), Some(0), "{args:?}: {}", ended.err);
+        assert!(!ended.out.is_empty() && !ended.err.contains("can not be written"), "{args:?}: {}", ended.err);
+    }
+}
