@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Given;
 use super::common::{print, wrong};
 use report::escape::harmless;
+use report::gate::baseline::check_version;
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::{Ending, Reason};
@@ -45,6 +46,7 @@ impl Findings {
             serde_json::from_slice(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
         let shown =
             report["findings"].as_array().ok_or(format!("{file}: this is no report: it has no list of findings"))?;
+        check_version(&report).map_err(|error| format!("{file}: {error}"))?;
         let keyed = |finding: &Value| Some((finding["fingerprint"].as_str()?.to_owned(), finding.clone()));
         let unnamed = || format!("{file}: this is no report: a finding has no fingerprint");
         let by_name = |list: &[Value]| list.iter().map(keyed).collect::<Option<BTreeMap<_, _>>>().ok_or_else(unnamed);

@@ -78,3 +78,63 @@ fn output_to_a_full_disk_is_an_error_of_every_command() {
         assert!(!ended.out.is_empty() && !ended.err.contains("can not be written"), "{args:?}: {}", ended.err);
     }
 }
+
+#[test]
+fn files_of_other_versions_are_refused() {
+    let folder = build::scratch("versions");
+    let (trace, report) = (recorded(&folder), report(&folder));
+    let (base, other) = (folder.join("base.json"), folder.join("other.json"));
+    let ended = end(&mut streamsan(["check", "--write-baseline", text(&base), text(&trace)]));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    for (file, field) in [(&report, "version"), (&base, "baseline")] {
+        let mut value: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(file).expect("written")).expect("JSON");
+        for (version, right) in [(1.into(), true), (0.into(), false), (2.into(), false), ("1".into(), false)] {
+            value[field] = version;
+            std::fs::write(&other, value.to_string()).expect("written");
+            for args in [
+                ["check", "--baseline", text(&other), text(&trace)],
+                ["diff", "--quiet", text(&other), text(&report)],
+                ["diff", "--quiet", text(&report), text(&other)],
+            ] {
+                let ended = end(&mut streamsan(args));
+                assert_eq!(ended.code(), Some(if right { 0 } else { 2 }), "{args:?} {field}: {}", ended.err);
+                let named = ended.ours().len() == 1 && ended.err.contains("this streamsan reads version 1");
+                assert!(right || named, "{args:?} {field}: {}", ended.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn patterns_that_name_nothing_or_a_part_of_a_hash_set_nothing_aside() {
+    let folder = build::scratch("vacuous");
+    let (trace, report, file) = (recorded(&folder), report(&folder), folder.join("supp"));
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(report).expect("written")).expect("JSON");
+    let with = |line: &str| {
+        std::fs::write(&file, line).expect("written");
+        end(&mut streamsan(["check", "--suppressions", text(&file), text(&trace)]))
+    };
+    for field in ["fingerprint", "cause"] {
+        let whole = report["findings"][0][field].as_str().expect("a hash");
+        let (front, back) = (&whole[..whole.len() - 1], &whole[1..]);
+        for pattern in [whole, &format!("^{whole}$"), &format!("{front}*"), "*"] {
+            assert_eq!(with(&format!("{field}:{pattern}")).code(), Some(0), "{field}:{pattern}");
+        }
+        for pattern in [front, back, &format!("^{front}"), &format!("{back}$"), &whole[3..4]] {
+            let ended = with(&format!("{field}:{pattern}"));
+            assert_eq!(ended.code(), Some(66), "{field}:{pattern}: {}", ended.err);
+            assert!(ended.err.contains("suppressed nothing"), "{field}:{pattern}: {}", ended.err);
+        }
+    }
+    for pattern in ["^", "$", "^$", "**", "^*"] {
+        let ended = with(&format!("race:{pattern}"));
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "race:{pattern}: {}", ended.err);
+        for option in ["--ignore-stream", "--only-stream", "--ignore-kernel", "--ignore-module", "--library"] {
+            let ended = end(&mut streamsan(["check", option, pattern, text(&trace)]));
+            assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{option} {pattern}: {}", ended.err);
+            assert!(ended.err.contains("names nothing") && ended.err.contains(option), "{}", ended.err);
+        }
+    }
+}

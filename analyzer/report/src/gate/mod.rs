@@ -51,7 +51,7 @@ impl Gate {
             Baseline::read(&text).map_err(|e| format!("baseline {file}: {e}"))
         };
         let baseline = options.baseline.as_ref().map(read).transpose()?;
-        Ok(Self { filters: filter::ready(&options.filters), suppressions, baseline, fail_on: options.fail_on })
+        Ok(Self { filters: filter::ready(&options.filters)?, suppressions, baseline, fail_on: options.fail_on })
     }
 
     /// Judges a report: leaves out filtered findings, and sets aside suppressed and known ones.
