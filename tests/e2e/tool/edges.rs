@@ -138,3 +138,65 @@ fn patterns_that_name_nothing_or_a_part_of_a_hash_set_nothing_aside() {
         }
     }
 }
+
+#[test]
+fn a_trace_that_is_gone_at_the_end_was_not_recorded() {
+    let folder = build::scratch("trace-gone");
+    let racy = racy();
+    for (meanwhile, gone) in [
+        ("rm t.trace", Some("was deleted")),
+        ("mv t.trace other", Some("was deleted")),
+        ("rm t.trace; echo mine > t.trace", Some("was replaced")),
+        ("cp t.trace other; mv other t.trace", Some("was replaced")),
+        ("rm t.trace; ln -s other t.trace", Some("was deleted")),
+        ("rm t.trace; mkfifo t.trace", Some("was replaced")),
+        ("head -c 1000000 /dev/zero >> t.trace", Some("was changed")),
+        ("mv t.trace other; mv other t.trace", None),
+        ("ln t.trace another", None),
+        ("touch t.trace; chmod 400 t.trace", None),
+    ] {
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let script = format!("{} 0 ordered; {meanwhile}", text(&racy));
+        for analysed in [false, true] {
+            let words: &[&str] = if analysed { &["run", "-o", "t.trace"] } else { &["record", "-o", "t.trace"] };
+            let ended = end(streamsan(words).args(["--", "sh", "-c", &script]).current_dir(&folder));
+            assert_eq!(ended.code(), Some(if gone.is_some() { 70 } else { 0 }), "{meanwhile}: {}", ended.err);
+            let lines = ended.ours();
+            let said =
+                gone.is_some_and(|gone| lines.iter().any(|line| line.contains("is gone") && line.contains(gone)));
+            assert_eq!(said, gone.is_some(), "{meanwhile}: {}", ended.err);
+            assert_eq!(ended.err.contains("recorded; check it"), gone.is_none() && !analysed, "{meanwhile}");
+            for name in ["t.trace", "other", "another"] {
+                let _ = std::fs::remove_file(folder.join(name));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_recorder_of_one_file_is_refused() {
+    let folder = build::scratch("two-recorders");
+    let script = format!("{} 0 ordered; : > ran; while [ ! -e go ]; do sleep 0.02; done", text(&racy()));
+    let words = ["record", "-o", "t.trace", "--", "sh", "-c", &script];
+    let mut first = streamsan(words);
+    let first = first.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    while !folder.join("ran").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::os::unix::fs::symlink("t.trace", folder.join("link")).expect("a link");
+    for name in ["t.trace", "link"] {
+        for command in ["record", "run"] {
+            let ended = end(streamsan([command, "-o", name, "--"]).arg(racy()).current_dir(&folder));
+            assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{command} {name}: {}", ended.err);
+            assert!(ended.err.contains("another recording is writing it"), "{}", ended.err);
+        }
+    }
+    std::fs::write(folder.join("go"), "").expect("written");
+    let ended = end_of(first);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let ended = end(streamsan(["check", "t.trace"]).current_dir(&folder));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let ended = end(streamsan(["record", "-o", "t.trace", "--"]).arg(racy()).current_dir(&folder));
+    assert_eq!(ended.code(), Some(0), "the next one may: {}", ended.err);
+}
