@@ -200,3 +200,69 @@ fn a_second_recorder_of_one_file_is_refused() {
     let ended = end(streamsan(["record", "-o", "t.trace", "--"]).arg(racy()).current_dir(&folder));
     assert_eq!(ended.code(), Some(0), "the next one may: {}", ended.err);
 }
+
+fn pipe(at: &Path) {
+    let name = std::ffi::CString::new(text(at)).expect("a path");
+    // SAFETY: a C string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+#[test]
+fn a_named_pipe_gets_the_whole_report_and_a_signal_ends_the_wait_for_its_reader() {
+    let folder = build::scratch("fifo");
+    let (trace, fifo) = (recorded(&folder), folder.join("fifo"));
+    pipe(&fifo);
+    let words = ["check", "--quiet", "--json", text(&fifo), text(&trace)];
+    let start = || streamsan(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let read = |after: u64| {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            std::fs::read(fifo).expect("readable")
+        })
+    };
+    // The reader is there before, or comes late.
+    for after in [0, 700] {
+        let reader = read(after);
+        let ended = end_of(start());
+        assert_eq!(ended.code(), Some(66), "{after}: {}", ended.err);
+        let report: serde_json::Value = serde_json::from_slice(&reader.join().expect("read")).expect("a whole report");
+        assert_eq!(report["findings"].as_array().map(Vec::len), Some(1));
+    }
+    let waiting = start();
+    let status = format!("/proc/{}/status", waiting.id());
+    let catches = || {
+        let text = std::fs::read_to_string(&status).expect("it runs");
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+        u64::from_str_radix(caught.trim(), 16).expect("digits") & 1 << (libc::SIGTERM - 1) != 0
+    };
+    while !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    // SAFETY: it is our child, and not waited for yet.
+    unsafe { libc::kill(waiting.id() as i32, libc::SIGTERM) };
+    let ended = end_of(waiting);
+    assert!(matches!(ended.code(), Some(66 | 70)), "{}", ended.err);
+    assert!(ended.err.contains("interrupted by signal 15"), "{}", ended.err);
+}
+
+#[test]
+fn a_link_to_what_is_not_there_yet_names_the_same_file() {
+    let folder = build::scratch("dangling");
+    let trace = recorded(&folder);
+    std::os::unix::fs::symlink("real", folder.join("link")).expect("a link");
+    std::os::unix::fs::symlink(folder.join("link"), folder.join("again")).expect("a link");
+    let check = |json: &str, sarif: &str| {
+        let mut command = streamsan(["check", "--json", json, "--sarif", sarif]);
+        end(command.arg(&trace).current_dir(&folder))
+    };
+    for (json, sarif) in [("link", "real"), ("real", "link"), ("again", "real"), ("link", "again")] {
+        let ended = check(json, sarif);
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{json} {sarif}: {}", ended.err);
+        assert!(ended.err.contains("--json and --sarif both name"), "{}", ended.err);
+        assert!(!folder.join("real").exists(), "nothing was written");
+    }
+    assert_eq!(check("link", "other").code(), Some(66), "and two files are two files");
+    assert!(folder.join("real").exists() && folder.join("other").exists());
+}
