@@ -25,13 +25,13 @@ use system::file_name::FileName;
 
 /// Says what the user did wrong.
 pub(crate) fn wrong(error: &str) -> Ending {
-    eprintln!("streamsan: {}", harmless(error));
+    system::say!("{error}");
     Reason::Usage.into()
 }
 
 /// Says what went wrong in the tool.
 pub(crate) fn failed(error: &str) -> Ending {
-    eprintln!("streamsan: {}", harmless(error));
+    system::say!("{error}");
     Reason::Failed.into()
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn print(text: &str) -> Ending {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("streamsan: standard output can not be written: {error}");
+            system::say!("standard output can not be written: {error}");
             Reason::NotWritten.into()
         }
         _ => Ending::default(),
@@ -182,10 +182,10 @@ pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, out
                 let launches = counted(known as u64, "launch", "launches");
                 let more =
                     if differ == 0 { String::new() } else { format!("; {differ} more differed from run to run") };
-                eprintln!("streamsan: LEARNED: {path} knows the ranges of {launches}{more}");
+                system::say!("LEARNED: {path} knows the ranges of {launches}{more}");
             }
             Err(error) => {
-                eprintln!("streamsan: {error}");
+                system::say!("{error}");
                 written = false;
             }
         }
@@ -213,7 +213,7 @@ pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
     let Some(recorder) = recorder else { return true };
     let ended = recorder.lock().unwrap_or_else(PoisonError::into_inner).finish();
     if let Err(error) = &ended {
-        eprintln!("streamsan: the trace can not be written: {error}");
+        system::say!("the trace can not be written: {error}");
     }
     ended.is_ok()
 }

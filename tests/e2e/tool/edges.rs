@@ -266,3 +266,41 @@ fn a_link_to_what_is_not_there_yet_names_the_same_file() {
     assert_eq!(check("link", "other").code(), Some(66), "and two files are two files");
     assert!(folder.join("real").exists() && folder.join("other").exists());
 }
+
+#[test]
+fn no_message_has_characters_that_a_terminal_or_a_reader_of_lines_obeys() {
+    let folder = build::scratch("hostile-text");
+    let trace = recorded(&folder);
+    let hostile = "x\u{1b}[31m\n::error::PWN\u{9b}\u{202e}";
+    let config = folder.join("c.toml");
+    std::fs::write(&config, "only-kernel = \"x\\u001b[31m\\n::error::PWN\"\n").expect("written");
+    let unused = folder.join("unused");
+    std::fs::write(&unused, "race:nomatch\u{1b}[31m\n").expect("written");
+    let named = folder.join(hostile);
+    std::fs::copy(racy(), &named).expect("a copy");
+    let closed = folder.join(format!("static{hostile}"));
+    let source = folder.join("main.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").expect("written");
+    let mut gcc = std::process::Command::new("gcc");
+    assert!(gcc.args(["-static", "-o"]).arg(&closed).arg(&source).status().expect("gcc").success());
+    let cases: [(&[&str], &str); 11] = [
+        (&["./no\u{1b}such\n::error::PWN"], "cannot run"),
+        (&[text(&closed)], "was not checked"),
+        (&["--", text(&named), "0"], "::error"),
+        (&["./none", hostile, "--json"], "'--json'"),
+        (&["check", "--config", text(&config), text(&trace)], "--only-kernel"),
+        (&["check", "--suppressions", text(&unused), text(&trace)], "suppressed nothing"),
+        (&["check", "--suppressions", hostile, text(&trace)], "suppressions x"),
+        (&["check", "--baseline", hostile, text(&trace)], "baseline x"),
+        (&["check", "--json", "/nosuch/\n::error::\u{1b}", text(&trace)], "can not be written"),
+        (&["check", hostile], "this is not a StreamSan trace"),
+        (&["record", "-o", "/nosuch/\n::error::\u{1b}", "--", "true"], "can not be written"),
+    ];
+    for (args, what) in cases {
+        let ended = end(streamsan(args).current_dir(&folder));
+        assert!(what == "::error" || ended.err.contains(what), "{args:?}: {}", ended.err);
+        let raw =
+            |line: &str| line.starts_with("::") || line.chars().any(|c| c.is_control() && c != '\t' || c == '\u{202e}');
+        assert!(!ended.err.lines().any(raw), "{args:?}: {:?}", ended.err);
+    }
+}
