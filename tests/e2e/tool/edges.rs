@@ -304,3 +304,36 @@ fn no_message_has_characters_that_a_terminal_or_a_reader_of_lines_obeys() {
         assert!(!ended.err.lines().any(raw), "{args:?}: {:?}", ended.err);
     }
 }
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_no_configuration_that_is_absent() {
+    let folder = build::scratch("config-kinds");
+    let trace = recorded(&folder);
+    let below = folder.join("below");
+    std::fs::create_dir_all(&below).expect("a folder");
+    let config = folder.join("streamsan.toml");
+    let run = |args: &[&str]| end(streamsan(["check"]).args(args).arg(&trace).current_dir(&below));
+    let link = |to: &str| std::os::unix::fs::symlink(to, &config).expect("a link");
+    let kinds: [(&dyn Fn(), Option<&str>); 7] = [
+        (&|| link("gone.toml"), Some("No such file")),
+        (&|| link("streamsan.toml"), Some("symbolic links")),
+        (&|| pipe(&config), Some("is no regular file")),
+        (&|| link("/dev/null"), Some("is no regular file")),
+        (&|| std::fs::create_dir(&config).expect("a folder"), Some("is no regular file")),
+        (&|| std::fs::write(&config, "\n\nerror-exitcode = 300\n").expect("written"), Some("line 3: ")),
+        (&|| std::fs::write(&config, "\n\n[chekc]\n").expect("written"), Some("line 3: ")),
+    ];
+    for (make, why) in kinds {
+        make();
+        let ended = run(&[]);
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{why:?}: {}", ended.err);
+        assert!(ended.err.contains("streamsan.toml") && why.is_none_or(|why| ended.err.contains(why)), "{}", ended.err);
+        assert_eq!(run(&["--config", "off"]).code(), Some(66), "{why:?}: passed over when told so");
+        let _ = std::fs::remove_dir(&config);
+        let _ = std::fs::remove_file(&config);
+    }
+    assert_eq!(run(&[]).code(), Some(66), "none is there");
+    std::fs::write(folder.join("real.toml"), "error-exitcode = 5\n").expect("written");
+    link("real.toml");
+    assert_eq!(run(&[]).code(), Some(5), "a link to a file is read");
+}
