@@ -337,3 +337,23 @@ fn a_configuration_that_cannot_be_read_is_no_configuration_that_is_absent() {
     link("real.toml");
     assert_eq!(run(&[]).code(), Some(5), "a link to a file is read");
 }
+
+#[test]
+fn a_quote_that_nothing_ends_is_an_error() {
+    let folder = build::scratch("quotes");
+    let trace = recorded(&folder);
+    for (options, right) in [
+        ("json='unclosed", false),
+        ("json=\"a:sarif=b", false),
+        ("quiet:json='", false),
+        ("json='a'", true),
+        ("json=it's", true),
+    ] {
+        let mut command = streamsan(["check"]);
+        let ended = end(command.arg(&trace).env("STREAMSAN_OPTIONS", options).current_dir(&folder));
+        assert_eq!(ended.code(), Some(if right { 66 } else { 2 }), "{options}: {}", ended.err);
+        assert!(right || ended.err.contains("a quote without its end"), "{options}: {}", ended.err);
+    }
+    assert!(folder.join("a").exists() && folder.join("it's").exists());
+    assert!(["'unclosed", "\"a", "'"].iter().all(|name| !folder.join(name).exists()));
+}
