@@ -16,7 +16,7 @@ fn main() {
         // A panic has printed its own message.
         Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
         Err(error) => {
-            eprintln!("streamsan: no thread: {error}");
+            system::say!("no thread: {error}");
             failed()
         }
     };

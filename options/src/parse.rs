@@ -45,6 +45,8 @@ pub enum Error<'a> {
     Missing(&'static Row),
     /// The value is none that the option takes.
     Value(&'static Row, &'a [u8]),
+    /// The value begins with a quote that nothing ends.
+    Unclosed(&'static Row, &'a [u8]),
 }
 
 impl fmt::Display for Error<'_> {
@@ -52,6 +54,9 @@ impl fmt::Display for Error<'_> {
         match self {
             Self::Unknown(name) => write!(to, "unknown option '{}'", name.escape_ascii()),
             Self::Missing(row) => write!(to, "option '{}' needs a value", row.name),
+            Self::Unclosed(row, value) => {
+                write!(to, "option '{}' has a quote without its end: {}", row.name, value.escape_ascii())
+            }
             Self::Value(row, value) => {
                 write!(to, "option '{}' takes ", row.name)?;
                 match row.kind {
@@ -181,7 +186,7 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Where the first pair ends. A quote counts only right behind the `=`, and only if another one
-/// ends the value: a file's name may hold one.
+/// ends the value: a file's name may hold one. One that nothing ends is an error.
 fn end_of_pair(text: &[u8]) -> usize {
     let colon = |from: usize| text[from..].iter().position(|b| *b == b':').map_or(text.len(), |at| from + at);
     let first = colon(0);
@@ -199,11 +204,12 @@ fn is_quote(byte: u8) -> bool {
     matches!(byte, b'\'' | b'"')
 }
 
-/// A value without the quotes around it.
-fn unquoted(value: &[u8]) -> &[u8] {
+/// A value without the quotes around it. `None`: nothing ends the quote that it begins with.
+fn unquoted(value: &[u8]) -> Option<&[u8]> {
     match value {
-        [first, inner @ .., last] if first == last && is_quote(*first) => inner,
-        _ => value,
+        [first, inner @ .., last] if first == last && is_quote(*first) => Some(inner),
+        [first, ..] if is_quote(*first) => None,
+        _ => Some(value),
     }
 }
 
@@ -213,7 +219,8 @@ fn pair(pair: &[u8]) -> Result<(Id, Value<'_>), Error<'_>> {
     let name = written.strip_prefix(b"--").unwrap_or(written);
     if let Some(at) = at {
         let row = named(name).ok_or(Error::Unknown(written))?;
-        return row.value(unquoted(&pair[at + 1..])).map(|value| (row.id, value));
+        let value = unquoted(&pair[at + 1..]).ok_or(Error::Unclosed(row, &pair[at + 1..]))?;
+        return row.value(value).map(|value| (row.id, value));
     }
     if let Some(row) = named(name) {
         return row.bare(true).map(|value| (row.id, value));
@@ -311,9 +318,16 @@ mod tests {
         assert_eq!(texts("without='race.cu:22':json=out"), both);
         assert_eq!(texts("without=\"race.cu:22\" : json='out'"), both);
         assert_eq!(texts("json=it's:without=a's"), ["Json it\\'s", "Without a\\'s"], "no value begins with one");
-        assert_eq!(texts("json='a:without=b"), ["Json \\'a", "Without b"], "nothing ends it");
-        assert_eq!(texts("json='a':without='b"), ["Json a", "Without \\'b"]);
-        assert_eq!(said("json='':without='"), ["option 'json' needs a value"]);
+        assert_eq!(said("json=''"), ["option 'json' needs a value"]);
+        for quote in ["'", "\""] {
+            for value in ["", "a", "a b", "a'b\"c", " a"] {
+                let open = format!("{quote}{value}");
+                let error = format!("option 'json' has a quote without its end: {}", open.as_bytes().escape_ascii());
+                assert_eq!(said(&format!("json={open}")), [error.clone()], "{open}");
+                assert_eq!(said(&format!("stacks=1:json={open}:without=b")), [error], "{open}");
+                assert_eq!(said(&format!("json=x{open}")), [""; 0], "{open}: inside a name a quote is a letter");
+            }
+        }
     }
 
     #[test]

@@ -5,8 +5,6 @@
 //! expect them. Owns [`held`], which turns them into the errors EFBIG and EPIPE for one call, and
 //! [`say!`], a line on standard error that is written in this way.
 
-use std::io::Write;
-
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.
 pub fn held<T>(call: impl FnOnce() -> T) -> T {
@@ -45,10 +43,20 @@ pub fn resize(file: i32, len: u64) -> bool {
     held(|| unsafe { libc::ftruncate(file, len as libc::off_t) } == 0)
 }
 
-/// Writes one line to standard error, with one `write(2)`. A line that can not be written is lost.
+/// A message as one line that no terminal obeys: it may hold a variable or a name of any text.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len() + 1);
+    for c in message.chars() {
+        if c.is_control() && c != '\t' { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line.push('\n');
+    line
+}
+
+/// Writes one line to standard error, with one `write(2)`; control characters are spelt out. A line
+/// that can not be written is lost.
 pub fn say(line: std::fmt::Arguments<'_>) {
-    let mut bytes = Vec::new();
-    let _ = writeln!(bytes, "{line}");
+    let bytes = one_line(&line.to_string()).into_bytes();
     // SAFETY: the buffer holds len bytes.
     held(|| unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) });
 }
@@ -70,6 +78,17 @@ mod tests {
             let mut pending: libc::sigset_t = std::mem::zeroed();
             libc::sigpending(&mut pending);
             libc::sigismember(&pending, signal) == 1
+        }
+    }
+
+    #[test]
+    fn messages_are_one_line_that_no_terminal_obeys() {
+        assert_eq!(one_line("no 'größe'\tthere"), "no 'größe'\tthere\n");
+        for code in (0..0x20).chain(0x7f..0xa0).filter(|code| *code != 9) {
+            let c = char::from(code);
+            let line = one_line(&format!("a{c}b"));
+            assert_eq!(line, format!("a{}b\n", c.escape_default()));
+            assert!(line.trim_end_matches('\n').chars().all(|c| !c.is_control()), "{line:?}");
         }
     }
 

@@ -23,7 +23,7 @@ pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<
     let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
         (Ok(ring), Ok(beat)) => (ring, beat),
         (Err(error), _) | (_, Err(error)) => {
-            eprintln!("streamsan: process {pid} is not checked: {error}");
+            system::say!("process {pid} is not checked: {error}");
             return Reason::Failed.into();
         }
     };

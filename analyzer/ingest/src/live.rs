@@ -121,7 +121,7 @@ pub fn follow(
                 && let Err(error) = lock(recorder).record(process, bytes)
             {
                 write_error = true;
-                eprintln!("streamsan: the trace can not be written on: {error}");
+                system::say!("the trace can not be written on: {error}");
             }
             if let Some(late) = &mut late {
                 late.observe(bytes);
@@ -146,12 +146,12 @@ pub fn follow(
             found |= is_first;
             if let Err(error) = store.tick().and_then(|()| if is_first { store.save("finding") } else { Ok(()) }) {
                 write_error = true;
-                eprintln!("streamsan: the trace can not be written on: {error}");
+                system::say!("the trace can not be written on: {error}");
             }
         }
         match drained {
             Err(error) => {
-                eprintln!("streamsan: {error}; the rest of this process is not checked");
+                system::say!("{error}; the rest of this process is not checked");
                 cut = Some(error.to_string());
                 break;
             }
@@ -190,7 +190,7 @@ pub fn follow(
     if let Some(recorder) = &sink.recorder
         && let Err(error) = lock(recorder).process_ended(process)
     {
-        eprintln!("streamsan: the trace can not be written: {error}");
+        system::say!("the trace can not be written: {error}");
     }
     let kept = kept.as_mut().filter(|kept| !kept.is_overflown()).map(|kept| kept as &mut dyn Records);
     let judged = finished(analysis.as_mut().map(|analysis| {
@@ -209,7 +209,7 @@ pub fn follow(
         && !write_error
         && let Err(error) = late.write(|records| lock(recorder).late(process, records))
     {
-        eprintln!("streamsan: symbols can not be written into the trace: {error}");
+        system::say!("symbols can not be written into the trace: {error}");
     }
 }
 

@@ -29,13 +29,13 @@ pub(crate) struct AttachRingArgs {
 pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     let mut options = Options::default();
     for error in options.read_env(environment) {
-        eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
+        system::say!("in STREAMSAN_OPTIONS: {error}");
     }
     for name in in_vain(environment) {
-        eprintln!("streamsan: in STREAMSAN_OPTIONS: '{name}' does nothing here: it needs the streamsan command");
+        system::say!("in STREAMSAN_OPTIONS: '{name}' does nothing here: it needs the streamsan command");
     }
     if let Err(error) = options.consistent() {
-        eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
+        system::say!("in STREAMSAN_OPTIONS: {error}");
         options.host_threads &= !options.latent;
     }
     let pid = args.pid.unsigned_abs();

@@ -1,6 +1,6 @@
 //! What several commands do: files are prepared, reports written, users answered.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,13 +25,13 @@ use system::file_name::FileName;
 
 /// Says what the user did wrong.
 pub(crate) fn wrong(error: &str) -> Ending {
-    eprintln!("streamsan: {}", harmless(error));
+    system::say!("{error}");
     Reason::Usage.into()
 }
 
 /// Says what went wrong in the tool.
 pub(crate) fn failed(error: &str) -> Ending {
-    eprintln!("streamsan: {}", harmless(error));
+    system::say!("{error}");
     Reason::Failed.into()
 }
 
@@ -68,10 +68,17 @@ pub(crate) fn quoted_name(name: &FileName) -> String {
     format!("$'{lead}{}'", name.bytes().iter().map(escape).collect::<String>())
 }
 
-/// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
-/// ours.
-pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+/// Prints the result of a command to standard output. A reader that has seen enough (head) closes
+/// the pipe, which is no error. Anything else that keeps the text from being written is one.
+pub(crate) fn print(text: &str) -> Ending {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            system::say!("standard output can not be written: {error}");
+            Reason::NotWritten.into()
+        }
+        _ => Ending::default(),
+    }
 }
 
 /// What the options mean for the analysis.
@@ -114,6 +121,9 @@ pub(crate) fn prepare(
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     system::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
+    if let Some(pattern) = options.library.iter().find(|pattern| Pattern::is_vacuous(pattern)) {
+        return Err(format!("--library: the pattern '{pattern}' names nothing; '*' stands for all names"));
+    }
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
     symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));
     // A baseline may be written anew, for it is read before.
@@ -172,10 +182,10 @@ pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, out
                 let launches = counted(known as u64, "launch", "launches");
                 let more =
                     if differ == 0 { String::new() } else { format!("; {differ} more differed from run to run") };
-                eprintln!("streamsan: LEARNED: {path} knows the ranges of {launches}{more}");
+                system::say!("LEARNED: {path} knows the ranges of {launches}{more}");
             }
             Err(error) => {
-                eprintln!("streamsan: {error}");
+                system::say!("{error}");
                 written = false;
             }
         }
@@ -203,7 +213,7 @@ pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
     let Some(recorder) = recorder else { return true };
     let ended = recorder.lock().unwrap_or_else(PoisonError::into_inner).finish();
     if let Err(error) = &ended {
-        eprintln!("streamsan: the trace can not be written: {error}");
+        system::say!("the trace can not be written: {error}");
     }
     ended.is_ok()
 }

@@ -17,6 +17,5 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn main(args: &CompletionsArgs) -> Ending {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
-    print(&String::from_utf8_lossy(&text));
-    Ending::default()
+    print(&String::from_utf8_lossy(&text))
 }

@@ -19,17 +19,13 @@ pub(crate) struct CoverageArgs {
 /// Prints the listing.
 pub(crate) fn main(args: &CoverageArgs) -> Ending {
     let Some(file) = &args.file else {
-        print(&function_coverage::listing(None));
-        return Ending::default();
+        return print(&function_coverage::listing(None));
     };
     if let Err(ending) = readable(file) {
         return ending;
     }
     match function_coverage::seen(file) {
-        Ok(seen) => {
-            print(&function_coverage::listing(Some(&seen)));
-            Ending::default()
-        }
+        Ok(seen) => print(&function_coverage::listing(Some(&seen))),
         Err(error) => failed(&format!("{file}: {error}")),
     }
 }

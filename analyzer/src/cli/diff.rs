@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Given;
 use super::common::{print, wrong};
 use report::escape::harmless;
+use report::gate::baseline::check_version;
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::{Ending, Reason};
@@ -45,6 +46,7 @@ impl Findings {
             serde_json::from_slice(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
         let shown =
             report["findings"].as_array().ok_or(format!("{file}: this is no report: it has no list of findings"))?;
+        check_version(&report).map_err(|error| format!("{file}: {error}"))?;
         let keyed = |finding: &Value| Some((finding["fingerprint"].as_str()?.to_owned(), finding.clone()));
         let unnamed = || format!("{file}: this is no report: a finding has no fingerprint");
         let by_name = |list: &[Value]| list.iter().map(keyed).collect::<Option<BTreeMap<_, _>>>().ok_or_else(unnamed);
@@ -69,8 +71,9 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         from.shown.iter().filter(|(name, _)| there.has(name) == known).map(|(_, finding)| finding.clone()).collect()
     };
     let (added, kept, gone) = (split(&new, &old, false), split(&new, &old, true), split(&old, &new, false));
+    let mut printed = Ending::default();
     if args.json {
-        print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
+        printed = print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
     } else if !options.quiet || !added.is_empty() {
         let mut text = String::new();
         for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept)] {
@@ -80,10 +83,10 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         }
         let findings = counted(added.len() as u64, "new finding", "new findings");
         text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept\n", gone.len(), kept.len()));
-        print(&text);
+        printed = print(&text);
     }
     let fails = options.error_exitcode != 0 && !added.is_empty();
-    Ending::default().and(fails, Reason::Findings(options.error_exitcode))
+    printed.and(fails, Reason::Findings(options.error_exitcode))
 }
 
 /// A finding in one line.

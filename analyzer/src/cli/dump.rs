@@ -31,8 +31,14 @@ pub(crate) fn main(args: &DumpArgs) -> Ending {
     if let Err(ending) = readable(file) {
         return ending;
     }
-    let to = BufWriter::new(std::io::stdout().lock());
-    match if args.json { lines_of_json(file, to) } else { recorded::dump(file, to) } {
+    let mut to = BufWriter::new(std::io::stdout().lock());
+    let dumped = if args.json { lines_of_json(file, &mut to) } else { recorded::dump(file, &mut to) };
+    let flushed = |()| match to.flush() {
+        // A reader that has seen enough (head) closes the pipe: no error of ours.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    };
+    match dumped.and_then(flushed) {
         Ok(()) => Ending::default(),
         Err(error) => failed(&format!("{file}: {error}")),
     }
@@ -45,8 +51,7 @@ fn lines_of_json(path: &FileName, mut to: impl Write) -> Result<(), FileError> {
             written = writeln!(to, "{}", object(process & !LATE, bytes));
         }
     })?;
-    // A reader that has seen enough (head) closes the pipe: no error of ours.
-    match written.and_then(|()| to.flush()) {
+    match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }

@@ -28,10 +28,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
-        Ok(Asked::Text(text)) => {
-            print(&text);
-            Ending::default()
-        }
+        Ok(Asked::Text(text)) => print(&text),
         Ok(Asked::Nothing(names)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
         Err(error) => wrong(&error),
     }

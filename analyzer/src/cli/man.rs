@@ -18,13 +18,12 @@ pub(crate) struct ManArgs {
 pub(crate) fn main(args: &ManArgs) -> Ending {
     let command = super::shown();
     let made = match &args.folder {
-        Some(folder) => clap_mangen::generate_to(command, folder),
+        Some(folder) => clap_mangen::generate_to(command, folder).map(|()| Ending::default()),
         None => {
             let mut text = Vec::new();
             let made = clap_mangen::Man::new(command).render(&mut text);
-            print(&String::from_utf8_lossy(&text));
-            made
+            made.map(|()| print(&String::from_utf8_lossy(&text)))
         }
     };
-    made.map_or_else(|error| failed(&format!("no manual page: {error}")), |()| Ending::default())
+    made.unwrap_or_else(|error| failed(&format!("no manual page: {error}")))
 }

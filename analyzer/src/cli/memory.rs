@@ -33,7 +33,7 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let mut write = |path: &FileName, bytes: Result<Vec<u8>, String>| {
         let written = bytes.and_then(|bytes| output::write(path, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = written {
-            eprintln!("streamsan: {path} can not be written: {error}");
+            system::say!("{path} can not be written: {error}");
             fine = false;
         }
     };
@@ -48,8 +48,6 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let taken = [&options.json, &options.snapshot]
         .iter()
         .any(|name| name.as_ref().is_some_and(|name| name.is(output::STANDARD)));
-    if !taken {
-        print(&report.text());
-    }
-    unreadable(file, report.error).and(!fine, Reason::NotWritten)
+    let printed = if taken { Ending::default() } else { print(&report.text()) };
+    printed.joined(unreadable(file, report.error)).and(!fine, Reason::NotWritten)
 }

@@ -245,10 +245,7 @@ pub fn main(args: &[OsString]) -> i32 {
 fn perform(args: &[OsString]) -> Ending {
     let line = match parse(args) {
         Ok(line) => line,
-        Err(Ended::Print(text)) => {
-            common::print(&text);
-            return Ending::default();
-        }
+        Err(Ended::Print(text)) => return common::print(&text),
         Err(Ended::Wrong(error)) => return common::wrong(&error),
     };
     let environment = std::env::var_os("STREAMSAN_OPTIONS").unwrap_or_default();

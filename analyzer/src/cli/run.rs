@@ -69,8 +69,8 @@ pub(crate) fn note_misplaced(program: &[OsString], words: &[OsString], options: 
     }
     if let Some(option) = program[1..].iter().find_map(|word| ours(word)) {
         let program = program[0].to_string_lossy();
-        eprintln!(
-            "streamsan: NOTE: '{option}' stands behind the program and goes to it; options of streamsan come before \
+        system::say!(
+            "NOTE: '{option}' stands behind the program and goes to it; options of streamsan come before \
              (write 'streamsan -- {program} ...' to be spared this note)"
         );
     }
@@ -112,7 +112,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     let alone = !analyse || purpose.outcome.is_some() || purpose.limit.is_some();
     let seat = if alone { Ok(Seat::Alone) } else { Seat::take() };
     let seat = seat.unwrap_or_else(|why| {
-        eprintln!("streamsan: NOTE: {why}; this rank reports for itself");
+        system::say!("NOTE: {why}; this rank reports for itself");
         Seat::Alone
     });
     let leads = !matches!(seat, Seat::Member(_));
@@ -166,7 +166,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed };
     if ranks.missing > 0 {
         let missing = counted(ranks.missing.into(), "rank", "ranks");
-        eprintln!("streamsan: NOTE: {missing} of this machine did not come, or ended without a word");
+        system::say!("NOTE: {missing} of this machine did not come, or ended without a word");
     }
     drop(server);
     match finished {
@@ -203,7 +203,7 @@ struct Closed {
 fn closed(plan: &Plan<'_>) -> Option<Closed> {
     let file = executable::find(&plan.program[0])?;
     let why = executable::closed(&file)?.to_string();
-    eprintln!("streamsan: {} was not checked: {why}", plan.program[0].to_string_lossy());
+    system::say!("{} was not checked: {why}", plan.program[0].to_string_lossy());
     Some(Closed { why, has_device_code: executable::has_device_code(&file) })
 }
 
@@ -267,7 +267,7 @@ fn as_member(member: RankMember, plan: &Plan<'_>) -> Ending {
 
 /// Says why the program could not be started.
 fn not_started(error: &LaunchError, program: &[OsString]) -> Ending {
-    eprintln!("streamsan: {error}{}", hint(error, &program[0]));
+    system::say!("{error}{}", hint(error, &program[0]));
     error.ending()
 }
 
@@ -283,13 +283,13 @@ fn of_program(finished: &Finished) -> Ending {
 fn after_recording(left: &Left, finished: &Finished, options: &Options) -> Ending {
     if !options.quiet && left.recorded {
         let note = options.output.as_ref().map_or_else(String::new, quoted_name);
-        eprintln!("streamsan: recorded; check it with: streamsan check {note}");
+        system::say!("recorded; check it with: streamsan check {note}");
     }
     for why in &left.not_simulated {
-        eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
+        system::say!("ERROR: not run on the simulated GPU: {why}");
     }
     for why in &left.unobserved {
-        eprintln!("streamsan: ERROR: not recorded: {why}");
+        system::say!("ERROR: not recorded: {why}");
     }
     of_program(finished)
         .and(!left.not_simulated.is_empty(), Reason::NotSimulated)
@@ -308,7 +308,7 @@ fn checked(
     if let Err(signal) = ended
         && !options.quiet
     {
-        eprintln!("streamsan: NOTE: the program died of signal {signal}{}", named(signal));
+        system::say!("NOTE: the program died of signal {signal}{}", named(signal));
     }
     let Left { outcomes, recorded, not_simulated, unobserved, closed } = left;
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
@@ -324,7 +324,7 @@ fn checked(
             Some(_) => "'pytest --streamsan --streamsan-args=--sim' runs the tests",
             None => "'streamsan --sim' runs the program",
         };
-        eprintln!("streamsan: NOTE: {why}; {how} on a simulated GPU");
+        system::say!("NOTE: {why}; {how} on a simulated GPU");
     }
     let of_report = ending::of_run(&report, options.error_exitcode, options.require_cuda)
         .and(!printed || !recorded, Reason::NotWritten);

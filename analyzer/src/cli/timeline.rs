@@ -46,7 +46,7 @@ pub(crate) fn main(args: &TimelineArgs, mut options: Options) -> Ending {
         Err(error) => failed(&format!("{path} can not be written: {error}")),
         Ok((drawn, error)) => {
             let (ops, arrows) = (counted(drawn.slices, "op", "ops"), counted(drawn.flows, "arrow", "arrows"));
-            eprintln!("streamsan: {path}: {ops} and {arrows}, in logical time; open it at ui.perfetto.dev");
+            system::say!("{path}: {ops} and {arrows}, in logical time; open it at ui.perfetto.dev");
             unreadable(file, error)
         }
     }

@@ -40,7 +40,7 @@ struct Shared {
 impl Shared {
     /// A process is not followed.
     fn gives_up(&self, why: String) {
-        eprintln!("streamsan: not checked: {why}");
+        system::say!("not checked: {why}");
         lock(&self.unchecked).push(why);
     }
 }
@@ -110,7 +110,7 @@ impl Server {
                 // Children that end together with their parent get a moment to do so.
                 std::thread::sleep(Duration::from_millis(50));
                 if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
-                    eprintln!("streamsan: process {} outlives the program: checked up to this moment", process.pid);
+                    system::say!("process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
                 }
             }

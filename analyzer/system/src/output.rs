@@ -3,12 +3,15 @@
 //! Owns how a file is replaced as a whole, and which may be. Also knows the name of this machine.
 
 use crate::file_name::FileName;
+use crate::interrupt;
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The name of this machine.
 pub fn host() -> String {
@@ -26,17 +29,59 @@ pub const STANDARD: &str = "-";
 /// killed meanwhile leaves the old one.
 pub fn write(name: &FileName, bytes: &[u8]) -> std::io::Result<()> {
     if !name.is(STANDARD) {
+        if std::fs::metadata(name).is_ok_and(|meta| meta.file_type().is_fifo()) {
+            return write_pipe(name, bytes);
+        }
         return match replaceable(name).and_then(|file| replace(&file, bytes)) {
             Some(()) => Ok(()),
             None => std::fs::write(name, bytes),
         };
     }
+    // A pipe that is closed early has not taken the whole report, as with a named pipe.
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        // A reader that has seen enough (head) closes the pipe: no error of ours.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+    out.write_all(bytes).and_then(|()| out.flush())
+}
+
+/// Pause between two looks for the reader of a pipe, or at a pipe that is full.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long a reader that takes nothing is waited for after a signal.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Writes into a named pipe, whose reader may come late and read slowly. A signal ends the wait.
+fn write_pipe(name: &Path, mut bytes: &[u8]) -> std::io::Result<()> {
+    let interrupted =
+        |signal| std::io::Error::other(format!("interrupted by signal {signal} while nobody read the pipe"));
+    let mut pipe = loop {
+        match File::options().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name) {
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                if let Some(signal) = interrupt::signal() {
+                    return Err(interrupted(signal));
+                }
+                std::thread::sleep(PAUSE);
+            }
+            opened => break opened?,
+        }
+    };
+    let mut progress = Instant::now();
+    while !bytes.is_empty() {
+        match pipe.write(bytes) {
+            Ok(written) => {
+                bytes = &bytes[written..];
+                progress = Instant::now();
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if let Some(signal) = interrupt::signal()
+                    && progress.elapsed() > PATIENCE
+                {
+                    return Err(interrupted(signal));
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
     }
+    Ok(())
 }
 
 /// The file behind a name that another file may take the place of: a regular one of this user with

@@ -13,6 +13,18 @@ pub fn is_harmful(c: char) -> bool {
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
 }
 
+/// Prints a message as one line of standard error, for [`crate::say`].
+pub fn say(message: std::fmt::Arguments<'_>) {
+    eprintln!("streamsan: {}", harmless(&message.to_string()));
+}
+
+/// Prints a message of the tool as one line, in which harmful characters are spelt out: it may name
+/// a program, a file or an option of any text.
+#[macro_export]
+macro_rules! say {
+    ($($message:tt)*) => { $crate::printable::say(format_args!($($message)*)) };
+}
+
 /// The text with harmful characters as Rust writes them in a string: `\n`, `\u{1b}`.
 pub fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.chars().any(is_harmful) {

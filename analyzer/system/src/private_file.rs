@@ -6,14 +6,15 @@
 //! Reports are created like the files of any program: others are meant to read them.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Creates or empties a file with mode 0600.
+/// Creates or empties a file with mode 0600, and locks it: a second recording would tear the first
+/// one's file, and is refused before it empties it.
 pub fn create(path: &Path) -> io::Result<File> {
     const OTHERS_WRITE: u32 = 0o022;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -36,6 +37,10 @@ pub fn create(path: &Path) -> io::Result<File> {
     blocking(&file)?;
     // A pipe or a device is the user's choice.
     if meta.is_file() {
+        // Where files cannot be locked at all, nobody is kept out.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another recording is writing it"));
+        }
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.set_len(0)?;
     }
@@ -110,6 +115,21 @@ mod tests {
         // A link in the user's own folder is the user's own.
         std::os::unix::fs::symlink(&path, folder.join("link")).expect("a link");
         assert!(create(&folder.join("link")).is_ok());
+        std::fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_refused_and_left_alone() {
+        let folder = scratch(0o700);
+        let path = folder.join("trace");
+        let mut first = create(&path).expect("created");
+        io::Write::write_all(&mut first, b"mine").expect("written");
+        for _ in 0..2 {
+            assert_eq!(create(&path).expect_err("refused").kind(), io::ErrorKind::ResourceBusy);
+            assert_eq!(std::fs::read(&path).expect("there"), b"mine");
+        }
+        drop(first);
+        create(&path).expect("free again");
         std::fs::remove_dir_all(folder).expect("ours");
     }
 

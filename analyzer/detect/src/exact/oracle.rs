@@ -123,7 +123,7 @@ impl Oracle {
         let written = system::output::write(path, &bytes);
         match &written {
             Ok(()) => eprintln!("{}", self.line()),
-            Err(error) => eprintln!("streamsan: {path} can not be written: {error}"),
+            Err(error) => system::say!("{path} can not be written: {error}"),
         }
         written.is_ok()
     }

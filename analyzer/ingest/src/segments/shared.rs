@@ -275,7 +275,7 @@ fn resolve(from: &Receiver<Message>, mut to: SymbolFiles) {
     let mut processes: BTreeMap<u32, Definitions> = BTreeMap::new();
     let said = |ended: io::Result<()>| {
         if let Err(error) = ended {
-            eprintln!("streamsan: symbols can not be written beside the segments: {error}");
+            system::say!("symbols can not be written beside the segments: {error}");
         }
     };
     for message in from {

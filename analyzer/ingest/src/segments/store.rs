@@ -5,7 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::writer::{SegmentLimits, SegmentWriter};
@@ -21,6 +22,34 @@ extern "C" fn ask(_signal: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
+/// Where a regular file lies, to see at the end whether it is still there.
+struct Place {
+    path: PathBuf,
+    /// Device and inode.
+    id: (u64, u64),
+}
+
+impl Place {
+    /// The place of an open file. `None`: it is a pipe or a device.
+    fn of(path: &Path, file: &File) -> io::Result<Option<Self>> {
+        let meta = file.metadata()?;
+        let id = (meta.dev(), meta.ino());
+        Ok(meta.is_file().then_some(Self { path: std::path::absolute(path)?, id }))
+    }
+
+    /// Whether the name still leads to this file, with all that was written.
+    fn holds(&self, written: u64) -> io::Result<()> {
+        let gone = |what: &str| Err(io::Error::other(format!("the trace is gone: {} {what}", self.path.display())));
+        match std::fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => gone("was deleted during the run"),
+            Err(error) => Err(error),
+            Ok(meta) if (meta.dev(), meta.ino()) != self.id => gone("was replaced during the run"),
+            Ok(meta) if meta.len() != written => gone("was changed by another program during the run"),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
 /// What is recorded into. Once something could not be written, the recording is no longer whole:
 /// [`TraceStore::finish`] says so again, however it went on.
 pub struct TraceStore {
@@ -31,7 +60,7 @@ pub struct TraceStore {
 
 enum To {
     /// One file.
-    File(trace::file::Writer<BufWriter<File>>),
+    File(trace::file::Writer<BufWriter<File>>, Option<Place>),
     /// A folder of segments.
     Segments(Box<SegmentWriter>),
 }
@@ -40,7 +69,8 @@ impl TraceStore {
     /// A file.
     pub fn file(path: &Path) -> io::Result<Self> {
         let file = private_file::create(path)?;
-        let to = To::File(trace::file::Writer::new(BufWriter::new(file))?);
+        let place = Place::of(path, &file)?;
+        let to = To::File(trace::file::Writer::new(BufWriter::new(file))?, place);
         Ok(Self { to, failed: None })
     }
 
@@ -71,7 +101,7 @@ impl TraceStore {
     /// Appends a record of a process.
     pub(crate) fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
         self.tried(|to| match to {
-            To::File(writer) => writer.record(process, bytes),
+            To::File(writer, _) => writer.record(process, bytes),
             To::Segments(writer) => writer.record(process, bytes),
         })
     }
@@ -89,13 +119,13 @@ impl TraceStore {
 
     /// Whether symbols are added when a process has ended. Segments add them by themselves.
     pub(crate) fn wants_symbols(&self) -> bool {
-        matches!(self.to, To::File(_))
+        matches!(self.to, To::File(..))
     }
 
     /// Keeps what there is, if older records would be deleted.
     pub(crate) fn save(&mut self, reason: &str) -> io::Result<()> {
         self.tried(|to| match to {
-            To::File(_) => Ok(()),
+            To::File(..) => Ok(()),
             To::Segments(writer) => writer.save(reason),
         })
     }
@@ -103,7 +133,7 @@ impl TraceStore {
     /// Writes what is pending of a process that has ended.
     pub(crate) fn process_ended(&mut self, process: u32) -> io::Result<()> {
         self.tried(|to| match to {
-            To::File(writer) => writer.flush(),
+            To::File(writer, _) => writer.flush(),
             To::Segments(writer) => writer.process_ended(process),
         })
     }
@@ -111,15 +141,19 @@ impl TraceStore {
     /// Adds the symbols of a process that has ended.
     pub(crate) fn late(&mut self, process: u32, records: Vec<Vec<u8>>) -> io::Result<()> {
         self.tried(|to| match to {
-            To::File(writer) => writer.late(process, records).and_then(|()| writer.flush()),
+            To::File(writer, _) => writer.late(process, records).and_then(|()| writer.flush()),
             To::Segments(_) => Ok(()),
         })
     }
 
-    /// The recording ends. A file was written when its processes ended.
+    /// The recording ends. A file was written when its processes ended; one that was deleted or
+    /// replaced meanwhile is an error.
     pub fn finish(&mut self) -> io::Result<()> {
         let ended = self.tried(|to| match to {
-            To::File(writer) => writer.flush(),
+            To::File(writer, place) => {
+                writer.flush()?;
+                place.as_ref().map_or(Ok(()), |place| place.holds(writer.written()))
+            }
             To::Segments(writer) => writer.finish(),
         });
         match self.failed.take() {

@@ -204,7 +204,7 @@ impl SegmentWriter {
         self.cut(Some(reason))?;
         let to = self.kept.save(reason)?;
         self.shared.pin();
-        eprintln!("streamsan: SAVED: {} ({reason})", to.display());
+        system::say!("SAVED: {} ({reason})", to.display());
         Ok(())
     }
 

@@ -183,7 +183,7 @@ impl Reporters {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
                     if let Err(error) = output::write(&path, &bytes) {
-                        eprintln!("streamsan: {path} can not be written: {error}");
+                        system::say!("{path} can not be written: {error}");
                         fine = false;
                     }
                 }

@@ -255,7 +255,7 @@ impl Reporter for Parquet {
         }
         write(&rows).unwrap_or_else(|error| {
             // Writing to memory fails only if the columns are wrong.
-            eprintln!("streamsan: the Parquet file could not be made: {error}");
+            system::say!("the Parquet file could not be made: {error}");
             Vec::new()
         })
     }

@@ -4,9 +4,26 @@
 //! person to recognise each. A report written by `--json` serves as well.
 
 use crate::call_site::site;
+use crate::format::json::VERSION;
 use crate::model::{Breach, Finding, Side};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The format of a baseline.
+const FORMAT: u32 = 1;
+
+/// Refuses a baseline or a report of another version, whose fields may mean something else. One
+/// that was written by hand need not have a version. The error is a line for the user, without the
+/// file's name.
+pub fn check_version(value: &Value) -> Result<(), String> {
+    for (what, field, ours) in [("baseline", "baseline", FORMAT), ("report", "version", VERSION)] {
+        let theirs = &value[field];
+        if !theirs.is_null() && *theirs != ours {
+            return Err(format!("the {what} has version {theirs}, this streamsan reads version {ours}"));
+        }
+    }
+    Ok(())
+}
 
 /// The known fingerprints, and whether each has occurred in this run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,6 +37,7 @@ impl Baseline {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("this is no baseline: {e}"))?;
         let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
+        check_version(&value)?;
         let text_of = |f: &Value, field: &str| f[field].as_str().filter(|text| !text.is_empty()).map(str::to_string);
         // A report that was itself compared with a baseline lists its known findings separately.
         let aside = || value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
@@ -81,7 +99,7 @@ pub fn write(findings: &[Finding], breaches: &[Breach]) -> String {
         list.insert(&breach.fingerprint, entry);
     }
     let list: Vec<Value> = list.into_values().collect();
-    format!("{:#}\n", json!({ "tool": "streamsan", "baseline": 1, "findings": list }))
+    format!("{:#}\n", json!({ "tool": "streamsan", "baseline": FORMAT, "findings": list }))
 }
 
 #[cfg(test)]
@@ -96,5 +114,17 @@ mod tests {
         assert!(Baseline::read("hello").unwrap_err().starts_with("this is no baseline: "));
         assert!(Baseline::read("{}").unwrap_err().contains("no list"));
         assert!(Baseline::read(r#"{"findings":[{}]}"#).unwrap_err().contains("no fingerprint"));
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let of = |field: &str, version: &str| Baseline::read(&format!(r#"{{"{field}":{version},"findings":[]}}"#));
+        for field in ["baseline", "version"] {
+            assert!(of(field, "1").is_ok() && of(field, "null").is_ok(), "{field}");
+            for version in ["0", "2", "99", "-1", "1.5", "\"1\"", "[1]", "true", "18446744073709551617"] {
+                let error = of(field, version).unwrap_err();
+                assert!(error.contains("has version") && error.contains("reads version 1"), "{field} {error}");
+            }
+        }
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct Filter {
     pub(crate) left_out: u64,
 }
 
-/// The given filters, ready to be applied.
-pub(crate) fn ready(filters: &Filters) -> Vec<Filter> {
+/// The given filters, ready to be applied. The error is a line for the user.
+pub(crate) fn ready(filters: &Filters) -> Result<Vec<Filter>, String> {
     let all = [
         (Field::Kernel, true, &filters.only_kernel, "only-kernel"),
         (Field::Kernel, false, &filters.ignore_kernel, "ignore-kernel"),
@@ -39,13 +39,18 @@ pub(crate) fn ready(filters: &Filters) -> Vec<Filter> {
         (Field::Module, false, &filters.ignore_module, "ignore-module"),
     ];
     let given = all.into_iter().filter(|(_, _, patterns, _)| !patterns.is_empty());
-    given
+    for (_, _, patterns, name) in given.clone() {
+        if let Some(pattern) = patterns.iter().find(|pattern| Pattern::is_vacuous(pattern)) {
+            return Err(format!("--{name}: the pattern '{pattern}' names nothing; '*' stands for all names"));
+        }
+    }
+    Ok(given
         .map(|(field, only, patterns, name)| {
             let text: Vec<String> = patterns.iter().map(|p| format!("--{name} '{p}'")).collect();
             let patterns = patterns.iter().map(|p| Pattern::new(p)).collect();
             Filter { field, only, patterns, text: text.join(" "), left_out: 0 }
         })
-        .collect()
+        .collect())
 }
 
 impl Filter {

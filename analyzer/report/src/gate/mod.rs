@@ -23,6 +23,7 @@ use settings::{FailOn, Options};
 use std::io::ErrorKind;
 use suppressions::Suppression;
 use system::file_name::FileName;
+use system::printable::harmless;
 
 /// All decisions of the user, read from their files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -51,7 +52,7 @@ impl Gate {
             Baseline::read(&text).map_err(|e| format!("baseline {file}: {e}"))
         };
         let baseline = options.baseline.as_ref().map(read).transpose()?;
-        Ok(Self { filters: filter::ready(&options.filters), suppressions, baseline, fail_on: options.fail_on })
+        Ok(Self { filters: filter::ready(&options.filters)?, suppressions, baseline, fail_on: options.fail_on })
     }
 
     /// Judges a report: leaves out filtered findings, and sets aside suppressed and known ones.
@@ -93,10 +94,12 @@ impl Gate {
             let index = self.suppressions.iter().position(|s| s.covers_breach(breach));
             breach.standing = standing(index, known, breach.count);
         }
-        let filter = |f: Filter| AppliedFilter { text: f.text, left_out: f.left_out };
+        // Patterns may have been written by anybody, as names may.
+        let shown = |text: String| harmless(&text).into_owned();
+        let filter = |f: Filter| AppliedFilter { text: shown(f.text), left_out: f.left_out };
         let suppression = |s: Suppression| {
             let Suppression { text, place, findings, hits, .. } = s;
-            AppliedSuppression { text, place, findings, hits }
+            AppliedSuppression { text: shown(text), place: shown(place), findings, hits }
         };
         report.judgement = Judgement {
             filters: filters.into_iter().map(filter).collect(),

@@ -24,6 +24,18 @@ impl Pattern {
         Self { pieces, from_start, to_end }
     }
 
+    /// Reads a pattern that the whole of a name has to match, with or without `^` and `$`.
+    pub fn whole(text: &str) -> Self {
+        Self { from_start: true, to_end: true, ..Self::new(text) }
+    }
+
+    /// Whether the pattern consists of anchors, and perhaps stars: it names nothing, and matches
+    /// every name or none. A star alone says so plainly and is no mistake.
+    pub fn is_vacuous(text: &str) -> bool {
+        let rest = text.strip_prefix('^').unwrap_or(text);
+        text != "*" && rest.strip_suffix('$').unwrap_or(rest).bytes().all(|byte| byte == b'*')
+    }
+
     /// Whether the pattern matches a name. An empty name is unknown, and nothing matches it.
     pub fn matches(&self, name: &str) -> bool {
         if name.is_empty() {
@@ -60,6 +72,25 @@ mod tests {
         assert!(!m("libfoo$", "/usr/lib/libfoo.so"));
         assert!(m("^main$", "main") && !m("^main$", "main2") && !m("^main$", "domain"));
         assert!(m("", "anything") && m("*", "anything") && !m("*", ""));
+    }
+
+    #[test]
+    fn whole_names_and_patterns_that_name_nothing() {
+        let whole = |p: &str, n: &str| Pattern::whole(p).matches(n);
+        for pattern in ["85943be0", "^85943be0", "85943be0$", "^85943be0$", "8594*", "*be0", "8*3*0"] {
+            assert!(whole(pattern, "85943be0"), "{pattern}");
+            assert!(!whole(pattern, "185943be01") && !whole(pattern, "x"), "{pattern}");
+        }
+        for part in ["8", "85943be", "943be0", "^8", "0$", ""] {
+            assert!(!whole(part, "85943be0"), "{part}");
+        }
+        for (front, stars, back) in ["", "^"].iter().flat_map(|front| {
+            ["", "*", "**"].iter().flat_map(move |stars| ["", "$"].map(|back| (*front, *stars, back)))
+        }) {
+            let text = format!("{front}{stars}{back}");
+            assert_eq!(Pattern::is_vacuous(&text), text != "*", "{text}");
+            assert!(!Pattern::is_vacuous(&format!("{front}{stars}x{back}")), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! race_top:^launch_all   the innermost frame of either stack only
 //! forbidden:libfoo.so    the same of a call that --forbid forbids
 //! kernel:scale<*>        kernel:, stream:, function:, file:, module: look at one thing
-//! fingerprint:85943be02c0869e1
+//! fingerprint:85943be02c0869e1   this one: the whole of it
 //! cause:36e2e934eb3df169 all findings of a cause
 //! ```
 
@@ -84,10 +84,15 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
             let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
             return Err(format!("{place}: no suppressions of type '{kind}'; there are {}", known.join(", ")));
         };
-        if pattern.is_empty() {
+        if Pattern::is_vacuous(pattern) {
             return Err(format!("{place}: '{line}' names nothing; '{kind}:*' would suppress all"));
         }
-        let (field, pattern, text) = (*field, Pattern::new(pattern), line.to_string());
+        let pattern = match field {
+            // A part of a hash would cover findings that nobody has seen.
+            Field::Fingerprint | Field::Cause => Pattern::whole(pattern),
+            _ => Pattern::new(pattern),
+        };
+        let (field, text) = (*field, line.to_string());
         list.push(Suppression { field, pattern, text, place, findings: 0, hits: 0 });
     }
     Ok(list)
@@ -197,6 +202,12 @@ mod tests {
         let say = |text: &str| read("s", text).unwrap_err();
         assert_eq!(say("\nfoo"), "s:2: 'foo' is no suppression; write 'race:PATTERN'");
         assert!(say("races:foo").starts_with("s:1: no suppressions of type 'races'; there are race, "));
-        assert!(say("race:").contains("names nothing"));
+        for (kind, _) in FIELDS {
+            for pattern in ["", "^", "$", "^$", "^*", "*$", "**"] {
+                let error = say(&format!("#\n{kind}:{pattern}\n"));
+                assert!(error.starts_with("s:2: ") && error.contains("names nothing"), "{error}");
+            }
+            assert!(read("s", &format!("{kind}:*\n{kind}:^x\n{kind}:x$\n")).is_ok(), "{kind}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use options::{Command, Error, Id, Kind, Row};
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use settings::{Options, refusal};
@@ -35,7 +36,7 @@ pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) ->
         Some(word) if word == "off" => return Ok(()),
         Some(path) => PathBuf::from(path),
         None => match std::env::current_dir().ok().and_then(|folder| find(&folder)) {
-            Some(path) => trusted(path)?,
+            Some(path) => regular(trusted(path)?)?,
             None => return Ok(()),
         },
     };
@@ -45,9 +46,19 @@ pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) ->
     apply(&text, folder, command, to).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// The nearest file from this folder upwards.
+/// The nearest file from this folder upwards. A link that leads to nothing counts: it was meant.
 fn find(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file())
+    folder.ancestors().map(|folder| folder.join(NAME)).find(|path| std::fs::symlink_metadata(path).is_ok())
+}
+
+/// Refuses anything but a regular file: a pipe would be waited for, and passing the file over would
+/// drop its settings.
+fn regular(path: PathBuf) -> Result<PathBuf, String> {
+    match std::fs::metadata(&path) {
+        Ok(meta) if meta.is_file() => Ok(path),
+        Ok(_) => Err(format!("{} is no regular file: pass it over with '--config off'", path.display())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 /// Refuses a file of another user.
@@ -66,27 +77,58 @@ fn trusted(path: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
+/// Where the keys are, for messages.
+struct Lines<'t> {
+    text: &'t str,
+    keys: DeTable<'t>,
+}
+
+impl Lines<'_> {
+    /// A mistake in the value of a key, or in a table of this name.
+    fn at(&self, table: Option<&str>, key: &str, error: &str) -> String {
+        let keys = match table {
+            None => Some(&self.keys),
+            Some(name) => self.keys.get(name).and_then(|table| table.get_ref().as_table()),
+        };
+        match keys.and_then(|keys| keys.get_key_value(key)) {
+            Some((key, _)) => format!("line {}: {error}", line(self.text, key.span().start)),
+            None => error.to_owned(),
+        }
+    }
+}
+
+/// The number of the line that this byte is in.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
 fn apply(text: &str, folder: &Path, command: Command, to: &mut Options) -> Result<(), String> {
-    let file: Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+    let mistake = |error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| line(text, span.start));
         format!("line {line}: {}", error.message().lines().next().unwrap_or_default())
-    })?;
+    };
+    let file: Table = text.parse().map_err(mistake)?;
+    let lines = Lines { text, keys: DeTable::parse(text).map_err(mistake)?.into_inner() };
     let (tables, keys): (Vec<_>, Vec<_>) = file.iter().partition(|(_, value)| value.is_table());
     for (name, value) in keys {
-        set(row(name)?, value, folder, to)?;
+        row(name).and_then(|row| set(row, value, folder, to)).map_err(|error| lines.at(None, name, &error))?;
     }
     let mut own = None;
     for (name, value) in tables {
         let Some(of) = Command::ALL.into_iter().find(|c| c.name() == name) else {
             let names: Vec<&str> = Command::ALL.iter().map(|c| c.name()).collect();
-            return Err(format!("there is no table [{name}]; there are {}", names.join(", ")));
+            let error = format!("there is no table [{name}]; there are {}", names.join(", "));
+            return Err(lines.at(None, name, &error));
         };
         // Mistakes in the tables of other commands are named too.
         let mut aside = Options::default();
         for (key, value) in value.as_table().into_iter().flatten() {
-            let row = row(key)?;
-            super::takes(row, &format!("[{name}]"), Some(of))?;
-            set(row, value, folder, &mut aside)?;
+            let mut tried = || {
+                let row = row(key)?;
+                super::takes(row, &format!("[{name}]"), Some(of))?;
+                set(row, value, folder, &mut aside)
+            };
+            tried().map_err(|error| lines.at(Some(name), key, &error))?;
         }
         own = if of == command { value.as_table() } else { own };
     }
@@ -186,7 +228,12 @@ mod tests {
             ("[check]\nsim = true", "[check] does not take '--sim'; run, hunt and record do"),
             ("[memory]\nsnapshot = 1", "option 'snapshot' takes a string, not 1"),
         ] {
-            assert_eq!(read(text, Command::Run).err().as_deref(), Some(error), "{text}");
+            let own = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
+            for before in ["", "\n\n", "# a\r\nquiet = true\n", "library = [\n'a',\n'b']\n", "json = \"größe\"\n"] {
+                let at = own + before.bytes().filter(|byte| *byte == b'\n').count();
+                let said = read(&format!("{before}{text}"), Command::Run).err();
+                assert_eq!(said, Some(format!("line {at}: {error}")), "{before}{text}");
+            }
         }
         let error = read("stacks = true\nquiet = = 1", Command::Run).expect_err("no TOML");
         assert!(error.starts_with("line 2: ") && error.lines().count() == 1, "{error}");

@@ -9,7 +9,6 @@ use analysis::counterfactual::edits::written::{self, WrittenWait};
 use analysis::ipc::Across;
 use ingest::segments::parts::{self, Parts};
 use ingest::{progress::Progress, recorded};
-use report::escape::harmless;
 use report::gate::ending;
 use report::model::Outcome;
 use settings::Assumptions;
@@ -84,7 +83,7 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
     drop(progress);
     // The report names them too, if there is one and it is seen.
     if outcomes.is_empty() || options.log_file.is_some() {
-        unread.iter().for_each(|error| eprintln!("streamsan: {}", harmless(error)));
+        unread.iter().for_each(|error| system::say!("{error}"));
     }
     if outcomes.is_empty() && !unread.is_empty() {
         return Reason::NotRead.into();

@@ -47,7 +47,7 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
         match judge::judge(analysis, &mut records) {
             Some(listing) => all.push(listing),
             None => {
-                eprintln!("streamsan: {file} can not be read again");
+                system::say!("{file} can not be read again");
                 fine = false;
             }
         }
@@ -58,12 +58,10 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
         let Some(path) = path else { continue };
         taken |= path.is(output::STANDARD);
         if let Err(error) = output::write(path, bytes().as_bytes()) {
-            eprintln!("streamsan: {path} can not be written: {error}");
+            system::say!("{path} can not be written: {error}");
             fine = false;
         }
     }
-    if !taken {
-        print(&text::text(&all));
-    }
-    unreadable(file, error).and(!fine, Reason::NotWritten)
+    let printed = if taken { Ending::default() } else { print(&text::text(&all)) };
+    printed.joined(unreadable(file, error)).and(!fine, Reason::NotWritten)
 }

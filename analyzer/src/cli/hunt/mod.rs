@@ -68,7 +68,7 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
     let all = found.targets.len();
     let targets: Vec<Target> = found.targets.into_iter().filter(is_wanted).collect();
     if !options.quiet {
-        found.notes.iter().for_each(|note| eprintln!("streamsan: NOTE: {}", harmless(note)));
+        found.notes.iter().for_each(|note| system::say!("NOTE: {note}"));
     }
     if targets.is_empty() {
         let but = if all > 0 { format!(", but --only leaves none of {all}") } else { String::new() };
@@ -78,8 +78,7 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
         ));
     }
     if args.list {
-        print(&list(&targets));
-        return Ending::default();
+        return print(&list(&targets));
     }
     hunt(args, options, &targets)
 }
@@ -106,7 +105,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> Ending {
     if !options.quiet
         && let Some(why) = no_gpu
     {
-        eprintln!("streamsan: NOTE: {why}; 'streamsan hunt --sim' runs the programs on a simulated GPU");
+        system::say!("NOTE: {why}; 'streamsan hunt --sim' runs the programs on a simulated GPU");
     }
     let tool = match std::env::current_exe() {
         Ok(tool) => tool,
@@ -194,6 +193,6 @@ fn keep(args: &HuntArgs, options: &Options, report: &Report, output: &Path) {
     if plain && args.output.is_none() {
         let _ = std::fs::remove_dir_all(output);
     } else if !(plain && options.quiet) {
-        eprintln!("streamsan: NOTE: what each program printed, and its own report, is in {}", output.display());
+        system::say!("NOTE: what each program printed, and its own report, is in {}", output.display());
     }
 }
