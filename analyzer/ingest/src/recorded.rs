@@ -4,13 +4,14 @@
 //! Owns the reading of trace files, and what is done with their records besides analysis: printing
 //! them, and passing them to the tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
 
 use trace::file::{AGAIN, END, FileError, Frame, LATE, MARKS, Reader, STATE};
+use trace::segment::FINISHED;
 use trace::{Op, Record};
 
 use super::progress::Progress;
@@ -64,7 +65,9 @@ fn replanned(
 }
 
 /// The traces that these words name: files and folders of segments as they are, other folders as
-/// all traces in them (for example one a rank), by name. The error is a line for the user.
+/// all traces in them (for example one a rank), by name. Among these are files and folders that are
+/// named as traces are and hold none that can be read: who reads them says why. The error is a line
+/// for the user.
 pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
     let mut files = Vec::new();
     for word in words {
@@ -76,10 +79,7 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
             files.push(word.clone());
             continue;
         }
-        let entries = std::fs::read_dir(word).map_err(|error| format!("{word}: {error}"))?;
-        let is_one = |path: &PathBuf| if path.is_dir() { parts::holds_recording(path) } else { is_trace(path) };
-        let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(is_one);
-        let mut found: Vec<FileName> = paths.map(FileName::from).collect();
+        let mut found = in_folder(word.as_ref()).map_err(|error| format!("{word}: {error}"))?;
         if found.is_empty() {
             return Err(format!("{word}: there is no trace in this folder"));
         }
@@ -88,6 +88,29 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
         files.extend(found);
     }
     Ok(files)
+}
+
+/// The traces in a folder, and what is named as they are.
+fn in_folder(folder: &Path) -> io::Result<Vec<FileName>> {
+    let entries = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let entries = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    let (mut traces, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        entries.into_iter().partition(|path| if path.is_dir() { parts::seems_recording(path) } else { is_trace(path) });
+    let patterns: BTreeSet<Vec<u8>> = traces.iter().map(|path| without_digits(path)).collect();
+    traces.extend(others.into_iter().filter(|path| {
+        let is_file = std::fs::metadata(path).map_or(true, |meta| meta.is_file());
+        let is_named = path.extension().is_some_and(|ending| ending == FINISHED);
+        is_file && (is_named || patterns.contains(&without_digits(path)))
+    }));
+    Ok(traces.into_iter().map(FileName::from).collect())
+}
+
+/// The name of a file with one mark for each number: the traces of several ranks share it.
+fn without_digits(path: &Path) -> Vec<u8> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut pattern: Vec<u8> = name.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect();
+    pattern.dedup_by(|byte, before| (*byte, *before) == (b'0', b'0'));
+    pattern
 }
 
 fn is_trace(path: &Path) -> bool {

@@ -20,6 +20,8 @@ pub(crate) struct Found {
     pub(crate) targets: Vec<Target>,
     /// What the user should know of the search, a line each.
     pub(crate) notes: Vec<String>,
+    /// Folders and programs that could not be read: what is in them was not checked.
+    pub(crate) unread: Vec<String>,
 }
 
 /// The files of a folder that may matter.
@@ -30,6 +32,8 @@ struct Files {
     executables: Vec<PathBuf>,
     libraries: Vec<PathBuf>,
     tests: Vec<PathBuf>,
+    /// Folders and programs that can not be read, and why.
+    unread: Vec<String>,
 }
 
 /// Folders that hold no tests of the project.
@@ -63,7 +67,14 @@ pub(crate) fn find(root: &Path) -> Found {
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
         // What is a test is among CTest's tests, and the rest is what tests need.
         let is_listed = listed.iter().any(|build| file.starts_with(build));
-        if is_listed || Some(&real) == own.as_ref() || !seen.insert(real) || !links.is_program(file) {
+        if is_listed || Some(&real) == own.as_ref() || !seen.insert(real) {
+            continue;
+        }
+        if let Err(error) = std::fs::File::open(file) {
+            files.unread.push(unread(file, &error));
+            continue;
+        }
+        if !links.is_program(file) {
             continue;
         }
         let folder = file.parent().unwrap_or(root).to_path_buf();
@@ -72,12 +83,16 @@ pub(crate) fn find(root: &Path) -> Found {
     files.tests.sort();
     for file in &files.tests {
         let is_word = |target: &Target| target.command.iter().any(|word| Path::new(word) == file);
-        let text = std::fs::read(file).unwrap_or_default();
+        let text = std::fs::read(file).unwrap_or_else(|error| {
+            files.unread.push(unread(file, &error));
+            Vec::new()
+        });
         if !found.targets.iter().any(is_word) && pytest::mentions_cuda(&text) {
             found.targets.push(pytest::target(root, &name(root, file)));
         }
     }
     target::number(&mut found.targets);
+    found.unread = files.unread;
     found
 }
 
@@ -85,10 +100,19 @@ fn name(root: &Path, file: &Path) -> String {
     file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned()
 }
 
+/// What could not be read, for the user.
+fn unread(path: &Path, error: &std::io::Error) -> String {
+    format!("{} could not be read: {error}", path.display())
+}
+
 /// `built`: a folder above is a build folder.
 fn walk(folder: &Path, built: bool, files: &mut Files) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let entries = std::fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return files.unread.push(unread(folder, &error)),
+    };
+    let mut entries: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
     entries.sort();
     let has = |name: &str| entries.iter().any(|path| path.file_name().is_some_and(|own| own == name));
     if has("pyvenv.cfg") {
@@ -100,14 +124,30 @@ fn walk(folder: &Path, built: bool, files: &mut Files) {
     }
     for path in entries {
         let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
-        let Ok(own) = path.symlink_metadata() else { continue };
+        let own = match path.symlink_metadata() {
+            Ok(own) => own,
+            // A folder whose files may be listed and not be opened.
+            Err(error) => {
+                files.unread.push(unread(&path, &error));
+                continue;
+            }
+        };
         if own.is_dir() {
             if !name.starts_with('.') && !PASSED_OVER.contains(&name.as_str()) {
                 walk(&path, built || is_build, files);
             }
             continue;
         }
-        let Ok(meta) = path.metadata() else { continue };
+        let meta = match path.metadata() {
+            Ok(meta) => meta,
+            Err(error) => {
+                // A link to nothing hides no program.
+                if error.kind() == std::io::ErrorKind::PermissionDenied {
+                    files.unread.push(unread(&path, &error));
+                }
+                continue;
+            }
+        };
         if !meta.is_file() {
             continue;
         }

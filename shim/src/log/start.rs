@@ -4,7 +4,7 @@
 //! gets a core of its own; the parent's is left alone. The state of the process itself is in
 //! [`crate::runtime::lifecycle`].
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ::options::Id;
@@ -19,6 +19,9 @@ use crate::runtime::{attach, handle_cache, stderr};
 
 #[unsafe(link_section = "streamsan_state")]
 static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
+/// The process that uses CUDA, under plain `LD_PRELOAD`, and could not be connected to an analyzer.
+/// A child that it forks has another number.
+static UNCHECKED: AtomicU32 = AtomicU32::new(0);
 
 /// What the shim works on, started now if this is the first op of the process. `None`: stay out.
 #[inline]
@@ -63,6 +66,9 @@ fn start() -> Option<&'static Core> {
         Ok(attached) => attached,
         Err(error) => {
             lifecycle::switch_off(format_args!("can not check this process: {error}"));
+            if !options::has_launcher() {
+                UNCHECKED.store(std::process::id(), Ordering::Relaxed);
+            }
             return None;
         }
     };
@@ -81,6 +87,9 @@ fn start() -> Option<&'static Core> {
 pub fn at_exit() {
     let core = CORE.load(Ordering::Acquire);
     if core.is_null() {
+        if UNCHECKED.load(Ordering::Relaxed) == std::process::id() {
+            end_unchecked(&Options::from_environment());
+        }
         without_cuda();
         return;
     }
@@ -107,6 +116,7 @@ pub fn at_exit() {
             beat = (now, Instant::now());
         } else if beat.1.elapsed() > Duration::from_secs(5) {
             lifecycle::switch_off(format_args!("the analyzer has died: this run was not checked"));
+            end_unchecked(&core.options);
             return;
         }
     }
@@ -114,6 +124,13 @@ pub fn at_exit() {
     let code = header.exit_code.load(Ordering::Relaxed) as i32;
     if core.options.error_exitcode.is_some() && code != 0 {
         end_with(code);
+    }
+}
+
+/// The program ends with the code of a run that was not checked, if the user asked for exit codes.
+fn end_unchecked(options: &Options) {
+    if options.error_exitcode.is_some() {
+        end_with(UNCHECKED_RUN);
     }
 }
 
@@ -129,11 +146,13 @@ fn end_with(code: i32) -> ! {
 
 /// Exit code of `require-cuda` when no CUDA was used: as the streamsan command's.
 const NO_CUDA: i32 = 4;
+/// Exit code of a run that was not checked: as the streamsan command's.
+const UNCHECKED_RUN: i32 = 70;
 
 /// A process ends that made no call of CUDA. Under plain `LD_PRELOAD` nothing else tells its user:
 /// no analyzer was started.
 fn without_cuda() {
-    let is_first = lifecycle::is_dormant() && options::variable(c"STREAMSAN_SOCKET").is_none();
+    let is_first = lifecycle::is_dormant() && !options::has_launcher();
     if !is_first || options::text().is_empty() {
         return;
     }

@@ -89,6 +89,11 @@ pub fn text() -> &'static [u8] {
     variable(c"STREAMSAN_OPTIONS").unwrap_or_default()
 }
 
+/// Whether a launcher waits for the ring of this process.
+pub fn has_launcher() -> bool {
+    variable(c"STREAMSAN_SOCKET").is_some_and(|path| !path.is_empty())
+}
+
 /// Whether the environment switches this flag on. Allocates nothing.
 pub fn is_on(flag: Id) -> bool {
     matches!(::options::last(text(), flag), Some(Value::Flag(true)))

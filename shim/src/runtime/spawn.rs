@@ -29,9 +29,13 @@ const STACK: usize = 32 << 10;
 pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
     let path =
         options.analyzer.clone().or_else(beside_library).ok_or("the library does not know where it was loaded from")?;
-    if !std::path::Path::new(&path).exists() {
-        let shown = path.to_string_lossy().into_owned();
-        return Err(format!("{shown} does not exist (set STREAMSAN_OPTIONS=analyzer=PATH)"));
+    if let Err(error) = std::fs::metadata(&path) {
+        let shown = path.to_string_lossy();
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+            _ => format!("can not be read: {error}"),
+        };
+        return Err(format!("{shown} {why} (set STREAMSAN_OPTIONS=analyzer=PATH)"));
     }
     let string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| "a path holds a NUL byte".to_owned());
     let program = string(path.into_vec())?;

@@ -70,9 +70,12 @@ fn a_second_driver_in_a_namespace_of_its_own_is_left_alone_and_named() {
 fn without_descriptors_it_says_so_and_steps_aside() {
     let (ended, alone) = everywhere(&["descriptors"]);
     assert_eq!(ended.code(), Some(70), "{}", ended.err);
-    for err in [ended.err, alone.err] {
+    for err in [&ended.err, &alone.err] {
         assert!(err.contains("can not check this process") && err.contains("Too many open files"), "{err}");
     }
+    // Preloaded alone, it ends with the code of such a run where exit codes were asked for.
+    let asked = end(preloaded(hard(), "error-exitcode=66").arg("descriptors"));
+    assert_eq!((asked.code(), asked.out), (Some(70), ended.out), "{}", asked.err);
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn in_an_empty_root_it_goes_on_or_steps_aside() {
         return;
     }
     let (ended, alone) = everywhere(&["chroot", "0"]);
-    for err in [ended.err, alone.err] {
+    for err in [&ended.err, &alone.err] {
         assert!(err.contains("can not check this process"), "{err}");
     }
     let (ended, alone) = everywhere(&["chroot", "1"]);

@@ -210,6 +210,47 @@ fn a_launcher_that_is_killed_while_the_program_runs_is_told_at_its_end() {
 }
 
 #[test]
+fn plain_preloading_ends_with_70_where_no_analyzer_checked_the_run() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = build::scratch("limits-analyzer");
+    let program = linked("limited.c");
+    let [gone, circle, closed, dies] = ["gone", "circle", "closed", "dies"].map(|name| folder.join(name));
+    symlink(&circle, &circle).expect("a link to itself");
+    std::fs::write(&closed, "no program").expect("written");
+    std::fs::write(&dies, "#!/bin/sh\nexit 0\n").expect("written");
+    std::fs::set_permissions(&dies, PermissionsExt::from_mode(0o755)).expect("ours");
+    // The one line names the reason in these words.
+    let analyzers = [
+        (&gone, "gone does not exist"),
+        (&circle, "circle can not be read: "),
+        (&closed, "closed: Permission denied"),
+        (&folder, ": Permission denied"),
+        (&dies, "the analyzer has died"),
+    ];
+    let ends = |program: &mut Command, code: i32, why: &str| {
+        let ended = end(program);
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "cuda 0\n"), "{why}: {}", ended.err);
+        assert_eq!((ended.ours().len(), ended.err.contains(why)), (1, true), "{why}: {}", ended.err);
+    };
+    for (analyzer, why) in analyzers {
+        let with = |code: &str| preloaded(&program, &format!("{code}analyzer={}", analyzer.display()));
+        ends(&mut with("error-exitcode=66:"), 70, why);
+        // Nobody asked for exit codes; an analyzer that dies takes seconds to be missed.
+        if analyzer != &dies {
+            ends(&mut with("error-exitcode=5:"), 70, why);
+            ends(&mut with(""), 0, why);
+            ends(&mut with("error-exitcode=0:"), 0, why);
+        }
+    }
+    // A process that uses no CUDA is none that was not checked, and a child of one neither.
+    let ended = end(&mut preloaded("/bin/sh", &format!("error-exitcode=66:analyzer={}", gone.display())));
+    assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""));
+    let mut shell = preloaded("/bin/sh", &format!("error-exitcode=66:analyzer={}", gone.display()));
+    let ended = end(shell.args(["-c", "\"$0\"; echo $?"]).arg(&program));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "cuda 0\n70\n"), "{}", ended.err);
+}
+
+#[test]
 fn plain_preloading_without_cuda_names_what_was_asked_in_vain() {
     let without = |options: &str| end(&mut preloaded("/bin/true", options));
     let silent = |options: &str| {

@@ -17,7 +17,7 @@ use tests::{build, fake};
 use crate::python::pytest_plugin;
 
 /// `hunted.c`, made to end in a way.
-fn hunted(ways: &[&str]) -> PathBuf {
+pub(super) fn hunted(ways: &[&str]) -> PathBuf {
     let ways: Vec<String> = ways.iter().map(|way| format!("-D{way}")).collect();
     let folder = fake::folder().to_string_lossy();
     let mut args: Vec<&str> = ways.iter().map(String::as_str).collect();
@@ -26,7 +26,7 @@ fn hunted(ways: &[&str]) -> PathBuf {
 }
 
 /// Puts a program into a folder.
-fn put(program: &Path, into: &Path) -> PathBuf {
+pub(super) fn put(program: &Path, into: &Path) -> PathBuf {
     std::fs::create_dir_all(into.parent().expect("a folder")).expect("a folder");
     std::fs::copy(program, into).expect("copied");
     into.to_path_buf()
@@ -39,7 +39,7 @@ fn script(into: &Path, text: &str) {
 }
 
 /// `streamsan hunt OPTIONS FOLDER`, with temporary files in a folder of its own.
-fn hunt(options: &[&str], folder: &Path) -> Command {
+pub(super) fn hunt(options: &[&str], folder: &Path) -> Command {
     let mut command = streamsan(["hunt"]);
     let temporary = folder.with_extension("tmp");
     std::fs::create_dir_all(&temporary).expect("a folder");

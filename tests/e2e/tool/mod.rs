@@ -8,6 +8,7 @@ mod explain;
 mod foreign;
 mod hunt;
 mod hunt_twice;
+mod hunt_unread;
 mod offline;
 mod output_files;
 mod segments;

@@ -130,6 +130,66 @@ fn a_folder_of_ranks_is_one_report_that_names_each() {
 }
 
 #[test]
+fn a_trace_of_a_folder_that_can_not_be_read_is_named() {
+    use std::os::unix::fs::symlink;
+    let folder = build::scratch("ranks-unread");
+    let program = racy(&folder, &[]);
+    let record = |file: &Path, words: &[&str]| {
+        let ended = end(streamsan(["record", "-o"]).arg(file).arg("--").arg(&program).args(words));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    };
+    let (clean, racy) = (folder.join("clean"), folder.join("found"));
+    record(&clean, &["0", "ordered"]);
+    record(&racy, &["0"]);
+    let bytes = std::fs::read(&racy).expect("the trace");
+    let mut first_byte = bytes.clone();
+    first_byte[0] ^= 1;
+    let damaged: [&dyn Fn(&Path); 7] = [
+        &|file| std::fs::write(file, []).expect("written"),
+        &|file| std::fs::write(file, [0; 4096]).expect("written"),
+        &|file| std::fs::write(file, &first_byte).expect("written"),
+        &|file| std::fs::write(file, &bytes[..9]).expect("written"),
+        &|file| symlink("/nonexistent/rank", file).expect("a link"),
+        &|file| symlink(file, file).expect("a link"),
+        // A recording in segments, none of which can be read.
+        &|file| {
+            std::fs::create_dir(file).expect("a folder");
+            std::fs::write(file.join("000000.trace"), []).expect("written");
+        },
+    ];
+    for (which, damage) in damaged.iter().enumerate() {
+        for (whole, name) in
+            [("rank0.trace", "rank1.trace"), ("0", "10"), ("a.rank9.x", "a.rank10.x"), ("a", "b.trace")]
+        {
+            let ranks = folder.join("ranks");
+            std::fs::create_dir(&ranks).expect("a folder");
+            std::fs::write(ranks.join("notes.txt"), "no trace\n").expect("written");
+            std::fs::create_dir(ranks.join("logs")).expect("a folder");
+            damage(&ranks.join(name));
+            std::fs::copy(&clean, ranks.join(whole)).expect("copied");
+            let (ended, report) = checked(&folder, &[text(&ranks)]);
+            assert_eq!(ended.code(), Some(70), "{which} {name}: {}", ended.err);
+            let unread = report["coverage"]["unread"].as_array().expect("a list");
+            assert_eq!(unread.len(), 1, "{which} {name}: {unread:?}");
+            assert!(unread[0].as_str().expect("text").contains(&format!("/{name}")), "{which} {name}: {unread:?}");
+            // What the other trace holds is found.
+            std::fs::copy(&racy, ranks.join(whole)).expect("copied");
+            assert_eq!(checked(&folder, &[text(&ranks)]).0.code(), Some(66), "{which} {name}");
+            std::fs::remove_dir_all(&ranks).expect("ours");
+        }
+    }
+    // Files that are named in another way are no traces, whatever they hold.
+    let ranks = folder.join("others");
+    std::fs::create_dir(&ranks).expect("a folder");
+    std::fs::copy(&clean, ranks.join("rank0.trace")).expect("copied");
+    for name in ["rank.log", "trace", "rank1.trace.txt", "core.12", "rank0.json", "traces"] {
+        std::fs::write(ranks.join(name), []).expect("written");
+    }
+    std::fs::create_dir(ranks.join("rank1.trace")).expect("a folder");
+    assert_eq!(checked(&folder, &[text(&ranks)]).0.code(), Some(0));
+}
+
+#[test]
 fn what_is_readable_of_a_torn_trace_is_analysed() {
     let folder = build::scratch("torn");
     let program = racy(&folder, &[]);

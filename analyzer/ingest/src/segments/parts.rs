@@ -67,6 +67,14 @@ pub(crate) fn holds_recording(folder: &Path) -> bool {
     })
 }
 
+/// Whether a folder may hold the segments of a recording: it can not be read, or a file in it is
+/// named as a segment is.
+pub(crate) fn seems_recording(folder: &Path) -> bool {
+    fs::read_dir(folder).map_or(true, |entries| {
+        entries.into_iter().any(|entry| entry.map_or(true, |entry| named(&entry.path()).is_some()))
+    })
+}
+
 /// The ending of a file that is named as a segment is.
 fn named(path: &Path) -> Option<&str> {
     let (stem, ending) = (path.file_stem()?.to_str()?, path.extension()?.to_str()?);

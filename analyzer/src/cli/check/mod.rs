@@ -32,7 +32,7 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
         Ok(files) => files,
         Err(error) => return wrong(&error),
     };
-    if let Some(Err(ending)) = files.iter().map(readable).find(Result::is_err) {
+    if let Some(Err(ending)) = args.files.iter().map(readable).find(Result::is_err) {
         return ending;
     }
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &files) {
@@ -56,9 +56,13 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.
     let compared = Some(&across).filter(|_| !options.host_threads && !has_gaps);
-    let (mut outcomes, mut unread, mut done): (Vec<Outcome>, _, _) = (Vec::new(), Vec::new(), 0);
+    let (mut outcomes, mut unread, mut done): (Vec<Outcome>, Vec<String>, _) = (Vec::new(), Vec::new(), 0);
     for (file, parts) in files.iter().zip(&parts) {
-        let mut early = |found| write_early([outcomes.clone(), found].concat(), &gate, options);
+        let mut early = |found| {
+            let mut so_far = [outcomes.clone(), found].concat();
+            tell_unread(&mut so_far, &unread);
+            write_early(so_far, &gate, options);
+        };
         let beside = (done, &mut progress);
         let (mut found, error) = recorded::check(file, analysis_options(options), compared, &with, beside, &mut early);
         done += parts.bytes();
@@ -70,12 +74,10 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
         }
         if let Some(error) = error {
             unread.push(format!("{file}: {error}"));
-            if let Some(first) = found.first_mut() {
-                first.coverage.unread.push(format!("{file}: {error}"));
-            }
         }
         outcomes.extend(found);
     }
+    tell_unread(&mut outcomes, &unread);
     // A damaged segment is a gap as well, which only reading it shows.
     if outcomes.iter().all(|outcome| outcome.coverage.gaps == 0) {
         across.finish(&mut outcomes);
@@ -92,6 +94,13 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
     ending::of_run(&report, options.error_exitcode, options.require_cuda)
         .and(!unread.is_empty(), Reason::NotRead)
         .and(!printed, Reason::NotWritten)
+}
+
+/// The report names the traces that could not be read, those without a process among them.
+fn tell_unread(outcomes: &mut [Outcome], unread: &[String]) {
+    if let Some(first) = outcomes.first_mut() {
+        first.coverage.unread = unread.to_vec();
+    }
 }
 
 /// The waits of the files that `--with` names. The error is a line for the user.

@@ -70,6 +70,9 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
     if !options.quiet {
         found.notes.iter().for_each(|note| system::say!("NOTE: {note}"));
     }
+    if targets.is_empty() || args.list {
+        found.unread.iter().for_each(|why| eprintln!("streamsan: NOTE: {}", harmless(why)));
+    }
     if targets.is_empty() {
         let but = if all > 0 { format!(", but --only leaves none of {all}") } else { String::new() };
         return wrong(&format!(
@@ -80,7 +83,7 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
     if args.list {
         return print(&list(&targets));
     }
-    hunt(args, options, &targets)
+    hunt(args, options, &targets, found.unread)
 }
 
 /// A line for each program: kind, name, command.
@@ -96,7 +99,8 @@ fn list(targets: &[Target]) -> String {
     targets.iter().map(line).collect()
 }
 
-fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> Ending {
+/// `unread`: what could not be looked into, so that programs in it were not checked.
+fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target], unread: Vec<String>) -> Ending {
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &[]) {
         Ok(gate) => gate,
         Err(ending) => return ending,
@@ -132,14 +136,16 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> Ending {
         own
     };
     let (ran, signal) = queue::run(targets, &under, args.jobs.into(), &progress, &judge);
-    let report = merged(ran, &gate, &options);
+    let mut report = merged(ran, &gate, &options);
+    let is_unread = !unread.is_empty();
+    report.coverage.unchecked.extend(unread);
     let written = Reporters::asked_for(&options).write(&report);
     keep(args, &options, &report, &output);
     let mut ending = gate::ending::of_hunt(&report, options.error_exitcode, options.require_cuda);
     if let Some(signal) = signal {
         ending.note(Reason::Signal(signal));
     }
-    ending.and(!written, Reason::NotWritten)
+    ending.and(is_unread, Reason::ProgramNotChecked).and(!written, Reason::NotWritten)
 }
 
 /// Whether programs with findings in doubt run a second time, and can. Who says what is measured
