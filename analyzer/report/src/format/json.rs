@@ -67,7 +67,7 @@ use symbols::frame::{Frame, FrameKind};
 use symbols::library::library;
 
 /// Version of the contract.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = crate::gate::baseline::VERSION;
 
 /// The whole report.
 pub fn report(report: &Report) -> Value {

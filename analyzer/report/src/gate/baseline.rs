@@ -4,11 +4,12 @@
 //! person to recognise each. A report written by `--json` serves as well.
 
 use crate::call_site::site;
-use crate::format::json::VERSION;
 use crate::model::{Breach, Finding, Side};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The version of reports as JSON. Here, because formats know the gate, which must not know them.
+pub(crate) const VERSION: u32 = 1;
 /// The format of a baseline.
 const FORMAT: u32 = 1;
 
