@@ -33,7 +33,6 @@ pub mod mend;
 pub mod model;
 pub(crate) mod neighbourhood;
 pub mod program;
-mod unproven;
 pub mod words;
 
 pub use model::{Finding, Report};

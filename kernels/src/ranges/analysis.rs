@@ -371,7 +371,7 @@ impl Analysis {
     /// Whether some address of a kind through a base is made of what other threads answered.
     fn is_voted(&self, kind: AccessKind, base: SymbolicBase) -> bool {
         let through =
-            |(access, from): (&Access, &Provenance)| from.voted && access.kind == kind && from.may_go_through(base);
+            |(access, from): (&Access, &Provenance)| from.voted && access.kind == kind && base.may_come_from(from);
         self.graph.accesses.iter().zip(&self.origins).any(through)
     }
 

@@ -76,7 +76,7 @@ impl<'a> HeldLocks<'a> {
     /// The lock that all accesses of a kind are made under that may go through a base.
     pub(super) fn during(&self, kind: AccessKind, base: SymbolicBase) -> Option<Lock> {
         let Analysis { graph, origins, locks, .. } = self.analysis;
-        let goes = |k: &usize| graph.accesses[*k].kind == kind && origins[*k].may_go_through(base);
+        let goes = |k: &usize| graph.accesses[*k].kind == kind && base.may_come_from(&origins[*k]);
         let through = (0..locks.len()).filter(|k| self.made[*k] && goes(k));
         let mut lock = Lock { words: SmallVec::new() };
         for k in through {

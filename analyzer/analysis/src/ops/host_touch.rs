@@ -26,9 +26,9 @@
 //!
 //! Work that is behind a host function which has not returned has not begun. The function may wait
 //! for the very thread that touches the bytes of that work (a producer that the stream wakes), so
-//! the pair is `possible`. Where threads have timelines of their own it is judged when the functions
-//! before the work return: the thread of one of them knows of the touch, or none does. The thread of
-//! any other function may know of the touch, and that orders nothing.
+//! the pair is `possible`. Where threads have timelines of their own it is judged when the
+//! functions before the work return: the thread of one of them knows of the touch, or none does.
+//! The thread of any other function may know of the touch, and that orders nothing.
 
 use super::at;
 use crate::process::facts::ProcessFacts;

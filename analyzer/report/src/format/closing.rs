@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use crate::cause::RootCause;
 use crate::format::programs;
+use crate::format::unproven;
 use crate::model::{Breach, Finding, GateStatus, Report};
-use crate::unproven;
 use crate::words::{CauseKind, counted};
 use detect::coverage::Coverage;
 use symbols::frame::Frame;

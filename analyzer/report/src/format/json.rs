@@ -50,13 +50,13 @@
 
 use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::doubt::Doubt;
+use crate::format::unproven::lost_exactness;
 use crate::format::{Event, Reporter, Verdict, feed};
 use crate::model::{
     Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines,
     Report, Running, Side,
 };
 use crate::program::{Program, SecondRun};
-use crate::unproven::lost_exactness;
 use crate::words::Verb;
 use detect::confidence::Weakness;
 use detect::coverage::KernelCoverage;

@@ -17,10 +17,10 @@ pub mod junit;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub(crate) mod programs;
-pub(crate) mod rules;
 pub mod sarif;
 pub mod short;
 pub mod text;
+mod unproven;
 
 use crate::gate::{baseline, suppressions};
 use crate::model::{Breach, Finding, GateStatus, Report};

@@ -8,6 +8,7 @@ use crate::ir::{AccessKind, BlockId};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::Int;
+use crate::ranges::graph::provenance::Provenance;
 use serde::{Deserialize, Serialize};
 
 /// Under which conditions an access is made, and how wide it is.
@@ -71,6 +72,18 @@ pub(crate) enum SymbolicBase {
     /// A pointer out of memory, surely: no parameter is the base.
     Loaded,
     Unknown,
+}
+
+impl SymbolicBase {
+    /// Whether an address from these sources may have this base.
+    pub(crate) fn may_come_from(self, from: &Provenance) -> bool {
+        match self {
+            SymbolicBase::Absolute => false,
+            SymbolicBase::Word(w) => from.words.contains(&w) || from.unknown.is_some(),
+            SymbolicBase::Symbol(s) => from.symbols.contains(&s) || from.unknown.is_some(),
+            _ => true,
+        }
+    }
 }
 
 /// What the words of a table of pointers count from.

@@ -7,7 +7,6 @@
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
-use crate::ranges::extent::reached::SymbolicBase;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -68,16 +67,6 @@ impl Provenance {
     /// Is there a known base?
     pub(crate) fn has_base(&self) -> bool {
         !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
-    }
-
-    /// Whether the address may have this base.
-    pub(crate) fn may_go_through(&self, base: SymbolicBase) -> bool {
-        match base {
-            SymbolicBase::Absolute => false,
-            SymbolicBase::Word(w) => self.words.contains(&w) || self.unknown.is_some(),
-            SymbolicBase::Symbol(s) => self.symbols.contains(&s) || self.unknown.is_some(),
-            _ => true,
-        }
     }
 }
 
