@@ -7,8 +7,7 @@ use analyzer::cli;
 use settings::exit_code::{Ending, Reason};
 
 fn main() {
-    // A trace that grows past the limit of file sizes is an error that is named, not our death.
-    analyzer::launcher::process::ignore_file_size_signal();
+    analyzer::launcher::inherited::take_signals();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let thread = std::thread::Builder::new().stack_size(ingest::STACK).spawn(move || cli::main(&args));
     let failed = || Ending::from(Reason::Failed).code();

@@ -19,7 +19,7 @@ use super::Under;
 use super::handed::Handed;
 use super::second::{self, InDoubt, SecondReport};
 use super::target::Target;
-use crate::launcher::descendants;
+use crate::launcher::{descendants, inherited};
 use report::model::Report;
 use report::program::{Checked, Program, SecondRun};
 use settings::exit_code;
@@ -289,9 +289,10 @@ fn start(
         };
     }
     command.process_group(0);
-    // SAFETY: prctl is async-signal-safe. The thread that starts the child waits for it.
+    // SAFETY: async-signal-safe calls. The thread that starts the child waits for it.
     unsafe {
         command.pre_exec(|| {
+            inherited::restore_signals();
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
             Ok(())
         });

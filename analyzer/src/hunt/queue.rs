@@ -12,6 +12,7 @@ use super::progress::HuntProgress;
 use super::second;
 use super::target::Target;
 use crate::launcher::descendants;
+use crate::launcher::inherited::is_ignored;
 use report::model::Report;
 use report::program::Checked;
 
@@ -70,9 +71,10 @@ extern "C" fn stop(signal: libc::c_int) {
     SHARED.stop.store(signal, Ordering::Relaxed);
 }
 
-/// The first signal ends the hunt in order, the second at once.
+/// The first signal ends the hunt in order, the second at once. One that the process was told to
+/// ignore stays so (`nohup`).
 fn listen() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: all-zero is a valid sigaction to be filled; the handler is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();

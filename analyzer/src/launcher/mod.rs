@@ -9,7 +9,8 @@
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
 //! instrumented, `mpi` whether it may use MPI, `exact_setup` finds what exact mode needs,
 //! `simulator` and `soname` prepare the libraries it is to load, `run_folder` and `server` open the
-//! socket, and `process` starts the program and passes on how it ends.
+//! socket, and `process` starts the program and passes on how it ends. `inherited` gives it the
+//! signals, descriptors and environment that this process was started with.
 //!
 //! `node` brings the ranks of an MPI job on one machine together, each of which has a launcher of
 //! its own.
@@ -24,6 +25,7 @@ pub(crate) mod descendants;
 pub(crate) mod dynamic_section;
 pub(crate) mod exact_setup;
 pub(crate) mod executable;
+pub mod inherited;
 pub(crate) mod mpi;
 pub(crate) mod node;
 pub mod process;

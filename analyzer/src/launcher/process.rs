@@ -9,12 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use crate::launcher::inherited::Environment;
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
-use crate::launcher::{descendants, executable, mpi, sanitized, soname};
+use crate::launcher::{descendants, executable, inherited, mpi, sanitized, soname};
 use settings::exit_code::{Ending, Reason};
 
 /// What signals are passed on to: a process id, or a process group (negative); 0 before and after
@@ -145,52 +146,52 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(beside("libstreamsan_mpi.so")?);
     }
+    let mut ours: Vec<(&OsStr, OsString)> = Vec::new();
+    let mut set = |name: &'static str, value: OsString| ours.push((OsStr::new(name), value));
     if let Some(search) = search {
-        command.env("LD_LIBRARY_PATH", search);
+        set("LD_LIBRARY_PATH", search);
     }
-    command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
-    command.env("STREAMSAN_SOCKET", &plan.socket);
+    set("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
+    set("STREAMSAN_SOCKET", plan.socket.clone());
     if !plan.shim_options.is_empty() {
-        command.env("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options));
+        set("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options).to_os_string());
     }
     // NVTX passes its ranges to the library named here. A profiler that is already named keeps its
     // place.
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
-        command.env("NVTX_INJECTION64_PATH", &shim);
+        set("NVTX_INJECTION64_PATH", shim.into_os_string());
     }
     // A shared runtime of AddressSanitizer insists on being the first library, and ends the program
     // if something was preloaded. It need not be first: the shim wraps none of the functions that
     // it must see first. Other programs ignore this variable.
     const ASAN: &str = "ASAN_OPTIONS";
     if !std::env::var_os(ASAN).is_some_and(|set| set.to_string_lossy().contains("verify_asan_link_order")) {
-        command.env(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
+        set(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
     }
     // The older name and the one since PyTorch 2.9. What the user has set stays.
     let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
     if plan.torch_async && names.iter().all(|name| std::env::var_os(name).is_none()) {
-        command.env(names[0], "backend:cudaMallocAsync");
+        set(names[0], "backend:cudaMallocAsync".into());
     }
     if let Some((_, driver)) = &plan.soname {
-        command.env("STREAMSAN_DRIVER", driver);
+        set("STREAMSAN_DRIVER", driver.clone());
     }
     if let Some(sim) = plan.sim {
-        command.envs(sim.variables.iter().map(|(name, value)| (name, value)));
+        ours.extend(sim.variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))));
     }
     pass_signals_on();
+    let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
+    let environment = Environment::with(&ours).map_err(failed)?;
     // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec
     // by themselves.
     unsafe {
-        command.pre_exec(|| {
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            if FILE_SIZE_SIGNAL_WAS_DEFAULT.load(Ordering::Relaxed) {
-                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-            }
+        command.pre_exec(move || {
+            inherited::restore_signals();
+            inherited::restore_descriptors();
+            environment.install();
             Ok(())
         });
     }
-    let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
     if plan.limit.is_some() {
         descendants::adopt();
         command.process_group(0);
@@ -198,49 +199,66 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id() as i32;
     // With a minus sign: to its group.
-    CHILD.store(if plan.limit.is_some() { -pid } else { pid }, Ordering::Relaxed);
+    let to = if plan.limit.is_some() { -pid } else { pid };
+    CHILD.store(to, Ordering::Relaxed);
+    let early = EARLY.swap(0, Ordering::Relaxed);
+    if early != 0 {
+        descendants::signal(to, early);
+    }
     let finished = match plan.limit {
         None => child.wait().map(|status| Finished { status, timed_out: false }),
         Some(limit) => descendants::wait(&mut child, limit),
     };
     CHILD.store(0, Ordering::Relaxed);
+    leave_ignored();
     finished.map_err(failed)
 }
 
-/// Whether this process was started with the default for SIGXFSZ, which its programs get, too.
-static FILE_SIZE_SIGNAL_WAS_DEFAULT: AtomicBool = AtomicBool::new(false);
+/// A signal to pass on that has come before there was a program.
+static EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// From now on a file that grows past its limit (`ulimit -f`) is an error, and no signal.
-pub fn ignore_file_size_signal() {
-    // SAFETY: replaces a signal's action by one that does nothing.
-    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    FILE_SIZE_SIGNAL_WAS_DEFAULT.store(before == libc::SIG_DFL, Ordering::Relaxed);
-}
+/// Signals that are passed on to the program, all that a supervisor sends.
+const PASSED_ON: [i32; 6] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-extern "C" fn pass_on(signal: libc::c_int) {
+extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let child = CHILD.load(Ordering::Relaxed);
-    if child != 0 {
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo_t. The sender is asked for only if
+    // it is there: a process has sent the signal, with kill, tgkill or sigqueue.
+    let sender = unsafe { ((*info).si_code <= 0).then(|| (*info).si_pid()) };
+    let is_from_terminal = sender.is_none() && matches!(signal, libc::SIGINT | libc::SIGQUIT);
+    // The program that signals its process group has the signal already.
+    let is_from_program = child != 0 && sender == Some(child.abs());
+    if is_from_terminal || is_from_program {
+        return;
+    }
+    if child == 0 {
+        EARLY.store(signal, Ordering::Relaxed);
+    } else {
         // SAFETY: kill is async-signal-safe.
         unsafe { libc::kill(child, signal) };
     }
 }
 
-extern "C" fn ignore(_signal: libc::c_int) {}
-
-/// Signals that a terminal sends to both are left to the program. Signals that reach only this
-/// process are passed on.
+/// A terminal sends SIGINT and SIGQUIT to its whole foreground group: to the program, too. Signals
+/// that reach only this process are passed on.
 fn pass_signals_on() {
-    let set = |signal, handler: extern "C" fn(libc::c_int)| {
-        // SAFETY: all-zero is a valid sigaction to be filled; both handlers are async-signal-safe.
+    for signal in PASSED_ON {
+        // SAFETY: all-zero is a valid sigaction to be filled; the handler is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handler as *const () as usize;
-            action.sa_flags = libc::SA_RESTART;
+            action.sa_sigaction = pass_on as *const () as usize;
+            action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
-    };
-    [libc::SIGINT, libc::SIGQUIT].into_iter().for_each(|signal| set(signal, ignore));
-    [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].into_iter().for_each(|signal| set(signal, pass_on));
+    }
+}
+
+/// Without a program, a signal that this process was told to ignore is ignored again.
+fn leave_ignored() {
+    for signal in PASSED_ON.into_iter().filter(|signal| inherited::is_ignored(*signal)) {
+        // SAFETY: replaces an action by one that runs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 /// Dies of the signal that the program died of, so that the parent sees the same status as without
@@ -252,6 +270,11 @@ pub(crate) fn die_of(signal: i32) -> ! {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::signal(signal, libc::SIG_DFL);
+        let mut only: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut only);
+        libc::sigaddset(&mut only, signal);
+        // It may have been blocked from the start.
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &only, std::ptr::null_mut());
         libc::raise(signal);
     }
     std::process::exit(128 + signal)

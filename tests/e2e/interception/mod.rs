@@ -4,6 +4,7 @@ mod copied_bytes;
 mod failing_calls;
 mod guests;
 mod hardening;
+mod inherited;
 mod libraries;
 mod limits;
 mod portable;

@@ -4,7 +4,7 @@
 //! Owns their escaping, and the mapping from the compiler's path of a file to its path in the
 //! repository.
 
-use super::{rules, text};
+use super::text;
 use crate::call_site::site_frame;
 use crate::format::{Event, Reporter, Verdict, closing, programs};
 use crate::model::{Breach, Finding};
@@ -79,7 +79,7 @@ impl Annotations {
 
     fn breach(&mut self, b: &Breach, level: &str) {
         let title = format!("StreamSan: {} ({})", b.kind.name(), b.confidence.name());
-        self.annotate(level, site_frame(&b.side.stack), &title, &rules::breach(b, text::Style::default()));
+        self.annotate(level, site_frame(&b.side.stack), &title, &text::breach(b, text::Style::default()));
     }
 
     fn annotate(&mut self, level: &str, frame: Option<&Frame>, title: &str, plain: &str) {

@@ -6,7 +6,7 @@
 //! from the program into text nodes only.
 
 use super::json::Json;
-use super::{closing, rules, text};
+use super::{closing, text};
 use crate::format::{Event, Reporter};
 use crate::words::counted;
 use chrono::Utc;
@@ -52,7 +52,7 @@ impl Reporter for Html {
             Event::Begin(_) => {}
             Event::Finding(..) | Event::Breach(..) if self.still.matches("<article>").count() >= MOST_STILL => {}
             Event::Finding(f, _) => self.stand(&text::finding(f, STYLE)),
-            Event::Breach(b, _) => self.stand(&rules::breach(b, STYLE)),
+            Event::Breach(b, _) => self.stand(&text::breach(b, STYLE)),
             Event::End(report) => {
                 let said = format!("{}{}", closing::coverage(report), closing::summary(report));
                 self.said = markup(&said.replace("streamsan: ", ""));

@@ -5,7 +5,7 @@
 //! clean run is one test that passed, a run that checked nothing is one that was skipped, a tool
 //! that failed is an error.
 
-use super::{rules, text};
+use super::text;
 use crate::call_site::site;
 use crate::cause::RootCause;
 use crate::format::closing;
@@ -68,7 +68,7 @@ impl Junit {
             Verdict::Fails => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(b.kind.name()).set_message(b.text.as_str());
-                status.set_description(rules::breach(b, text::Style::default()));
+                status.set_description(text::breach(b, text::Style::default()));
                 status
             }
             _ => passed_over(b.standing),

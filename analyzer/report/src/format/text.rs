@@ -428,7 +428,7 @@ pub fn report(report: &Report, style: Style, max_findings: u64) -> String {
 }
 
 /// One broken rule.
-fn breach(b: &Breach, style: Style) -> String {
+pub(crate) fn breach(b: &Breach, style: Style) -> String {
     let mut out = String::new();
     let rule = style.paint(Ink::Faint, &"=".repeat(80));
     let head =
