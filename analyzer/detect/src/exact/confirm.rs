@@ -48,8 +48,9 @@ impl Confirm {
         self.from_start && supposed.confidence >= least && !supposed.latent && !supposed.freed_early
     }
 
-    /// Notes a race. If it is worth showing, guessed, at the rim of a bound, among indices or texels
-    /// that data select or behind a condition, and not certain, its kernels are to be measured.
+    /// Notes a race. If it is worth showing, guessed, at the rim of a bound, among indices or
+    /// texels that data select or behind a condition, and not certain, its kernels are to be
+    /// measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
         if race.confidence == Confidence::Certain || race.latent || race.freed_early {
             return;
