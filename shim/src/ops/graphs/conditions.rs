@@ -6,12 +6,15 @@
 //! the handle among its parameters: `cudaGraphSetConditional` is then called by nobody (CUDA
 //! Programming Guide, "Conditional Graph Nodes"). Bodies of loops never count: somebody must end
 //! the loop.
+//!
+//! The driver counts handles from 1 in each graph (driver 580.159), and a node does not tell the
+//! graph of its handle. So a value counts only while all graphs of the process agree on it.
 
 use std::ffi::c_uint;
 use std::ops::Range;
 
 use cuda_sys::*;
-use trace::tag;
+use trace::{Op, tag};
 
 use crate::handles::graph_execs::GraphNode;
 use crate::handles::tables::Bodies;
@@ -31,7 +34,7 @@ pub(crate) struct DefaultBody {
 
 /// The graphs inside a conditional node.
 pub(crate) fn bodies_of(cx: &Cx<'_>, p: &CUDA_CONDITIONAL_NODE_PARAMS, graphs: &[CUgraph]) -> Bodies {
-    let default = cx.core().and_then(|core| core.handles.conditions.get(&p.handle).map(|value| *value));
+    let default = cx.core().and_then(|core| core.handles.conditions.get(&p.handle).and_then(|value| *value));
     let by_default = default.and_then(|value| match p.type_ {
         CU_GRAPH_COND_TYPE_IF if value != 0 => Some(0),
         CU_GRAPH_COND_TYPE_IF => Some(1),
@@ -44,8 +47,9 @@ pub(crate) fn bodies_of(cx: &Cx<'_>, p: &CUDA_CONDITIONAL_NODE_PARAMS, graphs: &
 /// Takes the condition away from the nodes of bodies that surely run.
 pub(crate) fn settle(nodes: &mut [GraphNode], bodies: &[DefaultBody]) {
     for body in bodies {
-        let given = |node: &GraphNode| {
-            node.tag == tag::Launch && node.body.windows(8).any(|bytes| bytes == body.handle.to_le_bytes())
+        let given = |node: &GraphNode| match Op::decode(node.tag, &node.body) {
+            Ok(Op::Launch { params, .. }) => params.chunks(8).any(|word| word == body.handle.to_le_bytes()),
+            _ => false,
         };
         if nodes.iter().any(given) || comes_after_a_kernel(nodes, body.node) {
             continue;
@@ -85,9 +89,9 @@ pub(crate) unsafe fn cuGraphConditionalHandleCreate(
     let Some(core) = cx.core() else { return };
     // SAFETY: the call succeeded, so it has written the handle.
     let handle = unsafe { *handle_out };
-    if flags & CU_GRAPH_COND_ASSIGN_DEFAULT != 0 {
-        core.handles.conditions.insert(handle, default_launch_value);
-    } else {
-        core.handles.conditions.remove(&handle);
+    let default = (flags & CU_GRAPH_COND_ASSIGN_DEFAULT != 0).then_some(default_launch_value);
+    let mut known = core.handles.conditions.entry(handle).or_insert(default);
+    if *known != default {
+        *known = None;
     }
 }
