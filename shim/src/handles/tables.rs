@@ -43,8 +43,8 @@ pub struct Handles {
     pub unlisted: UnlistedImages,
     /// Nodes of graphs: where they come from.
     pub nodes: HandleTable<u64, NodeOrigin>,
-    /// The values that conditions have at each launch of their graph, by handle. `None`: graphs have
-    /// different ones, or none.
+    /// The values that conditions have at each launch of their graph, by handle. `None`: graphs
+    /// have different ones, or none.
     pub conditions: HandleTable<u64, Option<c_uint>>,
     /// Executable graphs.
     pub execs: HandleTable<u64, GraphExec>,
