@@ -323,7 +323,7 @@ mod tests {
             for value in ["", "a", "a b", "a'b\"c", " a"] {
                 let open = format!("{quote}{value}");
                 let error = format!("option 'json' has a quote without its end: {}", open.as_bytes().escape_ascii());
-                assert_eq!(said(&format!("json={open}")), [error.clone()], "{open}");
+                assert_eq!(said(&format!("json={open}")), std::slice::from_ref(&error), "{open}");
                 assert_eq!(said(&format!("stacks=1:json={open}:without=b")), [error], "{open}");
                 assert_eq!(said(&format!("json=x{open}")), [""; 0], "{open}: inside a name a quote is a letter");
             }
