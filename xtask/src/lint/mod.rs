@@ -5,6 +5,7 @@
 
 mod comments;
 mod cycles;
+mod features;
 mod folders;
 mod forgotten;
 mod links;
@@ -63,6 +64,8 @@ enum Check {
     Names,
     /// Every file of a folder of tests is a module of a test program.
     Forgotten,
+    /// The features that `scripts/build` names reach the simulator.
+    Features,
 }
 
 /// What breaks a rule.
@@ -116,6 +119,9 @@ pub fn run(args: &LintArgs) -> Result<ExitCode> {
     }
     if asked(Check::Forgotten) {
         violations.extend(forgotten::check(&forgotten::roots()?, sources()?)?);
+    }
+    if asked(Check::Features) {
+        violations.extend(features::check()?);
     }
     for Violation { file, line, text } in &violations {
         println!("{}:{line}: {text}", file.display());
