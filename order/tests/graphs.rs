@@ -10,11 +10,16 @@ fn graph(w: &mut World) {
 }
 
 fn node(w: &mut World, index: u32, enabled: bool, op: Op<'_>) {
+    node_behind(w, index, enabled, &[], op);
+}
+
+fn node_behind(w: &mut World, index: u32, enabled: bool, behind: &[u32], op: Op<'_>) {
     let mut buffer = [0; 64];
     let mut to = Encoder::new(&mut buffer);
     op.encode(&mut to);
     let len = to.finish().expect("fits");
-    let dependencies = codec::List::new(&[]);
+    let dependencies: Vec<_> = behind.iter().map(|&from| Dependency { from, port: 0 }).collect();
+    let dependencies = codec::List::new(&dependencies);
     let (stack, call, tag) = (StackId::NONE, CallId::NONE, op.tag());
     let body = &buffer[..len];
     w.op(Op::GraphNode { exec: EXEC, index, stack, call, enabled, dependencies, tag, body });
@@ -70,7 +75,8 @@ fn event_nodes_record_and_wait() {
     let mode = EventMode::External;
     graph(&mut w);
     node(&mut w, 0, true, Op::StreamWait { stream: StreamId::NONE, event: EventId(1), mode });
-    node(&mut w, 1, true, Op::EventRecord { event: EventId(2), stream: StreamId::NONE, mode });
+    node(&mut w, 4, true, Op::HostFunc { func: HostFuncId(1), stream: StreamId::NONE, address: 0 });
+    node_behind(&mut w, 1, true, &[0, 4], Op::EventRecord { event: EventId(2), stream: StreamId::NONE, mode });
     node(&mut w, 2, false, Op::StreamWait { stream: StreamId::NONE, event: EventId(3), mode });
     let (ka, kc) = (w.launch(a), w.launch(c));
     w.record(1, a);
@@ -91,6 +97,53 @@ fn event_nodes_record_and_wait() {
     };
     w.op(bad);
     w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+}
+
+/// `cuGraphAddEventRecordNode`: an event is recorded when the nodes in front of its node have
+/// completed. Without work in front, that is before the graph's work, and after all that the graph
+/// is after.
+#[test]
+fn an_event_is_recorded_before_work_that_is_not_in_front_of_it() {
+    let (mode, stream) = (EventMode::External, StreamId::NONE);
+    let record = Op::EventRecord { event: EventId(2), stream, mode };
+    let wait = Op::StreamWait { stream, event: EventId(1), mode };
+    let work = Op::HostFunc { func: HostFuncId(1), stream, address: 0 };
+    // Nodes, and the nodes in front of them. The last one records.
+    let early: [&[(Op<'_>, &[u32])]; 4] = [
+        &[(record, &[])],
+        &[(wait, &[]), (record, &[0])],
+        &[(work, &[]), (record, &[])],
+        &[(wait, &[]), (record, &[0]), (work, &[1]), (record, &[0, 1])],
+    ];
+    let late: [&[(Op<'_>, &[u32])]; 3] = [
+        &[(work, &[]), (record, &[0])],
+        &[(wait, &[]), (work, &[0]), (record, &[0, 1])],
+        &[(record, &[]), (work, &[0]), (wait, &[1]), (record, &[2])],
+    ];
+    for (nodes, before) in early.iter().map(|nodes| (nodes, true)).chain(late.iter().map(|nodes| (nodes, false))) {
+        let mut w = World::new();
+        let [a, b, c] = w.streams();
+        graph(&mut w);
+        for (index, (op, behind)) in nodes.iter().enumerate() {
+            node_behind(&mut w, index as u32, true, behind, *op);
+        }
+        let (earlier, waited_for) = (w.launch(a), w.launch(b));
+        w.record(1, b);
+        let waits = nodes.iter().any(|(op, _)| matches!(op, Op::StreamWait { .. }));
+        let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+        w.wait(c, 2);
+        w.launch(c);
+        assert!(w.after(earlier), "silent: before the graph");
+        assert_eq!(w.after(waited_for), waits);
+        assert_eq!(w.after(g), !before, "{nodes:?}");
+        // The graph is changed: its nodes come once more.
+        graph(&mut w);
+        node(&mut w, 0, true, work);
+        node_behind(&mut w, 1, true, &[0], record);
+        let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+        w.wait(c, 2);
+        assert!(w.launch_after(c, g));
+    }
 }
 
 /// Memory operations inside a graph (cuda.h, `cuGraphAddBatchMemOpNode`): the same as those of

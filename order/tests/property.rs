@@ -75,6 +75,8 @@ impl Run {
         let (stream, mode) = (StreamId::NONE, EventMode::External);
         let nodes =
             [Op::StreamWait { stream, event: EventId(1), mode }, Op::EventRecord { event: EventId(2), stream, mode }];
+        // The graph's work is node 2.
+        let behind = [Dependency { from: 2, port: 0 }];
         for (index, op) in nodes.iter().enumerate() {
             let mut buffer = [0; 64];
             let mut to = Encoder::new(&mut buffer);
@@ -86,7 +88,7 @@ impl Run {
                 stack: StackId::NONE,
                 call: CallId::NONE,
                 enabled: true,
-                dependencies: codec::List::new(&[]),
+                dependencies: codec::List::new(&behind[..index]),
                 tag: op.tag(),
                 body: &buffer[..len],
             });

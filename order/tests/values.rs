@@ -220,3 +220,27 @@ fn freed_memory_forgets_its_flags() {
     w.launch(b);
     assert!(w.engine.start_clock().is_behind_open_wait() && w.after(k));
 }
+
+/// Two words of four bytes in one of eight: a write of one does not overwrite the other. A wait for
+/// eight bytes finds both.
+#[test]
+fn a_write_of_the_word_beside_overwrites_nothing() {
+    const LOW: u64 = 0x1000;
+    for (flag, beside, width) in [(LOW, LOW + 4, 4), (LOW + 4, LOW, 4), (LOW, LOW + 4, 8)] {
+        let mut w = World::new();
+        let [a, b] = w.streams();
+        let value = |stream, address, value| Op::WriteValue { stream, address, value, width: 4, barrier: true };
+        let wait = Op::WaitValue { stream: b, address: flag, value: 1, width, compare: WaitCompare::GreaterEqual };
+        let first = w.launch(a);
+        w.op(value(a, flag, 1));
+        w.op(wait);
+        assert!(w.launch_after(b, first));
+        w.op(value(b, beside, 1));
+        let second = w.launch(a);
+        w.op(value(a, flag, 2));
+        w.op(wait);
+        w.launch(b);
+        let found_the_first = width == 4;
+        assert_eq!(w.after(second), !found_the_first, "{width} bytes: the first value may still be there");
+    }
+}

@@ -14,11 +14,21 @@ use crate::state::sync_vars::Condition;
 
 /// The graph is new or was made anew: its nodes follow.
 pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {
-    engine.execs.entry(exec.0).or_default().links.clear();
+    let known = engine.execs.entry(exec.0).or_default();
+    known.links.clear();
+    known.early.clear();
 }
 
-/// One node. A body that does not decode belongs to no such node that we know.
-pub(crate) fn graph_node(engine: &mut Engine, exec: GraphExecId, index: u32, enabled: bool, tag: u16, body: &[u8]) {
+/// One node. A body that does not decode belongs to no such node that we know. `early`: all nodes
+/// in front of it are early ones, see [`crate::state::graph_exec::GraphExec::early`].
+pub(crate) fn graph_node(
+    engine: &mut Engine,
+    exec: GraphExecId,
+    (index, early): (u32, bool),
+    enabled: bool,
+    tag: u16,
+    body: &[u8],
+) {
     const RECORD: u16 = 38;
     const WAIT: u16 = 39;
     const WRITE_VALUE: u16 = 101;
@@ -26,6 +36,10 @@ pub(crate) fn graph_node(engine: &mut Engine, exec: GraphExecId, index: u32, ena
     const HOST_FUNC: u16 = 99;
     let known = engine.execs.entry(exec.0).or_default();
     known.links.retain(|(i, _)| *i != index);
+    known.early.remove(&index);
+    if early && matches!(tag, RECORD | WAIT | WAIT_VALUE) {
+        known.early.insert(index);
+    }
     if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE | HOST_FUNC) {
         return;
     }
@@ -46,7 +60,8 @@ pub(crate) fn graph_node(engine: &mut Engine, exec: GraphExecId, index: u32, ena
 
 /// The graph runs. A wait node holds back the whole graph, a record or write node completes
 /// with it: the true order is weaker for nodes beside them, and races that hang on that are
-/// missed. A wait for a value that the graph itself writes is an edge inside it.
+/// missed. A record node that no work is in front of completes before the work of the graph. A wait
+/// for a value that the graph itself writes is an edge inside it.
 pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
     let slot = engine.begin(stream);
     let mut known = engine.execs.remove(&exec.0).unwrap_or_default();
@@ -62,18 +77,22 @@ pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExe
             _ => {}
         }
     }
+    let before = (!known.early.is_empty()).then(|| engine.streams.slots[slot as usize].snapshot(slot));
     let upto = engine.streams.slots[slot as usize].time;
     let epoch = engine.advance(slot, upto);
     let now = engine.streams.slots[slot as usize].snapshot(slot);
     let mut released = false;
-    for (_, link) in &known.links {
+    for (index, link) in &known.links {
         match *link {
             // After a gap, earlier launches of it may be running.
             ExternalNode::Function(func) if !engine.resumed => {
                 let start = engine.start_clock().snapshot();
                 engine.graph_funcs.entry(func.0).or_default().launch(epoch, start);
             }
-            ExternalNode::Record(event) => engine.events.entry(event.0).or_default().set(now.clone()),
+            ExternalNode::Record(event) => {
+                let state = before.as_ref().filter(|_| known.early.contains(index)).unwrap_or(&now);
+                engine.events.entry(event.0).or_default().set(state.clone());
+            }
             ExternalNode::Write { word, value, barrier } => {
                 let floor = engine.host.floor_ref();
                 released |= engine.sync_vars.write_value(word, value, barrier, now.clone(), floor);
@@ -87,4 +106,11 @@ pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExe
     known.last = Some(now);
     engine.execs.insert(exec.0, known);
     epoch
+}
+
+impl Engine {
+    /// Whether no work of a graph is in front of a node, and it is none itself.
+    pub(crate) fn is_early_node(&self, exec: GraphExecId, index: u32) -> bool {
+        self.execs.get(&exec.0).is_some_and(|known| known.early.contains(&index))
+    }
 }

@@ -194,8 +194,9 @@ impl Engine {
                 graph_exec(self, exec);
                 self.host_op()
             }
-            Op::GraphNode { exec, index, enabled, tag, body, .. } => {
-                graph_node(self, exec, index, enabled, tag, body);
+            Op::GraphNode { exec, index, enabled, dependencies, tag, body, .. } => {
+                let early = dependencies.iter().all(|on| self.is_early_node(exec, on.from));
+                graph_node(self, exec, (index, early), enabled, tag, body);
                 self.host_op()
             }
             Op::GraphExecDestroy { exec } => {

@@ -5,7 +5,7 @@
 
 use trace::{Epoch, EventId, HostFuncId};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::clock::TimelineSnapshot;
 use crate::start_clock::ClockSnapshot;
@@ -18,6 +18,8 @@ pub(crate) struct GraphExec {
     pub(crate) last: Option<TimelineSnapshot>,
     /// Nodes by index that order the graph with what is outside.
     pub(crate) links: Vec<(u32, ExternalNode)>,
+    /// Records and waits, by index, that have no nodes in front of them but such.
+    pub(crate) early: BTreeSet<u32>,
 }
 
 /// A node that orders its graph with what is outside.

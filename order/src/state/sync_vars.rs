@@ -71,8 +71,13 @@ struct Write {
     by: TimelineSnapshot,
     /// Whether it makes earlier memory visible.
     releases: bool,
+    /// Whether it changed the upper half only of the eight bytes here: a wait for four finds there
+    /// what it would have found before.
+    upper: bool,
     /// Writes known to come after it, one of each timeline.
     overwritten: SmallVec<[Entry; 2]>,
+    /// The same of the upper half: these count for a wait for eight bytes.
+    upper_overwritten: SmallVec<[Entry; 2]>,
 }
 
 #[derive(Debug, Default)]
@@ -82,16 +87,28 @@ struct SyncVar {
 }
 
 impl Write {
+    fn new(value: Option<u64>, releases: bool, by: TimelineSnapshot) -> Self {
+        let (overwritten, upper_overwritten) = (SmallVec::new(), SmallVec::new());
+        Self { value, left: 0, by, releases, upper: false, overwritten, upper_overwritten }
+    }
+
     /// Whether a wait with this condition may have found its value.
     fn satisfies(&self, condition: Condition) -> bool {
         (self.left == 0 || condition.width <= self.left) && self.value.is_some_and(|v| condition.holds(v))
     }
 
     /// Another one comes after it. The first one of each timeline comes before the others of it.
-    fn overwritten_by(&mut self, by: Entry) {
-        if !self.overwritten.iter().any(|known| known.slot == by.slot) {
-            self.overwritten.push(by);
+    fn overwritten_by(&mut self, by: Entry, upper: bool) {
+        let known = if upper { &mut self.upper_overwritten } else { &mut self.overwritten };
+        if !known.iter().any(|known| known.slot == by.slot) {
+            known.push(by);
         }
+    }
+
+    /// Whether a wait for so many bytes, in this state of its timeline, finds another value.
+    fn is_overwritten(&self, width: u8, before: &TimelineSnapshot, floor: FloorRef<'_>) -> bool {
+        let upper = if width == 8 { &self.upper_overwritten[..] } else { &[] };
+        self.overwritten.iter().chain(upper).any(|&by| covers(before, by, floor))
     }
 
     fn epoch(&self) -> Epoch {
@@ -105,10 +122,9 @@ impl SyncVar {
         let (mut var, mut numbers) = (Self::default(), Vec::new());
         for LeftAt { value: LeftValue { value, known }, by, number, after } in left.at(address) {
             for (earlier, _) in var.writes.iter_mut().zip(&numbers).filter(|(_, number)| after.contains(number)) {
-                earlier.overwritten_by(by.own);
+                earlier.overwritten_by(by.own, false);
             }
-            let (value, by, overwritten) = (Some(value), by.clone(), SmallVec::new());
-            var.writes.push_back(Write { value, left: known, by, releases: true, overwritten });
+            var.writes.push_back(Write { left: known, ..Write::new(Some(value), true, by.clone()) });
             numbers.push(number);
         }
         var
@@ -118,7 +134,7 @@ impl SyncVar {
     fn put(&mut self, write: Write, floor: FloorRef<'_>) {
         for earlier in &mut self.writes {
             if covers(&write.by, earlier.by.own, floor) {
-                earlier.overwritten_by(write.by.own);
+                earlier.overwritten_by(write.by.own, write.upper);
             }
         }
         let past = |e: &Entry| floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
@@ -187,7 +203,7 @@ impl SyncVars {
                 !holds && !wait.is_released()
             });
         }
-        var.put(Write { value, left: 0, by, releases, overwritten: SmallVec::new() }, floor);
+        var.put(Write::new(value, releases, by), floor);
         released
     }
 
@@ -208,7 +224,8 @@ impl SyncVars {
         if let Some(beside) = beside
             && (self.vars.contains_key(&beside) || self.left.at(beside).next().is_some())
         {
-            self.write(beside, None, false, by.clone(), floor);
+            let var = self.vars.entry(beside).or_insert_with(|| SyncVar::of(beside, &self.left));
+            var.put(Write { upper: width != 8, ..Write::new(None, false, by.clone()) }, floor);
         }
         self.write(address, Some(value), releases, by, floor)
     }
@@ -259,7 +276,7 @@ impl SyncVars {
             .writes
             .iter()
             .filter(|w| w.satisfies(condition))
-            .filter(|w| !w.overwritten.iter().any(|&by| covers(&before, by, floor)));
+            .filter(|w| !w.is_overwritten(condition.width, &before, floor));
         let Some(first) = candidates.next() else {
             let wait = Arc::new(OpenWait::default());
             var.open.retain(|(_, w)| !w.is_released());
