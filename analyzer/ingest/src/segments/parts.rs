@@ -23,6 +23,13 @@ pub struct Part {
     pub(crate) bytes: u64,
 }
 
+impl Part {
+    /// Whether it was never finished.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.path.extension().is_some_and(|ending| ending == UNFINISHED)
+    }
+}
+
 /// The files of a recording, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parts {
@@ -34,6 +41,8 @@ pub struct Parts {
     pub(crate) missing: Vec<String>,
     /// What else the user should know.
     pub notes: Vec<String>,
+    /// Some file is of a version without an end mark: whether it is whole can not be told.
+    pub lacks_end_mark: bool,
     /// Whether the end is in the last file, if the recording has ended. Otherwise that is no
     /// error: it goes on, or this is a part by itself.
     pub(crate) must_end: bool,
@@ -82,9 +91,11 @@ fn named(path: &Path) -> Option<&str> {
     (is_number && [FINISHED, UNFINISHED].contains(&ending)).then_some(ending)
 }
 
-/// The header of a segment. A file that is none is foreign here.
-fn head(path: &Path) -> Result<SegmentHead, FileError> {
-    Reader::new(BufReader::new(system::local_files::open(path)?))?.segment().ok_or(FileError::Foreign)
+/// The header of a segment, and whether its version has an end mark. A file that is none is foreign
+/// here.
+fn head(path: &Path) -> Result<(SegmentHead, bool), FileError> {
+    let reader = Reader::new(BufReader::new(system::local_files::open(path)?))?;
+    reader.segment().map(|head| (head, reader.has_end_mark())).ok_or(FileError::Foreign)
 }
 
 /// The files of a trace, of a folder of segments, or of one segment by itself.
@@ -93,11 +104,12 @@ pub fn parts(path: &(impl AsRef<Path> + ?Sized)) -> Result<Parts, FileError> {
     if path.is_dir() {
         return folder(path);
     }
-    let head = Reader::new(BufReader::new(File::open(path)?))?.segment();
+    let reader = Reader::new(BufReader::new(File::open(path)?))?;
+    let head = reader.segment();
     let bytes = fs::metadata(path)?.len();
     let begins = head.is_some_and(|head| head.number > 0);
     let part = Part { path: path.to_path_buf(), number: head.map(|head| head.number), begins, bytes };
-    let mut parts = Parts { files: vec![part], ..Parts::default() };
+    let mut parts = Parts { files: vec![part], lacks_end_mark: !reader.has_end_mark(), ..Parts::default() };
     if let Some(head) = head {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         parts.shared = shared(parent);
@@ -113,21 +125,22 @@ fn shared(folder: &Path) -> Option<PathBuf> {
 
 fn folder(folder: &Path) -> Result<Parts, FileError> {
     let mut found: Vec<(SegmentHead, PathBuf)> = Vec::new();
-    let (mut goes_on, mut missing) = (false, Vec::new());
+    let (mut goes_on, mut lacks_end_mark, mut missing) = (false, false, Vec::new());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let Some(ending) = named(&path) else { continue };
         if ending == UNFINISHED {
-            // Who writes it holds its lock. One that nobody writes any more has what was saved of
-            // it when its writer died.
-            let is_written = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
-            if system::local_files::open(&path).is_ok_and(is_written) {
+            // One that nobody writes any more has what was saved of it when its writer died.
+            if is_written(&path) {
                 goes_on = true;
                 continue;
             }
         }
         match head(&path) {
-            Ok(head) => found.push((head, path)),
+            Ok((head, has_end_mark)) => {
+                lacks_end_mark |= !has_end_mark;
+                found.push((head, path));
+            }
             Err(error) => missing.push(format!("{}: {error}", path.display())),
         }
     }
@@ -161,7 +174,13 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
             files.len()
         ));
     }
-    Ok(Parts { files, shared: shared(folder), missing, notes, must_end: !goes_on })
+    Ok(Parts { files, shared: shared(folder), missing, notes, lacks_end_mark, must_end: !goes_on })
+}
+
+/// Whether a recording goes on in this file: who writes it holds its lock.
+pub(crate) fn is_written(path: &Path) -> bool {
+    let is_locked = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
+    system::local_files::open(path).is_ok_and(is_locked)
 }
 
 /// The segments from `from` up to the one before `to` are not there.

@@ -218,6 +218,13 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// The recording ends without its end. What is beside the segments is written all the same.
+    pub(crate) fn give_up(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.shared.finish();
+        }
+    }
+
     /// Ends the segment and begins the next.
     fn cut(&mut self, reason: Option<&str>) -> io::Result<()> {
         self.close(reason)?;
@@ -287,7 +294,7 @@ impl SegmentWriter {
             framed(&mut block, reason.as_bytes());
             self.to.write_frame(END, &block)?;
         }
-        self.to.flush()?;
+        self.to.finish()?;
         let [part, name] = [UNFINISHED, FINISHED].map(|ending| SegmentHead::file_name(self.head.number, ending));
         fs::rename(self.folder.join(part), self.folder.join(&name))?;
         self.kept.add(name, self.to.written());
