@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it segments::` takes ten thousand
 //! random programs; some seconds for a thousand.
 
-mod program;
+pub(crate) mod program;
 
 use analysis::AnalysisOptions;
 use ingest::progress::Progress;
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use trace::*;
 
 /// A folder that goes away.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(system::private_file::folder("streamsan-segments-").expect("a folder"))
     }
 }
@@ -35,7 +35,7 @@ impl Drop for Scratch {
 }
 
 /// Segments of some hundred bytes: a few ops each.
-const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
+pub(crate) const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
 
 fn one_file(records: &[Vec<u8>], path: &Path) {
     let mut writer = trace::file::Writer::new(std::fs::File::create(path).expect("created")).expect("header");
@@ -154,7 +154,7 @@ fn each_process_is_told_what_lives_in_it() {
 }
 
 /// Work that fills segments and touches nothing that matters.
-fn pass_time(p: &mut Program) {
+pub(crate) fn pass_time(p: &mut Program) {
     (0..40).for_each(|_| p.step(Step::IdleQuery(3)));
 }
 

@@ -3,9 +3,12 @@
 
 use std::path::Path;
 
+use ingest::recorded;
+use ingest::segments::writer::SegmentWriter;
 use trace::file::{Frame, Reader};
 
-use crate::segments::{after_a_gap, checked, findings, segment};
+use crate::segments::program::Program;
+use crate::segments::{Scratch, TINY, after_a_gap, checked, findings, pass_time, segment};
 
 /// Where the frames of a file begin, the empty last one among them, and where it ends.
 fn borders(bytes: &[u8]) -> Vec<usize> {
@@ -78,4 +81,36 @@ fn a_segment_that_is_cut_off_or_lacks_a_frame_is_named_and_nothing_is_invented()
         }
         assert_eq!(findings(&checked(&folder).0), whole, "all is as it was");
     }
+}
+
+/// Who looks on never takes a recording that goes on for one that has lost its end, nor stops it.
+#[test]
+fn a_recording_that_is_watched_all_the_time_goes_on() {
+    let scratch = Scratch::new();
+    let folder = scratch.0.join("parts");
+    let mut p = Program::new();
+    pass_time(&mut p);
+    let mut writer = SegmentWriter::create(&folder, TINY).expect("a folder");
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut looks = 0;
+            while !ended.load(std::sync::atomic::Ordering::Acquire) {
+                let error = recorded::each_record(&folder, |_, _| ()).err().map(|error| error.to_string());
+                // Before the first segment is finished nothing can be read.
+                let right = error.as_deref().is_none_or(|error| error.contains("no segment of this recording"));
+                assert!(right, "{error:?}");
+                looks += 1;
+            }
+            looks
+        });
+        for record in p.records.iter().cycle().take(400) {
+            writer.record(0, record).expect("written");
+            std::thread::sleep(std::time::Duration::from_micros(300));
+        }
+        ended.store(true, std::sync::atomic::Ordering::Release);
+        assert!(watching.join().expect("no error") > 0);
+    });
+    writer.finish().expect("written");
+    assert_eq!(checked(&folder).1, None);
 }

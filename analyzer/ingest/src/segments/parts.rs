@@ -3,8 +3,9 @@
 //! Owns what is missing, in words, and where a reader has to begin anew. Does not read frames
 //! ([`crate::recorded`]).
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use trace::file::{FileError, Reader};
@@ -125,26 +126,32 @@ fn shared(folder: &Path) -> Option<PathBuf> {
 
 fn folder(folder: &Path) -> Result<Parts, FileError> {
     let mut found: Vec<(SegmentHead, PathBuf)> = Vec::new();
-    let (mut goes_on, mut lacks_end_mark, mut missing) = (false, false, Vec::new());
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let Some(ending) = named(&path) else { continue };
-        if ending == UNFINISHED {
+    let (mut lacks_end_mark, mut missing) = (false, Vec::new());
+    let (paths, mut goes_on) = listed(folder)?;
+    for path in paths {
+        if named(&path) == Some(UNFINISHED) {
             // One that nobody writes any more has what was saved of it when its writer died.
             if is_written(&path) {
                 goes_on = true;
                 continue;
             }
         }
+        let finished = path.with_extension(FINISHED);
         match head(&path) {
             Ok((head, has_end_mark)) => {
                 lacks_end_mark |= !has_end_mark;
                 found.push((head, path));
             }
+            // It was finished since the folder was listed, and another one was begun.
+            Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound && finished.exists() => {
+                goes_on = true;
+                found.push((head(&finished)?.0, finished));
+            }
             Err(error) => missing.push(format!("{}: {error}", path.display())),
         }
     }
-    found.sort_by_key(|(head, _)| head.number);
+    found.sort_by(|a, b| (a.0.number, &a.1).cmp(&(b.0.number, &b.1)));
+    found.dedup_by(|a, b| a.1 == b.1);
     let Some((first, _)) = found.first().cloned() else {
         return Err(if goes_on {
             FileError::Parts("no segment of this recording is finished yet".into())
@@ -175,6 +182,24 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
         ));
     }
     Ok(Parts { files, shared: shared(folder), missing, notes, lacks_end_mark, must_end: !goes_on })
+}
+
+/// The files in a folder that are named as segments are, and whether a recording goes on there: a
+/// list is no picture of one moment, and one that changes at once has a writer.
+fn listed(folder: &Path) -> io::Result<(BTreeSet<PathBuf>, bool)> {
+    const TRIES: usize = 4;
+    let list = || {
+        let paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+        paths.filter(|path| path.as_ref().map_or(true, |path| named(path).is_some())).collect::<io::Result<_>>()
+    };
+    let mut paths = list()?;
+    for tried in 0..TRIES {
+        let before = std::mem::replace(&mut paths, list()?);
+        if paths == before {
+            return Ok((paths, tried > 0));
+        }
+    }
+    Ok((paths, true))
 }
 
 /// Whether a recording goes on in this file: who writes it holds its lock.
