@@ -14,9 +14,9 @@
 //! [`FORMAT_VERSION`] is written into the ring header. The rule: **any** change to the meaning, the
 //! order or the width of a field of an existing op, to a tag, or to the ring's framing bumps it.
 //! Trace files have versions of their own (`file::FILE_VERSION`, `segment::SEGMENT_VERSION`), which
-//! are bumped with it and with the framing of files. Adding an op with a new tag does not: readers skip unknown tags and count them
-//! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
-//! again.
+//! are bumped with it and with the framing of files. Adding an op with a new tag does not: readers
+//! skip unknown tags and count them ([`DecodeError::UnknownTag`] carries the record's length).
+//! Retired tags are never given out again.
 
 mod arch;
 mod atomics;
