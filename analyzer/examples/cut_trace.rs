@@ -54,7 +54,7 @@ fn main() {
             records += 1;
             writer.record(process, bytes).expect("written");
         });
-        writer.flush().expect("written");
+        writer.finish().expect("written");
         let _ = std::fs::remove_dir_all(&parts);
         let mut writer = SegmentWriter::create(&parts, limits).expect("a folder");
         let cut = pass(trace, |process, bytes| writer.record(process, bytes).expect("written"));

@@ -3,11 +3,12 @@
 //!
 //!     cargo run --release -p analyzer --example fuzz_traces 600 1 tests/recorded/*.trace
 //!
-//! Half of the time bytes of the file are changed, which checksums and frames must catch. Otherwise
-//! records are changed and framed again, so that decoding, analysis, symbols, code readers,
-//! reports, time line and memory get input that no shim would write. A panic, or a file that takes
-//! longer than ten seconds, is kept in the current folder and ends the run with 1. Memory is
-//! limited to 8 GB.
+//! A quarter of the time bytes of the file are changed, half of these in a file of the current
+//! version, whose checksums, chain and end mark must show every change. Otherwise records are
+//! changed and framed again, so that decoding, analysis, symbols, code readers, reports, time line
+//! and memory get input that no shim would write: the chain is then whole, and the end mark there
+//! or not. A panic, a change that goes unnoticed, or a file that takes longer than ten seconds is
+//! kept in the current folder and ends the run with 1. Memory is limited to 8 GB.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -126,7 +127,8 @@ fn change_record(record: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-fn frame(list: &Records) -> Vec<u8> {
+/// Frames records as a file of the current version, which is cut off before its end mark or not.
+fn frame(list: &Records, is_cut: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).expect("into memory");
     for (process, record) in list.iter().filter(|(process, _)| process & LATE == 0) {
@@ -136,12 +138,16 @@ fn frame(list: &Records) -> Vec<u8> {
     for (process, record) in list.iter().filter(|(process, _)| process & LATE != 0) {
         writer.late(process & !LATE, [record.clone()]).expect("into memory");
     }
+    if !is_cut {
+        writer.finish().expect("into memory");
+    }
     drop(writer);
     bytes
 }
 
-/// Reads a trace with everything that reads traces. Returns the number of findings.
-fn read(path: &str, round: u64) -> usize {
+/// Reads a trace with everything that reads traces. Returns the number of findings, and whether the
+/// trace seemed whole.
+fn read(path: &str, round: u64) -> (usize, bool) {
     let options = AnalysisOptions {
         pedantic: round & 1 != 0,
         latent: round & 2 != 0,
@@ -149,7 +155,7 @@ fn read(path: &str, round: u64) -> usize {
         host_threads: round & 8 != 0 && round & 2 == 0,
         ..AnalysisOptions::default()
     };
-    let (outcomes, _) = recorded::check(
+    let (outcomes, error) = recorded::check(
         path,
         options,
         Some(&analysis::ipc::Across::new(false)),
@@ -176,7 +182,7 @@ fn read(path: &str, round: u64) -> usize {
         drop((memory.text(), memory.json()));
         drop(tools::snapshot::snapshot(&mut memory));
     }
-    report.findings.len()
+    (report.findings.len(), error.is_none())
 }
 
 fn main() {
@@ -188,6 +194,7 @@ fn main() {
     unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
     let files: Vec<Vec<u8>> = files.iter().map(|f| std::fs::read(f).expect("a trace")).collect();
     let parsed: Vec<Records> = files.iter().map(|bytes| records(bytes)).collect();
+    let whole: Vec<Vec<u8>> = parsed.iter().map(|list| frame(list, false)).collect();
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let path = std::env::temp_dir().join(format!("fuzz-{}.trace", std::process::id()));
     let path = path.to_string_lossy().into_owned();
@@ -196,29 +203,42 @@ fn main() {
     std::panic::set_hook(Box::new(|_| {}));
     while began.elapsed() < Duration::from_secs(seconds) {
         let which = random.below(files.len());
-        let bytes = if random.below(4) == 0 {
-            let mut bytes = files[which].clone();
+        // Whether it is whole, where its version shows that.
+        let (bytes, is_whole) = if random.below(4) == 0 {
+            let is_current = random.below(2) == 0;
+            let from = if is_current { &whole[which] } else { &files[which] };
+            let mut bytes = from.clone();
             change_bytes(&mut bytes, &mut random);
-            bytes
+            let is_same = bytes == *from;
+            (bytes, is_current.then_some(is_same))
         } else {
             let mut list = parsed[which].clone();
             let other = &parsed[random.below(parsed.len())];
             change_records(&mut list, other, &mut random);
-            frame(&list)
+            let is_cut = random.below(4) == 0;
+            (frame(&list, is_cut), Some(!is_cut))
         };
         std::fs::write(&path, &bytes).expect("the temporary folder can be written");
         let start = Instant::now();
         let done = catch_unwind(AssertUnwindSafe(|| read(&path, runs)));
         let took = start.elapsed();
         slowest = slowest.max(took);
-        if done.is_err() || took > SLOW {
+        let wrong = match done {
+            Err(_) => Some("PANIC"),
+            Ok(_) if took > SLOW => Some("SLOW"),
+            Ok((_, seems_whole)) if is_whole.is_some_and(|is_whole| is_whole != seems_whole) => Some("UNNOTICED"),
+            Ok((found, _)) => {
+                findings += found as u64;
+                None
+            }
+        };
+        if let Some(wrong) = wrong {
             let kept = format!("fuzz-found-{seed}-{runs}.trace");
             std::fs::write(&kept, &bytes).expect("the folder can be written");
-            println!("{} in round {runs}: {kept}", if done.is_err() { "PANIC" } else { "SLOW" });
+            println!("{wrong} in round {runs}: {kept}");
             std::process::exit(1);
         }
         runs += 1;
-        findings += done.unwrap_or_default() as u64;
         if printed.elapsed() > Duration::from_secs(30) {
             printed = Instant::now();
             println!("{} s: {runs} files, {findings} findings, slowest {slowest:?}", began.elapsed().as_secs());

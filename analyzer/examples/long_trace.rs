@@ -256,7 +256,7 @@ fn main() {
         Some("train") => training(&mut out, ops),
         word => mixed(&mut out, ops, word == Some("fresh")),
     }
-    out.writer.flush().expect("write");
+    out.writer.finish().expect("write");
     let size = std::fs::metadata(file).expect("just written").len();
     println!(
         "{} ops, {:.1} bytes an op encoded, {:.2} bytes an op in the file ({} MB)",

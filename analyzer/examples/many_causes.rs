@@ -79,7 +79,7 @@ fn write(path: &Path, findings: u32, causes: u32) {
         out.order(1, 1, 2);
         out.order(2, 2, 1);
     }
-    out.0.flush().expect("write");
+    out.0.finish().expect("write");
 }
 
 fn main() {

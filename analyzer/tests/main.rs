@@ -41,6 +41,7 @@ mod reports;
 mod rules;
 mod scale;
 mod segments;
+mod segments_cut;
 mod source_order;
 mod symbols_native;
 mod symbols_python;

@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES=10000 cargo test --release -p analyzer --test it segments::` takes ten thousand
 //! random programs; some seconds for a thousand.
 
-mod program;
+pub(crate) mod program;
 
 use analysis::AnalysisOptions;
 use ingest::progress::Progress;
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use trace::*;
 
 /// A folder that goes away.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(system::private_file::folder("streamsan-segments-").expect("a folder"))
     }
 }
@@ -35,12 +35,12 @@ impl Drop for Scratch {
 }
 
 /// Segments of some hundred bytes: a few ops each.
-const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
+pub(crate) const TINY: SegmentLimits = SegmentLimits { bytes: 120, block: 250, age: None, keep: None, symbols: 0 };
 
 fn one_file(records: &[Vec<u8>], path: &Path) {
     let mut writer = trace::file::Writer::new(std::fs::File::create(path).expect("created")).expect("header");
     records.iter().for_each(|record| writer.record(0, record).expect("written"));
-    writer.flush().expect("written");
+    writer.finish().expect("written");
 }
 
 fn segments(records: &[Vec<u8>], folder: &Path, limits: SegmentLimits) {
@@ -49,7 +49,7 @@ fn segments(records: &[Vec<u8>], folder: &Path, limits: SegmentLimits) {
     writer.finish().expect("written");
 }
 
-fn checked(path: &Path) -> (Vec<Outcome>, Option<String>) {
+pub(crate) fn checked(path: &Path) -> (Vec<Outcome>, Option<String>) {
     let options = AnalysisOptions { pedantic: true, ..AnalysisOptions::default() };
     let (outcomes, error) = recorded::check(path, options, None, &[], (0, &mut Progress::new(1)), &mut drop);
     (outcomes, error.map(|error| error.to_string()))
@@ -62,7 +62,7 @@ fn said(finding: &Finding) -> (String, [String; 3]) {
     (format!("{:?}", finding.hazard), [line(&finding.access.stack), line(&finding.previous.stack), allocation])
 }
 
-fn findings(outcomes: &[Outcome]) -> BTreeSet<(String, [String; 3])> {
+pub(crate) fn findings(outcomes: &[Outcome]) -> BTreeSet<(String, [String; 3])> {
     outcomes.iter().flat_map(|outcome| &outcome.findings).map(said).collect()
 }
 
@@ -72,7 +72,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
     parts.files.iter().filter_map(|part| part.number).collect()
 }
 
-fn segment(folder: &Path, number: u64) -> PathBuf {
+pub(crate) fn segment(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:06}.trace"))
 }
 
@@ -141,7 +141,7 @@ fn each_process_is_told_what_lives_in_it() {
         }
         write(1, record);
     }
-    whole.flush().expect("written");
+    whole.finish().expect("written");
     parts.process_ended(0).expect("written");
     parts.finish().expect("written");
     assert_eq!(checked(&file), checked(&folder));
@@ -154,13 +154,13 @@ fn each_process_is_told_what_lives_in_it() {
 }
 
 /// Work that fills segments and touches nothing that matters.
-fn pass_time(p: &mut Program) {
+pub(crate) fn pass_time(p: &mut Program) {
     (0..40).for_each(|_| p.step(Step::IdleQuery(3)));
 }
 
 /// The race of two streams that begins after a gap, on memory that was allocated before it; and its
 /// twin, where the second stream waits.
-fn after_a_gap(waits: bool) -> (Scratch, PathBuf, Vec<u64>) {
+pub(crate) fn after_a_gap(waits: bool) -> (Scratch, PathBuf, Vec<u64>) {
     let mut p = Program::new();
     pass_time(&mut p);
     p.step(Step::Write(0, 1, 1));

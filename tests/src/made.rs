@@ -77,7 +77,7 @@ pub fn write(path: &Path, tape: &Tape) {
     for record in &tape.0 {
         writer.record(0, record).expect("write");
     }
-    writer.flush().expect("write");
+    writer.finish().expect("write");
 }
 
 /// Writes the records as a recording in so many segments, of which only these `there` are. None of
@@ -95,7 +95,7 @@ pub fn write_segments(folder: &Path, tape: &Tape, segments: usize, there: &[u64]
         writer.flush().expect("write");
         // The recording may end here.
         writer.write_frame(END, &[3, 0, 0, 0, b'e', b'n', b'd']).expect("write");
-        writer.flush().expect("write");
+        writer.finish().expect("write");
     }
 }
 

@@ -11,11 +11,12 @@
 //!
 //! # Format version
 //!
-//! [`FORMAT_VERSION`] is written into the ring header and into every trace file. The rule: **any**
-//! change to the meaning, the order or the width of a field of an existing op, to a tag, or to the
-//! framing bumps it. Adding an op with a new tag does not: readers skip unknown tags and count them
-//! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
-//! again.
+//! [`FORMAT_VERSION`] is written into the ring header. The rule: **any** change to the meaning, the
+//! order or the width of a field of an existing op, to a tag, or to the ring's framing bumps it.
+//! Trace files have versions of their own (`file::FILE_VERSION`, `segment::SEGMENT_VERSION`), which
+//! are bumped with it and with the framing of files. Adding an op with a new tag does not: readers
+//! skip unknown tags and count them ([`DecodeError::UnknownTag`] carries the record's length).
+//! Retired tags are never given out again.
 
 mod arch;
 mod atomics;
@@ -59,6 +60,5 @@ pub fn mapped_address(address: u64) -> u64 {
 /// though nobody asked for exact mode: what is not measured then was left out for its cost.
 pub const SIM_MEASURES: &str = "the simulated GPU measures launches";
 
-/// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
-/// crate docs.
+/// Version of the record encoding and of the ring layout. See the bump rule in the crate docs.
 pub const FORMAT_VERSION: u32 = 1;

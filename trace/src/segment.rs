@@ -15,8 +15,10 @@
 //!
 //! What is written into them, and when, is the analyzer's.
 
-/// Version of the header and framing of a segment. A file of another version is refused.
-pub const SEGMENT_VERSION: u32 = 2;
+/// Version of the header and framing of a segment, and of the records in it.
+pub const SEGMENT_VERSION: u32 = 4;
+/// The version before frames were chained ([`crate::file::UNCHAINED_FILE`]).
+pub const UNCHAINED_SEGMENT: u32 = 2;
 /// Bytes of a segment's header behind the header of every trace file.
 pub const SEGMENT_HEAD: usize = 24;
 /// Ending of finished segments.
@@ -82,13 +84,14 @@ mod tests {
             let mut bytes = Vec::new();
             let mut writer = Writer::segment(&mut bytes, &head).expect("header");
             writer.record(2, b"one").expect("record");
-            writer.flush().expect("flush");
+            writer.finish().expect("finish");
             let written = writer.written();
             assert_eq!(written, bytes.len() as u64);
             let mut reader = Reader::new(&bytes[..]).expect("a trace");
             assert_eq!(reader.segment(), Some(head));
             let mut seen = Vec::new();
             assert!(reader.frame(|process, record| seen.push((process, record.to_vec()))).expect("a frame"));
+            assert!(!reader.frame(|_, _| ()).expect("its end"));
             assert_eq!((seen, reader.position()), (vec![(2, b"one".to_vec())], written));
             for cut in 16..16 + SEGMENT_HEAD {
                 assert!(Reader::new(&bytes[..cut]).is_err(), "cut at {cut}");

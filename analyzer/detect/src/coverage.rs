@@ -115,7 +115,7 @@ pub struct Coverage {
     /// Traces that could not be read to their end, and why.
     pub unread: Vec<String>,
     /// Recordings that are not the whole run, though nothing went wrong: they go on, or only their
-    /// end was kept.
+    /// end was kept; and those of an old version, of which it can not be told.
     #[serde(default)]
     pub partial: Vec<String>,
     /// Processes with missing segments: of them there are no hints, no wait is tried, and nothing

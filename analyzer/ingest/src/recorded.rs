@@ -208,9 +208,20 @@ fn each_frame(path: &Path, mut each: impl FnMut(&Frame) -> Result<(), FileError>
     for part in &parts.files {
         place.enter(part);
         let read = each_frame_of(&part.path, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
-        place.leave(part, read)?;
+        place.leave(part, read.map_err(|error| without_end(&part.path, error)))?;
     }
     place.end()
+}
+
+/// Tells a file that has no end yet from one that has lost its end.
+fn without_end(path: &Path, error: FileError) -> FileError {
+    let (at, grew) = match error {
+        FileError::Torn { at } => (at, false),
+        // The rest may have been written since, and its writer be gone.
+        FileError::Cut { at } => (at, std::fs::metadata(path).is_ok_and(|meta| meta.len() > at)),
+        error => return error,
+    };
+    if grew || parts::is_written(path) { FileError::GoesOn { at } } else { error }
 }
 
 /// Where a reader is in a recording, and what it has to be told there.
@@ -261,6 +272,11 @@ impl Place {
     fn leave(&mut self, part: &Part, read: Result<(), FileError>) -> Result<(), FileError> {
         self.before += part.bytes;
         match (read, part.number) {
+            // Its writer died, so that it is the last one, and the end is missing.
+            (Err(FileError::Cut { .. }), Some(_)) if self.must_end && part.is_unfinished() => {
+                self.ended = false;
+                Ok(())
+            }
             (Err(error), Some(_)) if self.must_end => {
                 self.missing.push(format!("{}: {error}", part.path.display()));
                 self.broken = true;

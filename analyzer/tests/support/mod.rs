@@ -189,7 +189,7 @@ impl Program {
         for record in self.tape.take().expect("recorded") {
             writer.record(0, &record).expect("written");
         }
-        writer.flush().expect("written");
+        writer.finish().expect("written");
         let (mut reader, mut frame) = (trace::file::Reader::new(&file[..]).expect("header"), Default::default());
         while reader.next_frame(&mut frame).expect("whole") {
             ingest::prefetch::feed(&mut self.analysis, &frame).expect("whole");

@@ -8,8 +8,8 @@ import hashlib
 import os
 import re
 
-# As in the crate `trace`: the first bytes of every trace, and the version behind them that segments have.
-MAGIC, VERSION = b"StrmTrc\n", 2
+# As in the crate `trace`: the first bytes of every trace, and the versions behind them that segments have.
+MAGIC, VERSIONS = b"StrmTrc\n", (2, 4)
 SHARED = "shared"
 NAMED = re.compile(r"/(\d{6,})\.(?:trace|part)$")
 SAVED = re.compile(r"/saved-\d+-[^/]+$")
@@ -47,7 +47,7 @@ def is_segment(fs, path):
             head = file.read(16)
     except OSError:
         return False
-    return head[:8] == MAGIC and int.from_bytes(head[8:12], "little") == VERSION
+    return head[:8] == MAGIC and int.from_bytes(head[8:12], "little") in VERSIONS
 
 
 def is_copy(folder, held):

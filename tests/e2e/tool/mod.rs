@@ -3,6 +3,7 @@
 mod architectures;
 mod command_line;
 mod commands;
+mod cut_traces;
 mod edges;
 mod explain;
 mod foreign;

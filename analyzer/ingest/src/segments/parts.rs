@@ -3,8 +3,9 @@
 //! Owns what is missing, in words, and where a reader has to begin anew. Does not read frames
 //! ([`crate::recorded`]).
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use trace::file::{FileError, Reader};
@@ -23,6 +24,13 @@ pub struct Part {
     pub(crate) bytes: u64,
 }
 
+impl Part {
+    /// Whether it was never finished.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.path.extension().is_some_and(|ending| ending == UNFINISHED)
+    }
+}
+
 /// The files of a recording, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parts {
@@ -34,6 +42,8 @@ pub struct Parts {
     pub(crate) missing: Vec<String>,
     /// What else the user should know.
     pub notes: Vec<String>,
+    /// Some file is of a version without an end mark: whether it is whole can not be told.
+    pub lacks_end_mark: bool,
     /// Whether the end is in the last file, if the recording has ended. Otherwise that is no
     /// error: it goes on, or this is a part by itself.
     pub(crate) must_end: bool,
@@ -82,9 +92,11 @@ fn named(path: &Path) -> Option<&str> {
     (is_number && [FINISHED, UNFINISHED].contains(&ending)).then_some(ending)
 }
 
-/// The header of a segment. A file that is none is foreign here.
-fn head(path: &Path) -> Result<SegmentHead, FileError> {
-    Reader::new(BufReader::new(system::local_files::open(path)?))?.segment().ok_or(FileError::Foreign)
+/// The header of a segment, and whether its version has an end mark. A file that is none is foreign
+/// here.
+fn head(path: &Path) -> Result<(SegmentHead, bool), FileError> {
+    let reader = Reader::new(BufReader::new(system::local_files::open(path)?))?;
+    reader.segment().map(|head| (head, reader.has_end_mark())).ok_or(FileError::Foreign)
 }
 
 /// The files of a trace, of a folder of segments, or of one segment by itself.
@@ -93,11 +105,12 @@ pub fn parts(path: &(impl AsRef<Path> + ?Sized)) -> Result<Parts, FileError> {
     if path.is_dir() {
         return folder(path);
     }
-    let head = Reader::new(BufReader::new(File::open(path)?))?.segment();
+    let reader = Reader::new(BufReader::new(File::open(path)?))?;
+    let head = reader.segment();
     let bytes = fs::metadata(path)?.len();
     let begins = head.is_some_and(|head| head.number > 0);
     let part = Part { path: path.to_path_buf(), number: head.map(|head| head.number), begins, bytes };
-    let mut parts = Parts { files: vec![part], ..Parts::default() };
+    let mut parts = Parts { files: vec![part], lacks_end_mark: !reader.has_end_mark(), ..Parts::default() };
     if let Some(head) = head {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         parts.shared = shared(parent);
@@ -113,25 +126,32 @@ fn shared(folder: &Path) -> Option<PathBuf> {
 
 fn folder(folder: &Path) -> Result<Parts, FileError> {
     let mut found: Vec<(SegmentHead, PathBuf)> = Vec::new();
-    let (mut goes_on, mut missing) = (false, Vec::new());
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let Some(ending) = named(&path) else { continue };
-        if ending == UNFINISHED {
-            // Who writes it holds its lock. One that nobody writes any more has what was saved of
-            // it when its writer died.
-            let is_written = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
-            if system::local_files::open(&path).is_ok_and(is_written) {
+    let (mut lacks_end_mark, mut missing) = (false, Vec::new());
+    let (paths, mut goes_on) = listed(folder)?;
+    for path in paths {
+        if named(&path) == Some(UNFINISHED) {
+            // One that nobody writes any more has what was saved of it when its writer died.
+            if is_written(&path) {
                 goes_on = true;
                 continue;
             }
         }
+        let finished = path.with_extension(FINISHED);
         match head(&path) {
-            Ok(head) => found.push((head, path)),
+            Ok((head, has_end_mark)) => {
+                lacks_end_mark |= !has_end_mark;
+                found.push((head, path));
+            }
+            // It was finished since the folder was listed, and another one was begun.
+            Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound && finished.exists() => {
+                goes_on = true;
+                found.push((head(&finished)?.0, finished));
+            }
             Err(error) => missing.push(format!("{}: {error}", path.display())),
         }
     }
-    found.sort_by_key(|(head, _)| head.number);
+    found.sort_by(|a, b| (a.0.number, &a.1).cmp(&(b.0.number, &b.1)));
+    found.dedup_by(|a, b| a.1 == b.1);
     let Some((first, _)) = found.first().cloned() else {
         return Err(if goes_on {
             FileError::Parts("no segment of this recording is finished yet".into())
@@ -161,7 +181,31 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
             files.len()
         ));
     }
-    Ok(Parts { files, shared: shared(folder), missing, notes, must_end: !goes_on })
+    Ok(Parts { files, shared: shared(folder), missing, notes, lacks_end_mark, must_end: !goes_on })
+}
+
+/// The files in a folder that are named as segments are, and whether a recording goes on there: a
+/// list is no picture of one moment, and one that changes at once has a writer.
+fn listed(folder: &Path) -> io::Result<(BTreeSet<PathBuf>, bool)> {
+    const TRIES: usize = 4;
+    let list = || {
+        let paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+        paths.filter(|path| path.as_ref().map_or(true, |path| named(path).is_some())).collect::<io::Result<_>>()
+    };
+    let mut paths = list()?;
+    for tried in 0..TRIES {
+        let before = std::mem::replace(&mut paths, list()?);
+        if paths == before {
+            return Ok((paths, tried > 0));
+        }
+    }
+    Ok((paths, true))
+}
+
+/// Whether a recording goes on in this file: who writes it holds its lock.
+pub(crate) fn is_written(path: &Path) -> bool {
+    let is_locked = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
+    system::local_files::open(path).is_ok_and(is_locked)
 }
 
 /// The segments from `from` up to the one before `to` are not there.

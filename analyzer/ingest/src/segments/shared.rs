@@ -300,7 +300,7 @@ fn write(folder: &Path, process: u32, records: Vec<Vec<u8>>) -> io::Result<Optio
     let mut bytes = Vec::new();
     let mut writer = trace::file::Writer::new(BufWriter::new(&mut bytes))?;
     writer.late(process, records)?;
-    writer.flush()?;
+    writer.finish()?;
     drop(writer);
     let (name, _) = write_once(folder, SYMBOLS, &bytes)?;
     Ok(Some((name, bytes.len() as u64)))

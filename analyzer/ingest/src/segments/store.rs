@@ -51,11 +51,13 @@ impl Place {
 }
 
 /// What is recorded into. Once something could not be written, the recording is no longer whole:
-/// [`TraceStore::finish`] says so again, however it went on.
+/// [`TraceStore::finish`] says so again, however it went on, and leaves it without an end.
 pub struct TraceStore {
     to: To,
     /// The first error.
     failed: Option<String>,
+    /// Whether each process, by its number, has begun and not ended.
+    running: Vec<bool>,
 }
 
 enum To {
@@ -70,8 +72,11 @@ impl TraceStore {
     pub fn file(path: &Path) -> io::Result<Self> {
         let file = private_file::create(path)?;
         let place = Place::of(path, &file)?;
-        let to = To::File(trace::file::Writer::new(BufWriter::new(file))?, place);
-        Ok(Self { to, failed: None })
+        let mut writer = trace::file::Writer::new(BufWriter::new(file))?;
+        // Who looks on must find the header. What can not be written is told when the run ends.
+        let _ = writer.flush();
+        let to = To::File(writer, place);
+        Ok(Self::of(to))
     }
 
     /// A folder of segments. From now on the signal saves.
@@ -86,7 +91,11 @@ impl TraceStore {
                 libc::sigaction(SAVE, &raw const action, std::ptr::null_mut());
             }
         }
-        Ok(Self { to: To::Segments(Box::new(writer)), failed: None })
+        Ok(Self::of(To::Segments(Box::new(writer))))
+    }
+
+    fn of(to: To) -> Self {
+        Self { to, failed: None, running: Vec::new() }
     }
 
     /// Writes, and remembers if that failed.
@@ -98,8 +107,18 @@ impl TraceStore {
         done
     }
 
+    /// Notes whether a process is being recorded.
+    fn runs(&mut self, process: u32, runs: bool) {
+        let index = process as usize;
+        if self.running.len() <= index {
+            self.running.resize(index + 1, false);
+        }
+        self.running[index] = runs;
+    }
+
     /// Appends a record of a process.
     pub(crate) fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
+        self.runs(process, true);
         self.tried(|to| match to {
             To::File(writer, _) => writer.record(process, bytes),
             To::Segments(writer) => writer.record(process, bytes),
@@ -132,6 +151,7 @@ impl TraceStore {
 
     /// Writes what is pending of a process that has ended.
     pub(crate) fn process_ended(&mut self, process: u32) -> io::Result<()> {
+        self.runs(process, false);
         self.tried(|to| match to {
             To::File(writer, _) => writer.flush(),
             To::Segments(writer) => writer.process_ended(process),
@@ -149,16 +169,75 @@ impl TraceStore {
     /// The recording ends. A file was written when its processes ended; one that was deleted or
     /// replaced meanwhile is an error.
     pub fn finish(&mut self) -> io::Result<()> {
-        let ended = self.tried(|to| match to {
+        if let Some(process) = self.running.iter().position(|runs| *runs) {
+            // The thread that read its ring is gone.
+            self.failed.get_or_insert_with(|| format!("the recording of process {process} broke off"));
+        }
+        if let Some(error) = &self.failed {
+            if let To::Segments(writer) = &mut self.to {
+                writer.give_up();
+            }
+            return Err(io::Error::other(error.clone()));
+        }
+        self.tried(|to| match to {
             To::File(writer, place) => {
-                writer.flush()?;
+                writer.finish()?;
                 place.as_ref().map_or(Ok(()), |place| place.holds(writer.written()))
             }
             To::Segments(writer) => writer.finish(),
-        });
-        match self.failed.take() {
-            Some(error) if ended.is_ok() => Err(io::Error::other(error)),
-            _ => ended,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::recorded;
+    use trace::{NoteKind, Op, Origin};
+
+    fn record() -> Vec<u8> {
+        let op = Op::Note { kind: NoteKind::Info, text: "a record".into(), count: 1 };
+        let mut bytes = vec![0; Origin::encoded_len(&op)];
+        assert_eq!(Origin::default().encode(&op, &mut bytes), Some(bytes.len()));
+        bytes
+    }
+
+    #[test]
+    fn only_a_recording_whose_processes_all_ended_and_that_was_written_has_an_end() {
+        let folder = private_file::folder("streamsan-store-").expect("a folder");
+        for n in 0..6 {
+            let (is_one_file, all_end, fails) = (n < 3, n % 3 != 1, n % 3 == 2);
+            let path = folder.join(n.to_string());
+            let store = match is_one_file {
+                true => TraceStore::file(&path),
+                false => TraceStore::segments(&path, SegmentLimits::of(1, None)),
+            };
+            let mut store = store.expect("created");
+            for process in [0, 1] {
+                store.record(process, &record()).expect("written");
+            }
+            store.process_ended(0).expect("written");
+            if all_end {
+                store.process_ended(1).expect("written");
+            }
+            if fails {
+                store.tried(|_| Err(io::Error::other("no room"))).expect_err("an error");
+            }
+            let is_whole = all_end && !fails;
+            let why = store.finish().err().map(|error| error.to_string());
+            let right = if fails { "no room" } else { "the recording of process 1 broke off" };
+            assert_eq!(why.as_deref(), (!is_whole).then_some(right), "{n}");
+            drop(store);
+            let mut seen = 0;
+            let read = recorded::each_record(&path, |_, _| seen += 1);
+            assert!(seen == 2 || !all_end, "{n}: {seen}");
+            let right = if is_one_file { "has no end mark" } else { "the end of the recording is missing" };
+            match read {
+                Ok(()) => assert!(is_whole, "{n}"),
+                Err(error) => assert!(!is_whole && error.to_string().contains(right), "{n}: {error}"),
+            }
         }
+        std::fs::remove_dir_all(folder).expect("ours");
     }
 }

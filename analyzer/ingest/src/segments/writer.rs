@@ -27,6 +27,9 @@ use system::private_file;
 /// Bytes of records in a block, as in other traces.
 const BLOCK: usize = 1 << 20;
 
+/// Ending of a segment without a header, which nobody reads.
+const BEGUN: &str = "begun";
+
 /// Bytes of symbols beside the segments, compressed, from which old ones are looked for.
 const SYMBOLS: u64 = 1 << 20;
 
@@ -214,15 +217,25 @@ impl SegmentWriter {
             return Ok(());
         }
         self.close(Some("finished"))?;
+        self.name(self.head.number, self.to.written())?;
         self.shared.finish();
         Ok(())
+    }
+
+    /// The recording ends without its end. What is beside the segments is written all the same.
+    pub(crate) fn give_up(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.shared.finish();
+        }
     }
 
     /// Ends the segment and begins the next.
     fn cut(&mut self, reason: Option<&str>) -> io::Result<()> {
         self.close(reason)?;
         self.head.number += 1;
-        self.to = open(&self.folder, &self.head)?;
+        // The next one is there before this one has its name: who looks on sees that it goes on.
+        let closed = std::mem::replace(&mut self.to, open(&self.folder, &self.head)?);
+        self.name(self.head.number - 1, closed.written())?;
         for index in 0..self.processes.len() {
             if !self.processes[index].ended {
                 self.begin(index)?;
@@ -277,7 +290,7 @@ impl SegmentWriter {
         self.shared.keep(stacks.collect());
     }
 
-    /// Writes what is pending and gives the segment its name.
+    /// Writes what is pending and the end.
     fn close(&mut self, reason: Option<&str>) -> io::Result<()> {
         for index in 0..self.processes.len() {
             self.write_block(index)?;
@@ -287,10 +300,14 @@ impl SegmentWriter {
             framed(&mut block, reason.as_bytes());
             self.to.write_frame(END, &block)?;
         }
-        self.to.flush()?;
-        let [part, name] = [UNFINISHED, FINISHED].map(|ending| SegmentHead::file_name(self.head.number, ending));
+        self.to.finish()
+    }
+
+    /// Gives a segment that was closed its name.
+    fn name(&mut self, number: u64, written: u64) -> io::Result<()> {
+        let [part, name] = [UNFINISHED, FINISHED].map(|ending| SegmentHead::file_name(number, ending));
         fs::rename(self.folder.join(part), self.folder.join(&name))?;
-        self.kept.add(name, self.to.written());
+        self.kept.add(name, written);
         self.shared.resolve();
         Ok(())
     }
@@ -298,12 +315,12 @@ impl SegmentWriter {
 
 /// Opens the file of a segment and locks it, so that others can tell that it is being written.
 fn open(folder: &Path, head: &SegmentHead) -> io::Result<Writer<BufWriter<File>>> {
-    let file = private_file::create(&folder.join(SegmentHead::file_name(head.number, UNFINISHED)))?;
+    let [begun, part] = [BEGUN, UNFINISHED].map(|ending| folder.join(SegmentHead::file_name(head.number, ending)));
     // Where files cannot be locked the recording looks abandoned while it goes on: said, not wrong.
-    let _ = file.try_lock();
-    let mut writer = Writer::segment(BufWriter::new(file), head)?;
-    // Who looks on must find the header.
+    let mut writer = Writer::segment(BufWriter::new(private_file::create(&begun)?), head)?;
+    // Who looks on must find it locked, and the header in it.
     writer.flush()?;
+    fs::rename(begun, part)?;
     Ok(writer)
 }
 

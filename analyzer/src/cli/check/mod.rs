@@ -78,6 +78,12 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
         outcomes.extend(found);
     }
     tell_unread(&mut outcomes, &unread);
+    if let Some(note) = without_end_mark(&parts) {
+        match outcomes.first_mut() {
+            Some(first) => first.coverage.partial.push(note),
+            None => system::say!("NOTE: {note}"),
+        }
+    }
     // A damaged segment is a gap as well, which only reading it shows.
     if outcomes.iter().all(|outcome| outcome.coverage.gaps == 0) {
         across.finish(&mut outcomes);
@@ -101,6 +107,17 @@ fn tell_unread(outcomes: &mut [Outcome], unread: &[String]) {
     if let Some(first) = outcomes.first_mut() {
         first.coverage.unread = unread.to_vec();
     }
+}
+
+/// A line about traces of which nobody can tell whether they are whole, if there are any.
+fn without_end_mark(parts: &[Parts]) -> Option<String> {
+    let old = parts.iter().filter(|parts| parts.lacks_end_mark).count();
+    let which = match (old, parts.len()) {
+        (0, _) => return None,
+        (_, 1) => "this trace".to_owned(),
+        (old, all) => format!("{old} of {all} traces"),
+    };
+    Some(format!("the format of {which} has no end mark, so a cut between two frames does not show"))
 }
 
 /// The waits of the files that `--with` names. The error is a line for the user.
