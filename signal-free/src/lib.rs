@@ -3,7 +3,10 @@
 //! A file or shared memory that grows past the limit of file sizes (`ulimit -f`) raises SIGXFSZ,
 //! and a write into a pipe that nobody reads raises SIGPIPE; both end a program that does not
 //! expect them. Owns [`held`], which turns them into the errors EFBIG and EPIPE for one call, and
-//! [`say!`], a line on standard error that is written in this way.
+//! [`say!`], a line on standard error that is written in this way. Nor must they write into files
+//! of the program: see [`descriptors`].
+
+pub mod descriptors;
 
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.

@@ -24,6 +24,7 @@
 
 mod access_log;
 mod api;
+mod appended_file;
 mod arch;
 pub(crate) mod config;
 mod handles;

@@ -1,0 +1,94 @@
+//! What programs do to their own process while the driver and the shim are in it: memory that is
+//! locked, descriptors that are closed and used for the program's own files, a main thread that
+//! ends before the others.
+//!
+//! Runs `tests/programs/unharmed.c` on the simulated GPU, observed and not.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tests::run::{Ended, end, streamsan};
+use tests::{build, product};
+
+fn program() -> PathBuf {
+    build::c_program("unharmed.c", &[])
+}
+
+/// The ways to run a program on the simulated GPU.
+const SIMULATED: [&[&str]; 2] = [&["--sim"], &["--sim", "--off"]];
+
+fn run(options: &[&str], args: &[&str]) -> Command {
+    let mut command = streamsan(["run"]);
+    command.args(options).arg("--").arg(program()).args(args);
+    command
+}
+
+#[track_caller]
+fn worked(ended: &Ended, what: &str) {
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "worked\n"), "{what}: {}", ended.err);
+}
+
+/// The program instrumented for host accesses; its code asks in line where it can.
+fn instrumented() -> PathBuf {
+    let source = build::programs().join("unharmed.c");
+    let include = build::programs().join("fake");
+    let asked = build::asked_inline();
+    let asks = if product::is_aarch64() { String::new() } else { format!("-Xassembler '{}'", asked.display()) };
+    let script = format!(
+        "gcc -O1 -g -fsanitize=thread -pthread {asks} -I'{}' -c '{}' -o '{{out}}'.o; \
+         gcc '{{out}}'.o -o '{{out}}' -pthread -L'{}' -lstreamsan_host -ldl",
+        include.display(),
+        source.display(),
+        product::bin().display(),
+    );
+    let inputs = [source.as_path(), &build::programs().join("common.h"), &include.join("cuda_mini.h"), &asked];
+    build::cached("unharmed-instrumented", Path::new("sh"), &["-ec".into(), script], &inputs).expect("gcc")
+}
+
+#[track_caller]
+fn locks(options: &[&str], program: &Path, flags: i32, when: &str) {
+    let mut command = streamsan(["run", "--sim"]);
+    command.args(options).arg("--").arg(program).args(["lock", &flags.to_string(), when]);
+    let ended = end(&mut command);
+    // Without the right to lock so much, the program ends at once.
+    if ended.out != "not allowed\n" {
+        worked(&ended, &format!("{options:?}, flags {flags}, when {when}"));
+    }
+}
+
+const CURRENT_AND_FUTURE: i32 = libc::MCL_CURRENT | libc::MCL_FUTURE;
+
+#[test]
+fn locked_memory_takes_only_what_the_program_has_allocated() {
+    for flags in [libc::MCL_CURRENT, libc::MCL_FUTURE, CURRENT_AND_FUTURE] {
+        for when in ["0", "1", "2"] {
+            locks(&[], &program(), flags, when);
+        }
+    }
+    for (flags, when) in [(libc::MCL_FUTURE, "0"), (CURRENT_AND_FUTURE, "2")] {
+        locks(&["--host-accesses"], &instrumented(), flags, when);
+    }
+}
+
+#[test]
+fn a_program_may_close_all_descriptors_and_use_their_numbers() {
+    let folder = build::scratch("unharmed-closed");
+    for options in SIMULATED {
+        for how in ["0", "1", "2"] {
+            let ended = end(&mut run(options, &["close", how, &folder.to_string_lossy()]));
+            worked(&ended, &format!("{options:?}, how {how}"));
+        }
+    }
+}
+
+#[test]
+fn memory_whose_descriptor_is_closed_is_not_shared_and_no_other_file_is() {
+    let folder = build::scratch("unharmed-shared");
+    for how in ["0", "1", "2"] {
+        let ended = end(&mut run(&["--sim"], &["share", how, &folder.to_string_lossy()]));
+        let refused = if how == "2" { "shared: 304\n" } else { "opened: 1\n" };
+        assert_eq!(ended.out, format!("{refused}worked\n"), "how {how}: {}", ended.err);
+        assert_eq!(ended.code(), Some(70), "how {how}: {}", ended.err);
+        assert!(ended.err.contains("has closed the descriptor"), "how {how}: {}", ended.err);
+    }
+}
