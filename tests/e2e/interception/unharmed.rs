@@ -4,10 +4,12 @@
 //!
 //! Runs `tests/programs/unharmed.c` on the simulated GPU, observed and not.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use tests::run::{Ended, end, streamsan};
+use tests::run::{Ended, end, end_of, streamsan};
 use tests::{build, product};
 
 fn program() -> PathBuf {
@@ -90,5 +92,26 @@ fn memory_whose_descriptor_is_closed_is_not_shared_and_no_other_file_is() {
         assert_eq!(ended.out, format!("{refused}worked\n"), "how {how}: {}", ended.err);
         assert_eq!(ended.code(), Some(70), "how {how}: {}", ended.err);
         assert!(ended.err.contains("has closed the descriptor"), "how {how}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_process_whose_main_thread_has_ended() {
+    for options in SIMULATED {
+        for who in ["m", "o", "b"] {
+            for signal in [libc::SIGTERM, libc::SIGINT] {
+                let mut command = run(options, &["main-exit", who]);
+                let mut child =
+                    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().expect("streamsan");
+                let mut line = String::new();
+                let mut out = BufReader::new(child.stdout.take().expect("piped"));
+                out.read_line(&mut line).expect("a line");
+                assert_eq!(line, "worked\n", "{options:?} {who}");
+                // SAFETY: our child, which is not waited for yet.
+                unsafe { libc::kill(child.id() as i32, signal) };
+                let ended = end_of(child);
+                assert_eq!(ended.signal(), Some(signal), "{options:?} {who}: {}", ended.err);
+            }
+        }
     }
 }
