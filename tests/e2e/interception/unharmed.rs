@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tests::run::{Ended, end, end_of, streamsan};
+use tests::run::{Ended, end, end_of, preloaded, streamsan};
 use tests::{build, product};
 
 fn program() -> PathBuf {
@@ -111,6 +111,45 @@ fn a_signal_ends_a_process_whose_main_thread_has_ended() {
                 unsafe { libc::kill(child.id() as i32, signal) };
                 let ended = end_of(child);
                 assert_eq!(ended.signal(), Some(signal), "{options:?} {who}: {}", ended.err);
+            }
+        }
+    }
+}
+
+/// Runs the program with this file as its descriptor 2, and answers how it ended; the file must
+/// hold what the program has written, and nothing else.
+#[track_caller]
+fn file_is_the_programs(mut command: Command, file: &Path, how: &str, late: &str) -> Ended {
+    let _ = std::fs::remove_file(file);
+    command.args(["stderr", how]).arg(file).arg(late);
+    let ended = end(&mut command);
+    let text = std::fs::read(file).expect("the program has made it");
+    let what = format!("{how} {late} {command:?}: {}", ended.err);
+    assert_eq!(String::from_utf8_lossy(&text), "DATA", "{what}");
+    assert!(ended.signal().is_none() && !ended.out.is_empty(), "{what}");
+    ended
+}
+
+#[test]
+fn no_message_goes_into_a_file_that_the_program_opens_as_descriptor_2() {
+    let folder = build::scratch("unharmed-stderr");
+    let file = folder.join("data");
+    for how in ["x", "n", "c", "i"] {
+        for late in ["0", "1"] {
+            for options in [&["--sim"][..], &["--off", "--sim"], &["--host-accesses", "--sim"], &[]] {
+                // Without the shim, a driver that is loaded late can not know.
+                if (options.contains(&"--off") && late == "1") || (options.is_empty() && how == "i") {
+                    continue;
+                }
+                let ended = file_is_the_programs(run(options, &[]), &file, how, late);
+                if how == "n" && !options.contains(&"--off") {
+                    assert_eq!(ended.code(), Some(70), "{options:?} {late}: {}", ended.err);
+                }
+            }
+            if how != "i" {
+                for options in ["", "stacks=maybe", "analyzer=/nonexistent"] {
+                    file_is_the_programs(preloaded(program(), options), &file, how, late);
+                }
             }
         }
     }
