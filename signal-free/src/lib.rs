@@ -60,7 +60,27 @@ fn one_line(message: &str) -> String {
 /// Writes one line to standard error, with one `write(2)`; control characters are spelt out. A line
 /// that can not be written, or would go into a file of the program, is lost.
 pub fn say(line: std::fmt::Arguments<'_>) {
-    stderr::write(one_line(&line.to_string()).as_bytes());
+    write(one_line(&line.to_string()).as_bytes());
+}
+
+/// Writes to standard error, with one `write(2)` and without signals. What can not be written, or
+/// would go into a file of the program, is lost.
+pub fn write(bytes: &[u8]) {
+    if stderr::is_ours() {
+        write_unasked(bytes);
+    }
+}
+
+/// As [`write`], in the shim itself.
+pub fn write_here(bytes: &[u8]) {
+    if stderr::is_unchanged() {
+        write_unasked(bytes);
+    }
+}
+
+fn write_unasked(bytes: &[u8]) {
+    // SAFETY: the buffer holds len bytes.
+    held(|| unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) });
 }
 
 /// As `eprintln!`, through [`say`].

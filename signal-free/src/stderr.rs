@@ -48,7 +48,7 @@ pub fn is_unchanged() -> bool {
 pub const SHIMS: &std::ffi::CStr = c"streamsan_stderr_is_unchanged";
 
 /// As [`is_unchanged`], since the start of the program if the shim is preloaded.
-pub(crate) fn is_ours() -> bool {
+pub fn is_ours() -> bool {
     static SHIM: OnceLock<Option<extern "C" fn() -> i32>> = OnceLock::new();
     let look_up = || {
         // SAFETY: a string that ends in NUL; errno is this thread's.
@@ -62,24 +62,4 @@ pub(crate) fn is_ours() -> bool {
         (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(found) })
     };
     is_unchanged() && SHIM.get_or_init(look_up).is_none_or(|shim| shim() != 0)
-}
-
-/// Writes to standard error, with one `write(2)` and without signals. What can not be written, or
-/// would go into another file, is lost.
-pub fn write(bytes: &[u8]) {
-    if is_ours() {
-        write_unasked(bytes);
-    }
-}
-
-/// As [`write`], in the shim itself.
-pub fn write_here(bytes: &[u8]) {
-    if is_unchanged() {
-        write_unasked(bytes);
-    }
-}
-
-fn write_unasked(bytes: &[u8]) {
-    // SAFETY: the buffer holds len bytes.
-    crate::held(|| unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) });
 }

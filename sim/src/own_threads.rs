@@ -115,7 +115,7 @@ extern "C" fn prepare() {
         // is only to be not null.
         let told = unsafe {
             libc::pthread_key_create(&mut key, Some(main_ends)) == 0
-                && libc::pthread_setspecific(key, 1 as *const libc::c_void) == 0
+                && libc::pthread_setspecific(key, std::ptr::dangling()) == 0
         };
         MAIN_TELLS.store(told, Ordering::Release);
     });

@@ -64,7 +64,7 @@ pub fn global(name: &CStr) -> *mut c_void {
 
 /// One line for the user.
 pub fn say(line: &str) {
-    signal_free::stderr::write(line.as_bytes());
+    signal_free::write(line.as_bytes());
 }
 
 /// Whether devices can reach a page of these bytes.

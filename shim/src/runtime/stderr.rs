@@ -31,7 +31,7 @@ pub fn say(message: fmt::Arguments<'_>) {
     let _ = write!(line, "streamsan: ");
     let _ = line.write_fmt(message);
     line.bytes[line.len] = b'\n';
-    signal_free::stderr::write_here(&line.bytes[..line.len + 1]);
+    signal_free::write_here(&line.bytes[..line.len + 1]);
 }
 
 /// For the libraries of ours that the program loads later ([`signal_free::stderr::SHIMS`]): whether

@@ -127,7 +127,8 @@ impl AddressSpace {
             return None;
         }
         let pages = table.keep() as *const AtomicU8;
-        (public.keep(), second.keep());
+        public.keep();
+        second.keep();
         let (phys_size, own) = (size / 2, OwnMemory::new());
         Some(AddressSpace { base, size, alias, pages, device, host, host_at, phys, phys_size, own })
     }
