@@ -3,7 +3,11 @@
 //! A file or shared memory that grows past the limit of file sizes (`ulimit -f`) raises SIGXFSZ,
 //! and a write into a pipe that nobody reads raises SIGPIPE; both end a program that does not
 //! expect them. Owns [`held`], which turns them into the errors EFBIG and EPIPE for one call, and
-//! [`say!`], a line on standard error that is written in this way.
+//! [`say!`], a line on standard error that is written in this way. Nor must they write into files
+//! of the program: see [`descriptors`] and [`stderr`].
+
+pub mod descriptors;
+pub mod stderr;
 
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.
@@ -54,9 +58,27 @@ fn one_line(message: &str) -> String {
 }
 
 /// Writes one line to standard error, with one `write(2)`; control characters are spelt out. A line
-/// that can not be written is lost.
+/// that can not be written, or would go into a file of the program, is lost.
 pub fn say(line: std::fmt::Arguments<'_>) {
-    let bytes = one_line(&line.to_string()).into_bytes();
+    write(one_line(&line.to_string()).as_bytes());
+}
+
+/// Writes to standard error, with one `write(2)` and without signals. What can not be written, or
+/// would go into a file of the program, is lost.
+pub fn write(bytes: &[u8]) {
+    if stderr::is_ours() {
+        write_unasked(bytes);
+    }
+}
+
+/// As [`write`], in the shim itself.
+pub fn write_here(bytes: &[u8]) {
+    if stderr::is_unchanged() {
+        write_unasked(bytes);
+    }
+}
+
+fn write_unasked(bytes: &[u8]) {
     // SAFETY: the buffer holds len bytes.
     held(|| unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) });
 }

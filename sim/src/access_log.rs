@@ -22,18 +22,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
+use crate::appended_file::AppendedFile;
 use crate::interp::{AccessKind, Accesses, Launch};
 
-fn file() -> Option<&'static Mutex<File>> {
-    static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+fn file() -> Option<&'static Mutex<AppendedFile>> {
+    static FILE: OnceLock<Option<Mutex<AppendedFile>>> = OnceLock::new();
     FILE.get_or_init(|| {
         let path = std::env::var_os("STREAMSAN_SIM_ADDRESSES").filter(|path| !path.is_empty())?;
-        let opened = File::options().create(true).append(true).open(&path);
+        let opened = AppendedFile::open(path.clone().into());
         opened.map_err(|error| signal_free::say!("streamsan-sim: {}: {error}", path.display())).ok().map(Mutex::new)
     })
     .as_ref()
@@ -142,7 +141,7 @@ impl Collector {
         line.push_str("]}\n");
         if let Some(file) = file() {
             // One write: lines of several processes stay whole.
-            let _ = signal_free::held(|| lock(file).write_all(line.as_bytes()));
+            lock(file).append(line.as_bytes());
         }
     }
 }

@@ -245,7 +245,7 @@ pub(crate) fn get() -> Result<&'static Config, &'static ConfigError> {
 /// Empty counts as unset.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     let initial = || {
-        let all = std::fs::read("/proc/self/environ").ok()?;
+        let all = std::fs::read(signal_free::descriptors::own_proc("environ")).ok()?;
         let value =
             all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         value.map(|value| OsStr::from_bytes(value).to_os_string())

@@ -13,8 +13,9 @@
 //!
 //! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
 //! programs hold instead of objects), `status` and `access_log` (files that a run can leave
-//! behind), `touched` (which bytes kernels touch, for a tool that asks), `own_threads` (how the
-//! simulator's threads start), and `arch` (how the processor calls host functions).
+//! behind), `appended_file` (how such a file is kept), `touched` (which bytes kernels touch, for a
+//! tool that asks), `own_threads` (how the simulator's threads start, and who takes signals when no
+//! others are left), and `arch` (how the processor calls host functions).
 //!
 //! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
 //! really happen in any order.
@@ -24,6 +25,7 @@
 
 mod access_log;
 mod api;
+mod appended_file;
 mod arch;
 pub(crate) mod config;
 mod handles;

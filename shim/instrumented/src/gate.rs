@@ -64,8 +64,7 @@ pub fn global(name: &CStr) -> *mut c_void {
 
 /// One line for the user.
 pub fn say(line: &str) {
-    // SAFETY: the bytes are valid. Whether they could be written does not matter.
-    signal_free::held(|| unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) });
+    signal_free::write(line.as_bytes());
 }
 
 /// Whether devices can reach a page of these bytes.

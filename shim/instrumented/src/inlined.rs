@@ -23,11 +23,12 @@ pub fn make_room() {
     if !GATE.room.load(Ordering::Acquire).is_null() {
         return;
     }
+    // The shim makes writable what it needs: `mlockall` gives memory to all that is.
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a fresh mapping, zeros; errno is the thread's own.
     unsafe {
         let errno = *libc::__errno_location();
-        let at = libc::mmap(null_mut(), ROOM, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let at = libc::mmap(null_mut(), ROOM, libc::PROT_READ, flags, -1, 0);
         if at != libc::MAP_FAILED {
             libc::madvise(at, ROOM, libc::MADV_DONTDUMP);
             let old = GATE.room.compare_exchange(null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);

@@ -340,7 +340,7 @@ pub fn drain(mut each: impl FnMut(&PageTouch)) {
 /// Whether all of this memory can be read and written as far as the system's list of mappings
 /// says.
 pub fn is_ordinary(start: u64, end: u64) -> bool {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let Ok(maps) = std::fs::read_to_string(signal_free::descriptors::own_proc("maps")) else { return false };
     let mut at = start;
     for line in maps.lines() {
         let mut words = line.split_whitespace();

@@ -93,7 +93,7 @@ pub fn file_of(start: *const u8, len: usize) -> Option<(Vec<u8>, u64)> {
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut find).cast()) };
     let (path, offset) = find.found?;
     let path = if path.is_empty() {
-        std::fs::read_link("/proc/self/exe").ok()?.into_os_string().into_encoded_bytes()
+        std::fs::read_link(signal_free::descriptors::own_proc("exe")).ok()?.into_os_string().into_encoded_bytes()
     } else {
         path
     };

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use signal_free::descriptors::own_proc;
 use trace::ring::Header;
 use trace::{NoteKind, Op, ThreadId};
 
@@ -77,8 +78,8 @@ impl Core {
 
     /// The first record: who writes.
     pub fn introduce(&self) {
-        let exe = std::fs::read_link("/proc/self/exe").map(|p| p.into_os_string()).unwrap_or_default();
-        let args = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+        let exe = std::fs::read_link(own_proc("exe")).map(|p| p.into_os_string()).unwrap_or_default();
+        let args = std::fs::read(own_proc("cmdline")).unwrap_or_default();
         let cwd = std::env::current_dir().map(|p| p.into_os_string()).unwrap_or_default();
         let mut driver: i32 = 0;
         let _ = real!(cuDriverGetVersion(&raw mut driver => *mut i32));

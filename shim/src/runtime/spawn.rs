@@ -18,6 +18,7 @@ struct Plan {
     args: Vec<*const c_char>,
     env: Vec<*const c_char>,
     ring: c_int,
+    has_stderr: bool,
     signals: libc::sigset_t,
     stack: *mut u8,
     error: c_int,
@@ -59,10 +60,20 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
     if stack == libc::MAP_FAILED {
         return Err("no memory".to_owned());
     }
+    // The report must not go into a file of data that the program has opened as descriptor 2.
+    let has_stderr = signal_free::stderr::is_unchanged();
     // SAFETY: all-zero is a valid sigset_t to be overwritten.
     let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-    let mut plan =
-        Plan { program: program.clone(), args, env, ring: ring.as_raw_fd(), signals, stack: stack.cast(), error: 0 };
+    let mut plan = Plan {
+        program: program.clone(),
+        args,
+        env,
+        ring: ring.as_raw_fd(),
+        has_stderr,
+        signals,
+        stack: stack.cast(),
+        error: 0,
+    };
     // SAFETY: signals are blocked so that no handler of the program runs in the children, which
     // share its memory. The stack is large enough for first(); CLONE_VFORK holds this thread until
     // first() has ended, so plan outlives it.
@@ -125,6 +136,9 @@ extern "C" fn second(plan: *mut c_void) -> c_int {
         let ring = libc::fcntl((*plan).ring, libc::F_DUPFD, 10);
         libc::dup2(null, 0);
         libc::dup2(null, 1);
+        if !(*plan).has_stderr {
+            libc::dup2(null, 2);
+        }
         libc::dup2(ring, 3);
         if libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0) != 0 {
             (4..1024).for_each(|fd| {

@@ -1,6 +1,7 @@
 //! Messages to the user: single lines on standard error, each written with one `write(2)`.
 //!
-//! A message never ends the program: a limit of file sizes or a closed pipe raises no signal.
+//! A message never ends the program: a limit of file sizes or a closed pipe raises no signal. Nor
+//! does it go into a file that the program has opened as descriptor 2.
 //!
 //! Owns the prefix and the cut of long lines. Does not format on the heap and does not use stdio,
 //! whose locks the program may hold.
@@ -30,6 +31,12 @@ pub fn say(message: fmt::Arguments<'_>) {
     let _ = write!(line, "streamsan: ");
     let _ = line.write_fmt(message);
     line.bytes[line.len] = b'\n';
-    // SAFETY: the buffer holds len + 1 initialised bytes.
-    signal_free::held(|| unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len + 1) });
+    signal_free::write_here(&line.bytes[..line.len + 1]);
+}
+
+/// For the libraries of ours that the program loads later ([`signal_free::stderr::SHIMS`]): whether
+/// descriptor 2 is what it was when the program started.
+#[unsafe(no_mangle)]
+pub extern "C" fn streamsan_stderr_is_unchanged() -> i32 {
+    signal_free::stderr::is_unchanged().into()
 }

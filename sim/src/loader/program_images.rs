@@ -137,7 +137,11 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
     // are C strings.
     let (files, name) = unsafe { (&mut *data.cast::<Vec<PathBuf>>(), CStr::from_ptr((*info).dlpi_name)) };
     let name = name.to_string_lossy();
-    files.push(if files.is_empty() { "/proc/self/exe".into() } else { PathBuf::from(name.into_owned()) });
+    files.push(if files.is_empty() {
+        signal_free::descriptors::own_proc("exe")
+    } else {
+        PathBuf::from(name.into_owned())
+    });
     0
 }
 

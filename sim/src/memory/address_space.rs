@@ -7,13 +7,16 @@
 //! dereference of a device pointer faults as on a real machine, and everything where pinned or
 //! managed memory lies. The second view ("alias", at a constant distance) is the simulator's own
 //! and always readable and writable: like DMA, it ignores what `mprotect` says about the public
-//! view. Host memory that the simulator did not allocate is reached through `/proc/self/mem`, which
-//! ignores page protection too.
+//! view. Host memory that the simulator did not allocate is reached as `own_memory` says.
+//!
+//! What no allocation has needed yet is inaccessible in both views, so that `mlockall` fills none
+//! of it with memory. What one has needed stays open in the second view: a kernel may still use
+//! memory that is freed.
 
+use crate::memory::backing_file::{self, BackingFile, Mapping};
+use crate::memory::own_memory::OwnMemory;
 use crate::memory::registered_view;
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::FileExt;
+use signal_free::descriptors::FileIdentity;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -45,12 +48,12 @@ pub(crate) struct AddressSpace {
     size: u64,
     alias: u64,
     pages: *const AtomicU8,
-    device_fd: i32,
-    host_fd: i32,
+    device: BackingFile,
+    host: BackingFile,
     host_at: u64,
-    phys_fd: i32,
+    phys: BackingFile,
     phys_size: u64,
-    mem: Option<File>,
+    own: OwnMemory,
 }
 
 // SAFETY: the raw pointer is to an immortal table of atomics.
@@ -58,25 +61,13 @@ unsafe impl Send for AddressSpace {}
 // SAFETY: as above; everything else is plain data that never changes after creation.
 unsafe impl Sync for AddressSpace {}
 
-fn map(at: u64, len: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> Option<u64> {
-    // SAFETY: either a fresh mapping (no MAP_FIXED), or a fixed one inside the ranges that this
-    // module reserved.
-    let p = unsafe { libc::mmap(at as *mut _, len as usize, prot, flags, fd, offset as libc::off_t) };
-    (p != libc::MAP_FAILED).then_some(p as u64)
-}
-
-const NONE: i32 = libc::PROT_NONE;
-const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
-const ANON: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-
-fn memfd(name: &std::ffi::CStr, len: u64) -> Option<i32> {
-    // By number: C libraries before 2.27 have no such function.
-    // SAFETY: a valid C string; the descriptor is ours.
-    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) } as i32;
-    if fd < 0 {
-        return None;
+/// A part of the second view was mapped: no copy in children, none in core files.
+fn hide(at: u64, len: u64) {
+    // SAFETY: advice about a range of our own.
+    unsafe {
+        libc::madvise(at as *mut _, len as usize, libc::MADV_DONTDUMP);
+        libc::madvise(at as *mut _, len as usize, libc::MADV_DONTFORK);
     }
-    signal_free::resize(fd, len).then_some(fd)
 }
 
 /// The limit of file sizes, which holds for shared memory as well.
@@ -97,8 +88,10 @@ impl AddressSpace {
             let made =
                 (31..=41).rev().filter(|bits| 1 << (bits - 1) <= most).find_map(|bits| AddressSpace::create(1 << bits));
             if made.is_none() {
+                let error = std::io::Error::last_os_error();
                 crate::status::complain(&format!(
-                    "there is no memory for the simulated GPU (files may have {most} bytes: see 'ulimit -f')"
+                    "there is no memory for the simulated GPU: {error} (files may have {most} bytes: see 'ulimit -f'; \
+                     for addresses and locked memory see 'ulimit -v' and 'ulimit -l')"
                 ));
             }
             made
@@ -107,36 +100,37 @@ impl AddressSpace {
     }
 
     fn create(size: u64) -> Option<AddressSpace> {
+        const ANON: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // The last is for kernels for Arm that give programs 39 or 42 bits of addresses.
         let candidates = [0x7000_0000_0000u64, 0x6800_0000_0000, 0x4000_0000_0000, 0x3000_0000_0000, 0x20_0000_0000];
-        let base = candidates.iter().find_map(|&at| {
-            let got = map(at, size, NONE, ANON | libc::MAP_FIXED_NOREPLACE, -1, 0)?;
-            if got == at {
-                return Some(at);
-            }
-            // SAFETY: kernels that do not know MAP_FIXED_NOREPLACE gave us another, fresh range:
-            // give it back.
-            unsafe { libc::munmap(got as *mut _, size as usize) };
-            None
+        let public = candidates.iter().find_map(|&at| {
+            // Kernels that do not know MAP_FIXED_NOREPLACE give another, fresh range.
+            Mapping::inaccessible(at, size, ANON | libc::MAP_FIXED_NOREPLACE, -1).filter(|got| got.at() == at)
         })?;
-        let alias = map(0, size, RW, ANON, -1, 0)?;
+        let second = Mapping::inaccessible(0, size, ANON, -1)?;
+        let (base, alias) = (public.at(), second.at());
         // A file, so that other processes can map parts of it.
-        let device_fd = memfd(c"streamsan-sim plain device memory", size / 2)?;
-        map(alias, size / 2, RW, libc::MAP_SHARED | libc::MAP_FIXED, device_fd, 0)?;
-        // SAFETY: advice about a range that was just mapped: no copy in children, none in core
-        // files.
-        unsafe {
-            libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTDUMP);
-            libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTFORK);
-        }
-        let pages = map(0, size / GRANULE, RW, ANON, -1, 0)? as *const AtomicU8;
+        let device = BackingFile::create(c"streamsan-sim plain device memory", size / 2)?;
         let host_size = size / 8;
         let host_at = base + size - host_size;
-        let host_fd = memfd(c"streamsan-sim host memory", host_size)?;
-        map(alias + (host_at - base), host_size, RW, libc::MAP_SHARED | libc::MAP_FIXED, host_fd, 0)?;
-        let phys_fd = memfd(c"streamsan-sim device memory", size / 2)?;
-        let mem = open_mem();
-        Some(AddressSpace { base, size, alias, pages, device_fd, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
+        let host = BackingFile::create(c"streamsan-sim host memory", host_size)?;
+        let phys = BackingFile::create(c"streamsan-sim device memory", size / 2)?;
+        if !device.place(alias, 0, size / 2) || !host.place(alias + (host_at - base), 0, host_size) {
+            return None;
+        }
+        hide(alias, size);
+        let table = Mapping::inaccessible(0, size / GRANULE, ANON, -1)?;
+        // Every byte of it is read, but few are written: not locked, it takes little memory.
+        // SAFETY: the mapping made above.
+        unsafe { libc::munlock(table.at() as *const _, (size / GRANULE) as usize) };
+        if !backing_file::open(table.at(), size / GRANULE) {
+            return None;
+        }
+        let pages = table.keep() as *const AtomicU8;
+        public.keep();
+        second.keep();
+        let (phys_size, own) = (size / 2, OwnMemory::new());
+        Some(AddressSpace { base, size, alias, pages, device, host, host_at, phys, phys_size, own })
     }
 
     /// Addresses for device memory of plain allocations: half of the space.
@@ -243,69 +237,86 @@ impl AddressSpace {
     }
 
     /// Makes granules of device memory accessible to the device. Both ends are multiples of the
-    /// granule.
-    pub(crate) fn map_device(&self, addr: u64, len: u64) {
-        self.mark(addr, len, Page::ReadWrite);
+    /// granule. False: the system refuses.
+    pub(crate) fn map_device(&self, addr: u64, len: u64) -> bool {
+        let is_mapped = |at: u64| self.page_at(at) == Page::ReadWrite;
+        if (addr..addr + len).step_by(GRANULE as usize).all(is_mapped) {
+            return true;
+        }
+        let opened = backing_file::open(addr - self.base + self.alias, len);
+        if opened {
+            self.mark(addr, len, Page::ReadWrite);
+        }
+        opened
     }
 
     /// Takes granules of device memory away and gives their memory back to the system.
     pub(crate) fn unmap_device(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
-        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: our own memfd; the content is no longer wanted.
-        unsafe { libc::fallocate(self.device_fd, hole, (addr - self.base) as libc::off_t, len as libc::off_t) };
+        self.device.discard(addr - self.base, len);
     }
 
-    /// The descriptor of the file that plain device memory lies in, and where in it.
-    pub(crate) fn device_file(&self, addr: u64) -> (i32, u64) {
-        (self.device_fd, addr - self.base)
+    /// The descriptor of the file that plain device memory lies in, which file that is, and where
+    /// in it. None: the program has closed the descriptor.
+    pub(crate) fn device_file(&self, addr: u64) -> Option<(i32, FileIdentity, u64)> {
+        let (fd, identity) = self.device.descriptor()?;
+        Some((fd, identity, addr - self.base))
     }
 
-    /// Lets the simulator reach part of a file at an address of device memory. All are multiples of
-    /// the granule.
-    pub(super) fn map_alias(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
-        let at = addr - self.base + self.alias;
-        let done = map(at, len, RW, libc::MAP_SHARED | libc::MAP_FIXED, fd, offset).is_some();
-        // SAFETY: advice about a range that was just mapped: as in `create`.
-        unsafe {
-            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTDUMP);
-            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTFORK);
+    /// Lets the simulator and the device reach part of another process's file at an address of
+    /// device memory. All are multiples of the granule.
+    pub(super) fn map_foreign(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
+        let (at, flags) = (addr - self.base + self.alias, libc::MAP_SHARED | libc::MAP_FIXED);
+        // SAFETY: inside the second view, where nothing is mapped for the device.
+        let got = unsafe { libc::mmap(at as *mut _, len as usize, libc::PROT_NONE, flags, fd, offset as libc::off_t) };
+        hide(at, len);
+        let done = got != libc::MAP_FAILED && backing_file::open(at, len);
+        if done {
+            self.mark(addr, len, Page::ReadWrite);
         }
         done
     }
 
+    /// Puts this process's own memory back, which is mapped when it is allocated.
+    pub(super) fn unmap_foreign(&self, addr: u64, len: u64) {
+        self.mark(addr, len, Page::None);
+        let at = addr - self.base + self.alias;
+        self.device.place(at, addr - self.base, len);
+        hide(at, len);
+    }
+
     /// Makes granules of pinned or managed memory accessible to the device and to the CPU.
     pub(crate) fn map_host(&self, addr: u64, len: u64) -> bool {
-        let shared = libc::MAP_SHARED | libc::MAP_FIXED;
-        if map(addr, len, RW, shared, self.host_fd, addr - self.host_at).is_none() {
-            return false;
+        let done = self.host.map(addr, addr - self.host_at, len) && backing_file::open(self.alias_of(addr), len);
+        if done {
+            self.mark(addr, len, Page::ReadWrite);
         }
-        self.mark(addr, len, Page::ReadWrite);
-        true
+        done
     }
 
     /// Takes granules of pinned or managed memory away.
     pub(crate) fn unmap_host(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
-        map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
-        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: our own memfd.
-        unsafe { libc::fallocate(self.host_fd, hole, (addr - self.host_at) as libc::off_t, len as libc::off_t) };
+        backing_file::close(addr, len);
+        self.host.discard(addr - self.host_at, len);
     }
 
     /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access`
     /// is none until set.
     pub(crate) fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
-        let shared = libc::MAP_SHARED | libc::MAP_FIXED;
-        let done = map(addr - self.base + self.alias, len, RW, shared, self.phys_fd, offset).is_some();
-        done && (!cpu || map(addr, len, RW, shared, self.phys_fd, offset).is_some())
+        let at = self.alias_of(addr);
+        let done = self.phys.map(at, offset, len);
+        hide(at, len);
+        done && (!cpu || self.phys.map(addr, offset, len))
     }
 
-    /// Undoes [`AddressSpace::map_phys`].
+    /// Undoes [`AddressSpace::map_phys`]. No work uses the memory any more.
     pub(crate) fn unmap_phys(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
-        map(addr - self.base + self.alias, len, RW, ANON | libc::MAP_FIXED, -1, 0);
-        map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
+        let at = self.alias_of(addr);
+        backing_file::close(at, len);
+        hide(at, len);
+        backing_file::close(addr, len);
     }
 
     /// Says what the device may do with granules of reserved memory.
@@ -315,9 +326,7 @@ impl AddressSpace {
 
     /// Gives the content of a physical range back to the system; it reads as zeros afterwards.
     pub(crate) fn drop_phys(&self, offset: u64, len: u64) {
-        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: our own memfd.
-        unsafe { libc::fallocate(self.phys_fd, hole, offset as libc::off_t, len as libc::off_t) };
+        self.phys.discard(offset, len);
     }
 
     /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space
@@ -426,15 +435,7 @@ impl AddressSpace {
     }
 
     fn read_plain(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
-        match &self.mem {
-            Some(mem) => mem.read_exact_at(into, addr).map_err(|_| UnmappedAddress { addr }),
-            None => {
-                // SAFETY: without /proc the only way is the direct one; the program vouches for its
-                // own pointer.
-                unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, into.as_mut_ptr(), into.len()) };
-                Ok(())
-            }
-        }
+        self.own.read(addr, into).then_some(()).ok_or(UnmappedAddress { addr })
     }
 
     fn write_host(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
@@ -457,31 +458,6 @@ impl AddressSpace {
     }
 
     fn write_plain(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
-        match &self.mem {
-            Some(mem) => mem.write_all_at(from, addr).map_err(|_| UnmappedAddress { addr }),
-            None => {
-                // SAFETY: as in `read_host`.
-                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), addr as *mut u8, from.len()) };
-                Ok(())
-            }
-        }
+        self.own.write(addr, from).then_some(()).ok_or(UnmappedAddress { addr })
     }
-}
-
-/// The process's own memory as a file. Read access to it must be proved, for some sandboxes give an
-/// unusable file.
-fn open_mem() -> Option<File> {
-    // SAFETY: a valid C string; the descriptor is ours. Close-on-exec, or a child program would
-    // hold our memory.
-    let fd = unsafe { libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-    if fd < 0 {
-        return None;
-    }
-    debug_assert!(fd.as_raw_fd() >= 0);
-    // SAFETY: a descriptor that was just opened and is owned by nothing else.
-    let file = unsafe { File::from_raw_fd(fd) };
-    let probe = 0x5au8;
-    let mut got = [0u8];
-    file.read_exact_at(&mut got, &raw const probe as u64).ok()?;
-    (got[0] == probe).then_some(file)
 }

@@ -9,13 +9,16 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use cuda_sys::CUresult;
+use signal_free::descriptors::FileIdentity;
 
 use super::arena::round_up;
 use super::{ALIGN, AllocationKind, DEVICE_STEP, Memory, lock};
-use crate::memory::address_space::{GRANULE, Page};
+use crate::memory::address_space::GRANULE;
 use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
@@ -33,6 +36,9 @@ pub(crate) struct IpcHandle {
     pub(crate) size: u64,
     /// The device.
     pub(crate) device: u64,
+    /// Which file the descriptor stands for: the process may have closed it since, and opened
+    /// another file under its number.
+    pub(crate) file: (u64, u64),
 }
 
 const MEMORY: u64 = u64::from_le_bytes(*b"sim-mem1");
@@ -41,7 +47,8 @@ impl IpcHandle {
     /// As programs carry it.
     pub(crate) fn to_bytes(self) -> [u8; 64] {
         let mut bytes = [0; 64];
-        let words = [self.magic, self.pid, self.fd, self.offset, self.size, self.device];
+        let (file_system, inode) = self.file;
+        let words = [self.magic, self.pid, self.fd, self.offset, self.size, self.device, file_system, inode];
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
@@ -52,7 +59,15 @@ impl IpcHandle {
     pub(crate) fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<IpcHandle> {
         let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let mut next = || words.next().unwrap_or(0);
-        let handle = IpcHandle { magic: next(), pid: next(), fd: next(), offset: next(), size: next(), device: next() };
+        let handle = IpcHandle {
+            magic: next(),
+            pid: next(),
+            fd: next(),
+            offset: next(),
+            size: next(),
+            device: next(),
+            file: (next(), next()),
+        };
         (handle.magic == magic).then_some(handle)
     }
 
@@ -63,8 +78,20 @@ impl IpcHandle {
 
     /// The file, from the process that has it.
     pub(crate) fn open(&self) -> Result<File, CUresult> {
-        let path = format!("/proc/{}/fd/{}", self.pid, self.fd);
-        File::options().read(true).write(true).open(path).map_err(|_| CUresult::ERROR_INVALID_VALUE)
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", self.pid, self.fd));
+        let is_it = |path: &Path| std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == self.file);
+        // Opening another file could do something: the look comes first, and once more afterwards.
+        let file =
+            is_it(&path).then(|| File::options().read(true).write(true).open(&path).ok()).flatten().filter(|file| {
+                FileIdentity::of(file.as_raw_fd()).is_some_and(|found| (found.device, found.inode) == self.file)
+            });
+        if file.is_none() && Path::new(&format!("/proc/{}", self.pid)).exists() {
+            crate::status::complain(&format!(
+                "process {} has closed the descriptor of the memory that it shares (CUDA IPC), or lets nobody look at it",
+                self.pid
+            ));
+        }
+        file.ok_or(CUresult::ERROR_INVALID_VALUE)
     }
 }
 
@@ -85,7 +112,13 @@ impl Memory {
     pub(crate) fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
         let block =
             self.find(at).filter(|block| block.kind == AllocationKind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        let (fd, offset) = self.space.device_file(block.at);
+        let Some((fd, file, offset)) = self.space.device_file(block.at) else {
+            crate::status::complain(
+                "cuIpcGetMemHandle: the program has closed the descriptor of the simulated GPU's memory, which other \
+                 processes need",
+            );
+            return Err(CUresult::ERROR_OPERATING_SYSTEM);
+        };
         let handle = IpcHandle {
             magic: MEMORY,
             pid: u64::from(std::process::id()),
@@ -93,6 +126,7 @@ impl Memory {
             offset,
             size: block.size,
             device: u64::from(block.device),
+            file: (file.device, file.inode),
         };
         Ok(handle.to_bytes())
     }
@@ -145,23 +179,5 @@ impl Memory {
         self.space.unmap_foreign(region, len);
         lock(&self.device[device as usize]).give(region, len);
         Ok(())
-    }
-}
-
-impl crate::memory::address_space::AddressSpace {
-    /// Maps a file of another process where device memory would lie.
-    fn map_foreign(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
-        let done = self.map_alias(addr, len, fd, offset);
-        if done {
-            self.protect(addr, len, Page::ReadWrite);
-        }
-        done
-    }
-
-    /// Puts this process's own memory back.
-    fn unmap_foreign(&self, addr: u64, len: u64) {
-        self.protect(addr, len, Page::None);
-        let (fd, offset) = self.device_file(addr);
-        self.map_alias(addr, len, fd, offset);
     }
 }

@@ -1,7 +1,8 @@
 //! Memory of the simulated GPU: who owns which bytes.
 //!
-//! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped)
-//! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
+//! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped),
+//! `backing_file` (the files that it lies in), `own_memory` (the program's) and `arena` (which
+//! addresses are free). Beside it, one file for each kind of memory: `pool`
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
 //! processes), `array`, `texture`. `memcpy` moves bytes.
 //! `own_view` says to a tool which memory the simulator maps twice, and `registered_view` does so
@@ -15,9 +16,11 @@
 pub(crate) mod address_space;
 pub(crate) mod arena;
 pub(crate) mod array;
+mod backing_file;
 pub(crate) mod graph_memory;
 pub(crate) mod ipc;
 pub(crate) mod memcpy;
+mod own_memory;
 pub(crate) mod own_view;
 pub(crate) mod pool;
 pub(crate) mod registered_view;
@@ -177,7 +180,11 @@ impl Memory {
         };
         let from = at & !(DEVICE_STEP - 1);
         let to = (at + size + DEVICE_STEP - 1) & !(DEVICE_STEP - 1);
-        self.space.map_device(from, to - from);
+        if !self.space.map_device(from, to - from) {
+            arena.give(at, size);
+            self.discharge(device, size);
+            return Err(CUresult::ERROR_OUT_OF_MEMORY);
+        }
         Ok(at)
     }
 
@@ -287,12 +294,17 @@ impl Memory {
         // protection.
         let (from, to) = (at & !(GRANULE - 1), (at + rounded + GRANULE - 1) & !(GRANULE - 1));
         let mut granule = from;
+        let is_new = |granule| self.space.view(granule, 1, true).is_err();
         while granule < to {
-            if self.space.view(granule, 1, true).is_err() && !self.space.map_host(granule, GRANULE) {
+            let mut end = granule;
+            while end < to && is_new(end) {
+                end += GRANULE;
+            }
+            if end > granule && !self.space.map_host(granule, end - granule) {
                 arena.give(at, rounded);
                 return Err(CUresult::ERROR_OUT_OF_MEMORY);
             }
-            granule += GRANULE;
+            granule = end.max(granule + GRANULE);
         }
         drop(arena);
         self.insert(at, size, kind, ctx, device);

@@ -6,6 +6,7 @@
 //! are. When the memory is unregistered its bytes go back to ordinary pages. A child of `fork`
 //! shares the pages meanwhile, which it otherwise would not.
 
+use signal_free::descriptors::own_proc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -52,7 +53,7 @@ impl RegisteredView {
 
 /// Whether one line of the list of mappings after the other covers these addresses and fits.
 fn all_mapped(start: u64, end: u64, fits: impl Fn(&str, &str) -> bool) -> bool {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let Ok(maps) = std::fs::read_to_string(own_proc("maps")) else { return false };
     let mut at = start;
     for line in maps.lines() {
         let mut words = line.split_whitespace();

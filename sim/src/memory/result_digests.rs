@@ -11,11 +11,10 @@
 //! Owns the file and the digests. What is freed when is decided by the table of allocations and by
 //! the calls.
 
-use std::fs::File;
-use std::io::Write;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::appended_file::AppendedFile;
 use crate::memory::memcpy::Memcpy;
 use crate::memory::{self, Allocation, AllocationKind};
 use crate::sched;
@@ -23,11 +22,11 @@ use crate::sched;
 /// How long the end of the process waits for work that no thread has waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn file() -> Option<&'static Mutex<File>> {
-    static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+fn file() -> Option<&'static Mutex<AppendedFile>> {
+    static FILE: OnceLock<Option<Mutex<AppendedFile>>> = OnceLock::new();
     FILE.get_or_init(|| {
         let path = std::env::var_os("STREAMSAN_SIM_RESULTS").filter(|path| !path.is_empty())?;
-        let opened = File::options().create(true).append(true).open(&path);
+        let opened = AppendedFile::open(path.clone().into());
         match opened {
             Ok(file) => {
                 // SAFETY: a function without arguments that may be called when the process ends.
@@ -63,9 +62,8 @@ extern "C" fn at_exit() {
 
 fn write(kind: &str, bytes: u64, digest: u64) {
     if let Some(file) = file() {
-        let mut file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // One write: lines of several processes stay whole.
-        let _ = signal_free::held(|| file.write_all(format!("{kind} {bytes} {digest:016x}\n").as_bytes()));
+        let file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        file.append(format!("{kind} {bytes} {digest:016x}\n").as_bytes());
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns a page of memory that all of them map. It counts how often the event was recorded, and how
 //! many of these records have completed.
 
+use signal_free::descriptors::HeldFile;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +27,7 @@ struct Page {
 /// An event's page.
 pub(crate) struct IpcEventState {
     page: *const Page,
-    file: OwnedFd,
+    file: HeldFile,
 }
 
 // SAFETY: the page is mapped as long as the object lives and is only used through atomics.
@@ -48,7 +49,10 @@ fn map(file: OwnedFd) -> Option<Arc<IpcEventState>> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), BYTES, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };
-    (page != libc::MAP_FAILED).then(|| Arc::new(IpcEventState { page: page.cast(), file }))
+    if page == libc::MAP_FAILED {
+        return None;
+    }
+    Some(Arc::new(IpcEventState { page: page.cast(), file: HeldFile::new(file)? }))
 }
 
 fn me() -> u64 {
@@ -67,9 +71,16 @@ impl IpcEventState {
     }
 
     /// What another process needs to open it.
-    pub(crate) fn export(&self) -> [u8; 64] {
-        let fd = self.file.as_raw_fd() as u64;
-        IpcHandle { magic: EVENT, pid: me(), fd, offset: 0, size: BYTES as u64, device: 0 }.to_bytes()
+    pub(crate) fn export(&self) -> Result<[u8; 64], CUresult> {
+        let Some(fd) = self.file.number() else {
+            crate::status::complain(
+                "cuIpcGetEventHandle: the program has closed the descriptor of the event, which other processes need",
+            );
+            return Err(CUresult::ERROR_OPERATING_SYSTEM);
+        };
+        let (fd, file) = (fd as u64, self.file.identity());
+        let file = (file.device, file.inode);
+        Ok(IpcHandle { magic: EVENT, pid: me(), fd, offset: 0, size: BYTES as u64, device: 0, file }.to_bytes())
     }
 
     /// The page of another process's event.

@@ -53,7 +53,7 @@ impl Scheduler {
 
     /// Starts a thread that executes operations.
     pub(super) fn spawn_worker(&'static self) -> bool {
-        own_threads::spawn("sim-gpu", 8 << 20, move || self.work())
+        own_threads::spawn(8 << 20, move || self.work())
     }
 
     fn work(&'static self) {

@@ -10,3 +10,4 @@ mod limits;
 mod portable;
 mod processes;
 mod symbol_hooks;
+mod unharmed;

@@ -161,7 +161,8 @@ macro_rules! inline_symbols {
                 asked = const core::mem::offset_of!($crate::gate::Gate, is_asked_inline),
                 room = const core::mem::offset_of!($crate::gate::Gate, room),
                 size = const $room as i64,
-                rights = const libc::PROT_READ | libc::PROT_WRITE,
+                // The shim makes writable what it needs: `mlockall` gives memory to all that is.
+                rights = const libc::PROT_READ,
                 flags = const libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 mmap = const libc::SYS_mmap as i32,
                 write = const libc::SYS_write as i32,

@@ -4,7 +4,8 @@
 //! Owns the bits and the bytes, which the library for instrumented code reads without a lock, and
 //! the list that they are made from. They take 4 and 2 GiB of addresses (twice that on aarch64), of
 //! which the system backs what is used: 4 KiB of bits for each 128 MiB of the program's memory, 4
-//! KiB of bytes for each 256 MiB.
+//! KiB of bytes for each 256 MiB. What is not used is not writable: `mlockall` would give memory to
+//! all that is.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use trace::{FreeKind, MemoryKind, Op};
 
 use crate::arch::ADDRESSES;
+use crate::runtime::lifecycle;
 
 const PAGE: u64 = 12;
 /// Bytes of the bits.
@@ -46,7 +48,24 @@ pub fn map(room: *mut AtomicU8) -> bool {
         let _ = GRANULE_BYTES.compare_exchange(std::ptr::null_mut(), room, Ordering::AcqRel, Ordering::Acquire);
     }
     // The bits last: who finds those finds the bytes.
-    !granules().is_null() && keep(&TABLE, BYTES)
+    let made = !granules().is_null() && keep(&TABLE, BYTES);
+    if made {
+        // `mlockall(MCL_CURRENT)` reads all pages in: zeros in large ones take a thousandth of the
+        // time. Those that become writable are small again: see `open`.
+        advise(granules() as u64, GRANULES as u64, libc::MADV_HUGEPAGE);
+        advise(table() as u64, BYTES as u64, libc::MADV_HUGEPAGE);
+    }
+    made
+}
+
+/// Kernels that know no such pages have nothing to be told.
+fn advise(at: u64, len: u64, advice: i32) {
+    // SAFETY: pages of a table, which nothing takes away; errno is this thread's own.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::madvise(at as *mut _, len as usize, advice);
+        *libc::__errno_location() = errno;
+    }
 }
 
 /// Maps `size` zeros, unless another thread was faster. False: there is no room.
@@ -55,8 +74,11 @@ fn keep<T>(place: &AtomicPtr<T>, size: usize) -> bool {
     // SAFETY: a fresh mapping, which nobody knows when it is given back; errno is the thread's own.
     unsafe {
         let errno = *libc::__errno_location();
-        let at = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let at = libc::mmap(std::ptr::null_mut(), size, libc::PROT_NONE, flags, -1, 0);
         if at != libc::MAP_FAILED {
+            // After `mlockall(MCL_FUTURE)`, before anything can be filled.
+            libc::munlock(at, size);
+            libc::mprotect(at, size, libc::PROT_READ);
             libc::madvise(at, size, libc::MADV_DONTDUMP);
             let old = place.compare_exchange(std::ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire);
             if old.is_err() {
@@ -136,9 +158,32 @@ impl HostMemory {
     }
 }
 
+/// Makes the pages of a table writable that hold these bytes.
+fn open(start: u64, end: u64) -> bool {
+    // The largest page of a kernel; the tables begin at multiples of a smaller one, perhaps.
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
+    advise(from, to - from, libc::MADV_NOHUGEPAGE);
+    // SAFETY: pages of a table, which nothing takes away.
+    unsafe { libc::mprotect(from as *mut _, (to - from) as usize, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+}
+
 /// Sets or clears the bits of all pages that a range touches. The caller holds the lock of the log.
 fn mark(start: u64, end: u64, on: bool) {
     let table = table();
+    if on {
+        // SAFETY: errno is this thread's own.
+        let errno = unsafe { *libc::__errno_location() };
+        let (word, byte) = (|granule: u64| table as u64 + granule / 2 * 4, |granule: u64| granules() as u64 + granule);
+        let (first, last) = (start >> GRANULE, (end - 1) >> GRANULE);
+        if !open(word(first), word(last) + 4) || !open(byte(first), byte(last) + 1) {
+            lifecycle::switch_off(format_args!("no memory for the table of pages that devices can reach"));
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+    }
     let (mut page, last) = (start >> PAGE, (end - 1) >> PAGE);
     while page <= last {
         let in_word = page % 32;

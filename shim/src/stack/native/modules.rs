@@ -296,7 +296,9 @@ unsafe fn path(name: *const libc::c_char, start: u64, buffer: &mut [u8; 1024]) -
     }
     if len == 0 && name.is_empty() {
         // SAFETY: writes at most the length given.
-        len = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        let link = |link: &CStr| unsafe { libc::readlink(link.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        // By this thread: the main thread may have ended. Kernels before 3.17 know only that.
+        len = [c"/proc/thread-self/exe", c"/proc/self/exe"].map(link).into_iter().max().unwrap_or(0);
     }
     if len > 0 {
         return &buffer[..len as usize];
@@ -306,13 +308,17 @@ unsafe fn path(name: *const libc::c_char, start: u64, buffer: &mut [u8; 1024]) -
     &buffer[..len]
 }
 
-/// Reads the path of the file mapped at `start` out of `/proc/self/maps` and gives its length; 0
+/// Reads the path of the file mapped at `start` out of the process's `maps` and gives its length; 0
 /// when there is none.
 #[inline(never)]
 fn mapped_file(start: u64, buffer: &mut [u8; 1024]) -> usize {
     // SAFETY: plain system calls on a file of our own.
     unsafe {
-        let file = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let open = |path: &CStr| libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let file = match open(c"/proc/thread-self/maps") {
+            by_thread if by_thread >= 0 => by_thread,
+            _ => open(c"/proc/self/maps"),
+        };
         if file < 0 {
             return 0;
         }

@@ -155,7 +155,7 @@ impl Communicator {
         if message.after > 0 {
             waits.extend(takers.map(|taker| (address(self.shared.taken(ring, taker)), message.after)));
         }
-        (waits, Post { from, bytes, to: self.shared.at(ring, message.offset), counter, value: message.number })
+        (waits, Post { from, bytes, to: self.shared.at(ring, message.offset, bytes), counter, value: message.number })
     }
 
     /// Makes a collective's steps.
@@ -181,7 +181,7 @@ impl Communicator {
             waits.push((address(self.shared.taken(ring, self.rank)), message.number - 1));
         }
         for (at, rank) in call.from.clone().enumerate() {
-            take.parts[at] = self.shared.at(own_ring(rank), message.offset) + call.part.start;
+            take.parts[at] = self.shared.at(own_ring(rank), message.offset + call.part.start, take.bytes);
         }
         for rank in 0..self.ranks {
             take.counters[rank] = address(self.shared.taken(own_ring(rank), self.rank));
@@ -214,7 +214,7 @@ impl Communicator {
             counters: [0; RANKS],
             value: message.number,
         };
-        take.parts[0] = self.shared.at(ring, message.offset);
+        take.parts[0] = self.shared.at(ring, message.offset, bytes);
         take.counters[0] = taken;
         self.add(None, Some(Step { waits, stream, name, part: Part::Take(Box::new(take)) }))
     }

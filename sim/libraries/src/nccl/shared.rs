@@ -60,6 +60,16 @@ impl UniqueId {
     }
 }
 
+/// Lets this process access bytes of the file. All others stay inaccessible: `mlockall` would give
+/// memory to them.
+fn open(at: u64, bytes: u64) -> bool {
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let (from, to) = (at & !(page - 1), (at + bytes).next_multiple_of(page));
+    // SAFETY: pages of the mapping of the file.
+    unsafe { libc::mprotect(from as *mut _, (to - from) as usize, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+}
+
 /// The mapped file. It is never unmapped, for streams may still wait for its counters.
 #[derive(Clone, Copy)]
 pub struct Shared(u64);
@@ -77,10 +87,16 @@ impl Shared {
             if file < 0 {
                 return None;
             }
-            let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
-            let at = libc::mmap(std::ptr::null_mut(), SIZE as usize, access, flags, file, 0);
+            // Its process may have closed it, and opened another file under the number.
+            let mut stat: libc::stat = std::mem::zeroed();
+            if libc::fstat(file, &mut stat) != 0 || stat.st_nlink != 0 || stat.st_size != SIZE as libc::off_t {
+                libc::close(file);
+                return None;
+            }
+            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+            let at = libc::mmap(std::ptr::null_mut(), SIZE as usize, libc::PROT_NONE, flags, file, 0);
             libc::close(file);
-            (at != libc::MAP_FAILED).then_some(Shared(at as u64))
+            (at != libc::MAP_FAILED && open(at as u64, HEADER)).then_some(Shared(at as u64))
         }
     }
 
@@ -106,9 +122,11 @@ impl Shared {
         self.word(8192 + rank * super::split::WORDS + at)
     }
 
-    /// Where a byte of a ring lies.
-    pub fn at(&self, ring: usize, offset: u64) -> u64 {
-        self.0 + HEADER + ring as u64 * RING + offset
+    /// Where bytes of a ring lie; they can be accessed from then on.
+    pub fn at(&self, ring: usize, offset: u64, bytes: u64) -> u64 {
+        let at = self.0 + HEADER + ring as u64 * RING + offset;
+        open(at, bytes);
+        at
     }
 }
 

@@ -6,14 +6,16 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
+use signal_free::descriptors::HeldFile;
+
 /// Where names of code go: the file in which `perf` looks for them, when the environment variable
 /// `STREAMSAN_SIM_PERF` is set.
-fn names() -> Option<&'static Mutex<File>> {
-    static NAMES: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+fn names() -> Option<&'static Mutex<HeldFile>> {
+    static NAMES: OnceLock<Option<Mutex<HeldFile>>> = OnceLock::new();
     let open = || {
         std::env::var_os("STREAMSAN_SIM_PERF").filter(|value| !value.is_empty())?;
         // It looks nowhere else.
-        opened(format!("/tmp/perf-{}.map", std::process::id()).as_ref()).map(Mutex::new)
+        opened(format!("/tmp/perf-{}.map", std::process::id()).as_ref()).and_then(HeldFile::new).map(Mutex::new)
     };
     NAMES.get_or_init(open).as_ref()
 }
@@ -67,9 +69,10 @@ impl CodeMemory {
 
     /// Tells profilers what the code is, if anybody asked for that.
     pub(super) fn name(&self, name: impl FnOnce() -> String) {
-        if let Some(mut names) = names().and_then(|names| names.lock().ok()) {
+        if let Some(names) = names().and_then(|names| names.lock().ok()) {
             // A profile without names is no trouble of the program's.
-            let _ = writeln!(names, "{:x} {:x} {}", self.start as u64, self.bytes, name());
+            let line = format!("{:x} {:x} {}\n", self.start as u64, self.bytes, name());
+            let _ = names.with(|mut file| file.write_all(line.as_bytes()));
         }
     }
 }

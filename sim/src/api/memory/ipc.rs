@@ -39,7 +39,7 @@ abi! {
     call fn [cuIpcGetEventHandle plain](_z, handle: *mut CUipcEventHandle, event: CUevent) {
         let event = EVENTS.get(event.bits())?;
         let shared = event.shared.as_ref().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
-        put(handle, CUipcEventHandle { reserved: text_of(shared.export()) })
+        put(handle, CUipcEventHandle { reserved: text_of(shared.export()?) })
     }
     call fn [cuIpcOpenEventHandle plain](_z, event: *mut CUevent, handle: CUipcEventHandle) {
         let ctx = thread::context()?;
