@@ -128,6 +128,9 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
+    /// The host may have learned through memory that the work was over: from a flag that a kernel or
+    /// a stream writes, or from a host function of a graph.
+    Message,
     /// A condition decides whether one of the two runs: it is in a body of a conditional node.
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
@@ -148,8 +151,9 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HostFunction,
+        Self::Message,
         Self::Condition,
         Self::Locks,
         Self::Indices,
@@ -164,6 +168,7 @@ impl Weakness {
     pub fn name(self) -> &'static str {
         match self {
             Self::HostFunction => "host-function",
+            Self::Message => "message",
             Self::Condition => "condition",
             Self::Locks => "locks",
             Self::Indices => "indices",

@@ -8,6 +8,7 @@ mod host_order;
 mod in_place;
 mod instrumented;
 mod ipc;
+mod messages;
 mod mpi;
 mod mpi_library;
 mod picked_bytes;
