@@ -11,10 +11,13 @@ const KINDS: [&str; 3] = ["mapped", "registered", "managed"];
 /// The host has looked at no flag before it touches the bytes.
 const UNHEARD: [&str; 4] = ["unwaited", "one_element", "refilled", "read_then_polled"];
 
+/// What a host function touches is compared with work behind it on another stream.
+const BESIDE: [&str; 1] = ["function_beside"];
+
 /// It has looked at one, which says nothing: not told from those that are right.
 const OPEN: [&str; 2] = ["too_early", "looked_once"];
 
-const MENDED: [&str; 10] = [
+const MENDED: [&str; 11] = [
     "polled",
     "plain",
     "synchronised",
@@ -25,6 +28,7 @@ const MENDED: [&str; 10] = [
     "busy_page",
     "another_thread",
     "mailbox",
+    "function_before",
 ];
 
 const NOTE: &str = "of the host with work that may have told it through memory that it is over";
@@ -59,6 +63,12 @@ fn wrong(kinds: &[&str], forms: &[&str], right: impl Fn(&run::Ended) -> bool) ->
 fn a_host_that_has_not_looked_at_a_flag_was_told_nothing() {
     let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
     assert_eq!(wrong(&KINDS, &UNHEARD, found), "");
+}
+
+#[test]
+fn a_host_function_races_with_work_that_does_not_wait_for_it() {
+    let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
+    assert_eq!(wrong(&KINDS, &BESIDE, found), "");
 }
 
 #[test]

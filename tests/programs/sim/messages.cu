@@ -1,6 +1,7 @@
 // Kernels that tell the host by a flag in memory how far they have come. The first word is the kind
 // of the memory, the second one the form. Prints "done" when the form has run through.
 #include <cuda_runtime.h>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +82,16 @@ static long sum(const int *from, int count) {
 }
 __attribute__((noinline)) static int load(const int *from) { return *(volatile const int *)from; }
 
+struct Fill {
+    int *in;
+    std::atomic<int> may_go{0};
+};
+static void CUDART_CB run_fill(void *data) {
+    Fill *fill = (Fill *)data;
+    while (fill->may_go == 0) std::this_thread::yield();
+    for (int i = 0; i < n; i++) ((volatile int *)fill->in)[i] = i;
+}
+
 int main(int, char **words) {
     kind = words[1];
     std::string form = words[2];
@@ -157,6 +168,18 @@ int main(int, char **words) {
         __atomic_store_n(second, 1, __ATOMIC_RELEASE);
         wait_for(flag);
         found = sum(out, n);
+    } else if (form == "function_beside" || form == "function_before") {
+        // The function fills the source of a copy that was enqueued behind it, on another stream.
+        // "beside" is a race: that stream does not wait for it.
+        static Fill fill;
+        fill.in = in;
+        cudaEvent_t filled;
+        CHECK(cudaEventCreate(&filled));
+        CHECK(cudaLaunchHostFunc(s, run_fill, &fill));
+        CHECK(cudaEventRecord(filled, s));
+        if (form == "function_before") CHECK(cudaStreamWaitEvent(t, filled, 0));
+        CHECK(cudaMemcpyAsync(kept, in, n * sizeof(int), cudaMemcpyHostToDevice, t));
+        fill.may_go = 1;
     } else {
         return 4;
     }

@@ -19,9 +19,10 @@
 //! # Host functions in stream order
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
-//! touches are compared with work that was enqueued before it, and with work that is enqueued after
-//! they were seen. A race with what comes in between is missed. A function that is a node of a
-//! graph is ordered as the node is.
+//! touches are compared with work that was enqueued before it, with work that is enqueued after
+//! they were seen, and of what comes in between with that on streams which do not wait for the
+//! function. A race with other work in between is missed. A function that is a node of a graph is
+//! ordered as the node is.
 //!
 //! # Work behind a host function
 //!
@@ -87,8 +88,9 @@ pub(super) fn host_touch(
         }
     }
     if !func.is_none() {
-        let touches = &state.touches;
-        state.races.retain(|race| touches.was_before(func, race.previous.epoch));
+        let (touches, ordering) = (&state.touches, &state.ordering);
+        let beside = |epoch| node.is_none() && ordering.runs_beside_function(func, epoch);
+        state.races.retain(|race| touches.was_before(func, race.previous.epoch) || beside(race.previous.epoch));
     }
     // Two atomic accesses are no race, and a look all the same.
     if atomic {
