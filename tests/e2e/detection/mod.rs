@@ -13,3 +13,4 @@ mod mpi;
 mod mpi_library;
 mod picked_bytes;
 mod random;
+mod recursion;
