@@ -27,12 +27,14 @@
 //! around what ranks in a ballot select. Unless it is measured, it is more where the other side
 //! surely touches all of the bound.
 //!
-//! Three more are, because programs are written so on purpose, and the bytes are not known well
+//! Four more are, because programs are written so on purpose, and the bytes are not known well
 //! enough to tell (all were false alarms in NVIDIA's libraries, `docs/measurements/hunt.md`):
 //!
 //! - *Siblings.* One kernel, launched from one place on several streams, starts from one address,
 //!   and of one launch it is not known how many bytes it touches. The launches divide the memory
 //!   among themselves.
+//! - *Calls.* One kernel gives its pointer to a call that is not followed, and of neither launch it
+//!   is known how many bytes it touches: a recursion into parts of a tree starts at its root.
 //! - *Rims.* An upper bound is rounded up to what a block of threads covers, and that reaches the
 //!   first bytes of what lies behind: another piece of a pool that the program divides by itself.
 //! - *Behind the pointer's back.* An upper bound begins below the pointer that the program passed,
@@ -128,6 +130,9 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
+    /// The host may have learned through memory that the work was over: from a flag that a kernel or
+    /// a stream writes, or from a host function of a graph.
+    Message,
     /// A condition decides whether one of the two runs: it is in a body of a conditional node.
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
@@ -142,14 +147,18 @@ pub enum Weakness {
     Pieces,
     /// The direction of one side is a guess.
     Guess,
+    /// Launches of one kernel that gives the pointer to a call which is not followed, as recursion
+    /// does.
+    Calls,
     /// Launches of one kernel that divide the memory among themselves.
     Siblings,
 }
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::HostFunction,
+        Self::Message,
         Self::Condition,
         Self::Locks,
         Self::Indices,
@@ -157,6 +166,7 @@ impl Weakness {
         Self::Texels,
         Self::Pieces,
         Self::Guess,
+        Self::Calls,
         Self::Siblings,
     ];
 
@@ -164,6 +174,7 @@ impl Weakness {
     pub fn name(self) -> &'static str {
         match self {
             Self::HostFunction => "host-function",
+            Self::Message => "message",
             Self::Condition => "condition",
             Self::Locks => "locks",
             Self::Indices => "indices",
@@ -171,6 +182,7 @@ impl Weakness {
             Self::Texels => "texels",
             Self::Pieces => "pieces",
             Self::Guess => "guess",
+            Self::Calls => "calls",
             Self::Siblings => "siblings",
         }
     }
@@ -244,6 +256,7 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
         (first || second, Weakness::Pieces),
         (indices, Weakness::Indices),
         (siblings(previous, access), Weakness::Siblings),
+        (calls(previous, access), Weakness::Calls),
         (at_rim(a, b), Weakness::Rim),
     ];
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
@@ -271,6 +284,17 @@ fn siblings(a: &Access, b: &Access) -> bool {
         && a.site.stack != StackId::NONE
         && a.site.stream != b.site.stream
         && (unknown(a) || unknown(b))
+}
+
+/// Whether two launches of one kernel meet only where it gives the pointer to a call that is not
+/// followed. Recursion into a part of the memory starts from the pointer to all of it.
+fn calls(a: &Access, b: &Access) -> bool {
+    let unknown = |access: &Access| access.extent.precision == Precision::Unknown;
+    a.site.kernel == b.site.kernel
+        && a.site.kernel != KernelId::NONE
+        && (a.site.guessed || b.site.guessed)
+        && unknown(a)
+        && unknown(b)
 }
 
 /// Whether two extents meet in no more than the rim of an upper bound: in its last eighth, or below

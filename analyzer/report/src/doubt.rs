@@ -143,7 +143,7 @@ impl Elaborator<'_> {
             let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());
             doubt.settle.push("--no-pageable-copies takes such copies to be over".into());
             doubts.push(doubt);
-        } else if doubts.is_empty() {
+        } else if doubts.is_empty() || race.weakness == Some(Weakness::Message) {
             let host = [previous, access].iter().any(|a| matches!(a.site.cause, Cause::Host | Cause::Message));
             let why = if host {
                 "the host may have learned through memory that the previous access was over"

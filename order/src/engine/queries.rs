@@ -211,6 +211,15 @@ impl Engine {
         before.map(|(id, _)| HostFuncId(*id)).collect()
     }
 
+    /// Whether nothing orders an op behind a host function that has not returned. Only of an op that
+    /// was enqueued later.
+    pub fn runs_beside_function(&self, func: HostFuncId, epoch: Epoch) -> bool {
+        let Some((function, _)) = self.host_funcs.get(&func.0) else { return false };
+        // What its stream has waited for since the op counts, too.
+        let stream = self.stream_on(epoch.timeline).filter(|_| function.timeline != epoch.timeline);
+        stream.is_some_and(|stream| !self.stream_clock(stream).covers(*function))
+    }
+
     /// Whether the host has seen all work of all streams finish: what it touches now races with
     /// none of it.
     pub fn host_knows_all(&self) -> bool {

@@ -32,11 +32,27 @@ struct Run {
     start: u64,
     stride: i64,
     count: u32,
+    /// When the first and the last of them were touched.
+    first: u64,
+    last: u64,
 }
 
 impl Run {
+    fn new(address: u64) -> Self {
+        let now = next_moment();
+        Self { start: address, stride: 0, count: 1, first: now, last: now }
+    }
+
     /// Takes one more address in, if it fits.
     fn take(&mut self, address: u64) -> bool {
+        let fits = self.fits(address);
+        if fits {
+            self.last = next_moment();
+        }
+        fits
+    }
+
+    fn fits(&mut self, address: u64) -> bool {
         let distance = address.wrapping_sub(self.start) as i64;
         if self.count == 1 {
             let near = distance.unsigned_abs() <= page_size();
@@ -97,7 +113,7 @@ static QUEUE: Queue = Queue {
             Entry {
                 state: State::Empty,
                 place: Place { instruction: 0, stack: 0, thread: 0, func: 0, writes: false, bytes: 0 },
-                runs: [Run { start: 0, stride: 0, count: 0 }; RUNS],
+                runs: [Run { start: 0, stride: 0, count: 0, first: 0, last: 0 }; RUNS],
                 used: 0,
                 frames: Frames::new(),
             }
@@ -105,6 +121,21 @@ static QUEUE: Queue = Queue {
     ),
     locked: AtomicBool::new(false),
 };
+
+/// Touches are numbered as they come.
+static MOMENT: AtomicU64 = AtomicU64::new(0);
+
+fn next_moment() -> u64 {
+    MOMENT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Work may use memory that is not held, though it should be: what the host touches there is not
+/// seen.
+pub fn lose_sight() {
+    BLIND.store(true, Ordering::Relaxed);
+}
+
+static BLIND: AtomicBool = AtomicBool::new(false);
 
 /// Where the C library is.
 static LIBRARY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -152,7 +183,7 @@ fn join(place: &Place, address: u64) -> bool {
                 return true;
             }
             if *used < RUNS {
-                runs[*used] = Run { start: address, stride: 0, count: 1 };
+                runs[*used] = Run::new(address);
                 *used += 1;
                 return true;
             }
@@ -196,7 +227,7 @@ fn note(place: Place, address: u64, in_handler: bool) -> bool {
         // SAFETY: the lock is held, and the entry is ours.
         unsafe {
             (*at).place = place;
-            (*at).runs[0] = Run { start: address, stride: 0, count: 1 };
+            (*at).runs[0] = Run::new(address);
             (*at).used = 1;
             (*at).state = if foreign { State::Empty } else { State::Full };
         }
@@ -268,47 +299,81 @@ pub fn given(start: u64, end: u64, writes: bool) {
 }
 
 /// Hands out the touches so far as ops, with their thread and stack.
+///
+/// Loads of one instruction are one run, whatever was touched in between. A run may hold a message
+/// from its first touch on, and what it touches may have followed a message until its last one. So
+/// it is told twice where other touches lie in between: first as a look, last as a touch.
 pub fn drain(mut each: impl FnMut(&Op<'_>, u32, &Frames)) {
-    for index in 0..ENTRIES {
-        let found = with_entries(|entries| {
+    let unknown = Frames::new();
+    let mut look = |start: u64, end: u64, thread: u32| each(&Op::HostLook { start, end }, thread, &unknown);
+    if BLIND.load(Ordering::Relaxed) || holds::ended() > 0 || LOST.load(Ordering::Relaxed) > 0 {
+        look(0, u64::MAX, 0);
+    }
+    let thread = (WAITING.load(Ordering::Acquire) == 0).then(tid);
+    holds::each_open(thread, |start, end| look(start, end, 0));
+    let mut taken: Vec<usize> = Vec::new();
+    with_entries(|entries| {
+        for index in 0..ENTRIES {
             let at = entry(entries, index);
             // SAFETY: the lock is held.
             unsafe {
-                if (*at).state != State::Full {
-                    return None;
+                if (*at).state == State::Full {
+                    (*at).state = State::Busy;
+                    taken.push(index);
                 }
-                (*at).state = State::Busy;
-            }
-            Some(at)
-        });
-        let Some(at) = found else { continue };
-        // SAFETY: the entry is busy, so it is ours.
-        let taken = unsafe { &*at };
-        let (width, atomic) = match taken.place {
-            Place { bytes: 0, instruction, .. } => {
-                let access = arch::operand(instruction, is_readable_range);
-                (access.bytes, access.atomic)
-            }
-            Place { bytes, .. } => (bytes, false),
-        };
-        let (func, writes) = (HostFuncId(taken.place.func), taken.place.writes);
-        let mut touch = |start: u64, end: u64| {
-            let region = Region::linear(start, end - start);
-            each(&Op::HostTouch { region, writes, atomic, polled: false, func }, taken.place.thread, &taken.frames);
-        };
-        for run in &taken.runs[..taken.used] {
-            let at = |index: u32| run.start.wrapping_add_signed(run.stride * i64::from(index));
-            let (first, last) = (at(0), at(run.count - 1));
-            if run.count == 1 || run.stride.unsigned_abs() <= width {
-                touch(first.min(last), first.max(last).saturating_add(width));
-            } else {
-                (0..run.count.min(MOST_SINGLE)).for_each(|index| touch(at(index), at(index).saturating_add(width)));
             }
         }
+    });
+    let mut moments: Vec<(u64, usize, usize, bool)> = Vec::new();
+    let of = |index: usize| {
+        // SAFETY: the entry is busy, so it is ours.
+        unsafe { &*entry(QUEUE.entries.get().cast::<Entry>(), index) }
+    };
+    for index in &taken {
+        for (number, run) in of(*index).runs[..of(*index).used].iter().enumerate() {
+            moments.extend([(run.first, *index, number, false), (run.last, *index, number, true)]);
+        }
+    }
+    moments.sort_unstable();
+    for (place, &(_, index, number, touches)) in moments.iter().enumerate() {
+        let run = &of(index).runs[number];
+        let same = moments.get(place + 1).is_some_and(|next| (next.1, next.2) == (index, number));
+        if touches || !same {
+            tell(&of(index).place, run, touches, &of(index).frames, &mut each);
+        }
+    }
+    for index in taken {
         WAITING.fetch_sub(1, Ordering::AcqRel);
-        with_entries(|_| {
-            // SAFETY: the lock is held, and the entry is ours.
-            unsafe { (*at).state = State::Empty };
+        with_entries(|entries| {
+            // SAFETY: the lock is held.
+            unsafe { (*entry(entries, index)).state = State::Empty };
         });
+    }
+}
+
+/// Hands out one run: as touches, or as a look at all of it.
+fn tell(place: &Place, run: &Run, touches: bool, frames: &Frames, each: &mut impl FnMut(&Op<'_>, u32, &Frames)) {
+    let (width, atomic) = match *place {
+        Place { bytes: 0, instruction, .. } => {
+            let access = arch::operand(instruction, is_readable_range);
+            (access.bytes, access.atomic)
+        }
+        Place { bytes, .. } => (bytes, false),
+    };
+    let (func, writes) = (HostFuncId(place.func), place.writes);
+    let at = |index: u32| run.start.wrapping_add_signed(run.stride * i64::from(index));
+    let (first, last) = (at(0), at(run.count - 1));
+    let (lowest, highest) = (first.min(last), first.max(last).saturating_add(width));
+    if !touches {
+        return each(&Op::HostLook { start: lowest, end: highest }, place.thread, frames);
+    }
+    let mut touch = |start: u64, end: u64| {
+        let region = Region::linear(start, end - start);
+        each(&Op::HostTouch { region, writes, atomic, polled: false, func }, place.thread, frames);
+    };
+    if run.count == 1 || run.stride.unsigned_abs() <= width {
+        touch(lowest, highest);
+    } else {
+        (0..run.count.min(MOST_SINGLE)).for_each(|index| touch(at(index), at(index).saturating_add(width)));
     }
 }

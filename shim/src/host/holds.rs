@@ -350,6 +350,18 @@ pub fn close(thread: i32) {
     });
 }
 
+/// The pages that are open until a call, as ranges: what the program touches there is not seen. Of
+/// those that the kernel was given: by this thread, or by any.
+pub fn each_open(thread: Option<i32>, mut each: impl FnMut(u64, u64)) {
+    if OPEN_PAGES.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let (open, given) = with_pages(|pages| (pages.open, pages.given));
+    open.iter().filter(|open| open.why == Why::Call).for_each(|open| each(open.at, open.at + page_size()));
+    let is_meant = |given: &&Given| given.end != 0 && thread.is_none_or(|thread| thread == given.thread);
+    given.iter().filter(is_meant).for_each(|given| each(given.start, given.end));
+}
+
 /// What holds a page: `None` when nothing does and nothing did of late.
 pub fn level(address: u64) -> Option<Level> {
     let page = address & !(page_size() - 1);

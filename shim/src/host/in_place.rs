@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use order::Engine;
 use trace::{Epoch, Region};
 
+use super::held_touches;
 use super::holds::{self, Level};
 use crate::arch::page_size;
 
@@ -167,6 +168,8 @@ impl InPlace {
         self.last += 1;
         if holds::hold(self.last, first, last, level) {
             self.uses.push(Use { id: self.last, epoch, start: first, end: last, level });
+        } else {
+            held_touches::lose_sight();
         }
     }
 

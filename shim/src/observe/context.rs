@@ -95,12 +95,13 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             depth: Depth::Full,
             host_changes: 0,
         };
-        if page_protection::WAITING.load(Ordering::Relaxed) != 0
+        let open = holds::OPEN_PAGES.load(Ordering::Relaxed) != 0;
+        if (open || page_protection::WAITING.load(Ordering::Relaxed) != 0)
             && let Some(core) = cx.core()
         {
             core.log_touches();
         }
-        if holds::OPEN_PAGES.load(Ordering::Relaxed) != 0 {
+        if open {
             holds::close(tid());
         }
         op(&mut cx);

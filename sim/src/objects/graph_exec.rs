@@ -67,6 +67,16 @@ fn snapshot(task: Task) -> Result<Task, CUresult> {
     })
 }
 
+/// The copy of a node inside a child graph.
+fn copy_inside(task: &Task, source: usize) -> Option<Arc<Node>> {
+    let Task::Child(child) = task else { return None };
+    let inside = |node: &Arc<Node>| match node.origin == Some(source) {
+        true => Some(node.clone()),
+        false => copy_inside(&node.task(), source),
+    };
+    child.nodes().iter().find_map(inside)
+}
+
 impl GraphExec {
     /// Makes a graph executable.
     pub(crate) fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
@@ -91,10 +101,20 @@ impl GraphExec {
         Ok(exec)
     }
 
-    /// Replaces what the copy of a node does; the kind must stay.
+    /// Replaces what the copy of a node does; the kind must stay. Host functions may be inside
+    /// child graphs, at any depth (measured: H200, driver 580, `tests/gpu/programs/child_host_nodes.cu`).
     pub(crate) fn set(&self, source: usize, task: Task) -> Result<(), CUresult> {
         let mut nodes = lock(&self.nodes);
-        let node = nodes.iter_mut().find(|node| node.source == source).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let Some(node) = nodes.iter_mut().find(|node| node.source == source) else {
+            let inner = nodes.iter().find_map(|node| copy_inside(&node.task, source));
+            let inner = inner.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+            let mut function = lock(&inner.task);
+            if !matches!((&*function, &task), (Task::Host(_), Task::Host(_))) {
+                return Err(CUresult::ERROR_INVALID_VALUE);
+            }
+            *function = task;
+            return Ok(());
+        };
         if node_type(&node.task) != node_type(&task) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }

@@ -1,7 +1,6 @@
 // Host functions of graphs, and what they touch: by each way of making the node, each kind of work that it
 // may race with, and each order of the two. Each case uses memory of a size that no other has. For each of
-// them, the program prints the size, whether that is a race ("unseen": a driver that lets nobody change the
-// nodes of a child graph in an executable does not tell), and the case.
+// them, the program prints the size, whether that is a race, and the case.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,8 +12,8 @@
         if (error != cudaSuccess) printf("line %d: %s\n", __LINE__, cudaGetErrorString(error)), exit(1);               \
     } while (0)
 
-enum Make { ADDED, GENERIC, CAPTURED, CHILD, SET_AGAIN, MAKES };
-static const char *const makes[] = {"added", "added by type", "captured", "of a child graph", "set again"};
+enum Make { ADDED, GENERIC, CAPTURED, CHILD, NESTED, SET_AGAIN, MAKES };
+static const char *const makes[] = {"added", "added by type", "captured", "of a child graph", "of a child of a child", "set again"};
 enum Work { KERNEL, FILL, COPY, WORKS };
 static const char *const works[] = {"kernel", "fill", "copy"};
 enum Order { BEHIND, BESIDE, IN_FRONT, STREAM_BEFORE, STREAM_BEHIND, OTHER_STREAM, TWICE, ELSEWHERE, ORDERS };
@@ -29,6 +28,7 @@ static cudaStream_t stream, another;
 static char *device;
 static int cases;
 static volatile int sink;
+static cudaGraph_t last_child;
 
 struct Touch { char *at; bool store; };
 static void touch(void *data) {
@@ -71,13 +71,22 @@ template <int M> static cudaGraphNode_t add_function(cudaGraph_t graph, const cu
         any.type = cudaGraphNodeTypeHost;
         any.host.fn = touch, any.host.userData = data;
         CHECK(cudaGraphAddNode(&node, graph, after, nullptr, count, &any));
-    } else if (M == CHILD) {
-        cudaGraph_t child;
-        cudaGraphNode_t inner;
+    } else if (M == CHILD || M == NESTED) {
+        cudaGraph_t child, around, held;
+        cudaGraphNode_t inner, middle;
         CHECK(cudaGraphCreate(&child, 0));
         CHECK(cudaGraphAddHostNode(&inner, child, nullptr, 0, &p));
+        if (M == NESTED) {
+            CHECK(cudaGraphCreate(&around, 0));
+            CHECK(cudaGraphAddEmptyNode(&middle, around, nullptr, 0));
+            CHECK(cudaGraphAddChildGraphNode(&inner, around, &middle, 1, child));
+            CHECK(cudaGraphDestroy(child));
+            child = around;
+        }
         CHECK(cudaGraphAddChildGraphNode(&node, graph, after, count, child));
         CHECK(cudaGraphDestroy(child));
+        CHECK(cudaGraphChildGraphNodeGetGraph(node, &held));
+        last_child = M == CHILD ? held : nullptr;
     } else {
         if (M == SET_AGAIN) p.fn = nothing;
         CHECK(cudaGraphAddHostNode(&node, graph, after, count, &p));
@@ -128,6 +137,13 @@ template <int M, int W, int O, int STORE> __attribute__((noinline)) void test() 
         cudaHostNodeParams p = {touch, &data};
         CHECK(cudaGraphExecHostNodeSetParams(exec, node, &p));
     }
+    if (M == CHILD) {
+        size_t one = 1;
+        CHECK(cudaGraphGetNodes(last_child, &node, &one));
+        cudaHostNodeParams got = {};
+        CHECK(cudaGraphHostNodeGetParams(node, &got));
+        if (got.fn != touch || got.userData != &data) puts("another function inside");
+    }
     CHECK(cudaGraphDestroy(graph));
     if (O == STREAM_BEFORE) enqueue<W>(memory, stream);
     if (O == OTHER_STREAM) enqueue<W>(memory, another);
@@ -143,7 +159,7 @@ template <int M, int W, int O, int STORE> __attribute__((noinline)) void test() 
     if (W == COPY) CHECK(cudaFreeHost(memory));
     else CHECK(cudaFree(memory));
     bool race = (O == BESIDE || O == OTHER_STREAM) && (STORE || W != COPY);
-    printf("%zu %s %s, %s %s, %s\n", size, M == CHILD ? "unseen" : race ? "race" : "silent", makes[M], works[W], orders[O], STORE ? "store" : "load");
+    printf("%zu %s %s, %s %s, %s\n", size, race ? "race" : "silent", makes[M], works[W], orders[O], STORE ? "store" : "load");
 }
 
 template <int M, int W, int O = 0> void all_orders() {

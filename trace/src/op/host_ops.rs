@@ -99,6 +99,16 @@ macro_rules! host_ops {
         func: HostFuncId,
     }
 
+    /// The host looked at these bytes of memory that is held, or may look at them unseen from here
+    /// on: what a message in them says may be known to it. The touches themselves follow, as
+    /// [`Op::HostTouch`], at the places of their last bytes.
+    171 HostLook {
+        /// First address.
+        start: u64,
+        /// One past the last address. From 0 to the highest: nothing is seen any more.
+        end: u64,
+    }
+
     /// A library reads or writes bytes for the host (MPI): during the call, or as a request that it
     /// works on beside the host.
     162 HostTransfer {

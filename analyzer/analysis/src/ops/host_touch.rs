@@ -13,14 +13,16 @@
 //! be told from any other racing read.
 //!
 //! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
-//! whatever came before them is over. While one is not known to be over, races are `possible`.
+//! whatever came before them is over. While one is not known to be over, races are `possible`, if
+//! the host may have received its message ([`super::host_messages`]).
 //!
 //! # Host functions in stream order
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
-//! touches are compared with work that was enqueued before it, and with work that is enqueued after
-//! they were seen. A race with what comes in between is missed. A function that is a node of a
-//! graph is ordered as the node is.
+//! touches are compared with work that was enqueued before it, with work that is enqueued after
+//! they were seen, and of what comes in between with that on streams which do not wait for the
+//! function. A race with other work in between is missed. A function that is a node of a graph is
+//! ordered as the node is.
 //!
 //! # Work behind a host function
 //!
@@ -31,14 +33,15 @@
 //! The thread of any other function may know of the touch, and that orders nothing.
 
 use super::at;
+use super::host_messages::{self, senders};
 use crate::process::facts::ProcessFacts;
 use crate::process::host_touches::possible_behind_function;
 use crate::process::state::ProcessState;
 use detect::confidence::{Confidence, Weakness};
-use detect::host_watch;
+use detect::memory::allocations::may_be_flag;
 use detect::memory::{Access, AccessKind, Cause};
 use detect::race::Race;
-use trace::{Epoch, HostFuncId, KernelId, Op, Origin, Space, StreamId};
+use trace::{Epoch, HostFuncId, Op, Origin, Space, StreamId};
 
 /// Whether memory may carry a message from the earlier side of a race to a host that looks for one.
 fn may_tell(race: &Race) -> bool {
@@ -85,8 +88,13 @@ pub(super) fn host_touch(
         }
     }
     if !func.is_none() {
-        let touches = &state.touches;
-        state.races.retain(|race| touches.was_before(func, race.previous.epoch));
+        let (touches, ordering) = (&state.touches, &state.ordering);
+        let beside = |epoch| node.is_none() && ordering.runs_beside_function(func, epoch);
+        state.races.retain(|race| touches.was_before(func, race.previous.epoch) || beside(race.previous.epoch));
+    }
+    // Two atomic accesses are no race, and a look all the same.
+    if atomic {
+        host_messages::look(state, region.start, region.end());
     }
     if state.races.is_empty() {
         return;
@@ -97,7 +105,11 @@ pub(super) fn host_touch(
         let judged = races.into_iter().filter_map(|r| touches.behind_function(&state.ordering, threads, r, func));
         state.races.extend(judged);
     }
-    let signals = signals(state, facts);
+    // A touch of a flag is a look at it, and may be meant.
+    for race in state.races.iter().filter(|race| may_be_flag(&race.previous)) {
+        state.touches.look_at(race.previous.epoch);
+    }
+    let senders = senders(state, facts);
     let listens = polled || (atomic && !writes);
     for race in &mut state.races {
         let work = &race.previous;
@@ -108,42 +120,15 @@ pub(super) fn host_touch(
         let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
         // A node is not told by the functions of its own graph.
         let own = node.map(|_| epoch);
-        let told =
-            signals.iter().any(|e| may_follow(*e)) || state.watches.graph_follows(work.epoch, own, &state.ordering);
+        let told = senders.iter().any(|sender| !sender.unheard && may_follow(sender.epoch))
+            || state.watches.graph_follows(work.epoch, own, &state.ordering);
         if listens && may_tell(race) {
             state.touches.hear(race.previous.epoch);
         }
         if told || state.touches.heard_of(race.previous.epoch) {
-            race.confidence = Confidence::Possible;
+            (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
         } else {
             state.touches.report(&race.previous);
         }
     }
-}
-
-/// Work that the host has not seen finish and that may tell it something through memory which
-/// both use: kernels with a fence of system scope, and values that streams write.
-fn signals(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Epoch> {
-    let mut signals = Vec::new();
-    let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
-    for access in state.memory.accesses_in(&host_watch::SHARED) {
-        match access.site.cause {
-            _ if state.ordering.host_saw(access.epoch) => {}
-            Cause::Value => signals.push(access.epoch),
-            Cause::Kernel => {
-                let known = (access.site.kernel, access.site.stream, access.epoch);
-                if kernels.last() != Some(&known) {
-                    kernels.push(known);
-                }
-            }
-            _ => {}
-        }
-    }
-    for (kernel, stream, epoch) in kernels {
-        let arch = facts.arch(&state.streams, stream);
-        if facts.code.signals(kernel, facts.names.kernel(kernel), arch) {
-            signals.push(epoch);
-        }
-    }
-    signals
 }

@@ -2,14 +2,16 @@
 //!
 //! Owns the dispatch from an op to the part that implements it, and the walk over the nodes of a
 //! launched graph: `launch` handles kernels, `alloc_free` allocations and frees, `host_access` and
-//! `host_touch` loads and stores of the host. An op that touches memory is compared with the
-//! remembered accesses. Does not decide which bytes an op touches: that is [`detect::accesses`].
+//! `host_touch` loads and stores of the host, `host_messages` what these may have told it. An op
+//! that touches memory is compared with the remembered accesses. Does not decide which bytes an op
+//! touches: that is [`detect::accesses`].
 //!
 //! Every function takes the [`ProcessState`] that it changes, and the [`ProcessFacts`] if it looks
 //! up names or code. None of them knows the mode of the analysis.
 
 mod alloc_free;
 mod host_access;
+mod host_messages;
 mod host_touch;
 pub(crate) mod launch;
 
@@ -173,6 +175,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
         Op::GraphExecDestroy { exec } => state.graphs.destroy(exec),
         Op::HostWatch { .. } => host_access::watch(state, op, origin),
         Op::HostAccess { .. } => host_access::host_access(state, op, origin, epoch),
+        Op::HostLook { start, end } => host_messages::look(state, start, end),
         Op::HostTouch { .. } => host_touch::host_touch(state, facts, op, origin, epoch),
         Op::HostWatched { ptr } => state.memory.watched(ptr),
         _ => {}

@@ -22,6 +22,10 @@ const MOST: usize = 4096;
 pub(crate) struct HostTouches {
     /// Up to which epoch of each timeline the host may have been told that work is over.
     heard: FxHashMap<TimelineId, u64>,
+    /// Kernels whose messages the host may have received: it looked at bytes that they write.
+    looked_at: FxHashSet<Epoch>,
+    /// Nothing says any more what the host looks at.
+    is_blind: bool,
     /// Work (and its node) of which a racing touch was reported already.
     reported: FxHashSet<(Epoch, u32)>,
     /// Host functions that are pending or running: how far each timeline was when they were
@@ -49,6 +53,24 @@ impl HostTouches {
     /// Whether it may.
     pub(crate) fn heard_of(&self, epoch: Epoch) -> bool {
         self.heard.get(&epoch.timeline).is_some_and(|time| *time >= epoch.time)
+    }
+
+    /// The host looked at bytes in which this work may leave a message.
+    pub(crate) fn look_at(&mut self, from: Epoch) {
+        self.is_blind |= self.looked_at.len() >= MOST;
+        if !self.is_blind {
+            self.looked_at.insert(from);
+        }
+    }
+
+    /// From now on the host may look at anything unseen.
+    pub(crate) fn lose_sight(&mut self) {
+        self.is_blind = true;
+    }
+
+    /// Whether the host may have received a message of this work.
+    pub(crate) fn has_looked_at(&self, from: Epoch) -> bool {
+        self.is_blind || self.looked_at.contains(&from)
     }
 
     /// A host function is put into a stream. `times`: how far each timeline is.
@@ -114,7 +136,7 @@ impl HostTouches {
     }
 
     /// Whether an op was enqueued before a host function. What was enqueued later may come after
-    /// the function: its order is not known any more when the function runs.
+    /// the function.
     pub(crate) fn was_before(&self, func: HostFuncId, epoch: Epoch) -> bool {
         let times = self.functions.get(&func).and_then(VecDeque::front);
         times.and_then(|times| times.get(epoch.timeline.0 as usize)).is_some_and(|time| epoch.time <= *time)

@@ -59,7 +59,14 @@ impl Confirm {
         let guessed = race.previous.site.guessed || race.access.site.guessed;
         let settles = matches!(
             race.weakness,
-            Some(Weakness::Condition | Weakness::Rim | Weakness::Indices | Weakness::Texels | Weakness::Pieces)
+            Some(
+                Weakness::Condition
+                    | Weakness::Rim
+                    | Weakness::Indices
+                    | Weakness::Texels
+                    | Weakness::Pieces
+                    | Weakness::Calls
+            )
         );
         if race.confidence < least && !guessed && !settles {
             return;

@@ -72,6 +72,11 @@ impl LaunchEvaluator {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
     }
 
+    /// See [`KernelCode::listens`]. A kernel without readable code may.
+    pub fn listens(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.listens())
+    }
+
     /// Whether asynchronous copies of a kernel may read less than their size. Those of a kernel
     /// without readable code may.
     pub fn copies_in_part(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {

@@ -288,6 +288,11 @@ impl KernelCode for Known {
         self.summary.has_system_fence()
     }
 
+    fn listens(&self) -> bool {
+        let loads = self.summary.instructions().any(|(kind, ..)| kind == kernels::AccessKind::AtomicRead);
+        loads || self.summary.indirect().any()
+    }
+
     fn copies_in_part(&self) -> bool {
         self.summary.has_partial_copies()
     }

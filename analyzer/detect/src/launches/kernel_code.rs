@@ -51,6 +51,11 @@ pub trait KernelCode: Send {
     fn signals(&self) -> bool {
         false
     }
+    /// Whether the kernel may learn of what others do while it runs, or goes through addresses that
+    /// it loads: it has atomic loads, or such addresses.
+    fn listens(&self) -> bool {
+        self.indirect()
+    }
     /// Whether asynchronous copies of the kernel may read less than their size.
     fn copies_in_part(&self) -> bool {
         false

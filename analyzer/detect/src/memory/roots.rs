@@ -39,6 +39,8 @@ pub(crate) struct Root {
     pub(crate) shared: bool,
     /// What the host can do with it, and whether that is seen.
     pub(crate) host_side: HostSide,
+    /// All loads and stores of the host are looked for while work may use it.
+    pub(crate) held: bool,
     /// The accesses to it.
     pub(crate) map: AccessMap,
     /// The predicted accesses of measured launches, when findings are being confirmed: see

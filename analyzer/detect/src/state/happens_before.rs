@@ -149,6 +149,11 @@ impl Ordering {
         self.engine.host_covers(epoch)
     }
 
+    /// Whether nothing orders an op behind a host function that has not returned.
+    pub fn runs_beside_function(&self, func: HostFuncId, epoch: Epoch) -> bool {
+        self.engine.runs_beside_function(func, epoch)
+    }
+
     /// Whether an op is behind a host function that has not returned, other than `except`.
     pub fn awaits_host_function(&self, epoch: Epoch, except: HostFuncId) -> Awaits {
         self.engine.awaits_host_function(epoch, except)

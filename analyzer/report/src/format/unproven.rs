@@ -48,6 +48,16 @@ pub(crate) fn weak(report: &Report) -> String {
             "behind a host function that may wait for the host (--host-order threads decides)",
             "behind a host function that may wait for the host (--host-order threads decides)",
         ),
+        (
+            of(Weakness::Calls),
+            "of launches of one kernel whose calls are not followed (--exact or --confirm tells)",
+            "of launches of one kernel whose calls are not followed (--exact or --confirm tells)",
+        ),
+        (
+            of(Weakness::Message),
+            "of the host with work that may have told it through memory that it is over",
+            "of the host with work that may have told it through memory that it is over",
+        ),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
     let all = kinds.iter().map(|k| k.0).sum::<u64>();

@@ -31,8 +31,7 @@ fn exec_instantiated(cx: &mut Cx<'_>, exec: CUgraphExec, graph: CUgraph, flags: 
 /// Has the host functions of a new executable run by way of the shim. An update gives them back
 /// to the program: the graph whose nodes name them may be gone by then.
 fn see_functions(cx: &Cx<'_>, exec: CUgraphExec, graph_read: &mut FlatGraph) {
-    let single = graph_read.by_handle.iter().filter(|(_, (_, count))| *count == 1);
-    for (handle, (index, _)) in single.map(|(handle, at)| (*handle, *at)) {
+    for &(handle, index) in &graph_read.functions {
         let Some(node) = graph_read.nodes.get_mut(index).filter(|node| node.function.0 != 0) else { continue };
         // SAFETY: the driver has answered this function.
         let function: CUhostFn =

@@ -28,6 +28,8 @@ pub(crate) struct FlatGraph {
     pub nodes: Vec<GraphNode>,
     /// The nodes that stand for a node of the driver: first and count.
     pub by_handle: HashMap<u64, (usize, usize)>,
+    /// The host nodes: the driver's handle, and the place among the nodes.
+    pub functions: Vec<(u64, usize)>,
     /// How many graphs have been begun: this one, and those inside nodes.
     parts: u32,
     /// The conditional node whose bodies are being read.
@@ -200,6 +202,7 @@ impl FlatGraph {
                     && let Some(read) = self.nodes.last_mut()
                 {
                     read.function = host_function_of(node);
+                    self.functions.push((node.0 as u64, start));
                 }
                 added
             }

@@ -33,9 +33,9 @@ impl Allocations {
 
     /// From now on the host's accesses to the memory at this address are looked for.
     pub fn watched(&mut self, ptr: u64) {
-        if let Some(root) = self.roots.get_mut(ptr)
-            && root.host_side == HostSide::Unwatched
-        {
+        let Some(root) = self.roots.get_mut(ptr) else { return };
+        root.held = true;
+        if root.host_side == HostSide::Unwatched {
             root.host_side = HostSide::Settled;
             self.unwatched.live -= 1;
         }

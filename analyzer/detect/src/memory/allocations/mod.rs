@@ -5,9 +5,9 @@
 //! allocations that have ended. Does not decide what races.
 //!
 //! `lookup` is the look-up by address. `variables` handles `__device__` variables, `sharing` memory
-//! that other processes have too, `host_side` memory that the host uses unseen, and `leftovers`
-//! values that may still be there. All of them add methods to [`Allocations`] and know this file
-//! only.
+//! that other processes have too, `host_side` memory that the host uses unseen, `openness` messages
+//! of kernels to the host, and `leftovers` values that may still be there. All of them add methods
+//! to [`Allocations`] and know this file only.
 //!
 //! # Lifetimes
 //!
@@ -25,10 +25,12 @@
 pub(crate) mod host_side;
 mod leftovers;
 mod lookup;
+mod openness;
 mod sharing;
 mod variables;
 
 pub use lookup::{Home, Location};
+pub use openness::may_be_flag;
 
 use super::access_map::AccessMap;
 use super::allocation::InOrder;

@@ -1,0 +1,69 @@
+//! What the host may have been told through memory.
+//!
+//! Owns the messages of work that the host has not seen finish: which may exist, and which the host
+//! may have received. What that means for a race is decided in [`super::host_touch`].
+//!
+//! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
+//! all before them is over. The host receives such a message by a load. Where all its loads are seen
+//! (`--host-accesses`), it cannot have received one before it has looked at bytes that the kernel
+//! stores a flag in: see [`Allocations::speaks_openly`]. A look is all that is known. Whether the
+//! flag was set, and whether the kernel sets it behind its other stores, is not.
+//!
+//! [`Allocations::speaks_openly`]: detect::memory::Allocations::speaks_openly
+
+use crate::process::facts::ProcessFacts;
+use crate::process::state::ProcessState;
+use detect::host_watch;
+use detect::memory::Cause;
+use trace::{Epoch, KernelId, StreamId};
+
+/// Work that may send messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender {
+    /// Its place in the order.
+    pub(super) epoch: Epoch,
+    /// The host cannot have received one yet.
+    pub(super) unheard: bool,
+}
+
+/// The host looked, or may have looked, at these bytes.
+pub(super) fn look(state: &mut ProcessState, start: u64, end: u64) {
+    if (start, end) == (0, u64::MAX) {
+        return state.touches.lose_sight();
+    }
+    let ordering = &state.ordering;
+    let found: Vec<Epoch> = state.memory.flags_in(start, end).filter(|epoch| !ordering.host_saw(*epoch)).collect();
+    found.into_iter().for_each(|epoch| state.touches.look_at(epoch));
+}
+
+/// Work that the host has not seen finish and that may tell it something through memory which
+/// both use: kernels with a fence of system scope, and values that streams write.
+pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sender> {
+    let mut senders = Vec::new();
+    let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
+    for access in state.memory.accesses_in(&host_watch::SHARED) {
+        match access.site.cause {
+            _ if state.ordering.host_saw(access.epoch) => {}
+            Cause::Value => senders.push(Sender { epoch: access.epoch, unheard: false }),
+            Cause::Kernel => {
+                let known = (access.site.kernel, access.site.stream, access.epoch);
+                if kernels.last() != Some(&known) {
+                    kernels.push(known);
+                }
+            }
+            _ => {}
+        }
+    }
+    kernels.sort_unstable();
+    kernels.dedup();
+    for (kernel, stream, epoch) in kernels {
+        let (arch, def) = (facts.arch(&state.streams, stream), facts.names.kernel(kernel));
+        if facts.code.signals(kernel, def, arch) {
+            let unheard = !state.touches.has_looked_at(epoch)
+                && !facts.code.listens(kernel, def, arch)
+                && state.memory.speaks_openly(epoch);
+            senders.push(Sender { epoch, unheard });
+        }
+    }
+    senders
+}
