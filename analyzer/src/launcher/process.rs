@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use crate::launcher::inherited::Environment;
+use crate::launcher::loader_paths::{LoaderPaths, Unnameable, joined};
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable, inherited, mpi, sanitized, soname};
@@ -28,6 +29,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) program: &'a [OsString],
     /// The socket of the run.
     pub(crate) socket: OsString,
+    /// What opens its other socket.
+    pub(crate) key: OsString,
+    /// The folder of the run.
+    pub(crate) folder: PathBuf,
     /// The simulated GPU, if it is used.
     pub(crate) sim: Option<&'a Sim>,
     /// The shim under the driver's SONAME, and the real driver, if asked for.
@@ -63,6 +68,9 @@ pub(crate) enum LaunchError {
          -lstreamsan_host in its place (docs/guide/host-memory.md)"
     )]
     ThreadSanitizer(String),
+    /// The installation lies where the dynamic linker cannot be sent.
+    #[error(transparent)]
+    Unnameable(#[from] Unnameable),
     /// The program can not be run.
     #[error("cannot run {program}: {error}")]
     Program {
@@ -77,7 +85,7 @@ impl LaunchError {
     /// How the command ends: as a shell would.
     pub(crate) fn ending(&self) -> Ending {
         let reason = match self {
-            Self::Missing(_) => Reason::Failed,
+            Self::Missing(_) | Self::Unnameable(_) => Reason::Failed,
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => Reason::NotFound,
             Self::Program { .. } | Self::ThreadSanitizer(_) => Reason::CannotExecute,
         };
@@ -110,19 +118,12 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     };
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]);
-    let mut preload = shim.clone().into_os_string();
+    let mut preload = vec![shim.clone()];
     if plan.host_threads {
-        preload.push(":");
         preload.push(beside("libstreamsan_threads.so")?);
     }
-    if let Some(divert) = plan.sim.and_then(Sim::preload) {
-        preload.push(":");
-        preload.push(divert);
-    }
-    for stand_ins in plan.sim.into_iter().flat_map(Sim::stand_ins) {
-        preload.push(":");
-        preload.push(stand_ins);
-    }
+    preload.extend(plan.sim.and_then(Sim::preload));
+    preload.extend(plan.sim.into_iter().flat_map(Sim::stand_ins));
     let sanitized = executable::find(&plan.program[0]).map_or(Sanitized::No, |file| sanitized::of(&file));
     let stand_in = match sanitized {
         Sanitized::Inside => {
@@ -133,26 +134,27 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     };
     // Before the C library: instrumented code calls its memory functions by their own names.
     if stand_in.is_some() {
-        preload.push(":");
         preload.push(beside("libstreamsan_host.so")?);
     }
     // In front of the driver that has the same name.
-    let links = plan.soname.as_ref().map(|(copy, _)| soname::links(copy));
-    let mut folders: Vec<&OsStr> = links.iter().map(|folder| folder.as_os_str()).collect();
-    folders.extend(plan.sim.iter().map(|sim| sim.folder.as_os_str()));
-    folders.extend(stand_in.as_deref().map(Path::as_os_str));
-    let search = (!folders.is_empty()).then(|| in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));
+    let mut folders: Vec<PathBuf> = plan.soname.iter().map(|(copy, _)| soname::links(copy)).collect();
+    folders.extend(plan.sim.iter().map(|sim| sim.folder.clone()));
+    folders.extend(stand_in);
+    let mut paths = LoaderPaths::new(&plan.folder);
+    let folders: Vec<PathBuf> = folders.iter().map(|folder| paths.folder(folder)).collect::<Result<_, _>>()?;
+    let search = (!folders.is_empty()).then(|| in_front(&joined(&folders), "LD_LIBRARY_PATH"));
     if mpi::may_be_used(&plan.program[0], search.as_deref()) {
-        preload.push(":");
         preload.push(beside("libstreamsan_mpi.so")?);
     }
+    let preload: Vec<PathBuf> = preload.iter().map(|file| paths.file(file)).collect::<Result<_, _>>()?;
     let mut ours: Vec<(&OsStr, OsString)> = Vec::new();
     let mut set = |name: &'static str, value: OsString| ours.push((OsStr::new(name), value));
     if let Some(search) = search {
         set("LD_LIBRARY_PATH", search);
     }
-    set("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
+    set("LD_PRELOAD", in_front(&joined(&preload), "LD_PRELOAD"));
     set("STREAMSAN_SOCKET", plan.socket.clone());
+    set("STREAMSAN_SOCKET_KEY", plan.key.clone());
     if !plan.shim_options.is_empty() {
         set("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options).to_os_string());
     }
