@@ -68,8 +68,8 @@ fn a_program_that_drops_what_it_may_do_is_checked_as_any() {
     }
     let mut tried = 0;
     for way in ways {
+        let Some(_) = bare(&[way, "racy"]) else { continue };
         for (rest, code) in [("racy", 66), ("ordered", 0)] {
-            let Some(_) = bare(&[way, rest]) else { continue };
             let ended = end(streamsan(["run", "--"]).arg(program()).args([way, rest]));
             let what = format!("{way} {rest}: {}", ended.err);
             assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "done\n"), "{what}");
@@ -122,8 +122,11 @@ fn one_that_drops_all_and_has_no_memory_to_share_is_named() {
 
 /// Copies of the program whose names say which way they go.
 fn folder_of(ways: &[&str], folder: &Path) -> usize {
-    let ways = ways.iter().filter(|way| bare(&[&way.replace('-', ",")]).is_some());
-    ways.map(|way| std::fs::copy(program(), folder.join(way.replace(',', "-"))).expect("copied")).count()
+    let ways: Vec<_> = ways.iter().filter(|way| bare(&[&way.replace('-', ",")]).is_some()).collect();
+    for way in &ways {
+        std::fs::copy(program(), folder.join(way)).expect("copied");
+    }
+    ways.len()
 }
 
 #[test]

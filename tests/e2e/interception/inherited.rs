@@ -81,7 +81,7 @@ fn a_hunt_ends_with_children_that_nobody_waits_for() {
 
 /// Starts the counting program below the launcher, reads its first line, and returns what it
 /// prints after `act`, which gets the launcher's number.
-fn counted(mut command: Command, act: impl FnOnce(i32)) -> String {
+fn counted(command: &mut Command, act: impl FnOnce(i32)) -> String {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("streamsan");
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
@@ -104,11 +104,34 @@ fn counting(options: &[&str]) -> Command {
 fn a_signal_to_the_launcher_reaches_the_program_once() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
         // SAFETY: our child, which is not waited for yet.
-        let out = counted(counting(&[]), |launcher| unsafe {
+        let out = counted(&mut counting(&[]), |launcher| unsafe {
             libc::kill(launcher, signal);
         });
         assert_eq!(out, format!("signal {signal}: 1\n"));
     }
+}
+
+#[test]
+fn a_signal_to_the_process_group_reaches_the_program_once() {
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+        let mut command = counting(&[]);
+        // SAFETY: our child, which leads its group and is not waited for yet.
+        let out = counted(command.process_group(0), |launcher| unsafe {
+            libc::kill(-launcher, signal);
+        });
+        assert_eq!(out, format!("signal {signal}: 1\n"));
+    }
+    // Alternately, and the same twice: what the group got before decides nothing.
+    let mut command = streamsan(["run", "--"]);
+    command.arg(program()).args(["count", "6"]).process_group(0);
+    let out = counted(&mut command, |launcher| {
+        for to in [-launcher, launcher, -launcher, -launcher, launcher, launcher] {
+            // SAFETY: as above.
+            unsafe { libc::kill(to, libc::SIGUSR1) };
+            std::thread::sleep(std::time::Duration::from_millis(150));
+        }
+    });
+    assert_eq!(out, format!("signal {}: 6\n", libc::SIGUSR1));
 }
 
 #[test]
@@ -135,7 +158,7 @@ fn a_key_of_the_terminal_reaches_the_program_once() {
             });
         }
         let mut keyboard = std::fs::File::from(ours);
-        let out = counted(command, |_| keyboard.write_all(key).expect("a key"));
+        let out = counted(&mut command, |_| keyboard.write_all(key).expect("a key"));
         assert_eq!(out, format!("signal {signal}: 1\n"));
     }
 }

@@ -26,18 +26,8 @@ fn install(folder: &Path) {
 }
 
 /// Names of folders: plain ones, and those that `LD_PRELOAD` or `LD_LIBRARY_PATH` cut.
-const NAMES: [&str; 10] = [
-    "plain",
-    "umlaut-ä",
-    "back\\slash",
-    "sp ace",
-    " leading",
-    "co:lon",
-    "semi;colon",
-    "$ORIGIN",
-    "$LIB",
-    "all of: it; and $PLATFORM",
-];
+const NAMES: [&str; 8] =
+    ["plain", "sp ace", " leading", "co:lon", "semi;colon", "$ORIGIN", "$LIB", "all of: it; and $PLATFORM"];
 
 #[test]
 fn an_installation_may_lie_in_a_folder_of_any_name() {
@@ -59,12 +49,16 @@ fn an_installation_may_lie_in_a_folder_of_any_name() {
             // A run's own folder, too, must have a name that is not cut.
             end(run.env("TMPDIR", &odd))
         };
-        for options in [&[][..], &["--host-order", "threads"], &["--soname"]] {
-            for (words, code) in [(&["0"][..], 66), (&["0", "ordered"], 0)] {
-                let ended = run(&[options, &["--require-cuda"]].concat(), &racy(), words);
-                assert_eq!(ended.code(), Some(code), "'{name}' {options:?} {words:?}: {}", ended.err);
-                assert!(!ended.err.contains("ld.so"), "'{name}': {}", ended.err);
-            }
+        let ordered: &[&str] = &["0", "ordered"];
+        for (options, words, code) in [
+            (&[][..], &["0"][..], 66),
+            (&[], ordered, 0),
+            (&["--host-order", "threads"], &["0"], 66),
+            (&["--soname"], &["0"], 66),
+        ] {
+            let ended = run(&[options, &["--require-cuda"]].concat(), &racy(), words);
+            assert_eq!(ended.code(), Some(code), "'{name}' {options:?} {words:?}: {}", ended.err);
+            assert!(!ended.err.contains("ld.so"), "'{name}': {}", ended.err);
         }
         if let Some(program) = &simulated {
             let mut run = command(folder.join("streamsan"));
