@@ -9,10 +9,13 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use launcher_link::{Key, Subject};
 
 /// Different reasons that a process says.
 const MOST: usize = 500;
@@ -76,10 +79,22 @@ fn is_new(why: &str) -> bool {
 
 fn note(why: &str) {
     let Some(path) = crate::config::variable("STREAMSAN_SIM_STATUS") else { return };
-    // A file that cannot be written stays empty; standard error has the message anyway.
-    if let Ok(mut file) = File::options().create(true).append(true).open(path) {
-        let _ = signal_free::held(|| file.write_all(format!("{}\n", why.replace('\n', " ")).as_bytes()));
+    let why = why.replace('\n', " ");
+    let written = File::options().create(true).append(true).open(path);
+    let written = written.and_then(|mut file| signal_free::held(|| file.write_all(format!("{why}\n").as_bytes())));
+    if written.is_err() {
+        tell_launcher(&why);
     }
+}
+
+/// Tells the launcher by itself: this process may have become a user who can not write the file, or
+/// have a root without it. Standard error has the message anyway.
+fn tell_launcher(why: &str) {
+    let variable = |name: &CStr| crate::config::variable(name.to_str().ok()?);
+    let Some(socket) = variable(launcher_link::SOCKET) else { return };
+    let key = variable(launcher_link::KEY).unwrap_or_default();
+    let key = Key::parse(key.as_encoded_bytes());
+    let _ = launcher_link::tell(&socket, key, Subject::NotSimulated, why.as_bytes(), None);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
  *   inherited start CLOSED IGNORED BLOCKED PROGRAM [ARGS...]   execs PROGRAM with these descriptors closed (bits), these
  *                                  signals ignored and blocked (bits, hexadecimal), and an environment that is out of order
  *   inherited show FILE            uses CUDA and writes to FILE: signals, descriptors, environment
- *   inherited count                writes "ready", waits for signals, writes how many of each have come */
+ *   inherited count [NUMBER]       writes "ready", waits for so many signals, writes how many of each have come */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -77,8 +77,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 6; i++) signal(all[i], note);
     puts("ready");
     fflush(stdout);
-    for (int i = 0; i < 2000 && !sum; i++) {
+    for (int i = 0, wanted = argc > 2 ? atoi(argv[2]) : 1; i < 2000 && sum < wanted; i++) {
         usleep(5000);
+        sum = 0;
         for (int s = 1; s <= 64; s++) sum += came[s];
     }
     usleep(100000); /* One that comes twice. */

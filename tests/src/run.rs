@@ -56,7 +56,9 @@ impl Ended {
 /// A command in an environment without any of our variables, with the fake driver to be found.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    for name in ["LD_PRELOAD", "STREAMSAN_OPTIONS", "STREAMSAN_SOCKET", "STREAMSAN_DRIVER", "NO_COLOR"] {
+    for name in
+        ["LD_PRELOAD", "STREAMSAN_OPTIONS", "STREAMSAN_SOCKET", "STREAMSAN_SOCKET_KEY", "STREAMSAN_DRIVER", "NO_COLOR"]
+    {
         command.env_remove(name);
     }
     command.env("LD_LIBRARY_PATH", fake::folder());

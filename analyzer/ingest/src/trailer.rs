@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op, Origin, Record};
 
+use detect::launches::image_reader::{ImageFile, selected};
 use symbols::Symbolizer;
 
 /// Maximum size of the code added for one process, in bytes, so that the trace stays a trace.
@@ -20,7 +20,7 @@ const MAX_CODE: usize = 512 << 20;
 #[derive(Default)]
 pub(crate) struct Late {
     symbols: Symbolizer,
-    images: BTreeMap<ImageId, (PathBuf, u64, u64)>,
+    images: BTreeMap<ImageId, (ImageFile, u64, u64)>,
     launched: BTreeSet<ImageId>,
     archs: BTreeSet<u32>,
 }
@@ -35,7 +35,12 @@ impl Late {
         let Ok(Record { op, .. }) = Record::decode(bytes) else { return };
         match op {
             Op::Image { id, source: ImageSource::File, path, offset, size, .. } => {
-                self.images.insert(id, (path.path().to_path_buf(), offset, size));
+                self.images.insert(id, (ImageFile::named(path.path()), offset, size));
+            }
+            Op::ImageFile { id, .. } => {
+                if let Some((file, ..)) = self.images.get_mut(&id) {
+                    file.identify(&op);
+                }
             }
             Op::Kernel { image, .. } => drop(self.launched.insert(image)),
             Op::Device { arch, .. } => drop(self.archs.insert(arch)),
@@ -55,14 +60,14 @@ impl Late {
         // Code for one kind of device. With several kinds, the files are needed.
         let arch = if self.archs.len() == 1 { self.archs.first().copied() } else { None };
         let mut total = 0;
-        for (id, (path, offset, size)) in self.images.iter().filter(|(id, _)| self.launched.contains(id)) {
-            let code = arch.and_then(|arch| detect::launches::image_reader::selected(path, *offset, *size, arch));
+        for (id, (file, offset, size)) in self.images.iter().filter(|(id, _)| self.launched.contains(id)) {
+            let code = arch.and_then(|arch| selected(file, *offset, *size, arch));
             let Some(code) = code.filter(|code| total + code.len() <= MAX_CODE) else { continue };
             total += code.len();
             let op = Op::Image {
                 id: *id,
                 source: ImageSource::Inline,
-                path: Text(path.as_os_str().as_bytes()),
+                path: Text(file.path().as_os_str().as_bytes()),
                 offset: 0,
                 size: code.len() as u64,
                 bytes: &code,

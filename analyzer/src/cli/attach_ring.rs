@@ -40,13 +40,16 @@ pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     }
     let pid = args.pid.unsigned_abs();
     let gate = prepare(&mut options, pid, StandardOutput::Closed, &[]).unwrap_or_default();
-    let recorder = recorder(&options).ok().flatten();
+    // A trace that cannot be written, of another recording say, has been named.
+    let recorder = recorder(&options);
+    let is_refused = recorder.is_err();
+    let recorder = recorder.ok().flatten();
     let early = Some(early(&options, &gate));
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None, early };
     let ending = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
         let ending = gate::ending::of_run(&report, options.error_exitcode, options.require_cuda);
-        Judged { findings: report.failing() as u32, ending: ending.and(!printed, Reason::NotWritten) }
+        Judged { findings: report.failing() as u32, ending: ending.and(!printed || is_refused, Reason::NotWritten) }
     });
     ending.and(!finish(recorder.as_ref()), Reason::Failed)
 }

@@ -121,8 +121,10 @@ pub(crate) fn prepare(
 fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[FileName]) -> Result<Gate, String> {
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     system::local_files::set_search_path(options.symbol_path.iter().map(|folder| folder.to_path_buf()).collect());
-    if let Some(pattern) = options.library.iter().find(|pattern| Pattern::is_vacuous(pattern)) {
-        return Err(format!("--library: the pattern '{pattern}' names nothing; '*' stands for all names"));
+    let forbidden = options.forbid.iter().filter_map(|rule| Some(("forbid", rule.split_once('=')?.1)));
+    let patterns = options.library.iter().map(|pattern| ("library", &**pattern)).chain(forbidden);
+    if let Some((option, pattern)) = patterns.into_iter().find(|(_, pattern)| Pattern::is_vacuous(pattern)) {
+        return Err(format!("--{option}: the pattern '{pattern}' names nothing; '*' stands for all names"));
     }
     let patterns: Vec<Pattern> = options.library.iter().map(|text| Pattern::new(text)).collect();
     symbols::library::set_libraries(move |name| patterns.iter().any(|pattern| pattern.matches(name)));

@@ -125,19 +125,21 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         across: compared,
         early: analyse.then(|| early(options, &gate)),
     };
-    let mut server = Server::open(sink).map_err(|error| failed(&format!("no socket for this run: {error}")))?;
+    let mut server = Server::open(&sink).map_err(|error| failed(&format!("no socket for this run: {error}")))?;
     let prepared = options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options));
     let sim = prepared.transpose().map_err(|error| failed(&error.to_string()))?;
     let sim_folder = sim.as_ref().map(|sim| sim.folder.as_path());
     let soname = options.soname.then(|| soname(server.folder(), sim_folder));
     let soname = soname.transpose().map_err(|error| failed(&error))?;
-    let socket = match &seat {
-        Seat::Member(member) => OsString::from(&member.socket),
-        Seat::Alone | Seat::Leader(_) => server.path(),
+    let (socket, key) = match &seat {
+        Seat::Member(member) => (OsString::from(&member.socket), OsString::from(&member.key)),
+        Seat::Alone | Seat::Leader(_) => (server.path(), server.key()),
     };
     let plan = Plan {
         program,
         socket,
+        key,
+        folder: server.folder().to_path_buf(),
         sim: sim.as_ref(),
         soname,
         host_threads: options.host_threads,
@@ -149,7 +151,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         return Ok(as_member(member, &plan));
     }
     let (finished, mut ranks) = match &seat {
-        Seat::Leader(leader) => led(leader, &plan, &server.path())
+        Seat::Leader(leader) => led(leader, &plan)
             .map_err(|error| failed(&format!("the other ranks of this machine cannot be heard: {error}")))?,
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
@@ -162,7 +164,12 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         descendants::sweep(&[]);
     }
     let closed = if analyse && outcomes.is_empty() && finished.is_ok() { closed(&plan) } else { None };
-    let not_simulated = not_simulated(&plan, &finished, &ranks, closed.as_ref());
+    let mut not_simulated = not_simulated(&plan, &finished, &ranks, closed.as_ref());
+    for why in server.refused() {
+        if !not_simulated.contains(&why) {
+            not_simulated.push(why);
+        }
+    }
     let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed };
     if ranks.missing > 0 {
         let missing = counted(ranks.missing.into(), "rank", "ranks");
@@ -345,8 +352,8 @@ fn checked(
 }
 
 /// Runs the program of the first rank, while the other ranks run theirs: how it ended, and theirs.
-fn led(leader: &Leader, plan: &Plan<'_>, socket: &OsStr) -> std::io::Result<(Result<Finished, LaunchError>, Ranks)> {
-    let (tell, happenings) = leader.open(&socket.to_string_lossy())?;
+fn led(leader: &Leader, plan: &Plan<'_>) -> std::io::Result<(Result<Finished, LaunchError>, Ranks)> {
+    let (tell, happenings) = leader.open(&plan.socket.to_string_lossy(), &plan.key.to_string_lossy())?;
     std::thread::scope(|scope| {
         let own = scope.spawn(move || {
             let finished = process::run(plan);

@@ -8,7 +8,8 @@
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
 //! program, `dynamic_section` which libraries it loads, `sanitized` whether its code is
 //! instrumented, `mpi` whether it may use MPI, `exact_setup` finds what exact mode needs,
-//! `simulator` and `soname` prepare the libraries it is to load, `run_folder` and `server` open the
+//! `simulator` and `soname` prepare the libraries it is to load, `loader_paths` names them for the
+//! dynamic linker, `run_folder` and `server` open the
 //! socket, and `process` starts the program and passes on how it ends. `inherited` gives it the
 //! signals, descriptors and environment that this process was started with.
 //!
@@ -26,6 +27,7 @@ pub(crate) mod dynamic_section;
 pub(crate) mod exact_setup;
 pub(crate) mod executable;
 pub mod inherited;
+pub(crate) mod loader_paths;
 pub(crate) mod mpi;
 pub(crate) mod node;
 pub mod process;

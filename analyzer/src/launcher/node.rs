@@ -87,6 +87,7 @@ pub(crate) struct RankEnd {
 #[derive(Serialize, Deserialize)]
 struct Welcome {
     socket: String,
+    key: String,
 }
 
 /// The seat of a rank at the meeting.
@@ -144,6 +145,8 @@ pub(crate) struct RankMember {
     stream: UnixStream,
     /// The socket that its processes hand their rings to.
     pub(crate) socket: String,
+    /// What opens the other socket of that run.
+    pub(crate) key: String,
 }
 
 impl RankMember {
@@ -160,8 +163,8 @@ impl RankMember {
         if !is_ours(&stream) {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        let Welcome { socket } = hear(&mut BufReader::new(&stream))?;
-        Ok(Self { stream, socket })
+        let Welcome { socket, key } = hear(&mut BufReader::new(&stream))?;
+        Ok(Self { stream, socket, key })
     }
 
     /// Tells how the program ended, and waits for the report: what to end with. `None`: the first
@@ -221,15 +224,16 @@ impl Ranks {
 }
 
 impl Leader {
-    /// Lets the other ranks in from now on: they hand their rings to `socket`. Answers where own
-    /// happenings are told, and where all are heard.
-    pub(crate) fn open(&self, socket: &str) -> io::Result<(Sender<Happening>, Receiver<Happening>)> {
+    /// Lets the other ranks in from now on: they hand their rings to `socket`, or to the one that
+    /// `key` opens. Answers where own happenings are told, and where all are heard.
+    pub(crate) fn open(&self, socket: &str, key: &str) -> io::Result<(Sender<Happening>, Receiver<Happening>)> {
         let (tell, hear_of) = channel();
-        let (listener, socket, others) = (self.listener.try_clone()?, socket.to_owned(), self.ranks - 1);
+        let (listener, others) = (self.listener.try_clone()?, self.ranks - 1);
+        let (socket, key) = (socket.to_owned(), key.to_owned());
         let teller = tell.clone();
         std::thread::spawn(move || {
             for stream in (0..others).filter_map(|_| listener.accept().ok()).map(|(stream, _)| stream) {
-                let (teller, welcome) = (teller.clone(), Welcome { socket: socket.clone() });
+                let (teller, welcome) = (teller.clone(), Welcome { socket: socket.clone(), key: key.clone() });
                 std::thread::spawn(move || {
                     let _ = teller.send(attend(stream, &welcome, &teller));
                 });
@@ -335,13 +339,13 @@ mod tests {
     #[test]
     fn all_ranks_end_with_what_the_first_one_says() {
         let (leader, place) = meeting("all", 3);
-        let (tell, happenings) = leader.open("the socket").expect("a thread");
+        let (tell, happenings) = leader.open("the socket", "the key").expect("a thread");
         let members: Vec<_> = [0, 3]
             .map(|code| {
                 let place = place.clone();
                 std::thread::spawn(move || {
                     let member = RankMember::meet(&place).expect("the leader is there");
-                    assert_eq!(member.socket, "the socket");
+                    assert_eq!((&*member.socket, &*member.key), ("the socket", "the key"));
                     member.ended(&RankEnd { code, refused: vec![format!("call {code}")] })
                 })
             })
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn one_that_dies_is_missing() {
         let (leader, place) = meeting("dies", 2);
-        let (tell, happenings) = leader.open("x").expect("a thread");
+        let (tell, happenings) = leader.open("x", "").expect("a thread");
         drop(RankMember::meet(&place).expect("the leader is there"));
         tell.send(Happening::Own(RankEnd { code: 9, ..RankEnd::default() })).expect("it listens");
         assert_eq!(leader.wait(&happenings).missing, 1);

@@ -1,7 +1,7 @@
 //! The program as a process: starts it with the shim preloaded, and passes on how it ends.
 //!
-//! Owns the environment of the program, signals while it runs, and its exit. Does not touch its
-//! standard input, output, error or terminal.
+//! Owns the environment of the program, and its exit. Signals while it runs are
+//! [`system::forward`]'s. Does not touch its standard input, output, error or terminal.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,18 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use crate::launcher::inherited::Environment;
+use crate::launcher::loader_paths::{LoaderPaths, Unnameable, joined};
 use crate::launcher::sanitized::Sanitized;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable, inherited, mpi, sanitized, soname};
 use settings::exit_code::{Ending, Reason};
-
-/// What signals are passed on to: a process id, or a process group (negative); 0 before and after
-/// the run.
-static CHILD: AtomicI32 = AtomicI32::new(0);
+use system::forward;
 
 /// Everything that a program is started with.
 pub(crate) struct Plan<'a> {
@@ -28,6 +25,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) program: &'a [OsString],
     /// The socket of the run.
     pub(crate) socket: OsString,
+    /// What opens its other socket.
+    pub(crate) key: OsString,
+    /// The folder of the run.
+    pub(crate) folder: PathBuf,
     /// The simulated GPU, if it is used.
     pub(crate) sim: Option<&'a Sim>,
     /// The shim under the driver's SONAME, and the real driver, if asked for.
@@ -63,6 +64,9 @@ pub(crate) enum LaunchError {
          -lstreamsan_host in its place (docs/guide/host-memory.md)"
     )]
     ThreadSanitizer(String),
+    /// The installation lies where the dynamic linker cannot be sent.
+    #[error(transparent)]
+    Unnameable(#[from] Unnameable),
     /// The program can not be run.
     #[error("cannot run {program}: {error}")]
     Program {
@@ -77,7 +81,7 @@ impl LaunchError {
     /// How the command ends: as a shell would.
     pub(crate) fn ending(&self) -> Ending {
         let reason = match self {
-            Self::Missing(_) => Reason::Failed,
+            Self::Missing(_) | Self::Unnameable(_) => Reason::Failed,
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => Reason::NotFound,
             Self::Program { .. } | Self::ThreadSanitizer(_) => Reason::CannotExecute,
         };
@@ -110,19 +114,12 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     };
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]);
-    let mut preload = shim.clone().into_os_string();
+    let mut preload = vec![shim.clone()];
     if plan.host_threads {
-        preload.push(":");
         preload.push(beside("libstreamsan_threads.so")?);
     }
-    if let Some(divert) = plan.sim.and_then(Sim::preload) {
-        preload.push(":");
-        preload.push(divert);
-    }
-    for stand_ins in plan.sim.into_iter().flat_map(Sim::stand_ins) {
-        preload.push(":");
-        preload.push(stand_ins);
-    }
+    preload.extend(plan.sim.and_then(Sim::preload));
+    preload.extend(plan.sim.into_iter().flat_map(Sim::stand_ins));
     let sanitized = executable::find(&plan.program[0]).map_or(Sanitized::No, |file| sanitized::of(&file));
     let stand_in = match sanitized {
         Sanitized::Inside => {
@@ -133,26 +130,27 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     };
     // Before the C library: instrumented code calls its memory functions by their own names.
     if stand_in.is_some() {
-        preload.push(":");
         preload.push(beside("libstreamsan_host.so")?);
     }
     // In front of the driver that has the same name.
-    let links = plan.soname.as_ref().map(|(copy, _)| soname::links(copy));
-    let mut folders: Vec<&OsStr> = links.iter().map(|folder| folder.as_os_str()).collect();
-    folders.extend(plan.sim.iter().map(|sim| sim.folder.as_os_str()));
-    folders.extend(stand_in.as_deref().map(Path::as_os_str));
-    let search = (!folders.is_empty()).then(|| in_front(&folders.join(OsStr::new(":")), "LD_LIBRARY_PATH"));
+    let mut folders: Vec<PathBuf> = plan.soname.iter().map(|(copy, _)| soname::links(copy)).collect();
+    folders.extend(plan.sim.iter().map(|sim| sim.folder.clone()));
+    folders.extend(stand_in);
+    let mut paths = LoaderPaths::new(&plan.folder);
+    let folders: Vec<PathBuf> = folders.iter().map(|folder| paths.folder(folder)).collect::<Result<_, _>>()?;
+    let search = (!folders.is_empty()).then(|| in_front(&joined(&folders), "LD_LIBRARY_PATH"));
     if mpi::may_be_used(&plan.program[0], search.as_deref()) {
-        preload.push(":");
         preload.push(beside("libstreamsan_mpi.so")?);
     }
+    let preload: Vec<PathBuf> = preload.iter().map(|file| paths.file(file)).collect::<Result<_, _>>()?;
     let mut ours: Vec<(&OsStr, OsString)> = Vec::new();
     let mut set = |name: &'static str, value: OsString| ours.push((OsStr::new(name), value));
     if let Some(search) = search {
         set("LD_LIBRARY_PATH", search);
     }
-    set("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
+    set("LD_PRELOAD", in_front(&joined(&preload), "LD_PRELOAD"));
     set("STREAMSAN_SOCKET", plan.socket.clone());
+    set("STREAMSAN_SOCKET_KEY", plan.key.clone());
     if !plan.shim_options.is_empty() {
         set("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options).to_os_string());
     }
@@ -179,7 +177,8 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     if let Some(sim) = plan.sim {
         ours.extend(sim.variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))));
     }
-    pass_signals_on();
+    // With a limit it leads a group, which no signal to ours reaches.
+    forward::start(plan.limit.is_none());
     let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
     let environment = Environment::with(&ours).map_err(failed)?;
     // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec
@@ -200,62 +199,19 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     let pid = child.id() as i32;
     // With a minus sign: to its group.
     let to = if plan.limit.is_some() { -pid } else { pid };
-    CHILD.store(to, Ordering::Relaxed);
-    let early = EARLY.swap(0, Ordering::Relaxed);
-    if early != 0 {
-        descendants::signal(to, early);
-    }
+    forward::to(to);
     let finished = match plan.limit {
         None => child.wait().map(|status| Finished { status, timed_out: false }),
         Some(limit) => descendants::wait(&mut child, limit),
     };
-    CHILD.store(0, Ordering::Relaxed);
+    forward::stop();
     leave_ignored();
     finished.map_err(failed)
 }
 
-/// A signal to pass on that has come before there was a program.
-static EARLY: AtomicI32 = AtomicI32::new(0);
-
-/// Signals that are passed on to the program, all that a supervisor sends.
-const PASSED_ON: [i32; 6] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
-
-extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    let child = CHILD.load(Ordering::Relaxed);
-    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo_t. The sender is asked for only if
-    // it is there: a process has sent the signal, with kill, tgkill or sigqueue.
-    let sender = unsafe { ((*info).si_code <= 0).then(|| (*info).si_pid()) };
-    let is_from_terminal = sender.is_none() && matches!(signal, libc::SIGINT | libc::SIGQUIT);
-    // The program that signals its process group has the signal already.
-    let is_from_program = child != 0 && sender == Some(child.abs());
-    if is_from_terminal || is_from_program {
-        return;
-    }
-    if child == 0 {
-        EARLY.store(signal, Ordering::Relaxed);
-    } else {
-        // SAFETY: kill is async-signal-safe.
-        unsafe { libc::kill(child, signal) };
-    }
-}
-
-/// A terminal sends SIGINT and SIGQUIT to its whole foreground group: to the program, too. Signals
-/// that reach only this process are passed on.
-fn pass_signals_on() {
-    for signal in PASSED_ON {
-        // SAFETY: all-zero is a valid sigaction to be filled; the handler is async-signal-safe.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = pass_on as *const () as usize;
-            action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
-            libc::sigaction(signal, &action, std::ptr::null_mut());
-        }
-    }
-}
-
 /// Without a program, a signal that this process was told to ignore is ignored again.
 fn leave_ignored() {
-    for signal in PASSED_ON.into_iter().filter(|signal| inherited::is_ignored(*signal)) {
+    for signal in forward::PASSED_ON.into_iter().filter(|signal| inherited::is_ignored(*signal)) {
         // SAFETY: replaces an action by one that runs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }

@@ -1,14 +1,16 @@
 //! The folder of a run: the socket, the simulator's libraries, what must not outlive the run.
 //!
-//! Owns its place, its name and its end. Only this user may enter it, its name can not be guessed,
-//! and it goes away with the run. A launcher that is killed leaves it behind: the next run of this
-//! user removes it. A lock tells whether its launcher lives.
+//! Owns its place, its name and its end. Only this user may list it and write in it, its name can
+//! not be guessed, and it goes away with the run. Only root lets others through it: root's programs
+//! may become other users, who load libraries from it. A launcher that is killed leaves it behind:
+//! the next run of this user removes it. A lock tells whether its launcher lives.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::launcher::loader_paths;
 use system::private_file;
 
 /// How the names of the folders begin.
@@ -30,11 +32,20 @@ impl RunFolder {
         const LONGEST: usize = 80;
         let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
         let short = |base: &PathBuf| base.as_os_str().len() <= LONGEST;
+        let bases = base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]).filter(short);
+        let mut bases: Vec<PathBuf> = bases.collect();
+        // SAFETY: geteuid has no preconditions.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        // Stable: the order above decides between equals.
+        bases.sort_by_key(|base| !loader_paths::is_plain(base) || is_root && !lets_others_through(base));
         let mut last = io::Error::from(io::ErrorKind::InvalidFilename);
-        for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]).filter(short) {
+        for base in bases {
             match private_file::folder_in(&base, PREFIX) {
                 Ok(path) => {
                     remove_abandoned(&base);
+                    if is_root {
+                        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o711))?;
+                    }
                     // Without a lock the folder stays if this process is killed.
                     let _lock = locked(&path).ok();
                     return Ok(Self { path, _lock });
@@ -44,6 +55,11 @@ impl RunFolder {
         }
         Err(last)
     }
+}
+
+/// Whether every user gets to what is in a folder.
+fn lets_others_through(folder: &Path) -> bool {
+    folder.ancestors().all(|part| std::fs::metadata(part).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }
 
 impl Drop for RunFolder {
@@ -77,7 +93,7 @@ fn remove_abandoned(base: &Path) {
 fn is_abandoned(folder: &Path) -> bool {
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
-    let is_ours = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == user && meta.mode() & 0o077 == 0;
+    let is_ours = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == user && meta.mode() & 0o066 == 0;
     if !std::fs::symlink_metadata(folder).is_ok_and(is_ours) {
         return false;
     }

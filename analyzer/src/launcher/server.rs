@@ -1,17 +1,19 @@
 //! The server of a run: processes hand in their rings through a socket.
 //!
-//! Owns the socket, the threads that read the rings, and the outcomes. The socket lies in the run's
-//! folder ([`super::run_folder`]).
+//! Owns the two sockets ([`launcher_link`]), the threads that read the rings, and the outcomes. One
+//! socket lies in the run's folder ([`super::run_folder`]); the other is for processes that do not
+//! get there.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use launcher_link::Subject;
 use trace::ring::Ring;
 
 use crate::launcher::run_folder::RunFolder;
@@ -35,6 +37,8 @@ struct Shared {
     next: AtomicU32,
     /// Processes that can not be followed, and why.
     unchecked: Mutex<Vec<String>>,
+    /// What the simulated GPU refused processes that could not write it down.
+    refused: Mutex<Vec<String>>,
 }
 
 impl Shared {
@@ -48,30 +52,67 @@ impl Shared {
 /// A run that accepts processes.
 pub(crate) struct Server {
     folder: RunFolder,
-    socket: OwnedFd,
+    key: OsString,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Vec<JoinHandle<()>>,
     closed: Arc<AtomicBool>,
 }
 
+/// A socket, and the secret that messages on it begin with.
+struct Door {
+    socket: OwnedFd,
+    secret: Option<String>,
+}
+
+impl Door {
+    /// The door under a name that nobody can guess, and its key. Where the system has none, the one
+    /// in the folder is all there is.
+    fn by_name() -> io::Result<(Self, OsString)> {
+        let (name, secret) = (format!("streamsan-{}", random()?), random()?);
+        let socket = launcher_link::listen_under(name.as_bytes())?;
+        let key = format!("{name}.{secret}").into();
+        Ok((Self { socket, secret: Some(secret) }, key))
+    }
+}
+
+/// A number of 128 bits that nobody can guess.
+fn random() -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    // SAFETY: the buffer has room for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != bytes.len() as isize {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl Server {
-    /// Opens the socket and begins to accept.
-    pub(crate) fn open(sink: Sink) -> io::Result<Self> {
+    /// Opens the sockets and begins to accept.
+    pub(crate) fn open(sink: &Sink) -> io::Result<Self> {
         let folder = RunFolder::create()?;
         let path = folder.path.join("run");
-        let socket = listen(&path)?;
+        let near = Door { socket: launcher_link::listen_at(path.as_os_str())?, secret: None };
+        // The folder may let others through.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let (far, key) = Door::by_name().ok().unzip();
         let shared = Arc::new(Shared::default());
         let closed = Arc::new(AtomicBool::new(false));
-        let accepting = {
-            let (shared, closed, listener) = (Arc::clone(&shared), Arc::clone(&closed), socket.try_clone()?);
-            std::thread::spawn(move || accept(&listener, &shared, &closed, &sink))
-        };
-        Ok(Self { folder, socket, shared, accepting: Some(accepting), closed })
+        let accepting = [Some(near), far].into_iter().flatten().map(|door| {
+            let (shared, closed, sink) = (Arc::clone(&shared), Arc::clone(&closed), sink.clone());
+            std::thread::spawn(move || accept(&door, &shared, &closed, &sink))
+        });
+        let accepting = accepting.collect();
+        Ok(Self { folder, key: key.unwrap_or_default(), shared, accepting, closed })
     }
 
     /// Where programs connect to.
     pub(crate) fn path(&self) -> OsString {
         self.folder.path.join("run").into_os_string()
+    }
+
+    /// What opens the socket for those that do not get to that path; empty where there is none.
+    pub(crate) fn key(&self) -> OsString {
+        self.key.clone()
     }
 
     /// The folder of this run, for files that must not outlive it.
@@ -81,7 +122,8 @@ impl Server {
 
     /// Processes that could not be observed, and why: those that could not be followed here, and
     /// those that had no ring to hand in. The latter leave a link in the folder, for a link can be
-    /// made without memory to share and without a descriptor.
+    /// made without memory to share and without a descriptor; where they cannot, they send a
+    /// message.
     pub(crate) fn unchecked(&self) -> Vec<String> {
         let mut unchecked = lock(&self.shared.unchecked).clone();
         for entry in std::fs::read_dir(&self.folder.path).into_iter().flatten().flatten() {
@@ -95,13 +137,18 @@ impl Server {
         unchecked
     }
 
+    /// What the simulated GPU refused processes that could not write it into its file.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        lock(&self.shared.refused).clone()
+    }
+
     /// Collects the outcomes of all processes after the program has ended. A process that outlives
     /// the program is reported as far as it has got, and named.
     pub(crate) fn finish(&mut self) -> Vec<Outcome> {
         // A process may have connected at the program's last moment, so everything in the queue is
         // accepted first.
         self.closed.store(true, Ordering::Release);
-        if let Some(thread) = self.accepting.take() {
+        for thread in self.accepting.drain(..) {
             let _ = thread.join();
         }
         let connected = std::mem::take(&mut *lock(&self.shared.connected));
@@ -125,7 +172,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Release);
-        let _ = &self.socket;
     }
 }
 
@@ -133,32 +179,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn listen(path: &std::path::Path) -> io::Result<OwnedFd> {
-    // SAFETY: socket has no preconditions.
-    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: socket was just opened here.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    // SAFETY: all-zero is a valid sockaddr_un.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
-        *to = *from as libc::c_char;
-    }
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: address is a valid sockaddr_un of len bytes.
-    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
-    // SAFETY: socket is bound.
-    if bound != 0 || unsafe { libc::listen(socket.as_raw_fd(), 1024) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(socket)
-}
+/// Connections without the secret that are heard out when the run is over: anybody may make them.
+const STRANGERS: u32 = 64;
 
-fn accept(listener: &OwnedFd, shared: &Arc<Shared>, closed: &AtomicBool, sink: &Sink) {
-    loop {
+fn accept(door: &Door, shared: &Arc<Shared>, closed: &AtomicBool, sink: &Sink) {
+    let listener = &door.socket;
+    let mut strangers = 0;
+    while strangers < STRANGERS {
         let closing = closed.load(Ordering::Acquire);
         let mut poll = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd.
@@ -185,10 +212,26 @@ fn accept(listener: &OwnedFd, shared: &Arc<Shared>, closed: &AtomicBool, sink: &
         }
         // SAFETY: socket was just accepted.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        match receive(&socket) {
-            Ok((fd, pid)) => connect(&fd, pid, shared, sink),
-            Err(error) => shared.gives_up(format!("a process could not be connected: {error}")),
+        if door.secret.is_some() {
+            limit_patience(&socket, closing);
         }
+        match receive(&socket, door.secret.as_deref()) {
+            Ok(Some((fd, pid))) => connect(&fd, pid, shared, sink),
+            Ok(None) => strangers += u32::from(closing),
+            Err(Told::Unchecked(why)) => lock(&shared.unchecked).push(why),
+            Err(Told::NotSimulated(why)) => lock(&shared.refused).push(why),
+            Err(Told::Wrong(why)) => shared.gives_up(format!("a process could not be connected: {why}")),
+        }
+    }
+}
+
+/// A stranger may connect and say nothing: it is not waited for as long as it likes.
+fn limit_patience(socket: &OwnedFd, closing: bool) {
+    let time = libc::timeval { tv_sec: 0, tv_usec: if closing { 20_000 } else { 500_000 } };
+    let len = size_of_val(&time) as libc::socklen_t;
+    // SAFETY: time has len bytes.
+    unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const time).cast(), len);
     }
 }
 
@@ -230,41 +273,41 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     connected.push(Connected { pid, stop, thread });
 }
 
-/// Receives the descriptor of a ring and the process id of its sender.
-fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
-    let mut hello = [0_u8; 64];
-    let mut data = libc::iovec { iov_base: hello.as_mut_ptr().cast(), iov_len: hello.len() };
-    let mut control = [0_u64; 8];
-    // SAFETY: all-zero is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: message points to live buffers.
-    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-    if got < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let bad = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-    if !hello[..got as usize].starts_with(b"streamsan ring\n") {
-        return Err(bad("it speaks another protocol (a shim of another version?)"));
-    }
-    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR returns null when there is
-    // nothing in it.
-    let fd = unsafe {
-        let head = libc::CMSG_FIRSTHDR(&raw const message);
-        if head.is_null() || (*head).cmsg_level != libc::SOL_SOCKET || (*head).cmsg_type != libc::SCM_RIGHTS {
-            return Err(bad("it sent no ring"));
-        }
-        OwnedFd::from_raw_fd(libc::CMSG_DATA(head).cast::<i32>().read_unaligned())
+/// What a process says that hands in no ring.
+enum Told {
+    /// Why it is not checked.
+    Unchecked(String),
+    /// What the simulated GPU refused it.
+    NotSimulated(String),
+    /// Something else.
+    Wrong(String),
+}
+
+/// Receives the descriptor of a ring and the process id of its sender. `None`: a stranger, who does
+/// not know the secret.
+fn receive(socket: &OwnedFd, secret: Option<&str>) -> Result<Option<(OwnedFd, i32)>, Told> {
+    let wrong = |error: io::Error| Told::Wrong(error.to_string());
+    let (message, ring) = match launcher_link::receive(socket.as_fd()) {
+        Ok(received) => received,
+        Err(_) if secret.is_some() => return Ok(None),
+        Err(error) => return Err(wrong(error)),
     };
-    // SAFETY: all-zero is a valid ucred to be overwritten.
-    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: peer has room for len bytes.
-    unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut len);
+    let pid = launcher_link::peer(socket.as_fd()).map_err(wrong)?.pid;
+    let (subject, text) = match (Subject::of(&message), secret) {
+        (Some((subject, text)), None) => (subject, text),
+        (Some((subject, text)), Some(secret)) => {
+            let text = text.strip_prefix(secret.as_bytes()).and_then(|text| text.strip_prefix(b"\n"));
+            let Some(text) = text else { return Ok(None) };
+            (subject, text)
+        }
+        (None, Some(_)) => return Ok(None),
+        (None, None) => return Err(Told::Wrong("it speaks another protocol (a shim of another version?)".into())),
+    };
+    let text = || String::from_utf8_lossy(text).into_owned();
+    match (subject, ring) {
+        (Subject::Ring, Some(ring)) => Ok(Some((ring, pid))),
+        (Subject::Ring, None) => Err(Told::Wrong("it sent no ring".into())),
+        (Subject::Unchecked, _) => Err(Told::Unchecked(format!("process {pid}: {}", text()))),
+        (Subject::NotSimulated, _) => Err(Told::NotSimulated(text())),
     }
-    Ok((fd, peer.pid))
 }

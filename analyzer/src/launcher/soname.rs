@@ -9,6 +9,8 @@
 //! driver has to be found here.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection};
@@ -26,9 +28,13 @@ pub(crate) fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
     name[..DRIVER.len()].copy_from_slice(DRIVER.as_bytes());
     bytes[place..place + name.len()].copy_from_slice(&name);
     let path = folder.join("libstreamsan-as-driver.so");
-    std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    // Other users that the program becomes load it, too.
+    let for_all = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o755));
+    let written = std::fs::write(&path, bytes).and_then(|()| for_all(&path));
+    written.map_err(|error| format!("{}: {error}", path.display()))?;
     let links = links(&path);
-    let made = std::fs::create_dir(&links).and_then(|()| std::os::unix::fs::symlink(&path, links.join(LINK)));
+    let made = std::fs::create_dir(&links).and_then(|()| for_all(&links));
+    let made = made.and_then(|()| std::os::unix::fs::symlink(&path, links.join(LINK)));
     made.map_err(|error| format!("{}: {error}", links.display()))?;
     Ok(path)
 }

@@ -13,6 +13,7 @@ use trace::{ContextId, EventId, GraphExecId, ImageId, PoolId, StackId, StreamId}
 use super::HandleTable;
 use super::arrays::Array;
 use super::graph_execs::GraphExec;
+use super::image_files::ImageFiles;
 use super::kernel::Kernel;
 use super::mappings::Mappings;
 use super::unlisted_images::UnlistedImages;
@@ -35,6 +36,8 @@ pub struct Handles {
     /// Modules and libraries, and the functions and kernels got from them: the image they come
     /// from.
     pub images: HandleTable<u64, ImageId>,
+    /// The files that images are mapped from.
+    pub image_files: ImageFiles,
     /// Kernels by name: the image, for functions that were not seen being got (the driver makes
     /// them from kernels, in graphs for one). [`ImageId::NONE`] when two images have a kernel of
     /// this name.

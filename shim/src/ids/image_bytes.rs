@@ -2,9 +2,13 @@
 //! length.
 //!
 //! Owns reading the headers of the containers; the facts about them are in `device_code::image`.
-//! Does not look inside: the analyzer does.
+//! Owns as well whether a file is still what it was when it was mapped: a build may have replaced
+//! it. Does not look inside: the analyzer does.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::handles::image_files::{FileIdentity, ImageFile, ImageFiles};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -100,6 +104,65 @@ pub fn file_of(start: *const u8, len: usize) -> Option<(Vec<u8>, u64)> {
     path.starts_with(b"/").then_some((path, offset))
 }
 
+/// Where the analyzer finds the bytes of an image.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Stored {
+    /// Nowhere but here.
+    Here,
+    /// In a file, from an offset on. The identity is missing where it could not be looked up.
+    File(Vec<u8>, u64, Option<FileIdentity>),
+}
+
+/// Where these bytes are stored: in a file only if its path still leads to what is mapped.
+pub fn stored(bytes: &[u8], known: &ImageFiles) -> Stored {
+    let Some((loader, offset)) = file_of(bytes.as_ptr(), bytes.len()) else { return Stored::Here };
+    // One look for all images of an object file, and a cheap one for each.
+    let object = (bytes.as_ptr() as u64).wrapping_sub(offset);
+    let same = |known: &ImageFile| FileIdentity::of(&known.path).is_some_and(|now| now == known.identity);
+    if let Some(file) = known.get(object, &loader).filter(same) {
+        return Stored::File(file.path, offset, Some(file.identity));
+    }
+    match mapped_path(bytes.as_ptr() as u64) {
+        Some(path) if path.ends_with(b" (deleted)") => Stored::Here,
+        Some(path) => match FileIdentity::of(&path) {
+            Some(identity) => {
+                known.set(object, &loader, ImageFile { path: path.clone(), identity });
+                Stored::File(path, offset, Some(identity))
+            }
+            None => Stored::File(loader, offset, None),
+        },
+        // Without /proc: what the loader says.
+        None => Stored::File(loader, offset, None),
+    }
+}
+
+/// The path of the file that is mapped at an address, as the kernel knows it now: a file that was
+/// renamed has its new name, one that was deleted the mark ` (deleted)` (proc_pid_maps(5)).
+fn mapped_path(address: u64) -> Option<Vec<u8>> {
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    path_at(&maps, address).map(<[u8]>::to_vec)
+}
+
+/// The path in the line of a list of mappings that holds an address.
+fn path_at(maps: &[u8], address: u64) -> Option<&[u8]> {
+    let number = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
+    maps.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut range = line.split(|byte| *byte == b' ').next()?.split(|byte| *byte == b'-');
+        let range = number(range.next()?)?..number(range.next()?)?;
+        let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
+        range.contains(&address).then_some(path)
+    })
+}
+
+/// A file that a module is loaded from by name, where it is small: its name may be another file's,
+/// or none's, by the time the analyzer looks.
+pub fn small_file(path: &CStr) -> Option<Vec<u8>> {
+    const LARGEST: u64 = 4 << 20;
+    let path = OsStr::from_bytes(path.to_bytes());
+    let meta = std::fs::metadata(path).ok()?;
+    (meta.is_file() && meta.len() <= LARGEST).then(|| std::fs::read(path).ok()).flatten()
+}
+
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
     // SAFETY: data is the Find that file_of passed; info is valid during the callback.
     let (find, info) = unsafe { (&mut *data.cast::<Find>(), &*info) };
@@ -140,12 +203,28 @@ mod tests {
     }
 
     #[test]
+    fn reads_lists_of_mappings() {
+        let list =
+            b"1000-3000 r--p 0 08:01 5    /a b/c (deleted)\n3000-4000 rw-p 0 00:00 0 \n5000-6000 r-xp 0 0 0 [vdso]\n";
+        assert_eq!(path_at(list, 0x2fff), Some(&b"/a b/c (deleted)"[..]));
+        for address in [0xfff, 0x3000, 0x5000, 0x7000] {
+            assert_eq!(path_at(list, address), None, "{address:x}");
+        }
+    }
+
+    #[test]
     fn read_only_data_is_found_in_its_file() {
         static DATA: [u8; 64] = *b"some read-only bytes that are in the test program's own file ...";
         let (path, offset) = file_of(DATA.as_ptr(), DATA.len()).expect("in a file");
         let bytes = std::fs::read(String::from_utf8(path).expect("path")).expect("file");
         assert_eq!(bytes[offset as usize..][..64], DATA);
+        let known = ImageFiles::default();
+        for _ in 0..2 {
+            let Stored::File(path, at, Some(identity)) = stored(&DATA, &known) else { panic!("in its file") };
+            assert_eq!((at, Some(identity)), (offset, FileIdentity::of(&path)));
+        }
         let heap = Box::new([0_u8; 64]);
+        assert_eq!(stored(&heap[..], &known), Stored::Here);
         assert!(file_of(heap.as_ptr(), heap.len()).is_none());
     }
 }

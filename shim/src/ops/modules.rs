@@ -1,8 +1,8 @@
 //! Modules and libraries: where kernels come from.
 //!
 //! Owns the definitions of images. An image is stored once: by reference when its bytes lie in a
-//! read-only mapping of a file (nvcc's fatbins: libtorch carries gigabytes), otherwise by value
-//! (what Triton, NVRTC and the linker produce). Does not read code.
+//! read-only mapping of a file that is still there (nvcc's fatbins: libtorch carries gigabytes),
+//! otherwise by value (what Triton, NVRTC and the linker produce). Does not read code.
 
 use std::ffi::CStr;
 
@@ -10,8 +10,9 @@ use cuda_sys::*;
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op};
 
+use crate::handles::image_files::FileIdentity;
 use crate::handles::unlisted_images::ImageOwner;
-use crate::ids::image_bytes;
+use crate::ids::image_bytes::{self, Stored};
 use crate::observe::host_watch::variable_found;
 use crate::runtime::handle_cache;
 
@@ -37,29 +38,35 @@ unsafe fn module_loaded(cx: &mut Cx<'_>, owner: *mut c_void, owned_by: ImageOwne
     let id = ImageId(core.handles.fresh());
     // SAFETY: forwarded from the caller.
     let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
-    let in_file = image_bytes::file_of(span.as_ptr(), span.len());
-    if in_file.is_some() {
+    if image_bytes::file_of(span.as_ptr(), span.len()).is_some() {
         core.handles.unlisted.add(owner, owned_by, id, span);
     }
-    match in_file {
-        Some((path, offset)) => cx.define(&Op::Image {
-            id,
-            source: ImageSource::File,
-            path: Text(&path),
-            offset,
-            size: span.len() as u64,
-            bytes: &[],
-        }),
-        None => cx.define(&Op::Image {
-            id,
-            source: ImageSource::Inline,
-            path: Text(&[]),
-            offset: 0,
-            size: span.len() as u64,
-            bytes: span,
-        }),
+    match image_bytes::stored(span, &core.handles.image_files) {
+        Stored::File(path, offset, identity) => define_in_file(cx, id, &path, (offset, span.len() as u64), identity),
+        Stored::Here => define_inline(cx, id, span),
     }
     remember_image(cx, owner, id);
+}
+
+/// Defines an image by its bytes.
+fn define_inline(cx: &mut Cx<'_>, id: ImageId, bytes: &[u8]) {
+    let size = bytes.len() as u64;
+    cx.define(&Op::Image { id, source: ImageSource::Inline, path: Text(&[]), offset: 0, size, bytes });
+}
+
+/// Defines an image by its file, from an offset on and so long.
+fn define_in_file(
+    cx: &mut Cx<'_>,
+    id: ImageId,
+    path: &[u8],
+    (offset, size): (u64, u64),
+    identity: Option<FileIdentity>,
+) {
+    let path = Text(path);
+    cx.define(&Op::Image { id, source: ImageSource::File, path, offset, size, bytes: &[] });
+    if let Some(FileIdentity { device, inode, size, modified: (modified, nanoseconds) }) = identity {
+        cx.define(&Op::ImageFile { id, path, device, inode, size, modified, nanoseconds });
+    }
 }
 
 /// Forgets the image before under this handle, where it went away unseen.
@@ -78,8 +85,11 @@ unsafe fn module_file_loaded(cx: &mut Cx<'_>, owner: *mut c_void, path: *const c
     forget_earlier(cx, owner);
     let id = ImageId(core.handles.fresh());
     // SAFETY: forwarded from the caller.
-    let path = Text(unsafe { CStr::from_ptr(path) }.to_bytes());
-    cx.define(&Op::Image { id, source: ImageSource::File, path, offset: 0, size: 0, bytes: &[] });
+    let path = unsafe { CStr::from_ptr(path) };
+    match image_bytes::small_file(path) {
+        Some(bytes) => define_inline(cx, id, &bytes),
+        None => define_in_file(cx, id, path.to_bytes(), (0, 0), FileIdentity::of(path.to_bytes())),
+    }
     remember_image(cx, owner, id);
 }
 

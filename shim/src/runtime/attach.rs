@@ -1,15 +1,14 @@
 //! Connects this process to an analyzer: to the one that the launcher named, or to one of its own.
 //!
-//! Owns making the ring and handing it over. Leaves no descriptor open in the program: the ring
-//! stays mapped, its descriptor has gone to the analyzer. Each side notices the other's death
-//! without one, the analyzer by a process descriptor, the shim by the heartbeat in the ring.
-//! Starting an analyzer is in [`super::spawn`].
+//! Owns making the ring and handing it over (how: [`launcher_link`]). Leaves no descriptor open in
+//! the program: the ring stays mapped, its descriptor has gone to the analyzer. Each side notices
+//! the other's death without one, the analyzer by a process descriptor, the shim by the heartbeat
+//! in the ring. Starting an analyzer is in [`super::spawn`].
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
+use launcher_link::{Key, Subject};
 use trace::ring::{LARGEST_PAGE, Producer, Ring, RingError};
 
 use super::options::{self, Options};
@@ -47,10 +46,10 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     // Shared memory is a file to the limit of file sizes.
     let (ring, fd) = signal_free::held(|| make_ring(options.ring_mib << 20))?;
     ring.header().producer_pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
-    let own_analyzer = match options::os_variable(c"STREAMSAN_SOCKET").filter(|path| !path.is_empty()) {
+    let own_analyzer = match options::os_variable(launcher_link::SOCKET).filter(|path| !path.is_empty()) {
         Some(path) => {
             let error = |error| AttachError::Connect { path: path.to_string_lossy().into_owned(), error };
-            send(path, &fd).map_err(error)?;
+            launcher_link::tell(path, key(), Subject::Ring, &[], Some(fd.as_fd())).map_err(error)?;
             false
         }
         None => {
@@ -62,10 +61,16 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     Ok(Attached { producer: Producer::new(ring), own_analyzer })
 }
 
+/// What opens the launcher's second socket.
+fn key() -> Option<Key<'static>> {
+    options::variable(launcher_link::KEY).and_then(Key::parse)
+}
+
 /// Tells the launcher, if there is one, why this process is not checked. It has no ring to say it
 /// in, and perhaps no descriptor to say it through: a link in the launcher's folder needs neither.
+/// Where the folder is out of reach, a message says it.
 pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
-    let Some(socket) = options::os_variable(c"STREAMSAN_SOCKET") else { return };
+    let Some(socket) = options::os_variable(launcher_link::SOCKET) else { return };
     let Some(folder) = std::path::Path::new(socket).parent().filter(|folder| folder.is_absolute()) else { return };
     let link = folder.join(format!("unchecked-{}", std::process::id()));
     let mut why = why.to_string().into_bytes();
@@ -73,7 +78,11 @@ pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
     let text = |bytes: Vec<u8>| std::ffi::CString::new(bytes).ok();
     if let (Some(why), Some(link)) = (text(why), text(link.into_os_string().into_encoded_bytes())) {
         // SAFETY: two C strings.
-        unsafe { libc::symlink(why.as_ptr(), link.as_ptr()) };
+        let linked = unsafe { libc::symlink(why.as_ptr(), link.as_ptr()) } == 0;
+        if !linked {
+            // It has been said on standard error, and there is no third way.
+            let _ = launcher_link::tell(socket, key(), Subject::Unchecked, why.as_bytes(), None);
+        }
     }
 }
 
@@ -106,53 +115,4 @@ fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), RingError> {
         }
     }
     Err(first)
-}
-
-/// Sends the ring's descriptor over the launcher's socket.
-fn send(path: &OsStr, ring: &OwnedFd) -> io::Result<()> {
-    // SAFETY: socket has no preconditions.
-    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: socket was just opened by us.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    // SAFETY: all-zero is a valid sockaddr_un.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let bytes = path.as_bytes();
-    if bytes.len() >= address.sun_path.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: address is a valid sockaddr_un of len bytes.
-    if unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut hello = *b"streamsan ring\n";
-    let mut data = libc::iovec { iov_base: hello.as_mut_ptr().cast(), iov_len: hello.len() };
-    let mut control = [0_u64; 8];
-    // SAFETY: all-zero is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: CMSG_* compute with the sizes given; control is large enough for one descriptor and
-    // 8-byte aligned.
-    unsafe {
-        message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as _;
-        let head = libc::CMSG_FIRSTHDR(&raw const message);
-        (*head).cmsg_level = libc::SOL_SOCKET;
-        (*head).cmsg_type = libc::SCM_RIGHTS;
-        (*head).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as _;
-        libc::CMSG_DATA(head).cast::<i32>().write_unaligned(ring.as_raw_fd());
-    }
-    // SAFETY: message points to live buffers.
-    if unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }

@@ -91,7 +91,7 @@ pub fn text() -> &'static [u8] {
 
 /// Whether a launcher waits for the ring of this process.
 pub fn has_launcher() -> bool {
-    variable(c"STREAMSAN_SOCKET").is_some_and(|path| !path.is_empty())
+    variable(launcher_link::SOCKET).is_some_and(|path| !path.is_empty())
 }
 
 /// Whether the environment switches this flag on. Allocates nothing.

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tests::run::{command, end, streamsan};
 use tests::{build, fake, product};
@@ -81,7 +82,7 @@ fn a_hunt_ends_with_children_that_nobody_waits_for() {
 
 /// Starts the counting program below the launcher, reads its first line, and returns what it
 /// prints after `act`, which gets the launcher's number.
-fn counted(mut command: Command, act: impl FnOnce(i32)) -> String {
+fn counted(command: &mut Command, act: impl FnOnce(i32)) -> String {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("streamsan");
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
@@ -104,11 +105,47 @@ fn counting(options: &[&str]) -> Command {
 fn a_signal_to_the_launcher_reaches_the_program_once() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
         // SAFETY: our child, which is not waited for yet.
-        let out = counted(counting(&[]), |launcher| unsafe {
+        let out = counted(&mut counting(&[]), |launcher| unsafe {
             libc::kill(launcher, signal);
         });
         assert_eq!(out, format!("signal {signal}: 1\n"));
     }
+}
+
+/// Signals the group of the launcher, which sees it only when the program has had its own: two
+/// signals of one number that are pending together are one.
+fn signal_group(launcher: i32, signal: i32) {
+    // SAFETY: our child, which leads its group and is not waited for yet.
+    unsafe {
+        libc::kill(launcher, libc::SIGSTOP);
+        libc::kill(-launcher, signal);
+        std::thread::sleep(Duration::from_millis(30));
+        libc::kill(launcher, libc::SIGCONT);
+    }
+}
+
+#[test]
+fn a_signal_to_the_process_group_reaches_the_program_once() {
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+        let mut command = counting(&[]);
+        let out = counted(command.process_group(0), |launcher| signal_group(launcher, signal));
+        assert_eq!(out, format!("signal {signal}: 1\n"));
+    }
+    // Alternately, and the same twice: what the group got before decides nothing.
+    let mut command = streamsan(["run", "--"]);
+    command.arg(program()).args(["count", "6"]).process_group(0);
+    let out = counted(&mut command, |launcher| {
+        for to_group in [true, false, true, true, false, false] {
+            if to_group {
+                signal_group(launcher, libc::SIGUSR1);
+            } else {
+                // SAFETY: as above.
+                unsafe { libc::kill(launcher, libc::SIGUSR1) };
+            }
+            std::thread::sleep(Duration::from_millis(150));
+        }
+    });
+    assert_eq!(out, format!("signal {}: 6\n", libc::SIGUSR1));
 }
 
 #[test]
@@ -135,7 +172,7 @@ fn a_key_of_the_terminal_reaches_the_program_once() {
             });
         }
         let mut keyboard = std::fs::File::from(ours);
-        let out = counted(command, |_| keyboard.write_all(key).expect("a key"));
+        let out = counted(&mut command, |_| keyboard.write_all(key).expect("a key"));
         assert_eq!(out, format!("signal {signal}: 1\n"));
     }
 }

@@ -1,10 +1,12 @@
 //! How the shim gets between a program and the driver, and that the program never notices.
 
 mod copied_bytes;
+mod dropped;
 mod failing_calls;
 mod guests;
 mod hardening;
 mod inherited;
+mod installed;
 mod libraries;
 mod limits;
 mod portable;

@@ -15,6 +15,7 @@ mod measured;
 mod modern_calls;
 mod passed_pointers;
 mod refusals;
+mod replaced_files;
 mod replayed;
 mod runtimes;
 mod simulated;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::command_line::{racy, recorded, text};
-use tests::run::{Ended, end, end_of, streamsan};
+use tests::run::{Ended, end, end_of, preloaded, streamsan};
 use tests::{build, product};
 
 /// A report of the racy program, which has one finding.
@@ -136,6 +136,15 @@ fn patterns_that_name_nothing_or_a_part_of_a_hash_set_nothing_aside() {
             assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{option} {pattern}: {}", ended.err);
             assert!(ended.err.contains("names nothing") && ended.err.contains(option), "{}", ended.err);
         }
+        for rule in ["sync", "default-stream"] {
+            let ended = end(&mut streamsan(["check", "--forbid", &format!("{rule}={pattern}"), text(&trace)]));
+            assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{rule}={pattern}: {}", ended.err);
+            assert!(
+                ended.err.contains("--forbid: the pattern") && ended.err.contains("names nothing"),
+                "{}",
+                ended.err
+            );
+        }
     }
 }
 
@@ -191,6 +200,12 @@ fn a_second_recorder_of_one_file_is_refused() {
             assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{command} {name}: {}", ended.err);
             assert!(ended.err.contains("another recording is writing it"), "{}", ended.err);
         }
+    }
+    for (asked, words, code) in [("", &["3", "ordered"][..], 3), (":error-exitcode=66", &["0", "ordered"], 70)] {
+        let options = format!("output=t.trace{asked}");
+        let ended = end(preloaded(racy(), &options).args(words).current_dir(&folder));
+        assert_eq!(ended.code(), Some(code), "{options}: {}", ended.err);
+        assert!(ended.err.contains("another recording is writing it"), "{}", ended.err);
     }
     std::fs::write(folder.join("go"), "").expect("written");
     let ended = end_of(first);

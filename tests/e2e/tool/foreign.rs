@@ -238,12 +238,18 @@ fn findings_are_written_before_their_causes_are_sought() {
     let (trace, json, html) = (folder.join("t.trace"), folder.join("report.json"), folder.join("page.html"));
     const PAIRS: u32 = 2000;
     made::write(&trace, &made::lines(PAIRS));
+    let unread = folder.join("no.trace");
+    fs::write(&unread, "no trace").expect("writable");
+    let names_unread = |report: &serde_json::Value| {
+        let lines = report["coverage"]["unread"].as_array().expect("a list");
+        lines.len() == 1 && lines[0].as_str().is_some_and(|line| line.contains("no.trace"))
+    };
     // The search may have ended before this test looks.
     for attempt in 0.. {
         assert!(attempt < 20, "only the last report was ever seen");
         let _ = (fs::remove_file(&json), fs::remove_file(&html));
         let mut check = streamsan(["check", "--json"]);
-        let check = check.arg(&json).arg("--html").arg(&html).arg(&trace).stderr(Stdio::null());
+        let check = check.arg(&json).arg("--html").arg(&html).args([&unread, &trace]).stderr(Stdio::null());
         let mut child = check.spawn().expect("starts");
         let began = Instant::now();
         while fs::metadata(&html).map_or(true, |meta| meta.len() == 0) {
@@ -253,14 +259,16 @@ fn findings_are_written_before_their_causes_are_sought() {
         child.kill().and_then(|()| child.wait()).expect("ended");
         let report: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("written")).expect("whole");
         assert_eq!(report["findings"].as_array().map(Vec::len), Some(PAIRS as usize));
+        assert!(names_unread(&report), "{}", report["coverage"]["unread"]);
         assert!(fs::read_to_string(&html).expect("written").trim_end().ends_with("</html>"), "whole");
         if report["tried"]["skipped"] == "the analysis ended before" {
             break;
         }
     }
-    let ended = end(streamsan(["check", "--json"]).arg(&json).arg(&trace));
+    let ended = end(streamsan(["check", "--json"]).arg(&json).args([&unread, &trace]));
     let report: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("written")).expect("whole");
     assert_eq!((ended.code(), &report["tried"]["skipped"]), (Some(66), &"".into()), "{}", ended.err);
+    assert!(names_unread(&report), "{}", report["coverage"]["unread"]);
     assert_eq!(report["tried"]["waits"], PAIRS);
 }
 

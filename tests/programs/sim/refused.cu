@@ -111,6 +111,13 @@ int main(int, char **argv) {
     (void)cudaMalloc(&p, n * sizeof *p);
     work(p, n);
     if (!strcmp(how, "probe")) probe();
+    /* Where the file for refusals is out of reach. */
+    if (!strcmp(how, "user") && setuid(65534)) return 77;
+    if (!strcmp(how, "root")) {
+        char folder[] = "/tmp/streamsan-refused-XXXXXX";
+        if (!mkdtemp(folder) || chroot(folder) || chdir("/")) return 77;
+    }
+    if (!strcmp(how, "user") || !strcmp(how, "root")) import();
     if (!strcmp(how, "call") || !strcmp(how, "environment") || !strcmp(how, "abort") || !strcmp(how, "race")) import();
     if (!strcmp(how, "kernel")) launch("strange", 50, 1);
     if (!strcmp(how, "function")) launch("calls", 3, 1);

@@ -152,6 +152,24 @@ macro_rules! definitions {
         /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`.
         text: Text<'a>,
     }
+    /// What identified the file of an image (a [`Op::Image`] that came before) when it was loaded:
+    /// another one may have its name later.
+    14 ImageFile {
+        /// The image.
+        id: ImageId,
+        /// Path of the file.
+        path: Text<'a>,
+        /// Its device.
+        device: u64,
+        /// Its number there.
+        inode: u64,
+        /// Its size in bytes.
+        size: u64,
+        /// When its content was last changed, in seconds since 1970.
+        modified: i64,
+        /// The same, the nanoseconds.
+        nanoseconds: u32,
+    }
 
     } };
 }

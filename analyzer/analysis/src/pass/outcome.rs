@@ -28,6 +28,10 @@ impl Analysis {
         facts.code.keep();
         let missed = state.memory.escapes.take_missed();
         let mut coverage = coverage(state, edits, observers, &facts.names);
+        let replaced = facts.code.replaced().into_iter();
+        coverage
+            .unchecked
+            .extend(replaced.map(|file| format!("kernels of {file}, which was replaced before their code was read")));
         let oracle = std::mem::take(&mut state.exact.oracle);
         let learned = state.exact.learned.as_mut().map(|l| std::mem::take(&mut l.fresh)).unwrap_or_default();
         let mut elaborator = facts.elaborator(state);

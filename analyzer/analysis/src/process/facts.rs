@@ -46,7 +46,7 @@ impl ProcessFacts {
                 self.names.python = true;
                 self.stacks.define(op);
             }
-            Op::Image { .. } => self.code.image(op),
+            Op::Image { .. } | Op::ImageFile { .. } => self.code.image(op),
             Op::Schema { operator, text } => self.schemas.record(&operator.lossy(), &text.lossy()),
             _ => {}
         }

@@ -108,6 +108,11 @@ impl LaunchEvaluator {
         self.cached.each(|cached| cached.replay = None);
     }
 
+    /// See [`CodeReader::replaced`].
+    pub fn replaced(&self) -> Vec<String> {
+        self.reader.replaced()
+    }
+
     /// Takes the definition of an image.
     pub fn image(&mut self, op: &Op<'_>) {
         self.reader.image(op);

@@ -13,12 +13,14 @@ use device_code::image::{CodeRef, Image};
 use device_code::tensor_map::{self, Tensor};
 use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, LoadError, Summary};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use system::file_name::FileName;
-use system::local_files::{self, RecordedFiles};
+use system::local_files::{self, Held, Identity, RecordedFiles};
 use trace::{ImageId, ImageSource, LaunchShape, Op};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
@@ -51,7 +53,49 @@ const MAX_LOADED: usize = 256;
 enum Source {
     Inline(Vec<u8>),
     Beside(PathBuf),
-    File { path: PathBuf, offset: u64, size: u64 },
+    File { file: ImageFile, offset: u64, size: u64 },
+}
+
+/// A file with images, which stays itself where the process is alive.
+#[derive(Clone, Debug)]
+pub struct ImageFile {
+    path: PathBuf,
+    held: Option<Held>,
+}
+
+impl ImageFile {
+    /// The file that an [`Op::Image`] names.
+    pub fn named(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), held: None }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes an [`Op::ImageFile`].
+    pub fn identify(&mut self, op: &Op<'_>) {
+        let Op::ImageFile { path, device, inode, size, modified, nanoseconds, .. } = *op else { return };
+        let identity = Identity { device, inode, size, modified: (modified, nanoseconds) };
+        self.held = local_files::hold(path.path(), identity);
+    }
+
+    /// Whether it is another file by now, or none.
+    fn is_replaced(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.file(&self.path).is_none())
+    }
+
+    /// Bytes of it; of size 0, all from the offset on.
+    fn read(&self, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
+        match &self.held {
+            None => read_file(&self.path, offset, size),
+            Some(held) => {
+                let file = held.file(&self.path).ok_or(std::io::ErrorKind::NotFound)?;
+                read_open(&file, offset, size)
+            }
+        }
+    }
 }
 
 /// Reads images and analyses kernels.
@@ -62,10 +106,17 @@ pub struct ImageReader {
     files: RecordedFiles,
     sources: FxHashMap<ImageId, Source>,
     loaded: FxHashMap<(ImageId, u32), Result<Arc<CodeImage>, String>>,
+    /// Files whose code was wanted and that are others by now.
+    replaced: BTreeSet<PathBuf>,
 }
 
 impl CodeReader for ImageReader {
     fn image(&mut self, op: &Op<'_>) {
+        if let Op::ImageFile { id, .. } = *op
+            && let Some(Source::File { file, .. }) = self.sources.get_mut(&id)
+        {
+            file.identify(op);
+        }
         let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
         let source = match source {
             ImageSource::Inline => Source::Inline(bytes.to_vec()),
@@ -75,7 +126,7 @@ impl CodeReader for ImageReader {
                 let Some(name) = path.path().file_name().map(|name| folder.join(name)) else { return };
                 Source::Beside(name)
             }
-            ImageSource::File => Source::File { path: path.path().to_path_buf(), offset, size },
+            ImageSource::File => Source::File { file: ImageFile::named(path.path()), offset, size },
         };
         // Code in the trace is the code that ran. The file may have been replaced since.
         let better = !matches!(source, Source::Inline(_)) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
@@ -92,6 +143,10 @@ impl CodeReader for ImageReader {
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
         Ok(Box::new(Known { summary, arch, code, fixed: OnceLock::new() }))
+    }
+
+    fn replaced(&self) -> Vec<String> {
+        self.replaced.iter().map(system::file_name::shown).collect()
     }
 
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
@@ -112,8 +167,17 @@ impl ImageReader {
             self.loaded.clear();
         }
         let source = self.sources.get(&image);
-        let files = &self.files;
-        self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch, files)).clone()
+        let (files, replaced) = (&self.files, &mut self.replaced);
+        let load = || {
+            if let Some(Source::File { file, .. }) = source
+                && file.is_replaced()
+            {
+                replaced.insert(file.path.clone());
+                return Err("the code image was in a file that was replaced while the program ran".into());
+            }
+            load(source, arch, files)
+        };
+        self.loaded.entry((image, arch)).or_insert_with(load).clone()
     }
 }
 
@@ -131,7 +195,7 @@ fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc
     let bytes = match source {
         None => return Err("the code image is not in the trace".into()),
         Some(Source::Inline(bytes)) => bytes,
-        Some(Source::File { path, .. }) if !files.may_read(path) => {
+        Some(Source::File { file, .. }) if !files.may_read(&file.path) => {
             return Err(
                 "the code image is in a file that is not known to be the recorded one (see --symbol-path)".into()
             );
@@ -140,17 +204,16 @@ fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc
             read = read_file(path, 0, 0).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
             &read
         }
-        Some(Source::File { path, offset, size }) => {
-            read =
-                read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
+        Some(Source::File { file, offset, size }) => {
+            read = file.read(*offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
             &read
         }
     };
     let failed = |_| "the code image cannot be analysed".to_string();
     let image = match catch_unwind(|| CodeImage::load(bytes, arch)).map_err(failed)? {
         Err(none @ LoadError::NoCode(_)) => match source {
-            Some(Source::File { path, .. }) => {
-                let text = catch_unwind(|| compiled_separately(path, arch)).map_err(failed)?;
+            Some(Source::File { file, .. }) => {
+                let text = catch_unwind(|| compiled_separately(file, arch)).map_err(failed)?;
                 text.map_or(Err(none), |text| CodeImage::from_code(CodeRef::Ptx(text.into()), arch))
             }
             _ => Err(none),
@@ -162,8 +225,8 @@ fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc
 
 /// What a driver links when a program's linked code does not run on the device: separate
 /// compilation leaves the PTX of each source in the program's file.
-fn compiled_separately(path: &Path, arch: Arch) -> Option<String> {
-    let bytes = read_file(path, 0, 0).ok()?;
+fn compiled_separately(file: &ImageFile, arch: Arch) -> Option<String> {
+    let bytes = file.read(0, 0).ok()?;
     let parts = device_code::image::find_in_host(&bytes).ok()?;
     let parts: Vec<_> = parts.into_iter().filter(|part| part.relocatable).filter_map(|part| part.image.ok()).collect();
     CodeImage::link(&parts, arch).ok()
@@ -171,20 +234,23 @@ fn compiled_separately(path: &Path, arch: Arch) -> Option<String> {
 
 /// The code in an image file that the driver would run on a device, small enough to go into a
 /// trace. `None` when there is none.
-pub fn selected(path: &Path, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
+pub fn selected(file: &ImageFile, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
     let arch = Arch::new(u16::try_from(arch).ok()?);
-    let bytes = read_file(path, offset, size).ok()?;
+    let bytes = file.read(offset, size).ok()?;
     let code = catch_unwind(|| match Image::parse(&bytes).ok()?.select(arch).ok()? {
         Some(CodeRef::Cubin(code)) => Some(code.into_owned()),
         Some(CodeRef::Ptx(text)) => Some(text.into_owned().into_bytes()),
-        None => compiled_separately(path, arch).map(String::into_bytes),
+        None => compiled_separately(file, arch).map(String::into_bytes),
     });
     code.ok().flatten()
 }
 
 /// Bytes of a regular file; of size 0, all from the offset on.
 pub fn read_file(path: &Path, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
-    let file = local_files::open(path)?;
+    read_open(&local_files::open(path)?, offset, size)
+}
+
+fn read_open(file: &File, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
     let left = file.metadata()?.len().saturating_sub(offset);
     let size = if size == 0 { left } else { size.min(left) };
     if size > MAX_IMAGE {

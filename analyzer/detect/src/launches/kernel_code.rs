@@ -69,8 +69,12 @@ pub trait CodeReader: Send {
     /// The kernel of this name in an image, for a compute capability (major * 10 + minor). An error
     /// is a short reason.
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
-    /// Takes the definition of an image.
+    /// Takes the definition of an image, or of its file.
     fn image(&mut self, op: &Op<'_>);
+    /// Files whose code was wanted and that are others by now.
+    fn replaced(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// File and line of a kernel's instruction (see [`Effect::at`]), when its code has a line
     /// table. Slow: for reports only.
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {

@@ -24,6 +24,7 @@ use trace::segment::{CODE, SHARED, SYMBOLS};
 use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::trailer::Late;
+use detect::launches::image_reader::ImageFile;
 use system::private_file;
 
 /// Digits of a name: half of a SHA-256.
@@ -133,6 +134,8 @@ struct Definitions {
     /// All but stacks and images, which every resolution needs, in their order.
     lasting: Vec<Vec<u8>>,
     images: BTreeMap<ImageId, Vec<u8>>,
+    /// The definitions of their files, which are held from the moment that they are named.
+    files: BTreeMap<ImageId, (Vec<u8>, ImageFile)>,
     /// Stacks without symbols, each with the number of lasting definitions before it: an address
     /// may belong to another library later.
     stacks: Vec<(usize, Vec<u8>)>,
@@ -163,6 +166,11 @@ impl Definitions {
                 }
             }
             Ok(Op::Image { id, source: ImageSource::File, .. }) => drop(self.images.insert(id, bytes)),
+            Ok(op @ Op::ImageFile { id, path, .. }) => {
+                let mut file = ImageFile::named(path.path());
+                file.identify(&op);
+                self.files.insert(id, (bytes.clone(), file));
+            }
             Ok(Op::Kernel { .. }) => {
                 self.fresh_kernels = true;
                 self.lasting.push(bytes);
@@ -189,7 +197,9 @@ impl Definitions {
             }
             late.observe(bytes);
         }
-        stacks.map(|(_, stack)| stack).chain(self.images.values()).for_each(|bytes| late.observe(bytes));
+        let files = self.files.values().map(|(bytes, _)| bytes);
+        let images = self.images.values().chain(files);
+        stacks.map(|(_, stack)| stack).chain(images).for_each(|bytes| late.observe(bytes));
         let mut fresh = Fresh::default();
         for bytes in late.records() {
             let hash = Sha256::digest(&bytes).into();
@@ -198,6 +208,7 @@ impl Definitions {
             }
             if let Ok(Record { op: Op::Image { id, .. }, .. }) = Record::decode(&bytes) {
                 self.images.remove(&id);
+                self.files.remove(&id);
                 fresh.code.push(bytes);
             } else {
                 fresh.hashes.push(hash);
