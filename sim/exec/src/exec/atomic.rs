@@ -187,9 +187,9 @@ pub(crate) fn wide(access: WideAccess) -> InstFn {
             return next;
         }
         let program = w.env.program;
-        let (result, new, other) = (i.old(program), i.new(program), i.other(program));
+        let (result, value, other) = (i.old(program), i.value(program), i.other(program));
         each(mask, |l| {
-            let [operand, other] = [new, other].map(|slots| [w.get(slots[0], l), w.get(slots[1], l)]);
+            let [operand, other] = [value, other].map(|slots| [w.get(slots[0], l), w.get(slots[1], l)]);
             let words = at[l] as *mut [u64; 2];
             let held = held(at[l]);
             // SAFETY: `addresses` vouches for the memory, and for its alignment.

@@ -200,7 +200,7 @@ macro_rules! for_each_operation {
                 ], {};
             /// An access to 16 bytes, two rows for each operand.
             Wide(access: WideAccess) = atomic::wide(access), Kind::Stop, [
-                rest: Any, address: Read(A), old: Write(List(|i| list(i.y, 2))), new: Read(List(|i| list(i.y + 2, 2))),
+                rest: Any, address: Read(A), old: Write(List(|i| list(i.y, 2))), value: Read(List(|i| list(i.y + 2, 2))),
                 other: Read(List(|i| list(i.y + 4, 2))), offset: Long(X), space: Word(Of(|i| i.z & 15))
             ], {};
             /// `atom` and `red`.
