@@ -20,6 +20,7 @@ use ingest::recorded;
 use report::format::feed;
 use report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
 use report::model::Report;
+use settings::Judging;
 use trace::file::{LATE, Reader, Writer};
 
 const SLOW: Duration = Duration::from_secs(10);
@@ -143,10 +144,13 @@ fn frame(list: &Records) -> Vec<u8> {
 /// Reads a trace with everything that reads traces. Returns the number of findings.
 fn read(path: &str, round: u64) -> usize {
     let options = AnalysisOptions {
-        pedantic: round & 1 != 0,
-        latent: round & 2 != 0,
-        hints: round & 4 != 0,
-        host_threads: round & 8 != 0 && round & 2 == 0,
+        judging: Judging {
+            pedantic: round & 1 != 0,
+            latent: round & 2 != 0,
+            hints: round & 4 != 0,
+            host_threads: round & 8 != 0 && round & 2 == 0,
+            ..Judging::default()
+        },
         ..AnalysisOptions::default()
     };
     let (outcomes, _) = recorded::check(
@@ -157,7 +161,7 @@ fn read(path: &str, round: u64) -> usize {
         (0, &mut Progress::new(1)),
         &mut drop,
     );
-    let report = Report::merge(outcomes, options.pedantic);
+    let report = Report::merge(outcomes, options.judging.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();
     bytes += feed(&report, &mut html::Html::default()).len();
