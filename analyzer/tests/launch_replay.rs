@@ -1,10 +1,10 @@
 //! The model test of launch replay: repeated launches find what they would find if each came for
 //! the first time, whatever happened to the memory in between.
 
-use settings::Judging;
 use crate::support::*;
 use analysis::AnalysisOptions;
 use proptest::prelude::*;
+use settings::Judging;
 use trace::*;
 
 const KERNELS: usize = 7;
