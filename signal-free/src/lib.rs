@@ -5,6 +5,8 @@
 //! expect them. Owns [`held`], which turns them into the errors EFBIG and EPIPE for one call, and
 //! [`say!`], a line on standard error that is written in this way.
 
+#![warn(unreachable_pub)]
+
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.
 pub fn held<T>(call: impl FnOnce() -> T) -> T {

@@ -17,6 +17,8 @@
 //! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
 //! again.
 
+#![warn(unreachable_pub)]
+
 mod arch;
 mod atomics;
 pub mod codec;

@@ -7,6 +7,8 @@
 //! To add an option: one row in that table, one field here with its default, one arm in
 //! [`Options::set`].
 
+#![warn(unreachable_pub)]
+
 mod assumptions;
 pub mod exit_code;
 mod filters;

@@ -17,6 +17,8 @@
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
 
+#![warn(unreachable_pub)]
+
 mod arithmetic;
 mod compiler;
 mod context;

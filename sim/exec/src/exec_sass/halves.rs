@@ -30,7 +30,7 @@ fn read<S: Small>(bits: u64, (how, flags): (u32, u64), at: u32, high: bool) -> f
 
 /// `d` = an operation of the halves of `a`, `b`, `c`; `SINGLE`: of the low lane, as a single.
 #[inline(never)]
-pub fn run<S: Small, const SINGLE: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn run<S: Small, const SINGLE: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::Halves::of(i);
     let (how, flags) = (i.how(), i.flags());
     let f = ELEMENTS[(how & 15) as usize];
