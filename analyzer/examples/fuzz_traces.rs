@@ -21,6 +21,7 @@ use ingest::recorded;
 use report::format::feed;
 use report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
 use report::model::Report;
+use settings::Judging;
 use trace::file::{LATE, Reader, Writer};
 
 const SLOW: Duration = Duration::from_secs(10);
@@ -149,10 +150,13 @@ fn frame(list: &Records, is_cut: bool) -> Vec<u8> {
 /// trace seemed whole.
 fn read(path: &str, round: u64) -> (usize, bool) {
     let options = AnalysisOptions {
-        pedantic: round & 1 != 0,
-        latent: round & 2 != 0,
-        hints: round & 4 != 0,
-        host_threads: round & 8 != 0 && round & 2 == 0,
+        judging: Judging {
+            pedantic: round & 1 != 0,
+            latent: round & 2 != 0,
+            hints: round & 4 != 0,
+            host_threads: round & 8 != 0 && round & 2 == 0,
+            ..Judging::default()
+        },
         ..AnalysisOptions::default()
     };
     let (outcomes, error) = recorded::check(
@@ -163,7 +167,7 @@ fn read(path: &str, round: u64) -> (usize, bool) {
         (0, &mut Progress::new(1)),
         &mut drop,
     );
-    let report = Report::merge(outcomes, options.pedantic);
+    let report = Report::merge(outcomes, options.judging.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();
     bytes += feed(&report, &mut html::Html::default()).len();

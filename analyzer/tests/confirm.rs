@@ -4,6 +4,7 @@
 use crate::support::*;
 use analysis::AnalysisOptions;
 use report::model::Report;
+use settings::Judging;
 use trace::codec::List;
 use trace::*;
 
@@ -112,7 +113,11 @@ fn no_kernel_is_wanted_without_the_option_or_a_doubt() {
     assert!(l.asked().is_empty(), "certain by their code");
     assert_eq!(l.report().findings[0].confidence.name(), "certain");
     // Two scatters are `possible` only, which is not shown: a run shows whether they meet.
-    let pedantic = AnalysisOptions { confirm: true, pedantic: true, ..Default::default() };
+    let pedantic = AnalysisOptions {
+        confirm: true,
+        judging: Judging { pedantic: true, ..Default::default() },
+        ..Default::default()
+    };
     for options in [AnalysisOptions { confirm: true, ..Default::default() }, pedantic] {
         let mut l = Loop::with(options, &[writes(0, Shape::Scattered)]);
         l.turn();

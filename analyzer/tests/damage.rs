@@ -3,6 +3,7 @@
 use crate::support::*;
 use proptest::prelude::*;
 use report::format::{json, text};
+use settings::Judging;
 use trace::codec::{List, Text};
 use trace::*;
 
@@ -154,7 +155,7 @@ proptest! {
 
     #[test]
     fn hostile_records_do_no_harm(records in proptest::collection::vec(op(), 1..60), pedantic in any::<bool>()) {
-        let mut p = Program::with(analysis::AnalysisOptions { pedantic, latent: pedantic, ..Default::default() });
+        let mut p = Program::with(analysis::AnalysisOptions { judging: Judging { pedantic, latent: pedantic, ..Default::default() }, ..Default::default() });
         p.malloc(X, 8192);
         for bytes in &records {
             match Record::decode(bytes) {

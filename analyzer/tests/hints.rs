@@ -3,10 +3,11 @@
 use crate::support::*;
 use analysis::AnalysisOptions;
 use report::format::{json, text};
+use settings::Judging;
 use trace::*;
 
 fn program() -> Program {
-    Program::with(AnalysisOptions { hints: true, ..Default::default() })
+    Program::with(AnalysisOptions { judging: Judging { hints: true, ..Default::default() }, ..Default::default() })
 }
 
 fn event(p: &mut Program, event: u32) -> EventId {

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use analysis::AnalysisOptions;
+use settings::Judging;
 use trace::*;
 
 const N: u64 = 4096;
@@ -416,7 +417,10 @@ fn the_thread_of_a_host_function_knows_of_a_touch_or_not() {
     let (func, object) = (HostFuncId(1), 7);
     for seen in [Seen::Touch, Seen::InTheAct] {
         for waits in [true, false] {
-            let mut p = Program::with(AnalysisOptions { host_threads: true, ..AnalysisOptions::default() });
+            let mut p = Program::with(AnalysisOptions {
+                judging: Judging { host_threads: true, ..Default::default() },
+                ..AnalysisOptions::default()
+            });
             p.raw(Op::HostThreads {});
             p.malloc(X, N);
             p.alloc(PINNED, N, MemoryKind::PinnedHost);
@@ -452,7 +456,10 @@ fn only_a_host_function_before_the_work_tells_it_of_a_touch() {
         for knows in 0..places.len() {
             for last_first in [false, true] {
                 let event = EventId(40);
-                let mut p = Program::with(AnalysisOptions { host_threads: true, ..AnalysisOptions::default() });
+                let mut p = Program::with(AnalysisOptions {
+                    judging: Judging { host_threads: true, ..Default::default() },
+                    ..AnalysisOptions::default()
+                });
                 p.raw(Op::HostThreads {});
                 p.malloc(X, N);
                 p.alloc(PINNED, N, MemoryKind::PinnedHost);

@@ -4,6 +4,7 @@
 use crate::support::*;
 use analysis::AnalysisOptions;
 use proptest::prelude::*;
+use settings::Judging;
 use trace::*;
 
 const KERNELS: usize = 7;
@@ -105,7 +106,7 @@ proptest! {
 
     #[test]
     fn replays_find_what_evaluations_find(steps in proptest::collection::vec(step(), 1..80), pedantic in any::<bool>()) {
-        let options = AnalysisOptions { pedantic, ..AnalysisOptions::default() };
+        let options = AnalysisOptions { judging: Judging { pedantic, ..Default::default() }, ..Default::default() };
         let (again, _) = run(&steps, options, false);
         // With `settle` every launch is evaluated again.
         let (anew, none) = run(&steps, AnalysisOptions { settle: true, ..options }, false);

@@ -2,6 +2,7 @@
 //! what the host waits for. The life of memory is in `memory_lives`.
 
 use crate::support::*;
+use settings::Judging;
 use trace::*;
 
 const N: u64 = 4096;
@@ -147,7 +148,10 @@ fn confidence_of_unknown_extents() {
     ];
     for (i, (first, second, at, by_default, pedantic)) in cases.into_iter().enumerate() {
         for (on, expected) in [(false, by_default), (true, pedantic)] {
-            let mut p = Program::with(analysis::AnalysisOptions { pedantic: on, ..Default::default() });
+            let mut p = Program::with(analysis::AnalysisOptions {
+                judging: Judging { pedantic: on, ..Default::default() },
+                ..Default::default()
+            });
             p.malloc(X, N);
             p.go(A, X, &[writes(0, first.clone())]);
             p.go(B, X + at, &[writes(0, second.clone())]);
@@ -173,7 +177,10 @@ fn the_host_waits_for_copies_to_pageable_memory() {
 
 #[test]
 fn documented_policy_promises_less() {
-    let options = analysis::AnalysisOptions { policy: order::Policy::Documented, ..Default::default() };
+    let options = analysis::AnalysisOptions {
+        judging: Judging { policy: order::Policy::Documented, ..Default::default() },
+        ..Default::default()
+    };
     let mut p = Program::with(options);
     p.malloc(X, N);
     p.malloc(X + N, N);
@@ -182,7 +189,10 @@ fn documented_policy_promises_less() {
     let f = p.finds("write-after-write certain");
     assert!(f.allocation.is_none());
 
-    let mut p = Program::with(analysis::AnalysisOptions { latent: true, ..Default::default() });
+    let mut p = Program::with(analysis::AnalysisOptions {
+        judging: Judging { latent: true, ..Default::default() },
+        ..Default::default()
+    });
     p.malloc(X, N);
     p.malloc(X + N, N);
     p.copy(A, PAGEABLE, X, N, D2H);

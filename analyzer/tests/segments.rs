@@ -15,6 +15,7 @@ use options::Amount;
 use program::{CELL, Program, Step, programs};
 use proptest::prelude::*;
 use report::model::{Finding, Outcome};
+use settings::Judging;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trace::*;
@@ -50,7 +51,8 @@ fn segments(records: &[Vec<u8>], folder: &Path, limits: SegmentLimits) {
 }
 
 pub(crate) fn checked(path: &Path) -> (Vec<Outcome>, Option<String>) {
-    let options = AnalysisOptions { pedantic: true, ..AnalysisOptions::default() };
+    let options =
+        AnalysisOptions { judging: Judging { pedantic: true, ..Default::default() }, ..AnalysisOptions::default() };
     let (outcomes, error) = recorded::check(path, options, None, &[], (0, &mut Progress::new(1)), &mut drop);
     (outcomes, error.map(|error| error.to_string()))
 }

@@ -5,6 +5,7 @@ use crate::support::*;
 use analysis::AnalysisOptions;
 use detect::confidence::Confidence;
 use report::model::Report;
+use settings::Judging;
 use trace::*;
 
 const N: u64 = 4096;
@@ -54,7 +55,10 @@ fn whether_it_writes_is_a_guess() {
         let report = Report::merge(vec![p.outcome()], false);
         assert!(report.findings[0].is_guessed());
     }
-    let mut p = Program::with(AnalysisOptions { pedantic: true, ..Default::default() });
+    let mut p = Program::with(AnalysisOptions {
+        judging: Judging { pedantic: true, ..Default::default() },
+        ..Default::default()
+    });
     p.malloc(X, N);
     let mystery = p.define("mystery");
     p.alloc(PINNED, N, MemoryKind::PinnedHost);

@@ -12,6 +12,8 @@
 //! - [`model_coverage`]: how much of each function StreamSan models.
 //! - `sim_table`, `sim_measure`: private tables of the simulated driver.
 
+#![warn(unreachable_pub)]
+
 #[macro_use]
 pub mod types;
 pub mod driver_api;

@@ -11,6 +11,8 @@
 //! Input is hostile: whatever the bytes, a function answers with a value or an error, in time and
 //! memory that the size of the input bounds.
 
+#![warn(unreachable_pub)]
+
 pub mod arch;
 pub mod image;
 pub mod line_table;

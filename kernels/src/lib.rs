@@ -17,6 +17,8 @@
 //! ranges that were measured once may stand for later launches, `tensor_extent` bounds what is
 //! reached through a tensor map, and `explain` prints all of it.
 
+#![warn(unreachable_pub)]
+
 mod code_image;
 mod effects;
 mod explain;

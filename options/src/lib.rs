@@ -12,6 +12,7 @@
 //! To add an option: one row in `table.rs`. The analyzer matches on every [`Id`], so the compiler
 //! names the place that must store it. What the shim reads stands in its `process::options`.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), no_std)]
 
 mod amount;

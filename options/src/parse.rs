@@ -137,7 +137,7 @@ impl Row {
 }
 
 /// The word of a rule, and what follows its `=`.
-pub fn rule(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(crate) fn rule(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     match text.iter().position(|b| *b == b'=') {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),

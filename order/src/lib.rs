@@ -147,6 +147,8 @@
 //! - `engine`: the state as a whole, the path of every op, threads of the host, the queries.
 //! - `rules`: [`Engine::apply`], and CUDA's rules, one file for each kind of op.
 
+#![warn(unreachable_pub)]
+
 mod clock;
 mod engine;
 pub(crate) mod id_map;

@@ -76,6 +76,7 @@
 //! thread keeps in [`runtime::thread_state`]; what happens once is moved out of line.
 //! `scripts/bench` measures calls with cold caches.
 
+#![warn(unreachable_pub)]
 #![recursion_limit = "512"]
 // `real!` states signatures next to arguments; what is passed is plain handles and pointers to
 // locals.

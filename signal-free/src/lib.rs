@@ -9,6 +9,8 @@
 pub mod descriptors;
 pub mod stderr;
 
+#![warn(unreachable_pub)]
+
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.
 pub fn held<T>(call: impl FnOnce() -> T) -> T {

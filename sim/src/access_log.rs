@@ -98,7 +98,7 @@ impl Collector {
     }
 
     /// Takes note of what a warp touches.
-    pub fn observe(&self, accesses: &Accesses<'_>) {
+    pub(crate) fn observe(&self, accesses: &Accesses<'_>) {
         // Blocks run on several threads: neighbours seldom wait for each other.
         let mut part = lock(&self.parts[accesses.block[0] as usize % self.parts.len()]);
         let touched = part.entry((accesses.line, accesses.kind as u8)).or_default();

@@ -23,6 +23,8 @@
 //! The feature `driver` (on by default) exports the C functions. Without it the crate is a library
 //! with an interpreter.
 
+#![warn(unreachable_pub)]
+
 mod access_log;
 mod api;
 mod appended_file;

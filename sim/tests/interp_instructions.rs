@@ -1,7 +1,10 @@
 //! Tests of single instructions: one kernel of generated PTX for each, run on edge cases, against
 //! expected bits.
 
+use crate::interp_programs::Nobody;
 use crate::interp_support::Gpu;
+use device_code::ptx::parse;
+use streamsan_sim::interp::Program;
 
 /// Runs `op d, operands` once for each row of inputs (`a`, `b`, `c` as 64-bit patterns) and returns
 /// the results. Types are those of the registers: `b16`, `b32`, `b64`, `f32`, `f64`.
@@ -334,4 +337,51 @@ fn comparisons_with_nan_and_combination() {
     assert_eq!(run("setp.hi.xor.u32 %p|%q, %a, %b, %r;", M1, 1), 2);
     assert_eq!(run("setp.eq.ftz.f32 %p|%q, %a, %b;", 1, 0), 1, "subnormals are zero");
     assert_eq!(run("testp.notanumber.f32 %p, %a; not.pred %q, %p;", nan, 0), 1);
+}
+
+/// Video instructions of whole words: each form is executed as an H200 does, or refused by name.
+#[test]
+fn video_instructions() {
+    let forms = |name: &str, types: &str, modes: &[&str]| -> Vec<(String, bool)> {
+        let mut forms = Vec::new();
+        for (mode, sat, second) in modes.iter().flat_map(|mode| {
+            ["", ".sat"].into_iter().flat_map(move |sat| ["", ".add", ".min", ".max"].map(|second| (mode, sat, second)))
+        }) {
+            if name == "vset" && !sat.is_empty() {
+                continue;
+            }
+            // See the head of `compile::simd`.
+            let differs =
+                matches!(second, ".min" | ".max") || !sat.is_empty() && (name == "vshl" || types.starts_with(".u32"));
+            forms.push((format!("{name}{types}{sat}{mode}{second}"), differs));
+        }
+        forms
+    };
+    let mut all = Vec::new();
+    for types in [".u32.u32.u32", ".u32.s32.u32", ".s32.u32.u32", ".s32.s32.u32"] {
+        for name in ["vadd", "vsub", "vabsdiff", "vmin", "vmax"] {
+            all.extend(forms(name, types, &[""]));
+        }
+        for name in ["vshl", "vshr"] {
+            all.extend(forms(name, types, &[".clamp", ".wrap"]));
+        }
+    }
+    all.extend(forms("vset", ".u32.s32", &[".eq", ".ne", ".lt", ".le", ".gt", ".ge"]));
+    all.push(("vadd.s32.s32.s32".into(), false));
+    all.push(("vshl.s32.s32.s32.wrap".into(), true));
+    all.push(("vshr2.u32.u32.u32".into(), true));
+    all.push(("vavrg.u32.u32.u32".into(), true));
+    let mut text = ".version 8.3 .target sm_90 .address_size 64\n".to_owned();
+    for (at, (form, _)) in all.iter().enumerate() {
+        let third =
+            if form.ends_with(".add") || form.ends_with(".min") || form.ends_with(".max") { ", %c" } else { "" };
+        text += &format!(".visible .entry k{at}() {{ .reg .b32 %a, %b, %c, %d; {form} %d, %a, %b{third}; ret; }}\n");
+    }
+    let program = Program::compile(&parse(&text).unwrap(), &Nobody);
+    assert_eq!(program.kernels().len(), all.len());
+    for (kernel, (form, refused)) in program.kernels().iter().zip(&all) {
+        let error = kernel.error().map(|error| error.to_string());
+        assert_eq!(error.is_some(), *refused, "{form}: {error:?}");
+        assert!(error.is_none_or(|error| error.contains(&format!("Unsupported({form})"))), "{form}");
+    }
 }

@@ -299,7 +299,8 @@ fn a_kernel_that_cannot_be_compiled_leaves_the_others_usable() {
     assert_eq!(error("good"), None);
 }
 
-struct Nobody;
+/// A linker without symbols.
+pub(crate) struct Nobody;
 
 impl streamsan_sim::interp::Linker for Nobody {
     fn symbol(&self, _: &str, _: device_code::ptx::Space) -> Option<u64> {

@@ -3,7 +3,7 @@
 /// Asks for the line at `at`, to be written. Never faults. By its name on x86-64: the intrinsic
 /// becomes a fetch for reading where the compiler does not know that all processors have it.
 #[inline(always)]
-pub fn fetch_for_writing(at: *const u8) {
+pub(crate) fn fetch_for_writing(at: *const u8) {
     // SAFETY: hints, which never fault.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {

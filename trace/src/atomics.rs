@@ -4,4 +4,4 @@
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

@@ -18,6 +18,8 @@
 //! skip unknown tags and count them ([`DecodeError::UnknownTag`] carries the record's length).
 //! Retired tags are never given out again.
 
+#![warn(unreachable_pub)]
+
 mod arch;
 mod atomics;
 pub mod codec;

@@ -6,6 +6,7 @@
 //! that they share. `counterfactual` edits records before they are applied, and tries edits. `pass`
 //! takes records through all of these. Does not read records: that is `ingest`.
 
+#![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 pub mod counterfactual;

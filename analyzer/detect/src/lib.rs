@@ -19,6 +19,7 @@
 //! races or describe them. `accesses` drives `recording`. `findings` knows `race`, `confidence` and
 //! `history`, which it keeps for the report.
 
+#![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 pub mod accesses;

@@ -14,6 +14,7 @@
 //! `recorded` feeds frames through `prefetch`. `attach` reads its ring through `live`, and `live`
 //! builds its analysis with `recorded::analysis`, so that a live run and a recorded one are equal.
 
+#![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 /// Stack size of the threads that analyse. The analysis of a kernel's code follows its dependencies

@@ -15,6 +15,7 @@
 //! of several programs. `words` reads a report back. `escape` visits every text of `model` and
 //! `neighbourhood`.
 
+#![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 pub(crate) mod breach;

@@ -7,13 +7,17 @@
 //! To add an option: one row in that table, one field here with its default, one arm in
 //! [`Options::set`].
 
+#![warn(unreachable_pub)]
+
 mod assumptions;
 pub mod exit_code;
 mod filters;
+mod judging;
 pub mod nearest;
 
 pub use assumptions::{Assumptions, DefaultStream};
 pub use filters::Filters;
+pub use judging::Judging;
 
 use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
@@ -75,18 +79,8 @@ pub enum Color {
 pub struct Options {
     /// Exit code when there are findings; 0 keeps the program's own.
     pub error_exitcode: i32,
-    /// Which synchronisations count.
-    pub policy: Policy,
-    /// Show pairs that only an unpromised synchronisation orders.
-    pub latent: bool,
-    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
-    pub pageable_copies: bool,
-    /// Show all findings, weak ones too.
-    pub pedantic: bool,
-    /// Also say what is no race, but probably not meant.
-    pub hints: bool,
-    /// Give host threads timelines of their own.
-    pub host_threads: bool,
+    /// What counts as order, and what is looked for.
+    pub judging: Judging,
     /// Where to write the JSON report.
     pub json: Option<FileName>,
     /// Where to write the text report instead of stderr.
@@ -243,12 +237,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             error_exitcode: crate::exit_code::FINDINGS,
-            policy: Policy::Observed,
-            latent: false,
-            pageable_copies: true,
-            pedantic: false,
-            hints: false,
-            host_threads: false,
+            judging: Judging::default(),
             json: None,
             log_file: None,
             require_cuda: false,
@@ -357,12 +346,12 @@ impl Options {
                 self.sim = true;
                 self.sim_options.results = name;
             }
-            Id::Pedantic => self.pedantic = on,
-            Id::Policy => self.policy = [Policy::Observed, Policy::Documented][choice],
-            Id::Latent => self.latent = on,
-            Id::PageableCopies => self.pageable_copies = on,
-            Id::HostOrder => self.host_threads = choice == 1,
-            Id::Hints => self.hints = on,
+            Id::Pedantic => self.judging.pedantic = on,
+            Id::Policy => self.judging.policy = [Policy::Observed, Policy::Documented][choice],
+            Id::Latent => self.judging.latent = on,
+            Id::PageableCopies => self.judging.pageable_copies = on,
+            Id::HostOrder => self.judging.host_threads = choice == 1,
+            Id::Hints => self.judging.hints = on,
             Id::DefaultStream => self.assumptions.default_stream = Some(DefaultStream::ALL[choice]),
             Id::Without => self.assumptions.without.extend(text),
             Id::OnlyKernel => self.filters.only_kernel.extend(text),
@@ -377,8 +366,8 @@ impl Options {
             Id::FailOn => {
                 let fail_on = [FailOn::Certain, FailOn::Likely, FailOn::Possible, FailOn::Latent][choice];
                 // What is to fail the run has to be looked for and shown.
-                self.pedantic |= fail_on == FailOn::Possible;
-                self.latent |= fail_on == FailOn::Latent;
+                self.judging.pedantic |= fail_on == FailOn::Possible;
+                self.judging.latent |= fail_on == FailOn::Latent;
                 self.fail_on = Some(fail_on);
             }
             Id::Suppressions => self.suppressions.extend(name),
@@ -442,7 +431,7 @@ impl Options {
             Id::HostInPlace => flag(self.shim.host_in_place),
             Id::HostSample => Some(self.shim.host_sample.to_string()),
             Id::RingMib => Some(self.shim.ring_mib.to_string()),
-            Id::HostOrder => Some(if self.host_threads { "threads" } else { "merged" }.to_owned()),
+            Id::HostOrder => Some(if self.judging.host_threads { "threads" } else { "merged" }.to_owned()),
             Id::LaunchBlocking => flag(self.shim.launch_blocking),
             Id::CountCalls => flag(self.shim.count_calls),
             Id::Off => flag(self.shim.off),
@@ -484,7 +473,7 @@ impl Options {
         if let Some(name) = self.not_utf8 {
             return Err(format!("option '{name}' takes words in UTF-8 only: choose another"));
         }
-        if self.latent && self.host_threads {
+        if self.judging.latent && self.judging.host_threads {
             return Err("--latent and --host-order threads exclude each other".to_owned());
         }
         if self.shim.off && self.require_cuda {

@@ -40,13 +40,13 @@ fn the_environment_is_read_as_the_shim_reads_it() {
     let mut o = Options::default();
     let wrong = o.read_env(b"error-exitcode=0:pedantic=1:json=/tmp/x.json:no-stacks::policy=documented:exact=off");
     assert_eq!(wrong, [""; 0]);
-    assert_eq!((o.error_exitcode, o.pedantic, o.stacks), (0, true, false));
-    assert_eq!((o.policy, o.exact.kernels.as_deref()), (Policy::Documented, None));
+    assert_eq!((o.error_exitcode, o.judging.pedantic, o.stacks), (0, true, false));
+    assert_eq!((o.judging.policy, o.exact.kernels.as_deref()), (Policy::Documented, None));
     assert_eq!(
         o.read_env(b"jsn=x:json:pedantic=off"),
         ["unknown option 'jsn'; did you mean 'json'?", "option 'json' needs a value"]
     );
-    assert!(!o.pedantic, "a mistake hides nothing behind it");
+    assert!(!o.judging.pedantic, "a mistake hides nothing behind it");
     assert_eq!(o.read_env(b"no-stack"), ["unknown option 'no-stack'; did you mean 'no-stacks'?"]);
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     }
     if let Err(error) = options.consistent() {
         system::say!("in STREAMSAN_OPTIONS: {error}");
-        options.host_threads &= !options.latent;
+        options.judging.host_threads &= !options.judging.latent;
     }
     let pid = args.pid.unsigned_abs();
     let gate = prepare(&mut options, pid, StandardOutput::Closed, &[]).unwrap_or_default();

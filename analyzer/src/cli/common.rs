@@ -84,12 +84,7 @@ pub(crate) fn print(text: &str) -> Ending {
 /// What the options mean for the analysis.
 pub(crate) fn analysis_options(options: &Options) -> AnalysisOptions {
     AnalysisOptions {
-        policy: options.policy,
-        latent: options.latent,
-        pageable_copies: options.pageable_copies,
-        pedantic: options.pedantic,
-        hints: options.hints,
-        host_threads: options.host_threads,
+        judging: options.judging,
         compare: options.exact.compare.is_some(),
         confirm: options.exact.confirm,
         measured_from_start: options.exact.confirm && options.exact.kernels.is_some(),
@@ -154,7 +149,7 @@ pub(crate) struct Outside {
 pub(crate) fn write_early(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) {
     let reporters = Reporters::asked_for(options).in_files();
     if !reporters.is_empty() {
-        let mut report = Report::merge(outcomes, options.pedantic);
+        let mut report = Report::merge(outcomes, options.judging.pedantic);
         gate.judge(&mut report);
         reporters.write(&report);
     }
@@ -168,7 +163,7 @@ pub(crate) fn early(options: &Options, gate: &Gate) -> Arc<Early> {
 
 /// The report of these outcomes, judged. Second: whether everything could be written.
 pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, outside: Outside) -> (Report, bool) {
-    let mut report = Report::merge(outcomes, options.pedantic);
+    let mut report = Report::merge(outcomes, options.judging.pedantic);
     report.coverage.not_simulated = outside.not_simulated;
     report.coverage.unchecked = outside.unchecked;
     report.coverage.disarm();

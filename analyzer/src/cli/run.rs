@@ -118,7 +118,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     let leads = !matches!(seat, Seat::Member(_));
     let recorder = leads.then(|| recorder(options)).transpose()?.flatten();
     let across = Across::new(true);
-    let compared = (analyse && !options.host_threads).then(|| across.clone());
+    let compared = (analyse && !options.judging.host_threads).then(|| across.clone());
     let sink = Sink {
         analysis: analyse.then(|| analysis_options(options)),
         recorder: recorder.clone(),
@@ -142,7 +142,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         folder: server.folder().to_path_buf(),
         sim: sim.as_ref(),
         soname,
-        host_threads: options.host_threads,
+        host_threads: options.judging.host_threads,
         torch_async: options.torch_async,
         shim_options: options.for_shim(environment, exact),
         limit: purpose.limit,

@@ -31,8 +31,8 @@ fn words(text: &str) -> String {
 #[test]
 fn words_behind_the_program_are_its_own() {
     assert!(words("./app --pedantic -- x").contains(r#"["./app", "--pedantic", "--", "x"]"#));
-    assert!(!line("./app --pedantic").unwrap().1.pedantic);
-    assert!(line("--pedantic ./app").unwrap().1.pedantic);
+    assert!(!line("./app --pedantic").unwrap().1.judging.pedantic);
+    assert!(line("--pedantic ./app").unwrap().1.judging.pedantic);
     assert!(words("run -- run record").contains(r#"["run", "record"]"#));
     assert!(words("-- check x").starts_with(r#"Run(RunArgs { program: ["check", "x"]"#));
     assert!(words("record -o t -- -x").contains(r#"["-x"]"#));
@@ -44,7 +44,7 @@ fn words_behind_the_program_are_its_own() {
 #[test]
 fn options_may_stand_before_the_command() {
     let (command, options) = line("--pedantic check --latent t").unwrap();
-    assert!(matches!(command, Command::Check(_)) && options.pedantic && options.latent);
+    assert!(matches!(command, Command::Check(_)) && options.judging.pedantic && options.judging.latent);
     // The word nearer to the end holds.
     assert_eq!(line("--error-exitcode 3 check --error-exitcode 4 t").unwrap().1.error_exitcode, 4);
     assert_eq!(refused("--sim check t"), "check does not take '--sim'; run, hunt and record do");
@@ -53,7 +53,7 @@ fn options_may_stand_before_the_command() {
 #[test]
 fn commands_with_files_take_options_anywhere() {
     let (command, options) = line("check a.trace --pedantic b.trace").unwrap();
-    assert!(format!("{command:?}").contains(r#"["a.trace", "b.trace"]"#) && options.pedantic);
+    assert!(format!("{command:?}").contains(r#"["a.trace", "b.trace"]"#) && options.judging.pedantic);
     assert!(words("explain t saxpy --json").contains(r#"json: true, file: "t", kernel: Some("saxpy")"#));
     assert!(words("coverage").contains("file: None") && words("coverage t").contains(r#"file: Some("t")"#));
     assert_eq!(line("memory --json m t").unwrap().1.json, Some("m".into()));

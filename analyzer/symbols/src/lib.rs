@@ -19,6 +19,7 @@
 //! needs them is resolved. A missing file (one that is gone, replaced or damaged) leaves
 //! `module+0xoffset`; nothing here fails.
 
+#![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 mod callers;

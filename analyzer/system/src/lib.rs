@@ -5,6 +5,8 @@
 //! the user may read, and `output` writes those that the user has named. `interrupt` notes the
 //! signal that asks for an end, `forward` passes signals on to a program.
 
+#![warn(unreachable_pub)]
+
 pub mod file_name;
 pub mod forward;
 pub mod interrupt;

@@ -15,7 +15,7 @@ macro_rules! accesses {
         /// Called by compilers' code.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(_address: *const c_void) {
+        pub(crate) unsafe extern "C" fn $name(_address: *const c_void) {
             arch::tell_access!(GATE, TOUCH, $bytes << 3 | $how, $pc)
         }
     )*};
@@ -92,7 +92,7 @@ macro_rules! ranges {
         /// Called by compilers' code.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(_address: *const c_void, _size: usize) {
+        pub(crate) unsafe extern "C" fn $name(_address: *const c_void, _size: usize) {
             arch::tell_range!(GATE, range, $how, $pc)
         }
     )*};
@@ -118,7 +118,7 @@ macro_rules! silent {
         /// Called by compilers' code.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
+        pub(crate) unsafe extern "C" fn $name() {
             arch::just_return!()
         }
     )*};
@@ -128,6 +128,6 @@ silent! { __tsan_func_entry __tsan_func_exit }
 
 /// An instrumented object of the process is being started.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_init() {
+pub(crate) extern "C" fn __tsan_init() {
     thread_sanitizer::start(__tsan_init as *mut c_void);
 }

@@ -12,7 +12,7 @@ macro_rules! edges {
     ($($name:ident($($before:ident: $ty:ty,)* @ $(, $after:ident: $late:ty)*) $acquires:literal;)*) => {$(
         /// Order between host threads, by this object.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name($($before: $ty,)* object: *const c_void $(, $after: $late)*) {
+        pub(crate) extern "C" fn $name($($before: $ty,)* object: *const c_void $(, $after: $late)*) {
             order(object as u64, $acquires);
         }
     )*};
@@ -35,20 +35,20 @@ edges! {
 
 /// A mutex is about to be given up. Answers how often it was held: the program passes that back.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_mutex_pre_unlock(object: *const c_void, _flags: c_uint) -> c_int {
+pub(crate) extern "C" fn __tsan_mutex_pre_unlock(object: *const c_void, _flags: c_uint) -> c_int {
     order(object as u64, false);
     1
 }
 
 /// A library's object is read: one byte of it stands for all.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_external_read(object: *const c_void, pc: *const c_void, _tag: *const c_void) {
+pub(crate) extern "C" fn __tsan_external_read(object: *const c_void, pc: *const c_void, _tag: *const c_void) {
     touch(object as u64, 1, READ, pc as u64);
 }
 
 /// A library's object is written: one byte of it stands for all.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_external_write(object: *const c_void, pc: *const c_void, _tag: *const c_void) {
+pub(crate) extern "C" fn __tsan_external_write(object: *const c_void, pc: *const c_void, _tag: *const c_void) {
     touch(object as u64, 1, WRITE, pc as u64);
 }
 
@@ -57,7 +57,7 @@ macro_rules! silent {
     ($($name:ident)*) => {$(
         /// Nothing to note.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name() -> *const c_void {
+        pub(crate) extern "C" fn $name() -> *const c_void {
             core::ptr::null()
         }
     )*};

@@ -45,7 +45,7 @@ macro_rules! operations {
         /// # Safety
         /// The address is valid and aligned.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $load(a: *const $atomic, order: c_int) -> $ty {
+        pub(crate) unsafe extern "C" fn $load(a: *const $atomic, order: c_int) -> $ty {
             // SAFETY: the caller's promise.
             perform(a as u64, size_of::<$ty>() as u64, READ, order, || unsafe { &*a }.load(Ordering::SeqCst))
         }
@@ -55,7 +55,7 @@ macro_rules! operations {
         /// # Safety
         /// As for the load.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $store(a: *const $atomic, value: $ty, order: c_int) {
+        pub(crate) unsafe extern "C" fn $store(a: *const $atomic, value: $ty, order: c_int) {
             let strength = if order & 0x7fff == 5 { Ordering::SeqCst } else { Ordering::Release };
             // SAFETY: the caller's promise.
             perform(a as u64, size_of::<$ty>() as u64, WRITE, order, || unsafe { &*a }.store(value, strength));
@@ -69,7 +69,7 @@ macro_rules! operations {
         /// # Safety
         /// As for the load; `expected` is valid too.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $strong(
+        pub(crate) unsafe extern "C" fn $strong(
             a: *const $atomic, expected: *mut $ty, value: $ty, order: c_int, failure: c_int,
         ) -> c_int {
             // SAFETY: the caller's promise.
@@ -86,7 +86,7 @@ macro_rules! operations {
         /// # Safety
         /// As for the strong one.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $weak(
+        pub(crate) unsafe extern "C" fn $weak(
             a: *const $atomic, expected: *mut $ty, value: $ty, order: c_int, failure: c_int,
         ) -> c_int {
             // SAFETY: the caller's promise.
@@ -98,7 +98,7 @@ macro_rules! operations {
         /// # Safety
         /// As for the load.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $val(
+        pub(crate) unsafe extern "C" fn $val(
             a: *const $atomic, expected: $ty, value: $ty, order: c_int, _failure: c_int,
         ) -> $ty {
             perform(a as u64, size_of::<$ty>() as u64, WRITE, order, || {
@@ -114,7 +114,7 @@ macro_rules! operations {
         /// # Safety
         /// The address is valid and aligned.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(a: *const $atomic, value: $ty, order: c_int) -> $ty {
+        pub(crate) unsafe extern "C" fn $name(a: *const $atomic, value: $ty, order: c_int) -> $ty {
             // SAFETY: the caller's promise.
             perform(a as u64, size_of::<$ty>() as u64, WRITE, order, || unsafe { &*a }.$method(value, Ordering::SeqCst))
         }
@@ -161,7 +161,7 @@ unsafe fn update(a: *mut u128, change: impl Fn(u128) -> u128) -> u128 {
 /// # Safety
 /// The address is valid and a multiple of 16.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_load(a: *mut u128, order: c_int) -> u128 {
+pub(crate) unsafe extern "C" fn __tsan_atomic128_load(a: *mut u128, order: c_int) -> u128 {
     // SAFETY: the caller's promise.
     perform(a as u64, 16, READ, order, || unsafe { exchange_16(a, 0, 0) })
 }
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn __tsan_atomic128_load(a: *mut u128, order: c_int) -> u1
 /// # Safety
 /// As for the load.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_store(a: *mut u128, value: u128, order: c_int) {
+pub(crate) unsafe extern "C" fn __tsan_atomic128_store(a: *mut u128, value: u128, order: c_int) {
     // SAFETY: the caller's promise.
     perform(a as u64, 16, WRITE, order, || unsafe { update(a, |_| value) });
 }
@@ -183,7 +183,7 @@ macro_rules! wide {
         /// # Safety
         /// As for the load.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(a: *mut u128, $value: u128, order: c_int) -> u128 {
+        pub(crate) unsafe extern "C" fn $name(a: *mut u128, $value: u128, order: c_int) -> u128 {
             // SAFETY: the caller's promise.
             perform(a as u64, 16, WRITE, order, || unsafe { update(a, |$old| $new) })
         }
@@ -205,7 +205,7 @@ wide! {
 /// # Safety
 /// As for the load.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
+pub(crate) unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
     a: *mut u128,
     expected: u128,
     value: u128,
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
 /// # Safety
 /// As for the load; `expected` is valid too.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_strong(
+pub(crate) unsafe extern "C" fn __tsan_atomic128_compare_exchange_strong(
     a: *mut u128,
     expected: *mut u128,
     value: u128,
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_strong(
 /// # Safety
 /// As for the strong one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(
+pub(crate) unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(
     a: *mut u128,
     expected: *mut u128,
     value: u128,
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(
 
 /// A fence.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_atomic_thread_fence(memory_order: c_int) {
+pub(crate) extern "C" fn __tsan_atomic_thread_fence(memory_order: c_int) {
     if releases(memory_order) {
         order(FENCES, false);
     }
@@ -271,4 +271,4 @@ pub extern "C" fn __tsan_atomic_thread_fence(memory_order: c_int) {
 /// A fence against a signal handler of the same thread: none of the compiler's reordering crosses a
 /// call.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_atomic_signal_fence(_order: c_int) {}
+pub(crate) extern "C" fn __tsan_atomic_signal_fence(_order: c_int) {}

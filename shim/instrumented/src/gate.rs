@@ -8,18 +8,18 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::arch::ADDRESSES;
 
 /// Loads.
-pub const READ: u64 = 0;
+pub(crate) const READ: u64 = 0;
 /// Stores.
-pub const WRITE: u64 = 1;
+pub(crate) const WRITE: u64 = 1;
 /// Atomic operations, and accesses of `volatile` objects.
-pub const ATOMIC: u64 = 2;
+pub(crate) const ATOMIC: u64 = 2;
 
 /// Bits to shift an address by to get the index of its page.
-pub const PAGE: u32 = 12;
+pub(crate) const PAGE: u32 = 12;
 
 /// What the shim fills in. Machine code knows the offsets.
 #[repr(C, align(64))]
-pub struct Gate {
+pub(crate) struct Gate {
     /// Where the pages are that devices can reach: one bit each, in words of 32. Null: nothing is
     /// asked.
     pub pages: AtomicPtr<AtomicU32>,
@@ -37,7 +37,7 @@ pub struct Gate {
 }
 
 /// What is asked now.
-pub static GATE: Gate = Gate {
+pub(crate) static GATE: Gate = Gate {
     pages: AtomicPtr::new(core::ptr::null_mut()),
     granules: AtomicPtr::new(core::ptr::null_mut()),
     local: AtomicU64::new(0),
@@ -48,28 +48,28 @@ pub static GATE: Gate = Gate {
 
 /// The shim's function that is told of a touch: address, bytes times 8 plus how, and where. Valid
 /// whenever the pages of the [`GATE`] are not null.
-pub static TOUCH: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+pub(crate) static TOUCH: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The shim's function that is told of the synchronisation of host threads; null without it.
-pub static ORDER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+pub(crate) static ORDER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 type Touch = extern "C" fn(u64, u64, u64);
 type Order = extern "C" fn(u64, bool);
 
 /// A function of any library of the process.
-pub fn global(name: &CStr) -> *mut c_void {
+pub(crate) fn global(name: &CStr) -> *mut c_void {
     // SAFETY: a string that ends in NUL. Preloaded libraries are in the global scope.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
 /// One line for the user.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     signal_free::write(line.as_bytes());
 }
 
 /// Whether devices can reach a page of these bytes.
 #[inline]
-pub fn is_reachable(start: u64, len: u64) -> bool {
+pub(crate) fn is_reachable(start: u64, len: u64) -> bool {
     // With acquire: TOUCH was set before there were pages.
     let pages = GATE.pages.load(Ordering::Acquire);
     let last = start.saturating_add(len.max(1) - 1);
@@ -91,7 +91,7 @@ pub fn is_reachable(start: u64, len: u64) -> bool {
 
 /// Tells the shim of a touch, if devices can reach the bytes.
 #[inline]
-pub fn touch(start: u64, len: u64, how: u64, pc: u64) {
+pub(crate) fn touch(start: u64, len: u64, how: u64, pc: u64) {
     if len > 0 && is_reachable(start, len) {
         // SAFETY: there are pages, so this is the shim's function.
         let touch: Touch = unsafe { core::mem::transmute(TOUCH.load(Ordering::Relaxed)) };
@@ -101,7 +101,7 @@ pub fn touch(start: u64, len: u64, how: u64, pc: u64) {
 
 /// A host thread acquires an object (or releases it).
 #[inline]
-pub fn order(object: u64, acquires: bool) {
+pub(crate) fn order(object: u64, acquires: bool) {
     let told = ORDER.load(Ordering::Relaxed);
     if !told.is_null() {
         // SAFETY: the shim's function of this name has this type.

@@ -19,7 +19,7 @@ use crate::gate::GATE;
 const ROOM: usize = 1 << (arch::ADDRESSES - 16);
 
 /// Makes the room, if there is none. Without it the shim makes its own.
-pub fn make_room() {
+pub(crate) fn make_room() {
     if !GATE.room.load(Ordering::Acquire).is_null() {
         return;
     }

@@ -23,6 +23,8 @@
 //! 2. What has to be fast is written in machine code, and passes on to the shim by a jump: the
 //!    stack then looks as if the program had called the shim.
 
+#![warn(unreachable_pub)]
+
 mod accesses;
 mod annotations;
 mod arch;

@@ -25,13 +25,13 @@ macro_rules! wrappers {
             /// As that function.
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name() {
+            pub(crate) unsafe extern "C" fn $name() {
                 arch::tell_then_jump!(GATE, $real, $told)
             }
         )*
 
         /// Finds the real functions.
-        pub fn find() {
+        pub(crate) fn find() {
             $(look(&$real, $text);)*
         }
     };

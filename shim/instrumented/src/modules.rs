@@ -17,7 +17,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 const INSTRUMENTED: u64 = 1;
 
 /// Whether an address lies in instrumented code.
-pub fn is_instrumented(address: u64) -> bool {
+pub(crate) fn is_instrumented(address: u64) -> bool {
     for [start, end] in &RANGES[..COUNT.load(Ordering::Acquire).min(MOST)] {
         let end = end.load(Ordering::Relaxed);
         if (start.load(Ordering::Relaxed)..end & !INSTRUMENTED).contains(&address) {

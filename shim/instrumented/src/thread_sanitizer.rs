@@ -13,7 +13,7 @@ use crate::gate::{global, say};
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Starts the real runtime, where it is loaded behind this library, whose `__tsan_init` is `own`.
-pub fn start(own: *mut c_void) {
+pub(crate) fn start(own: *mut c_void) {
     let mut real = REAL.load(Ordering::Relaxed);
     if real.is_null() {
         // SAFETY: a string that ends in NUL.
@@ -28,7 +28,7 @@ pub fn start(own: *mut c_void) {
 }
 
 /// Says so if the real runtime is there: its users would look for its reports in vain, or for ours.
-pub fn warn() {
+pub(crate) fn warn() {
     // Exported by every version of the real runtime, and not by this library.
     if !global(c"__tsan_get_current_report").is_null() {
         say("streamsan: ThreadSanitizer's runtime is in this process too; each access reaches only one of the two: \

@@ -27,6 +27,8 @@
 //! - `effects`: what each function does, `collectives` among them.
 //! - `calls`: the way of a call; `exports`: the functions.
 
+#![warn(unreachable_pub)]
+
 pub mod abi;
 pub mod arguments;
 pub mod calls;

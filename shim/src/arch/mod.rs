@@ -13,11 +13,11 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::*;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::*;
+pub(crate) use x86_64::*;
 
 /// Where the kernel keeps the registers of an interrupted thread, as byte offsets from the stack
 /// pointer that the code which returns from a signal has.
-pub struct SignalFrame {
+pub(crate) struct SignalFrame {
     /// Frame pointer.
     pub fp: u64,
     /// Stack pointer.
@@ -30,7 +30,7 @@ pub struct SignalFrame {
 
 /// What an instruction does to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MachineAccess {
+pub(crate) struct MachineAccess {
     /// Bytes touched, at least 1.
     pub bytes: u64,
     /// Reads and writes as one step that no other processor sees half of.

@@ -8,38 +8,38 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::{MachineAccess, SignalFrame};
 
 /// Bits of the addresses that programs have: four levels of page tables.
-pub const ADDRESSES: u64 = 47;
+pub(crate) const ADDRESSES: u64 = 47;
 /// The size of a page: the processor has one for programs.
 #[inline(always)]
-pub const fn page_size() -> u64 {
+pub(crate) const fn page_size() -> u64 {
     4096
 }
 
 /// DWARF's number of the stack pointer.
-pub const SP: Register = X86_64::RSP;
+pub(crate) const SP: Register = X86_64::RSP;
 /// DWARF's number of the frame pointer.
-pub const FP: Register = X86_64::RBP;
+pub(crate) const FP: Register = X86_64::RBP;
 /// DWARF's number of the return address.
-pub const RA: Register = X86_64::RA;
+pub(crate) const RA: Register = X86_64::RA;
 /// Registers that unwind information may name: more is an error of that function's information.
-pub const MOST_RULES: usize = 18;
+pub(crate) const MOST_RULES: usize = 18;
 /// Whose extensions of DWARF the compilers use.
-pub const VENDOR: gimli::Vendor = gimli::Vendor::Default;
+pub(crate) const VENDOR: gimli::Vendor = gimli::Vendor::Default;
 /// Calls put the return address into a register.
-pub const HAS_LINK: bool = false;
+pub(crate) const HAS_LINK: bool = false;
 /// `struct rt_sigframe` of the kernel.
-pub const SIGNAL_FRAME: SignalFrame = SignalFrame { fp: 120, sp: 160, pc: 168, link: None };
+pub(crate) const SIGNAL_FRAME: SignalFrame = SignalFrame { fp: 120, sp: 160, pc: 168, link: None };
 /// `mov rax, 15; syscall`: a return from a signal handler, as C libraries write it.
-pub const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+pub(crate) const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
 /// Bytes below a return address that a call instruction can take.
-pub const LONGEST_CALL: usize = 7;
+pub(crate) const LONGEST_CALL: usize = 7;
 /// Bytes that one instruction takes at most.
 const LONGEST_INSTRUCTION: u64 = 15;
 const TRAP_FLAG: i64 = 0x100;
 
 /// Program counter, stack pointer and frame pointer of the caller.
 #[inline(always)]
-pub fn registers() -> (u64, u64, u64) {
+pub(crate) fn registers() -> (u64, u64, u64) {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.
     unsafe {
@@ -54,29 +54,29 @@ pub fn registers() -> (u64, u64, u64) {
 
 /// Where a frame keeps its return address: right below the canonical frame address.
 #[inline(always)]
-pub fn return_slot(cfa: u64, _saved_fp: i64) -> u64 {
+pub(crate) fn return_slot(cfa: u64, _saved_fp: i64) -> u64 {
     cfa - 8
 }
 
 /// The return address that a saved word stands for.
 #[inline(always)]
-pub fn strip(word: u64) -> u64 {
+pub(crate) fn strip(word: u64) -> u64 {
     word
 }
 
 /// The caller's stack pointer after a frame record at `record`, whose first word is `_fp`.
-pub fn sp_above(record: u64, _fp: u64) -> u64 {
+pub(crate) fn sp_above(record: u64, _fp: u64) -> u64 {
     record + 16
 }
 
 /// Whether the bytes before a return address are a call: `call rel32`, or FF /2 with a register or
 /// memory operand of any length.
-pub fn is_call(bytes: &[u8]) -> bool {
+pub(crate) fn is_call(bytes: &[u8]) -> bool {
     bytes[2] == 0xe8 || (0..6).any(|i| bytes[i] == 0xff && bytes[i + 1] >> 3 & 7 == 2)
 }
 
 /// `rt_sigprocmask(-1, set, NULL, 8)` with a set at `address`, without `errno`.
-pub fn probe(address: u64) -> i64 {
+pub(crate) fn probe(address: u64) -> i64 {
     let result: i64;
     // SAFETY: reads 8 bytes or answers EFAULT, and always refuses `how == -1`.
     unsafe {
@@ -95,7 +95,7 @@ pub fn probe(address: u64) -> i64 {
 }
 
 /// Address of the thread's control block.
-pub fn thread_pointer() -> u64 {
+pub(crate) fn thread_pointer() -> u64 {
     let tp: u64;
     // SAFETY: the first word of the control block is its own address in the x86-64 TLS ABI.
     unsafe { core::arch::asm!("mov {}, fs:0", out(reg) tp, options(nostack, readonly, preserves_flags)) };
@@ -104,7 +104,7 @@ pub fn thread_pointer() -> u64 {
 
 /// Address of `streamsan_local` in the calling thread.
 #[inline(always)]
-pub fn local() -> *const c_void {
+pub(crate) fn local() -> *const c_void {
     let local: *const c_void;
     // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is
     // its own address. Both words stay.
@@ -119,7 +119,7 @@ pub fn local() -> *const c_void {
 }
 
 /// Where [`local`] lies, counted from what `fs` points to.
-pub fn local_offset() -> u64 {
+pub(crate) fn local_offset() -> u64 {
     let offset: u64;
     // SAFETY: as above.
     unsafe {
@@ -132,37 +132,37 @@ pub fn local_offset() -> u64 {
 }
 
 /// The interrupted instruction's address.
-pub fn pc(context: &libc::ucontext_t) -> u64 {
+pub(crate) fn pc(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64
 }
 
 /// The interrupted thread's stack pointer.
-pub fn sp(context: &libc::ucontext_t) -> u64 {
+pub(crate) fn sp(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.gregs[libc::REG_RSP as usize] as u64
 }
 
 /// Whether a fault came of a store. The processor says so.
-pub fn is_store(context: &libc::ucontext_t, _is_readable: fn(u64, u64) -> bool) -> bool {
+pub(crate) fn is_store(context: &libc::ucontext_t, _is_readable: fn(u64, u64) -> bool) -> bool {
     context.uc_mcontext.gregs[libc::REG_ERR as usize] & 2 != 0
 }
 
 /// Executes one instruction with the trap flag, whose handler must clear it. False: this processor
 /// offers programs no such flag, and nothing was executed.
-pub fn try_step() -> bool {
+pub(crate) fn try_step() -> bool {
     // SAFETY: sets the trap flag for one instruction; the caller has installed the handler.
     unsafe { std::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq", "nop", "nop") };
     true
 }
 
 /// Makes the interrupted thread stop behind its next instruction, or go on.
-pub fn set_stepping(context: &mut libc::ucontext_t, on: bool) {
+pub(crate) fn set_stepping(context: &mut libc::ucontext_t, on: bool) {
     let flags = &mut context.uc_mcontext.gregs[libc::REG_EFL as usize];
     *flags = if on { *flags | TRAP_FLAG } else { *flags & !TRAP_FLAG };
 }
 
 /// The bytes of a repeated string instruction, by its registers: these begin at `address`. Only for
 /// the instruction that was just interrupted.
-pub fn repeated(context: &libc::ucontext_t, address: u64) -> Option<u64> {
+pub(crate) fn repeated(context: &libc::ucontext_t, address: u64) -> Option<u64> {
     let registers = &context.uc_mcontext.gregs;
     let instruction = pc(context);
     // SAFETY: the instruction has just been executed; it is read only as far as it goes on.
@@ -193,7 +193,7 @@ pub fn repeated(context: &libc::ucontext_t, address: u64) -> Option<u64> {
 
 /// What the instruction at this address does to memory. `is_readable`: whether all bytes of a range
 /// can be read.
-pub fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> MachineAccess {
+pub(crate) fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> MachineAccess {
     let mut code = [0_u8; LONGEST_INSTRUCTION as usize];
     let readable = (1..=LONGEST_INSTRUCTION).rev().find(|len| is_readable(instruction, instruction + len));
     let Some(len) = readable else { return MachineAccess { bytes: 1, atomic: false } };
@@ -207,7 +207,7 @@ pub fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> MachineAc
 
 /// Whether [`blocks`] may be called.
 #[inline]
-pub fn has_blocks() -> bool {
+pub(crate) fn has_blocks() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
 }
 
@@ -218,7 +218,7 @@ pub fn has_blocks() -> bool {
 /// # Safety
 /// [`has_blocks`] said so. The bytes can be read, and `at` is a multiple of 32.
 #[target_feature(enable = "avx2")]
-pub unsafe fn blocks<const A: u64, const B: u64>(at: u64, len: u64) -> [u64; 16] {
+pub(crate) unsafe fn blocks<const A: u64, const B: u64>(at: u64, len: u64) -> [u64; 16] {
     use std::arch::x86_64::{
         __m256i, _mm256_add_epi64, _mm256_mul_epu32, _mm256_set_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
         _mm256_xor_si256,

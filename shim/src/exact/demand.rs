@@ -24,7 +24,7 @@ use crate::runtime::lock::Lock;
 
 /// What the driver is launching on this thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct MeasuredFunction {
+pub(super) struct MeasuredFunction {
     /// Its context.
     pub context: CUcontext,
     /// Its module.
@@ -35,7 +35,7 @@ pub struct MeasuredFunction {
 
 impl MeasuredFunction {
     /// What a launch is of.
-    pub fn of(launch: &LaunchData) -> Self {
+    pub(super) fn of(launch: &LaunchData) -> Self {
         Self { context: launch.context, module: launch.module, function: launch.function }
     }
 }
@@ -46,7 +46,7 @@ thread_local! {
 
 /// Whether an executable graph has kernels of a module, which must then stay as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ModuleHold {
+pub(super) enum ModuleHold {
     /// None has.
     Free,
     /// One is being made.
@@ -56,7 +56,7 @@ pub enum ModuleHold {
 }
 
 /// Functions that were asked for.
-pub struct Demand {
+pub(super) struct Demand {
     /// Whether there is any, so that most launches ask for no more.
     any: AtomicBool,
     /// It is unknown what executable graphs hold: all code must stay as it is.
@@ -88,7 +88,7 @@ impl Default for Demand {
 
 impl Demand {
     /// In the callback of a launch: whether it is to be measured.
-    pub fn measures(&self, function: MeasuredFunction) -> bool {
+    pub(super) fn measures(&self, function: MeasuredFunction) -> bool {
         LAST.set(Some(function));
         self.any.load(Ordering::Relaxed)
             && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))
@@ -96,12 +96,12 @@ impl Demand {
 
     /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known
     /// yet.
-    pub fn asked(&self, kernel: KernelId, wanted: &MeasureRequests) -> Option<MeasuredFunction> {
+    pub(super) fn asked(&self, kernel: KernelId, wanted: &MeasureRequests) -> Option<MeasuredFunction> {
         self.asked_of(LAST.take()?, kernel, wanted)
     }
 
     /// The same of a function that is known to be this kernel.
-    pub fn asked_of(
+    pub(super) fn asked_of(
         &self,
         function: MeasuredFunction,
         kernel: KernelId,
@@ -116,31 +116,31 @@ impl Demand {
 
     /// Whether a function of this module has been asked for before, and with what success its code
     /// was patched.
-    pub fn patched(&self, function: &MeasuredFunction) -> Option<bool> {
+    pub(super) fn patched(&self, function: &MeasuredFunction) -> Option<bool> {
         let known = self.known.lock().ok()?;
         let same = |f: &MeasuredFunction| f.context == function.context && f.module == function.module;
         known.iter().find(|(f, _)| same(f)).map(|(_, patched)| *patched)
     }
 
     /// Whether any function was asked for.
-    pub fn any(&self) -> bool {
+    pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
     /// Nothing is patched from now on.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
     /// The program begins to make an executable graph, or has made it.
-    pub fn making(&self, begins: bool) {
+    pub(super) fn making(&self, begins: bool) {
         let _ = self.making.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
             Some(if begins { n + 1 } else { n.saturating_sub(1) })
         });
     }
 
     /// An executable graph has a kernel of this module.
-    pub fn hold(&self, module: *mut c_void) {
+    pub(super) fn hold(&self, module: *mut c_void) {
         if let Ok(mut held) = self.held.lock()
             && !held.contains(&module)
         {
@@ -149,7 +149,7 @@ impl Demand {
     }
 
     /// Whether a module may be patched.
-    pub fn holds(&self, module: *mut c_void) -> ModuleHold {
+    pub(super) fn holds(&self, module: *mut c_void) -> ModuleHold {
         if self.closed.load(Ordering::Relaxed) || self.held.lock().map_or(true, |held| held.contains(&module)) {
             ModuleHold::Held
         } else if self.making.load(Ordering::Relaxed) != 0 {
@@ -160,7 +160,7 @@ impl Demand {
     }
 
     /// From now on launches of this function are measured, if its code could be patched.
-    pub fn add(&self, function: MeasuredFunction, patched: bool) {
+    pub(super) fn add(&self, function: MeasuredFunction, patched: bool) {
         if let Ok(mut known) = self.known.lock() {
             known.push((function, patched));
         }
@@ -168,7 +168,7 @@ impl Demand {
     }
 
     /// A module goes away: its handles may come back as others.
-    pub fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
+    pub(super) fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
         if self.any.load(Ordering::Relaxed)
             && let Ok(mut known) = self.known.lock()
         {

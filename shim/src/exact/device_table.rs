@@ -42,10 +42,10 @@ const MORE_BYTES_AT: usize = MORE_SECTORS_AT + (PAGES - SMALL) * SECTORS;
 const CELLS_AT: usize = MORE_BYTES_AT + (PAGES - SMALL) * BYTES;
 
 /// Bytes of one table.
-pub const SIZE: usize = CELLS_AT + CELLS * SPAN;
+pub(super) const SIZE: usize = CELLS_AT + CELLS * SPAN;
 
 /// Bytes that one copy fetches, at most.
-pub const STAGE: usize = 2 << 20;
+pub(super) const STAGE: usize = 2 << 20;
 
 /// In the key of a page: some sector was touched in part.
 const IN_PART: u64 = 1 << 63;
@@ -55,7 +55,7 @@ const KIND_BITS: u32 = 2;
 const GRID_BITS: u32 = 16;
 
 /// Added to the address of the table of a graph's launch.
-pub const OF_GRAPH: usize = 1;
+pub(super) const OF_GRAPH: usize = 1;
 
 /// What a launch has used.
 #[repr(C)]
@@ -272,7 +272,7 @@ impl TouchedBytes {
 }
 
 /// Waits until all tables that were fetched by way of this stream are empty.
-pub fn finish(api: &SanitizerApi, stream: StreamHandle) -> Result<(), Answer> {
+pub(super) fn finish(api: &SanitizerApi, stream: StreamHandle) -> Result<(), Answer> {
     // SAFETY: the stream is ours.
     answered(unsafe { (api.finish)(stream) })
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 
 /// Whether a kernel is to be measured: `None` wants none, the empty text all, otherwise one of the
 /// patterns between commas has to match.
-pub fn wants(patterns: Option<&[u8]>, name: *const c_char) -> bool {
+pub(super) fn wants(patterns: Option<&[u8]>, name: *const c_char) -> bool {
     let Some(patterns) = patterns else { return false };
     if patterns.is_empty() {
         return true;
@@ -21,7 +21,7 @@ fn any_matches(patterns: &[u8], name: &[u8]) -> bool {
 }
 
 /// Whether a name matches: a pattern without `*` may occur anywhere in it.
-pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if !pattern.contains(&b'*') {
         return pattern.len() <= name.len() && name.windows(pattern.len().max(1)).any(|w| w == pattern);
     }

@@ -43,5 +43,5 @@ mod table_pool;
 pub use launch::{LaunchMeasurement, abandoned, apply_requests, launched, submitted};
 pub use readback::drain;
 pub use setup::prepare;
-pub use simulated::array as simulated_array;
+pub(crate) use simulated::array as simulated_array;
 pub use simulated::graph_launch as simulated_graph_launch;

@@ -14,15 +14,15 @@ use trace::ExactRun;
 use super::run_patterns::{append, bound, end, join_until, pattern_of, repeated};
 
 /// Words of 32 bits in the bits of a page.
-pub const PAGE_WORDS: usize = 128;
+pub(super) const PAGE_WORDS: usize = 128;
 
 /// Bytes of a page.
-pub const PAGE_BYTES: u64 = PAGE_WORDS as u64 * 32;
+pub(super) const PAGE_BYTES: u64 = PAGE_WORDS as u64 * 32;
 
 /// Runs that one launch may have; with more, those nearest to each other are joined, and say so.
 ///
 /// So many that each of 100,000 threads may touch two elements anywhere.
-pub const MAX_RUNS: usize = 1 << 18;
+pub(super) const MAX_RUNS: usize = 1 << 18;
 
 /// A page of which the bits were looked at, but not all bytes touched.
 struct Page {
@@ -45,7 +45,7 @@ const KIND_SHIFT: u32 = 61;
 const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
 
 /// Collects the bits of one launch.
-pub struct Collector {
+pub(super) struct Collector {
     /// Kind and number of each page, and which of `pages` it is.
     order: Vec<u64>,
     pages: Vec<Page>,
@@ -88,12 +88,12 @@ impl Collector {
     }
 
     /// Takes a page of which all bytes were touched.
-    pub fn whole(&mut self, address: u64, kind: u32) {
+    pub(super) fn whole(&mut self, address: u64, kind: u32) {
         self.put(address, kind, WHOLE);
     }
 
     /// Takes the bits of a page of a kind below 5; pages come in any order, each once.
-    pub fn page(&mut self, address: u64, kind: u32, bits: &[u32]) {
+    pub(super) fn page(&mut self, address: u64, kind: u32, bits: &[u32]) {
         let first = self.runs.len();
         if self.is_full(kind) {
             let from = bits.iter().position(|word| *word != 0);
@@ -114,17 +114,17 @@ impl Collector {
     }
 
     /// Takes a page whose bits were not read.
-    pub fn unread(&mut self, address: u64, kind: u32) {
+    pub(super) fn unread(&mut self, address: u64, kind: u32) {
         self.put(address, kind, UNREAD);
     }
 
     /// Whether pages of this kind need no bits any more.
-    pub fn is_full(&self, kind: u32) -> bool {
+    pub(super) fn is_full(&self, kind: u32) -> bool {
         self.certain.get(kind as usize).is_some_and(|n| *n > self.limit)
     }
 
     /// Takes an extent of which only some bytes were touched.
-    pub fn extent(&mut self, from: u64, to: u64, kind: u32) {
+    pub(super) fn extent(&mut self, from: u64, to: u64, kind: u32) {
         if from < to {
             self.extents.push(bound(from, to, kind));
         }
@@ -177,7 +177,7 @@ impl Collector {
     }
 
     /// The ranges.
-    pub fn finish(mut self) -> Vec<ExactRun> {
+    pub(super) fn finish(mut self) -> Vec<ExactRun> {
         self.order.sort_unstable();
         let mut runs: Vec<ExactRun> = Vec::new();
         for &key in &self.order {

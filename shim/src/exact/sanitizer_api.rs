@@ -11,52 +11,52 @@ use cuda_sys::{CUcontext, CUfunction, CUstream};
 use libloading::os::unix::Library;
 
 /// What the API answers; 0 is success.
-pub type Answer = u32;
+pub(super) type Answer = u32;
 
 /// The API's own handle of a stream.
-pub type StreamHandle = *mut c_void;
+pub(super) type StreamHandle = *mut c_void;
 
 /// The API's handle of a launch.
-pub type LaunchHandle = *mut c_void;
+pub(super) type LaunchHandle = *mut c_void;
 
 /// `Sanitizer_CallbackFunc`: user data, domain, callback id, data of the callback.
-pub type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
+pub(super) type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
 
 /// Callback domains.
-pub mod domain {
+pub(super) mod domain {
     /// `SANITIZER_CB_DOMAIN_RESOURCE`.
-    pub const RESOURCE: u32 = 3;
+    pub(crate) const RESOURCE: u32 = 3;
     /// `SANITIZER_CB_DOMAIN_LAUNCH`.
-    pub const LAUNCH: u32 = 5;
+    pub(crate) const LAUNCH: u32 = 5;
     /// `SANITIZER_CB_DOMAIN_GRAPHS`.
-    pub const GRAPHS: u32 = 10;
+    pub(crate) const GRAPHS: u32 = 10;
 }
 
 /// Callback ids, each within its domain.
-pub mod event {
+pub(super) mod event {
     /// `SANITIZER_CBID_RESOURCE_CONTEXT_DESTROY_STARTING`.
-    pub const CONTEXT_DESTROY: u32 = 4;
+    pub(crate) const CONTEXT_DESTROY: u32 = 4;
     /// `SANITIZER_CBID_RESOURCE_MODULE_LOADED`.
-    pub const MODULE_LOADED: u32 = 9;
+    pub(crate) const MODULE_LOADED: u32 = 9;
     /// `SANITIZER_CBID_RESOURCE_MODULE_UNLOAD_STARTING`.
-    pub const MODULE_UNLOAD: u32 = 10;
+    pub(crate) const MODULE_UNLOAD: u32 = 10;
     /// `SANITIZER_CBID_LAUNCH_BEGIN`.
-    pub const LAUNCH_BEGIN: u32 = 1;
+    pub(crate) const LAUNCH_BEGIN: u32 = 1;
     /// `SANITIZER_CBID_LAUNCH_AFTER_SYSCALL_SETUP`.
-    pub const LAUNCH_SET_UP: u32 = 2;
+    pub(crate) const LAUNCH_SET_UP: u32 = 2;
     /// `SANITIZER_CBID_GRAPHS_GRAPHEXEC_CREATING`.
-    pub const EXEC_CREATING: u32 = 1;
+    pub(crate) const EXEC_CREATING: u32 = 1;
     /// `SANITIZER_CBID_GRAPHS_GRAPHEXEC_CREATED`.
-    pub const EXEC_CREATED: u32 = 2;
+    pub(crate) const EXEC_CREATED: u32 = 2;
     /// `SANITIZER_CBID_GRAPHS_NODE_LAUNCH_BEGIN`.
-    pub const NODE_LAUNCH_BEGIN: u32 = 4;
+    pub(crate) const NODE_LAUNCH_BEGIN: u32 = 4;
     /// `SANITIZER_CBID_GRAPHS_LAUNCH_BEGIN`.
-    pub const GRAPH_LAUNCH_BEGIN: u32 = 6;
+    pub(crate) const GRAPH_LAUNCH_BEGIN: u32 = 6;
 }
 
 /// What is patched, and by which function of `shim/patch/exact.cu`. The names end in the version of
 /// the table, so that patches of another one are not found.
-pub const PATCHES: [(u32, &std::ffi::CStr); 5] = [
+pub(super) const PATCHES: [(u32, &std::ffi::CStr); 5] = [
     // SANITIZER_INSTRUCTION_GLOBAL_MEMORY_ACCESS
     (3, c"streamsan_global_2"),
     // SANITIZER_INSTRUCTION_MEMCPY_ASYNC
@@ -71,7 +71,7 @@ pub const PATCHES: [(u32, &std::ffi::CStr); 5] = [
 
 /// `Sanitizer_ResourceContextData`.
 #[repr(C)]
-pub struct ContextData {
+pub(super) struct ContextData {
     /// The context.
     pub context: CUcontext,
     /// Its device.
@@ -80,7 +80,7 @@ pub struct ContextData {
 
 /// `Sanitizer_ResourceModuleData`, its beginning.
 #[repr(C)]
-pub struct ModuleData {
+pub(super) struct ModuleData {
     /// Context of the module.
     pub context: CUcontext,
     /// The module.
@@ -89,7 +89,7 @@ pub struct ModuleData {
 
 /// `Sanitizer_LaunchData`, its beginning.
 #[repr(C)]
-pub struct LaunchData {
+pub(super) struct LaunchData {
     /// Context of the launch.
     pub context: CUcontext,
     /// The stream.
@@ -112,7 +112,7 @@ pub struct LaunchData {
 
 /// `Sanitizer_GraphNodeLaunchData`, its beginning.
 #[repr(C)]
-pub struct NodeData {
+pub(super) struct NodeData {
     /// The executable graph.
     pub exec: *mut c_void,
     /// Number of the launch.
@@ -127,7 +127,7 @@ pub struct NodeData {
 
 /// `Sanitizer_GraphLaunchData`.
 #[repr(C)]
-pub struct GraphData {
+pub(super) struct GraphData {
     /// Context of the launch.
     pub context: CUcontext,
     /// The stream.

@@ -20,22 +20,22 @@ thread_local! {
 
 /// Grid and block of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct GridAndBlock([u32; 6]);
+pub(super) struct GridAndBlock([u32; 6]);
 
 impl GridAndBlock {
     /// Of a launch.
-    pub fn of(launch: &LaunchData) -> Self {
+    pub(super) fn of(launch: &LaunchData) -> Self {
         Self(std::array::from_fn(|i| launch.shape[i]))
     }
 
     /// Of these numbers of blocks and threads.
-    pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+    pub(super) fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         Self(std::array::from_fn(|i| if i < 3 { grid[i] } else { block[i - 3] }))
     }
 }
 
 /// Launches that are left out: functions by their handles, each with its shapes.
-pub struct SettledLaunches(Lock<HashMap<(usize, GridAndBlock), MeasuredFunction>>);
+pub(super) struct SettledLaunches(Lock<HashMap<(usize, GridAndBlock), MeasuredFunction>>);
 
 impl Default for SettledLaunches {
     fn default() -> Self {
@@ -50,7 +50,7 @@ unsafe impl Sync for SettledLaunches {}
 
 impl SettledLaunches {
     /// In the callback of a launch: whether it is left out.
-    pub fn has(&self, function: MeasuredFunction, shape: GridAndBlock) -> bool {
+    pub(super) fn has(&self, function: MeasuredFunction, shape: GridAndBlock) -> bool {
         let key = (function.function.0 as usize, shape);
         let has = self.0.lock().is_ok_and(|known| known.get(&key) == Some(&function));
         LAST.set(Some((function, shape, has)));
@@ -59,7 +59,7 @@ impl SettledLaunches {
 
     /// Behind that launch: whether its class is settled.
     #[inline]
-    pub fn follow(&self, settled: bool) {
+    pub(super) fn follow(&self, settled: bool) {
         if let Some((function, shape, has)) = LAST.take()
             && has != settled
         {
@@ -69,7 +69,7 @@ impl SettledLaunches {
 
     /// From now on such launches are left out, or are not.
     #[cold]
-    pub fn change(&self, function: MeasuredFunction, shape: GridAndBlock, settled: bool) {
+    pub(super) fn change(&self, function: MeasuredFunction, shape: GridAndBlock, settled: bool) {
         let Ok(mut known) = self.0.lock() else { return };
         let key = (function.function.0 as usize, shape);
         if settled {
@@ -80,7 +80,7 @@ impl SettledLaunches {
     }
 
     /// Modules and contexts that go away take their functions with them.
-    pub fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
+    pub(super) fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
         if let Ok(mut known) = self.0.lock() {
             known.retain(|_, f| !gone(f));
         }

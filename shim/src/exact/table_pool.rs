@@ -20,7 +20,7 @@ const TABLES: usize = 8;
 const LOSSES: usize = 8;
 
 /// What a launch can have.
-pub enum TableOffer {
+pub(super) enum TableOffer {
     /// An empty table.
     Free(DeviceTable),
     /// Nothing: all are in use.
@@ -32,7 +32,7 @@ pub enum TableOffer {
 
 /// What is missing for the next launch.
 #[derive(PartialEq, Eq)]
-pub enum TableNeed {
+pub(super) enum TableNeed {
     /// A table is free.
     Nothing,
     /// Tables are being emptied: they are free when the stream has got there.
@@ -56,11 +56,11 @@ struct PatchedContext {
 }
 
 /// Pinned host memory of a context, that tables are fetched into.
-pub struct HostStage(*mut u64);
+pub(super) struct HostStage(*mut u64);
 
 impl HostStage {
     /// Allocates; `None` when there is no memory.
-    pub fn new(api: &SanitizerApi, context: CUcontext) -> Option<Self> {
+    pub(super) fn new(api: &SanitizerApi, context: CUcontext) -> Option<Self> {
         let mut at = std::ptr::null_mut();
         // SAFETY: out-pointer to a local.
         let answer = unsafe { (api.alloc_host)(context, &raw mut at, STAGE) };
@@ -68,7 +68,7 @@ impl HostStage {
     }
 
     /// The memory.
-    pub fn words(&mut self) -> &mut [u64] {
+    pub(super) fn words(&mut self) -> &mut [u64] {
         // SAFETY: it has as many bytes, is aligned to pages, and lives as long as its context,
         // which is current; any bytes are valid.
         unsafe { std::slice::from_raw_parts_mut(self.0, STAGE / 8) }
@@ -77,7 +77,7 @@ impl HostStage {
 
 /// All tables that no launch is being made with.
 #[derive(Default)]
-pub struct TablePool {
+pub(super) struct TablePool {
     free: Vec<DeviceTable>,
     /// Tables of launches that have not been seen to finish.
     pub pending: Vec<DeviceTable>,
@@ -104,7 +104,7 @@ impl TablePool {
     }
 
     /// What a launch in this context can have.
-    pub fn take(&mut self, context: CUcontext) -> TableOffer {
+    pub(super) fn take(&mut self, context: CUcontext) -> TableOffer {
         if let Some(at) = self.free.iter().position(|t| t.context == context) {
             return TableOffer::Free(self.free.swap_remove(at));
         }
@@ -117,7 +117,7 @@ impl TablePool {
     }
 
     /// What must be done so that the next launch in this context finds a table.
-    pub fn need(&mut self, context: CUcontext) -> TableNeed {
+    pub(super) fn need(&mut self, context: CUcontext) -> TableNeed {
         if self.free.iter().any(|t| t.context == context) {
             return TableNeed::Nothing;
         }
@@ -134,7 +134,7 @@ impl TablePool {
 
     /// A new table that [`TablePool::need`] asked for; `None` when there is no memory for it, so
     /// that those that are there must do.
-    pub fn provide(&mut self, context: CUcontext, table: Option<DeviceTable>) {
+    pub(super) fn provide(&mut self, context: CUcontext, table: Option<DeviceTable>) {
         match table {
             Some(table) => self.free.push(table),
             None => self.context(context).tables = TABLES,
@@ -142,32 +142,32 @@ impl TablePool {
     }
 
     /// A table is empty and unused again.
-    pub fn give_back(&mut self, table: DeviceTable) {
+    pub(super) fn give_back(&mut self, table: DeviceTable) {
         self.free.push(table);
     }
 
     /// Tables that are being emptied by what our stream has been given so far.
-    pub fn take_cleaning(&mut self, context: CUcontext) -> Vec<DeviceTable> {
+    pub(super) fn take_cleaning(&mut self, context: CUcontext) -> Vec<DeviceTable> {
         std::mem::take(&mut self.context(context).cleaning)
     }
 
     /// A table is being emptied, by way of our stream.
-    pub fn clean(&mut self, table: DeviceTable) {
+    pub(super) fn clean(&mut self, table: DeviceTable) {
         self.context(table.context).cleaning.push(table);
     }
 
     /// Memory to fetch into, if any is at hand.
-    pub fn take_stage(&mut self, context: CUcontext) -> Option<HostStage> {
+    pub(super) fn take_stage(&mut self, context: CUcontext) -> Option<HostStage> {
         self.context(context).stages.pop()
     }
 
     /// The memory is not used any more.
-    pub fn give_stage(&mut self, context: CUcontext, stage: HostStage) {
+    pub(super) fn give_stage(&mut self, context: CUcontext, stage: HostStage) {
         self.context(context).stages.push(stage);
     }
 
     /// A table is left to a launch whose end is unknown.
-    pub fn give_up(&mut self, context: CUcontext) {
+    pub(super) fn give_up(&mut self, context: CUcontext) {
         let known = self.context(context);
         if known.lost < LOSSES {
             known.lost += 1;
@@ -176,7 +176,7 @@ impl TablePool {
     }
 
     /// A context goes away, and its tables with it: those whose launches were never seen to finish.
-    pub fn forget(&mut self, context: CUcontext) -> Vec<DeviceTable> {
+    pub(super) fn forget(&mut self, context: CUcontext) -> Vec<DeviceTable> {
         self.free.retain(|t| t.context != context);
         self.contexts.retain(|c| c.context != context);
         let (lost, kept) = std::mem::take(&mut self.pending).into_iter().partition(|t| t.context == context);
@@ -186,7 +186,7 @@ impl TablePool {
 }
 
 /// Our stream in a context, which is current. Made when first asked for.
-pub fn stream(pool: &Lock<TablePool>, api: &SanitizerApi, context: CUcontext) -> Option<StreamHandle> {
+pub(super) fn stream(pool: &Lock<TablePool>, api: &SanitizerApi, context: CUcontext) -> Option<StreamHandle> {
     let known = pool.lock().ok()?.context(context).stream;
     if !known.is_null() {
         return Some(known);
@@ -207,7 +207,7 @@ pub fn stream(pool: &Lock<TablePool>, api: &SanitizerApi, context: CUcontext) ->
 }
 
 /// Does something in a context; `None` when it can not be made current.
-pub fn within<R>(context: CUcontext, run: impl FnOnce() -> R) -> Option<R> {
+pub(super) fn within<R>(context: CUcontext, run: impl FnOnce() -> R) -> Option<R> {
     let mut current = CUcontext::NULL;
     let _ = real!(cuCtxGetCurrent(&raw mut current => *mut CUcontext));
     let foreign = current != context;

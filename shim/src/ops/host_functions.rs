@@ -18,7 +18,7 @@ use crate::real::driver::real;
 use crate::runtime::thread_state;
 
 /// A host function on its way through a stream: what the program asked for.
-pub struct Wrapped {
+pub(crate) struct Wrapped {
     call: Call,
     func: HostFuncId,
 }

@@ -173,7 +173,7 @@ pub(crate) unsafe fn cuGreenCtxWaitEvent(cx: &mut Cx<'_>, ctx: CUgreenCtx, event
 
 /// The two halves of a call that waits: what was enqueued before it began is covered once it
 /// returns.
-pub fn synchronise(cx: &mut Cx<'_>, scope: SyncScope, stream: StreamId, event: EventId, context: ContextId) {
+pub(crate) fn synchronise(cx: &mut Cx<'_>, scope: SyncScope, stream: StreamId, event: EventId, context: ContextId) {
     let Some(core) = cx.core() else { return };
     if cx.is_before() {
         let sync = SyncId(core.handles.fresh());

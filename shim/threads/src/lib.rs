@@ -11,6 +11,8 @@
 //! An object is named by its address. The start and the end of a thread are objects of their own,
 //! with numbers that no address has.
 
+#![warn(unreachable_pub)]
+
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

@@ -13,6 +13,8 @@
 //! folders in the crate `sim`. Every function uses `macros`, the crate `sim-driver-link`
 //! and `thread_state` (device and last error of a thread). Functions that are not simulated stand
 //! in `unsupported`.
+
+#![warn(unreachable_pub)]
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 #![recursion_limit = "512"]

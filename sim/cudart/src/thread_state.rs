@@ -7,9 +7,9 @@ use std::sync::{Mutex, OnceLock};
 
 use cuda_sys::*;
 
-pub type Res = Result<(), cudaError>;
+pub(crate) type Res = Result<(), cudaError>;
 
-pub const INVALID: cudaError = cudaErrorInvalidValue;
+pub(crate) const INVALID: cudaError = cudaErrorInvalidValue;
 
 thread_local! {
     static LAST: Cell<cudaError> = const { Cell::new(cudaSuccess) };
@@ -19,21 +19,21 @@ thread_local! {
 }
 
 /// A driver status as one of the runtime: the numbers are the same.
-pub fn check(result: CUresult) -> Res {
+pub(crate) fn check(result: CUresult) -> Res {
     if result == CUresult::SUCCESS { Ok(()) } else { Err(cudaError(result.0)) }
 }
 
 /// The calling thread's current device.
-pub fn device() -> c_int {
+pub(crate) fn device() -> c_int {
     DEVICE.get()
 }
 
-pub fn set_device(device: c_int) {
+pub(crate) fn set_device(device: c_int) {
     DEVICE.set(device);
 }
 
 /// The last error, and forgets it if asked to.
-pub fn last_error(forget: bool) -> cudaError {
+pub(crate) fn last_error(forget: bool) -> cudaError {
     let last = LAST.get();
     if forget {
         LAST.set(cudaSuccess);
@@ -42,7 +42,7 @@ pub fn last_error(forget: bool) -> cudaError {
 }
 
 /// Initialises the driver once.
-pub fn init() -> Res {
+pub(crate) fn init() -> Res {
     static DONE: OnceLock<Res> = OnceLock::new();
     *DONE.get_or_init(|| {
         if !sim_driver_link::exists() {
@@ -53,7 +53,7 @@ pub fn init() -> Res {
 }
 
 /// Sees to it that the calling thread has a current context: the primary one of its device.
-pub fn context() -> Res {
+pub(crate) fn context() -> Res {
     init()?;
     let resets = RESETS.load(Ordering::Acquire);
     if SEEN.get() != resets {
@@ -67,7 +67,7 @@ pub fn context() -> Res {
 }
 
 /// `cudaDeviceReset`: what comes next, on any thread, makes a new primary context.
-pub fn reset() -> Res {
+pub(crate) fn reset() -> Res {
     let device = device();
     cu!(cuDevicePrimaryCtxReset_v2(device))?;
     if let Some(slot) = RETAINED.get(device as usize) {
@@ -84,7 +84,7 @@ static RESETS: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes a device's primary context current. It is retained once per process and never given back,
 /// as NVIDIA's runtime does it.
-pub fn use_primary(device: c_int) -> Res {
+pub(crate) fn use_primary(device: c_int) -> Res {
     static RETAINING: Mutex<()> = Mutex::new(());
     let slot = RETAINED.get(device as usize).ok_or(cudaErrorInvalidDevice)?;
     let retaining = RETAINING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -121,22 +121,22 @@ fn finish(body: impl FnOnce() -> Res) -> cudaError {
 }
 
 /// A function that needs nothing, and whose errors are not remembered.
-pub fn quiet(body: impl FnOnce() -> Res) -> cudaError {
+pub(crate) fn quiet(body: impl FnOnce() -> Res) -> cudaError {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(cudaErrorUnknown)).err().unwrap_or(cudaSuccess)
 }
 
 /// A function that needs the driver but no context.
-pub fn bare(body: impl FnOnce() -> Res) -> cudaError {
+pub(crate) fn bare(body: impl FnOnce() -> Res) -> cudaError {
     finish(|| init().and_then(|()| body()))
 }
 
 /// A function that needs a context.
-pub fn ctx(body: impl FnOnce() -> Res) -> cudaError {
+pub(crate) fn ctx(body: impl FnOnce() -> Res) -> cudaError {
     finish(|| context().and_then(|()| body()))
 }
 
 /// Hands a result out. A program answers for its pointers; null is an error.
-pub fn put<T>(to: *mut T, value: T) -> Res {
+pub(crate) fn put<T>(to: *mut T, value: T) -> Res {
     if to.is_null() {
         return Err(INVALID);
     }
@@ -146,7 +146,7 @@ pub fn put<T>(to: *mut T, value: T) -> Res {
 }
 
 /// Hands out the first bytes of a result: in older versions the struct ended there.
-pub fn put_start<T: Copy>(to: *mut c_void, value: &T, bytes: usize) -> Res {
+pub(crate) fn put_start<T: Copy>(to: *mut c_void, value: &T, bytes: usize) -> Res {
     if to.is_null() {
         return Err(INVALID);
     }
@@ -158,7 +158,7 @@ pub fn put_start<T: Copy>(to: *mut c_void, value: &T, bytes: usize) -> Res {
 }
 
 /// Reads an argument of which the caller has the first bytes only: the others are zero.
-pub fn get_start<T: Copy>(from: *const T, bytes: usize) -> Result<T, cudaError> {
+pub(crate) fn get_start<T: Copy>(from: *const T, bytes: usize) -> Result<T, cudaError> {
     if from.is_null() {
         return Err(INVALID);
     }
@@ -173,7 +173,7 @@ pub fn get_start<T: Copy>(from: *const T, bytes: usize) -> Result<T, cudaError> 
 }
 
 /// Reads an argument.
-pub fn get<T: Copy>(from: *const T) -> Result<T, cudaError> {
+pub(crate) fn get<T: Copy>(from: *const T) -> Result<T, cudaError> {
     if from.is_null() {
         return Err(INVALID);
     }

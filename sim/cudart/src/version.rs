@@ -5,7 +5,7 @@
 static SONAME: [u8; 15] = *b"libcudart.so.13";
 
 /// The version that it answers.
-pub fn number() -> i32 {
+pub(crate) fn number() -> i32 {
     match major() {
         11 => 11080,
         12 => 12090,
@@ -14,7 +14,7 @@ pub fn number() -> i32 {
 }
 
 /// 11, 12 or 13.
-pub fn major() -> i32 {
+pub(crate) fn major() -> i32 {
     // SAFETY: reads one byte of a live static. Volatile, because the byte is changed in the file
     // after compilation.
     let digit = unsafe { std::ptr::read_volatile(&SONAME[14]) };

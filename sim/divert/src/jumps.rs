@@ -15,7 +15,7 @@ use crate::system::{self, EXECUTABLE, Mapped, Memory, READ, WRITABLE};
 use crate::version::Version;
 
 /// Diverts the runtime in a file that was just loaded, if it has one. Returns what the jumps need.
-pub fn divert(map: &LinkMap) -> Option<Memory> {
+pub(crate) fn divert(map: &LinkMap) -> Option<Memory> {
     let shared = Version::of_library(map.soname());
     // A static runtime opens the driver: without these names nothing of it is inside. So most files
     // need not be opened.

@@ -20,6 +20,8 @@
 //! The library uses no other, not even the C library, for it runs before that is ready. It must not
 //! panic, so it asks for bytes with `get`. A program without CUDA pays for a look at the names that
 //! its files import.
+
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(not(freestanding), allow(dead_code, reason = "its users are in the library that build.rs compiles"))]
 

@@ -11,23 +11,23 @@ use crate::system;
 use crate::version::Version;
 
 /// How the file of this library is called.
-pub const OWN_NAME: &[u8] = b"libstreamsan_divert.so";
+pub(crate) const OWN_NAME: &[u8] = b"libstreamsan_divert.so";
 /// The function of the simulator's runtime that refuses a call: `cudaError_t (const char *name)`.
 /// No other library has it.
-pub const REFUSAL: &[u8] = b"streamsan_cudart_refuse";
+pub(crate) const REFUSAL: &[u8] = b"streamsan_cudart_refuse";
 const LONGEST: usize = 4096;
 
 /// The runtimes that are open: addresses of their [`LinkMap`].
 static OPEN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// A path to a file beside this library.
-pub struct Beside {
+pub(crate) struct Beside {
     bytes: [u8; LONGEST],
 }
 
 impl Beside {
     /// The path of a file. `None` if this library does not find itself.
-    pub fn file(name: &[u8]) -> Option<Beside> {
+    pub(crate) fn file(name: &[u8]) -> Option<Beside> {
         let own = loaded::all().find(|map| map.soname() == OWN_NAME)?.name().to_bytes();
         let folder = own.strip_suffix(OWN_NAME)?;
         let mut path = Beside { bytes: [0; LONGEST] };
@@ -39,13 +39,13 @@ impl Beside {
     }
 
     /// As a C string.
-    pub fn path(&self) -> &CStr {
+    pub(crate) fn path(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 }
 
 /// The simulator's runtime. Ends the process if it cannot be opened: there is no other.
-pub fn runtime(version: Version) -> &'static LinkMap {
+pub(crate) fn runtime(version: Version) -> &'static LinkMap {
     let open = &OPEN[version as usize % OPEN.len()];
     let known = open.load(Ordering::Acquire);
     // SAFETY: link maps of libraries that are never closed.
@@ -77,7 +77,7 @@ fn open_runtime(version: Version) -> Option<&'static LinkMap> {
 }
 
 /// The address of the function that refuses a call by its name.
-pub fn refusal(runtime: &LinkMap) -> usize {
+pub(crate) fn refusal(runtime: &LinkMap) -> usize {
     match runtime.function(REFUSAL) {
         Some(refusal) => refusal,
         None => system::fail(&[b"the simulator's files are of different versions"]),

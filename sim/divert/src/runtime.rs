@@ -16,7 +16,7 @@ const PRIVATE: [&[u8]; 2] = [b"libcudart_static_", b"__cudart"];
 
 /// A runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runtime {
+pub(crate) struct Runtime {
     /// Which it is.
     pub version: Version,
     /// Its first function.
@@ -39,12 +39,12 @@ fn is_private(name: &[u8]) -> bool {
 
 impl Runtime {
     /// The runtime that a shared library is.
-    pub fn shared(version: Version) -> Runtime {
+    pub(crate) fn shared(version: Version) -> Runtime {
         Runtime { version, first: 0, last: u64::MAX }
     }
 
     /// The static runtime among the functions of a file.
-    pub fn find(symbols: Symbols<'_>) -> Option<Runtime> {
+    pub(crate) fn find(symbols: Symbols<'_>) -> Option<Runtime> {
         Self::among(|| symbols.functions())
     }
 
@@ -80,7 +80,7 @@ impl Runtime {
     }
 
     /// Whether it is one of the runtime's public functions.
-    pub fn contains(&self, function: &Function<'_>) -> bool {
+    pub(crate) fn contains(&self, function: &Function<'_>) -> bool {
         is_public(function.name) && (self.first..=self.last).contains(&function.address)
     }
 }

@@ -14,7 +14,7 @@ use crate::version::Version;
 
 /// What the pieces of one runtime share. The code reaches the first two fields.
 #[repr(C)]
-pub struct Header {
+pub(crate) struct Header {
     /// [`first_call`].
     resolver: usize,
     /// The simulator's function that refuses a call by its name.
@@ -28,7 +28,7 @@ pub struct Header {
 }
 
 /// The pieces of one runtime, while they are made.
-pub struct Stubs {
+pub(crate) struct Stubs {
     memory: Memory,
     header: *mut Header,
     count: usize,
@@ -42,7 +42,7 @@ const _: () = assert!(core::mem::offset_of!(Header, resolver) == 0 && core::mem:
 impl Stubs {
     /// Room for a number of functions whose names, each with a zero behind it, take so many bytes.
     /// They are jumped to from code at these addresses.
-    pub fn new(version: Version, count: usize, names: usize, from: Range<usize>) -> Option<Stubs> {
+    pub(crate) fn new(version: Version, count: usize, names: usize, from: Range<usize>) -> Option<Stubs> {
         let code_len = (count * PIECE).next_multiple_of(arch::page());
         let slots = size_of::<Header>().next_multiple_of(16);
         let starts = slots + 8 * count;
@@ -65,7 +65,7 @@ impl Stubs {
     }
 
     /// Makes the piece of one more function. Returns its address.
-    pub fn add(&mut self, name: &[u8]) -> Option<usize> {
+    pub(crate) fn add(&mut self, name: &[u8]) -> Option<usize> {
         if self.made == self.count || self.used + name.len() >= self.room {
             return None;
         }
@@ -94,7 +94,7 @@ impl Stubs {
     }
 
     /// Makes the code executable. The memory is to be kept as long as the functions can be called.
-    pub fn seal(self) -> Memory {
+    pub(crate) fn seal(self) -> Memory {
         // SAFETY: the pages of code, which nobody writes to any more.
         unsafe {
             let (code, len) = ((*self.header).code, self.count * PIECE);

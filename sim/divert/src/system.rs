@@ -6,11 +6,11 @@ use crate::arch::number::{CLOSE, EXIT_GROUP, FACCESSAT, LSEEK, MMAP, MPROTECT, M
 use crate::arch::system_call as call;
 
 /// Bits of a protection.
-pub const READ: usize = 1;
+pub(crate) const READ: usize = 1;
 /// As above.
-pub const WRITABLE: usize = 2;
+pub(crate) const WRITABLE: usize = 2;
 /// As above.
-pub const EXECUTABLE: usize = 4;
+pub(crate) const EXECUTABLE: usize = 4;
 
 const PRIVATE: usize = 2;
 const ANONYMOUS: usize = 0x20;
@@ -24,14 +24,14 @@ const HERE: usize = -100_isize as usize;
 const CLOSE_ON_EXEC: usize = 0o2_000_000;
 
 /// A file mapped for reading.
-pub struct Mapped {
+pub(crate) struct Mapped {
     at: usize,
     len: usize,
 }
 
 impl Mapped {
     /// Maps a whole file.
-    pub fn open(path: &CStr) -> Option<Mapped> {
+    pub(crate) fn open(path: &CStr) -> Option<Mapped> {
         const END: usize = 2;
         // SAFETY: a C string, and numbers; the mapping is new.
         unsafe {
@@ -44,7 +44,7 @@ impl Mapped {
     }
 
     /// Its content.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: mapped as long as self lives. The dynamic linker has mapped the same file, so who
         // cuts it short ends the program anyway.
         unsafe { core::slice::from_raw_parts(self.at as *const u8, self.len) }
@@ -60,7 +60,7 @@ impl Drop for Mapped {
 
 /// Memory, filled with zeros at first.
 #[derive(Clone, Copy)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Where it starts.
     pub at: usize,
     len: usize,
@@ -68,10 +68,10 @@ pub struct Memory {
 
 impl Memory {
     /// None at all.
-    pub const NONE: Memory = Memory { at: 0, len: 0 };
+    pub(crate) const NONE: Memory = Memory { at: 0, len: 0 };
 
     /// Some bytes of it.
-    pub fn new(len: usize) -> Option<Memory> {
+    pub(crate) fn new(len: usize) -> Option<Memory> {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let at = positive(unsafe { call(MMAP, [0, len, READ | WRITABLE, PRIVATE | ANONYMOUS, usize::MAX, 0]) })?;
         Some(Memory { at, len })
@@ -79,7 +79,7 @@ impl Memory {
 
     /// As [`Memory::new`], so that everything in it and everything in `around` is less than `reach`
     /// apart.
-    pub fn near(len: usize, around: core::ops::Range<usize>, reach: usize) -> Option<Memory> {
+    pub(crate) fn near(len: usize, around: core::ops::Range<usize>, reach: usize) -> Option<Memory> {
         const STEP: usize = 1 << 20;
         if reach == usize::MAX {
             return Memory::new(len);
@@ -107,7 +107,7 @@ impl Memory {
     ///
     /// # Safety
     /// Nobody uses it any more.
-    pub unsafe fn free(self) {
+    pub(crate) unsafe fn free(self) {
         if self.len > 0 {
             // SAFETY: the caller's promise.
             unsafe { call(MUNMAP, [self.at, self.len, 0, 0, 0, 0]) };
@@ -116,7 +116,7 @@ impl Memory {
 }
 
 /// The path of the file that is mapped at an address, as `/proc/self/maps` has it.
-pub fn mapped_file(address: usize, path: &mut [u8; 4096]) -> Option<&CStr> {
+pub(crate) fn mapped_file(address: usize, path: &mut [u8; 4096]) -> Option<&CStr> {
     const ROOM: usize = 1 << 20;
     let text = Memory::new(ROOM)?;
     let mut len = 0;
@@ -156,20 +156,20 @@ fn path_at(list: &[u8], address: usize) -> Option<&[u8]> {
 ///
 /// # Safety
 /// Whoever uses these pages must get by with it.
-pub unsafe fn protect(at: usize, len: usize, protection: usize) -> bool {
+pub(crate) unsafe fn protect(at: usize, len: usize, protection: usize) -> bool {
     // SAFETY: the caller's promise.
     unsafe { call(MPROTECT, [at, len, protection, 0, 0, 0]) == 0 }
 }
 
 /// Whether a file can be read.
-pub fn exists(path: &CStr) -> bool {
+pub(crate) fn exists(path: &CStr) -> bool {
     const FOR_READING: usize = 4;
     // SAFETY: a C string.
     unsafe { call(FACCESSAT, [HERE, path.as_ptr() as usize, FOR_READING, 0, 0, 0]) == 0 }
 }
 
 /// Ends the process with exit code 70 and these words: what comes next would be wrong.
-pub fn fail(words: &[&[u8]]) -> ! {
+pub(crate) fn fail(words: &[&[u8]]) -> ! {
     let say = |bytes: &[u8]| {
         // SAFETY: a slice.
         unsafe { call(WRITE, [2, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };

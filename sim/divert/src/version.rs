@@ -2,7 +2,7 @@
 
 /// Versions of the runtime that differ for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// 11.x.
     Eleven,
     /// 12.x.
@@ -13,7 +13,7 @@ pub enum Version {
 
 impl Version {
     /// The file of the simulator's runtime.
-    pub fn file(self) -> &'static [u8] {
+    pub(crate) fn file(self) -> &'static [u8] {
         match self {
             Version::Eleven => b"libcudart.so.11",
             Version::Twelve => b"libcudart.so.12",
@@ -22,7 +22,7 @@ impl Version {
     }
 
     /// Which runtime a shared library is, by the name that it gives itself.
-    pub fn of_library(name: &[u8]) -> Option<Version> {
+    pub(crate) fn of_library(name: &[u8]) -> Option<Version> {
         let rest = name.strip_prefix(b"libcudart")?;
         // Wheels carry copies with part of a digest in their names: libcudart-d0da41ae.so.11.0.
         let rest = match rest.strip_prefix(b"-") {

@@ -4,6 +4,8 @@
 //! through it. It does not call any function of the driver but `cuGetProcAddress` and, for the
 //! simulated driver's private table, `cuGetExportTable`.
 
+#![warn(unreachable_pub)]
+
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -235,7 +235,7 @@ impl<'b> Block<'b> {
 
     /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
     /// `jumps` jumps.
-    pub fn run(&mut self, turns: u32, impatient: bool) -> Progress {
+    pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         let (mut turns, mut rounds) = (turns, ROUNDS);
         while turns > 0 && rounds > 0 {
             let mut progress = false;

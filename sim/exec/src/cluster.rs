@@ -68,7 +68,7 @@ impl<'b> Cluster<'b> {
     }
 
     /// As [`Block::run`], for all blocks of the cluster.
-    pub fn run(&mut self, turns: u32, impatient: bool) -> Progress {
+    pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         if let [block] = self.blocks.as_mut_slice() {
             return block.run(turns, impatient);
         }

@@ -2,7 +2,8 @@
 //! which of them runs next; `Warp::run` executes the one that was picked.
 
 use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
-use crate::program::{LANES, Pred};
+use crate::operations::operands;
+use crate::program::LANES;
 use crate::warp::Warp;
 
 /// What keeps a group from running.
@@ -103,21 +104,21 @@ impl Warp<'_> {
 
     /// Writes what a barrier's reduction (`barrier.red`) found for lanes that waited at it.
     fn write_barrier_result(&mut self, group: Group, result: u32) {
-        let i = self.env.program.code[group.pc as usize];
-        if i.y < BARRIER_POPC {
+        let i = operands::Barrier::of(&self.env.program.code[group.pc as usize]);
+        if i.what() < BARRIER_POPC {
             return;
         }
         // The running frame may be another one: results go to the frame of the lanes that waited.
         let (rbase, pbase) = (self.rbase, self.pbase);
         (self.rbase, self.pbase) = (group.rbase, group.pbase);
-        match i.y {
+        match i.what() {
             BARRIER_POPC => {
-                let row = self.absolute(group.rbase + i.d.0);
+                let row = self.absolute(group.rbase + i.d().0);
                 (0..LANES).filter(|l| group.mask >> l & 1 != 0).for_each(|l| row.0[l] = u64::from(result & 0xffff));
             }
             kind => {
                 let flag = if kind == BARRIER_AND { RESULT_ALL } else { RESULT_ANY };
-                self.set_pred(Pred(i.d.0), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
+                self.set_pred(i.p(), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
             }
         }
         (self.rbase, self.pbase) = (rbase, pbase);
@@ -157,7 +158,7 @@ impl Warp<'_> {
                 if need & alive & !group.mask == 0 {
                     group.wait = Wait::None;
                 }
-                if !code[group.pc as usize].is_meeting() {
+                if code[group.pc as usize].meeting().is_none() {
                     waiting |= group.mask;
                 }
             }

@@ -43,6 +43,7 @@
 //! needs neither that one nor Cranelift: without a maker, launches are interpreted. What native
 //! code has to know of instructions and warps is public for it, and for nobody else.
 
+#![warn(unreachable_pub)]
 #![allow(missing_docs, reason = "public for `sim-native` alone")]
 #![recursion_limit = "512"]
 

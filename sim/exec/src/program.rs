@@ -7,8 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
 use crate::interface::{CompileError, ParamInfo};
+use crate::operations::operands;
 use crate::operations::table::for_each_operation;
-pub use crate::operations::values::{AtomKind, LANES, LaneTy, Next, Pred, ResultUse, Row, Sem, Slot, Update, UpdateOp};
+pub use crate::operations::values::{
+    AtomKind, LANES, LaneTy, Next, Pred, ResultUse, Row, Sem, Slot, Update, UpdateOp, WideAccess,
+};
 
 /// Native code as a warp enters it.
 pub trait NativeCode: Send + Sync {
@@ -128,7 +131,8 @@ macro_rules! operations {
 for_each_operation!(operations);
 
 /// One instruction, in one line of the processor's cache. Its operation's row in
-/// `operations::table` says what the fields mean.
+/// `operations::table` says what the fields mean. They are written where instructions are compiled,
+/// and read by their names through the types of `operations::operands`.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub struct Inst {
@@ -136,13 +140,13 @@ pub struct Inst {
     /// The function of `op`, looked up when the instruction was made.
     pub run: InstFn,
     pub guard: Pred,
-    pub d: Slot,
-    pub a: Slot,
-    pub b: Slot,
-    pub c: Slot,
-    pub x: u64,
-    pub y: u32,
-    pub z: u32,
+    pub(crate) d: Slot,
+    pub(crate) a: Slot,
+    pub(crate) b: Slot,
+    pub(crate) c: Slot,
+    pub(crate) x: u64,
+    pub(crate) y: u32,
+    pub(crate) z: u32,
     /// Where it comes from: an index into `Program::places`.
     pub(crate) place: u32,
 }
@@ -169,9 +173,9 @@ impl Inst {
         matches!(self.op, Operation::WarpBarrier)
     }
 
-    /// True for BSYNC, whose `a` is the row with the lanes that are to meet.
-    pub(crate) fn is_meeting(&self) -> bool {
-        matches!(self.op, Operation::Meet)
+    /// The row with the lanes that are to meet, of BSYNC.
+    pub(crate) fn meeting(&self) -> Option<Slot> {
+        matches!(self.op, Operation::Meet).then(|| operands::Meet::of(self).members())
     }
 }
 
@@ -346,8 +350,8 @@ pub struct Program {
     pub slots: Vec<Slot>,
     pub(crate) calls: Vec<CallSite>,
     pub tables: Vec<Vec<u32>>,
-    /// What bulk reductions do with each element.
-    pub(crate) reductions: Vec<InstFn>,
+    /// What bulk reductions do with each element; None: nothing that is executed here.
+    pub(crate) reductions: Vec<Option<Operation>>,
     pub functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,

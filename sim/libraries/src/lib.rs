@@ -17,6 +17,8 @@
 //! - `nvml`, `device_files`: that there is a device, for who does not ask CUDA
 //! - `names`: the names of the libraries
 //! - `refused`: every other function, and those of other libraries
+
+#![warn(unreachable_pub)]
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(clippy::too_many_arguments, reason = "C signatures")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]

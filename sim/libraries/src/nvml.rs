@@ -41,7 +41,7 @@ fn described(device: u32) -> Option<SimDevice> {
 }
 
 /// How many devices there are.
-pub fn count() -> u32 {
+pub(crate) fn count() -> u32 {
     (0..).take_while(|&device| described(device).is_some()).count() as u32
 }
 

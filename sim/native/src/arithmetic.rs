@@ -6,7 +6,8 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use super::flow::constant;
 use super::values::{Held, Values};
 use sim_exec::exec::per_lane::{COMBINE_AND, COMBINE_NONE, COMBINE_OR};
-use sim_exec::program::{Inst, LaneOp, LaneTy, ResultUse, Sem, Slot};
+use sim_exec::operations::operands;
+use sim_exec::program::{LaneOp, LaneTy, ResultUse, Sem, Slot};
 
 /// Bits of a type.
 pub(super) fn bits(ty: LaneTy) -> u32 {
@@ -135,22 +136,18 @@ impl Values<'_, '_> {
     }
 
     /// Calls the function of an operation.
-    fn called(&mut self, i: &Inst, op: &LaneOp) -> Value {
-        let sources = [i.a, i.b, i.c];
-        let mut arguments = Vec::with_capacity(4);
-        for (at, &slot) in sources.iter().enumerate() {
-            let value = if at < usize::from(op.operands) { self.long(slot) } else { self.int(types::I64, 0) };
-            arguments.push(value);
-        }
-        arguments.push(self.int(types::I64, i.x));
+    fn called(&mut self, i: operands::Lane<'_>, op: &LaneOp) -> Value {
+        let mut arguments: Vec<Value> = i.sources().map(|slot| self.long(slot)).collect();
+        arguments.resize_with(3, || self.int(types::I64, 0));
+        arguments.push(self.int(types::I64, i.constant()));
         self.call(op.call as usize, &arguments)
     }
 
     /// Compiles one operation.
-    pub(super) fn operation(&mut self, i: &Inst, op: &LaneOp) {
+    pub(super) fn operation(&mut self, i: operands::Lane<'_>, op: &LaneOp) {
         if op.outcome == ResultUse::Value {
             let value = self.computed(i, op);
-            self.define(i.d, value);
+            self.define(i.d(), value);
             return;
         }
         let holds = match self.compared(i, op) {
@@ -160,8 +157,8 @@ impl Values<'_, '_> {
                 self.b.ins().icmp_imm_u(IntCC::NotEqual, result, 0)
             }
         };
-        let third = if i.y == COMBINE_NONE { None } else { Some(self.truth(i.c.0)) };
-        let combined = |values: &mut Self, truth: Value| match (third, i.y) {
+        let third = if i.combine() == COMBINE_NONE { None } else { Some(self.truth(i.combined().0)) };
+        let combined = |values: &mut Self, truth: Value| match (third, i.combine()) {
             (None, _) => truth,
             (Some(third), COMBINE_AND) => values.b.ins().band(truth, third),
             (Some(third), COMBINE_OR) => values.b.ins().bor(truth, third),
@@ -169,30 +166,30 @@ impl Values<'_, '_> {
         };
         let first = combined(self, holds);
         if op.outcome == ResultUse::Choice {
-            let (yes, no) = (self.int(types::I64, i.x), self.int(types::I64, 0));
+            let (yes, no) = (self.int(types::I64, i.constant()), self.int(types::I64, 0));
             let value = self.b.ins().select(first, yes, no);
-            self.define(i.d, Held::long(value));
+            self.define(i.d(), Held::long(value));
             return;
         }
         let opposite = self.not(holds);
         let second = combined(self, opposite);
-        self.set(i.d.0, first);
-        self.set(i.z, second);
+        self.set(i.p().0, first);
+        self.set(i.q().0, second);
     }
 
-    fn compared(&mut self, i: &Inst, op: &LaneOp) -> Option<Value> {
+    fn compared(&mut self, i: operands::Lane<'_>, op: &LaneOp) -> Option<Value> {
         let ty = op.types[0];
         if float(ty) {
             let code = comparison_of_floats(op.sem)?;
-            let (a, b) = (self.float_operand(i.a, ty), self.float_operand(i.b, ty));
+            let (a, b) = (self.float_operand(i.a(), ty), self.float_operand(i.b(), ty));
             return Some(self.b.ins().fcmp(code, a, b));
         }
         let code = comparison_of_integers(op.sem, ty)?;
-        let (a, b) = (self.integer(i.a, ty), self.integer(i.b, ty));
+        let (a, b) = (self.integer(i.a(), ty), self.integer(i.b(), ty));
         Some(self.b.ins().icmp(code, a, b))
     }
 
-    fn computed(&mut self, i: &Inst, op: &LaneOp) -> Held {
+    fn computed(&mut self, i: operands::Lane<'_>, op: &LaneOp) -> Held {
         if let Some(value) = self.inline(i, op) {
             return value;
         }
@@ -200,7 +197,7 @@ impl Values<'_, '_> {
         if bits(op.types[3]) == 64 { Held::long(result) } else { Held::word(self.b.ins().ireduce(types::I32, result)) }
     }
 
-    fn inline(&mut self, i: &Inst, op: &LaneOp) -> Option<Held> {
+    fn inline(&mut self, i: operands::Lane<'_>, op: &LaneOp) -> Option<Held> {
         let [ta, tb, tc, tr] = op.types;
         let wide = bits(ta) == 64;
         let ty: Type = if wide { types::I64 } else { types::I32 };
@@ -212,9 +209,9 @@ impl Values<'_, '_> {
                 if ta == tr {
                     // As it is, in all forms at hand.
                     return match bits(ta) {
-                        64 => Some(self.held(i.a)),
+                        64 => Some(self.held(i.a())),
                         32 => {
-                            let mut held = self.held(i.a);
+                            let mut held = self.held(i.a());
                             if held.single.is_none() {
                                 let word = self.word_of(&mut held);
                                 held = Held::word(word);
@@ -222,18 +219,18 @@ impl Values<'_, '_> {
                             Some(held)
                         }
                         _ => {
-                            let value = self.integer(i.a, ta);
+                            let value = self.integer(i.a(), ta);
                             Some(self.cut(value, tr))
                         }
                     };
                 }
-                if bits(tr) == 64 { self.extended_long(i.a, ta) } else { self.integer(i.a, ta) }
+                if bits(tr) == 64 { self.extended_long(i.a(), ta) } else { self.integer(i.a(), ta) }
             }
             Sem::MoveMasked => {
-                let narrow = i.x >> 32 == 0;
+                let narrow = i.constant() >> 32 == 0;
                 if narrow {
-                    let word = if wide { self.word(i.a) } else { self.integer(i.a, ta) };
-                    let value = match i.x {
+                    let word = if wide { self.word(i.a()) } else { self.integer(i.a(), ta) };
+                    let value = match i.constant() {
                         0xffff_ffff => word,
                         mask => {
                             let mask = self.int(types::I32, mask);
@@ -242,12 +239,13 @@ impl Values<'_, '_> {
                     };
                     return Some(Held::word(value));
                 }
-                let value = self.extended_long(i.a, ta);
-                let mask = self.int(types::I64, i.x);
+                let value = self.extended_long(i.a(), ta);
+                let mask = self.int(types::I64, i.constant());
                 self.b.ins().band(value, mask)
             }
             Sem::Add | Sem::Sub | Sem::Mul | Sem::And | Sem::Or | Sem::Xor => {
-                let (a, b) = if wide { (self.long(i.a), self.long(i.b)) } else { (self.word(i.a), self.word(i.b)) };
+                let (a, b) =
+                    if wide { (self.long(i.a()), self.long(i.b())) } else { (self.word(i.a()), self.word(i.b())) };
                 match op.sem {
                     Sem::Add => self.b.ins().iadd(a, b),
                     Sem::Sub => self.b.ins().isub(a, b),
@@ -258,46 +256,47 @@ impl Values<'_, '_> {
                 }
             }
             Sem::Add3 | Sem::MulAdd => {
-                let (a, b) = if wide { (self.long(i.a), self.long(i.b)) } else { (self.word(i.a), self.word(i.b)) };
-                let c = if wide { self.long(i.c) } else { self.word(i.c) };
+                let (a, b) =
+                    if wide { (self.long(i.a()), self.long(i.b())) } else { (self.word(i.a()), self.word(i.b())) };
+                let c = if wide { self.long(i.c()) } else { self.word(i.c()) };
                 let first = if op.sem == Sem::Add3 { self.b.ins().iadd(a, b) } else { self.b.ins().imul(a, b) };
                 self.b.ins().iadd(first, c)
             }
             Sem::MulHigh => match bits(ta) {
                 64 => {
-                    let (a, b) = (self.long(i.a), self.long(i.b));
+                    let (a, b) = (self.long(i.a()), self.long(i.b()));
                     if signed(ta) { self.b.ins().smulhi(a, b) } else { self.b.ins().umulhi(a, b) }
                 }
                 width => {
-                    let (a, b) = (self.extended_long(i.a, ta), self.extended_long(i.b, tb));
+                    let (a, b) = (self.extended_long(i.a(), ta), self.extended_long(i.b(), tb));
                     let product = self.b.ins().imul(a, b);
                     self.b.ins().ushr_imm_u(product, i64::from(width))
                 }
             },
             Sem::MulWide => {
-                let (a, b) = (self.extended_long(i.a, ta), self.extended_long(i.b, tb));
+                let (a, b) = (self.extended_long(i.a(), ta), self.extended_long(i.b(), tb));
                 self.b.ins().imul(a, b)
             }
             Sem::MulAddWide => {
-                let (a, b) = (self.extended_long(i.a, ta), self.extended_long(i.b, tb));
-                let c = self.extended_long(i.c, tc);
+                let (a, b) = (self.extended_long(i.a(), ta), self.extended_long(i.b(), tb));
+                let c = self.extended_long(i.c(), tc);
                 let product = self.b.ins().imul(a, b);
                 self.b.ins().iadd(product, c)
             }
             Sem::Not => {
-                let a = if wide { self.long(i.a) } else { self.word(i.a) };
+                let a = if wide { self.long(i.a()) } else { self.word(i.a()) };
                 self.b.ins().bnot(a)
             }
             Sem::Neg => {
-                let a = if wide { self.long(i.a) } else { self.word(i.a) };
+                let a = if wide { self.long(i.a()) } else { self.word(i.a()) };
                 self.b.ins().ineg(a)
             }
             Sem::Abs => {
-                let a = self.integer(i.a, ta);
+                let a = self.integer(i.a(), ta);
                 self.b.ins().iabs(a)
             }
             Sem::Min | Sem::Max => {
-                let (a, b) = (self.integer(i.a, ta), self.integer(i.b, tb));
+                let (a, b) = (self.integer(i.a(), ta), self.integer(i.b(), tb));
                 let code = match (op.sem, signed(ta)) {
                     (Sem::Min, true) => IntCC::SignedLessThan,
                     (Sem::Min, false) => IntCC::UnsignedLessThan,
@@ -309,11 +308,11 @@ impl Values<'_, '_> {
             }
             Sem::Shl | Sem::Shr => self.shifted(i, op, ty),
             Sem::AndCount => {
-                let a = self.word(i.a);
-                self.b.ins().band_imm_u(a, i.x.wrapping_sub(1) as i64 & 0xffff_ffff)
+                let a = self.word(i.a());
+                self.b.ins().band_imm_u(a, i.constant().wrapping_sub(1) as i64 & 0xffff_ffff)
             }
             Sem::MinCount => {
-                let (a, most) = (self.word(i.a), self.int(types::I32, i.x));
+                let (a, most) = (self.word(i.a()), self.int(types::I32, i.constant()));
                 let less = self.b.ins().icmp(IntCC::UnsignedLessThan, a, most);
                 self.b.ins().select(less, a, most)
             }
@@ -326,12 +325,12 @@ impl Values<'_, '_> {
             }
             Sem::FunnelLeft | Sem::FunnelRight => {
                 let left = op.sem == Sem::FunnelLeft;
-                let (a, c) = (self.word(i.a), self.word(i.c));
-                if i.a == i.b {
+                let (a, c) = (self.word(i.a()), self.word(i.c()));
+                if i.a() == i.b() {
                     let value = if left { self.b.ins().rotl(a, c) } else { self.b.ins().rotr(a, c) };
                     return Some(Held::word(value));
                 }
-                let both = self.joined(i.a, i.b);
+                let both = self.joined(i.a(), i.b());
                 let count = self.b.ins().band_imm_u(c, 31);
                 if left {
                     let shifted = self.b.ins().ishl(both, count);
@@ -341,37 +340,37 @@ impl Values<'_, '_> {
                 }
             }
             Sem::Lop3 => {
-                let (a, b, c) = (self.word(i.a), self.word(i.b), self.word(i.c));
-                self.table(i.x as u32, [a, b, c], types::I32)
+                let (a, b, c) = (self.word(i.a()), self.word(i.b()), self.word(i.c()));
+                self.table(i.constant() as u32, [a, b, c], types::I32)
             }
-            Sem::Join => self.joined(i.a, i.b),
+            Sem::Join => self.joined(i.a(), i.b()),
             Sem::High => {
-                let a = self.long(i.a);
+                let a = self.long(i.a());
                 self.b.ins().ushr_imm_u(a, 32)
             }
             Sem::ShiftedHigh => {
-                let a = self.long(i.a);
-                let shifted = self.b.ins().ishl_imm_u(a, (i.x & 63) as i64);
+                let a = self.long(i.a());
+                let shifted = self.b.ins().ishl_imm_u(a, (i.constant() & 63) as i64);
                 self.b.ins().ushr_imm_u(shifted, 32)
             }
             Sem::Shifted => {
-                let a = self.word(i.a);
-                self.b.ins().ishl_imm_u(a, (i.x & 31) as i64)
+                let a = self.word(i.a());
+                self.b.ins().ishl_imm_u(a, (i.constant() & 31) as i64)
             }
             Sem::NegBits => {
                 if !wide {
-                    let held = self.held(i.a);
+                    let held = self.held(i.a());
                     if held.single.is_some() && held.word.is_none() {
-                        let single = self.single(i.a, false);
+                        let single = self.single(i.a(), false);
                         return Some(Held::single(self.b.ins().fneg(single), false));
                     }
                 }
-                let a = if wide { self.long(i.a) } else { self.word(i.a) };
+                let a = if wide { self.long(i.a()) } else { self.word(i.a()) };
                 let sign = self.int(ty, if wide { 1 << 63 } else { 1 << 31 });
                 self.b.ins().bxor(a, sign)
             }
             Sem::AbsBits => {
-                let a = if wide { self.long(i.a) } else { self.word(i.a) };
+                let a = if wide { self.long(i.a()) } else { self.word(i.a()) };
                 let rest = self.int(ty, if wide { u64::MAX >> 1 } else { 0x7fff_ffff });
                 self.b.ins().band(a, rest)
             }
@@ -387,12 +386,12 @@ impl Values<'_, '_> {
     }
 
     /// The first operand shifted by the second, as far as that goes.
-    fn shifted(&mut self, i: &Inst, op: &LaneOp, ty: Type) -> Value {
+    fn shifted(&mut self, i: operands::Lane<'_>, op: &LaneOp, ty: Type) -> Value {
         let from = op.types[0];
         let width = bits(from);
         let left = matches!(op.sem, Sem::Shl | Sem::ShlHigh | Sem::ShlLow);
-        let a = self.integer(i.a, from);
-        let known = constant(self.program, i.b).map(|count| count & 0xffff_ffff);
+        let a = self.integer(i.a(), from);
+        let known = constant(self.program, i.b()).map(|count| count & 0xffff_ffff);
         if let Some(count) = known {
             let within = count < u64::from(width);
             return match (left, signed(from)) {
@@ -402,7 +401,7 @@ impl Values<'_, '_> {
                 _ => self.int(ty, 0),
             };
         }
-        let count = self.word(i.b);
+        let count = self.word(i.b());
         let most = self.int(types::I32, u64::from(width) - 1);
         let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, count, most);
         if !left && signed(from) {

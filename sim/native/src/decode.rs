@@ -4,6 +4,7 @@
 //!
 //! All answers come from the table of operations (`operations::table`).
 
+use sim_exec::operations::operands;
 pub(super) use sim_exec::program::{AtomKind, Kind};
 
 use sim_exec::exec::{control, load_store};
@@ -29,8 +30,11 @@ pub(super) fn kind_of_warp(inst: &Inst) -> Kind {
 
 /// Whether it is a volatile access. The warp executes these as one: programs of old count on it.
 pub(super) fn is_volatile_access(inst: &Inst) -> bool {
-    matches!(inst.op, Operation::Load(_) | Operation::Store(_))
-        && (inst.b == load_store::VOLATILE || inst.d == load_store::VOLATILE)
+    match inst.op {
+        Operation::Load(_) => operands::Load::of(inst).strength() == load_store::VOLATILE,
+        Operation::Store(_) => operands::Store::of(inst).strength() == load_store::VOLATILE,
+        _ => false,
+    }
 }
 
 /// Where control goes behind an instruction that stops native code: the next instruction, or
@@ -41,17 +45,18 @@ pub(super) fn continues(program: &Program, inst: &Inst, pc: u32) -> Vec<u32> {
         Then::End | Then::Elsewhere if inst.guard != Pred::ALWAYS => vec![pc + 1],
         Then::End | Then::Elsewhere => Vec::new(),
         Then::Table => {
-            let mut targets = program.tables.get(inst.y as usize).cloned().unwrap_or_default();
+            let mut targets =
+                program.tables.get(operands::BranchTable::of(inst).table() as usize).cloned().unwrap_or_default();
             targets.push(pc + 1);
             targets
         }
-        Then::Jump => vec![inst.x as u32, pc + 1],
+        Then::Jump => vec![operands::BranchIfApart::of(inst).target(), pc + 1],
     }
 }
 
 /// True for a barrier that gives no result.
 pub(super) fn writes_nothing(inst: &Inst) -> bool {
-    matches!(inst.op, Operation::Barrier) && inst.y == sim_exec::block::BARRIER_SYNC
+    matches!(inst.op, Operation::Barrier) && operands::Barrier::of(inst).what() == sim_exec::block::BARRIER_SYNC
 }
 
 /// True for an instruction of a whole warp behind which it mostly goes on at the next one.
@@ -93,5 +98,6 @@ pub(super) fn may_be_wide(inst: &Inst) -> bool {
 /// Whether a special register has 64 bits.
 pub(super) fn wide_special(inst: &Inst) -> bool {
     use control::Special;
-    [Special::Clock64, Special::Timer, Special::Gridid].iter().any(|&kind| inst.y == kind as u32)
+    let number = operands::Special::of(inst).number();
+    [Special::Clock64, Special::Timer, Special::Gridid].iter().any(|&kind| number == kind as u32)
 }

@@ -1,7 +1,6 @@
 //! Which registers each instruction reads and writes.
 
 use sim_exec::operations::Role;
-pub(super) use sim_exec::operations::unpacked;
 use sim_exec::program::{Inst, Pred, Program, Slot};
 
 /// A register of a frame: a row by its number, or a predicate.
@@ -52,6 +51,11 @@ pub(super) fn effects(program: &Program, inst: &Inst) -> Effects {
     if inst.guard != Pred::ALWAYS {
         e.test(inst.guard.0);
     }
+    // What reads everything is asked for nothing else.
+    if inst.op.operands().iter().any(|operand| operand.role == Role::Any) {
+        e.all = true;
+        return e;
+    }
     for operand in inst.op.operands() {
         let Some(registers) = operand.registers(program, inst) else {
             e.all = true;
@@ -63,7 +67,7 @@ pub(super) fn effects(program: &Program, inst: &Inst) -> Effects {
                 Role::Write => e.write(Slot(register)),
                 Role::Test => e.test(register),
                 Role::Set => e.set(register),
-                Role::Any => {}
+                Role::Word | Role::Long | Role::Any => {}
             }
         }
     }

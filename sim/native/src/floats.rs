@@ -7,7 +7,8 @@ use super::context::at;
 use super::relocations::Keeper;
 use super::values::{Held, Values, plain};
 use sim_exec::float::{FTZ, SAT};
-use sim_exec::program::{Inst, LaneOp, LaneTy, Sem, Slot};
+use sim_exec::operations::operands;
+use sim_exec::program::{LaneOp, LaneTy, Sem, Slot};
 
 /// Whether the host has an instruction for a multiplication and addition rounded once.
 pub(super) fn has_fma() -> bool {
@@ -23,7 +24,7 @@ impl Values<'_, '_> {
     }
 
     /// A result of arithmetic. Which NaN a double is, the operation's function says.
-    fn float_result(&mut self, value: Value, i: &Inst, op: &LaneOp) -> Held {
+    fn float_result(&mut self, value: Value, i: operands::Lane<'_>, op: &LaneOp) -> Held {
         if op.types[3] == LaneTy::F32 {
             return Held::single(value, true);
         }
@@ -36,7 +37,8 @@ impl Values<'_, '_> {
         // Forms made here are not at hand behind.
         let known = self.at_hand();
         let function = self.function(op.call as usize);
-        let operands = [i.a, i.b, if op.operands > 2 { i.c } else { i.b }].map(|slot| self.long(slot));
+        let mut operands: Vec<Value> = i.sources().map(|slot| self.long(slot)).collect();
+        operands.resize(3, operands[0]);
         self.call_keeper(Keeper::Call, [self.context, function, operands[0], operands[1], operands[2]]);
         let nan = self.b.ins().load(types::F64, plain(), self.context, at!(found));
         self.restore(known);
@@ -82,12 +84,12 @@ impl Values<'_, '_> {
         Held::single(self.b.ins().select(large, one, low), false)
     }
 
-    pub(super) fn inline_float(&mut self, i: &Inst, op: &LaneOp) -> Option<Held> {
+    pub(super) fn inline_float(&mut self, i: operands::Lane<'_>, op: &LaneOp) -> Option<Held> {
         let [ta, _, _, tr] = op.types;
-        let plain = i.x & 3 == 0;
+        let plain = i.constant() & 3 == 0;
         Some(match op.sem {
             Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul => {
-                let (a, b) = (self.float_operand(i.a, ta), self.float_operand(i.b, ta));
+                let (a, b) = (self.float_operand(i.a(), ta), self.float_operand(i.b(), ta));
                 let value = match op.sem {
                     Sem::FloatAdd => self.b.ins().fadd(a, b),
                     Sem::FloatSub => self.b.ins().fsub(a, b),
@@ -96,54 +98,54 @@ impl Values<'_, '_> {
                 self.float_result(value, i, op)
             }
             Sem::FloatFma if has_fma() => {
-                let (a, b) = (self.float_operand(i.a, ta), self.float_operand(i.b, ta));
-                let c = self.float_operand(i.c, ta);
+                let (a, b) = (self.float_operand(i.a(), ta), self.float_operand(i.b(), ta));
+                let c = self.float_operand(i.c(), ta);
                 let value = self.b.ins().fma(a, b, c);
                 self.float_result(value, i, op)
             }
             Sem::FlagAdd | Sem::FlagSub | Sem::FlagMul if plain => {
-                let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-                let (a, b) = (self.flush_if(a, i.x), self.flush_if(b, i.x));
+                let (a, b) = (self.single(i.a(), true), self.single(i.b(), true));
+                let (a, b) = (self.flush_if(a, i.constant()), self.flush_if(b, i.constant()));
                 let value = match op.sem {
                     Sem::FlagAdd => self.b.ins().fadd(a, b),
                     Sem::FlagSub => self.b.ins().fsub(a, b),
                     _ => self.b.ins().fmul(a, b),
                 };
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagFma if plain && has_fma() => {
-                let [a, b, c] = [i.a, i.b, i.c].map(|slot| {
+                let [a, b, c] = [i.a(), i.b(), i.c()].map(|slot| {
                     let value = self.single(slot, true);
-                    self.flush_if(value, i.x)
+                    self.flush_if(value, i.constant())
                 });
                 let value = self.b.ins().fma(a, b, c);
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagDiv if plain => {
-                let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-                let (a, b) = (self.flush_if(a, i.x), self.flush_if(b, i.x));
+                let (a, b) = (self.single(i.a(), true), self.single(i.b(), true));
+                let (a, b) = (self.flush_if(a, i.constant()), self.flush_if(b, i.constant()));
                 let value = self.b.ins().fdiv(a, b);
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagSqrt if plain => {
-                let a = self.single(i.a, true);
-                let a = self.flush_if(a, i.x);
+                let a = self.single(i.a(), true);
+                let a = self.flush_if(a, i.constant());
                 let value = self.b.ins().sqrt(a);
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagNeg => {
-                let a = self.single(i.a, true);
+                let a = self.single(i.a(), true);
                 let value = self.b.ins().fneg(a);
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagAbs => {
-                let a = self.single(i.a, true);
+                let a = self.single(i.a(), true);
                 let value = self.b.ins().fabs(a);
-                self.finished(value, i.x)
+                self.finished(value, i.constant())
             }
             Sem::FlagMin | Sem::FlagMax => {
-                let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-                let (a, b) = (self.flush_if(a, i.x), self.flush_if(b, i.x));
+                let (a, b) = (self.single(i.a(), true), self.single(i.b(), true));
+                let (a, b) = (self.flush_if(a, i.constant()), self.flush_if(b, i.constant()));
                 let min = op.sem == Sem::FlagMin;
                 let code = if min { FloatCC::LessThan } else { FloatCC::GreaterThan };
                 let first = self.b.ins().fcmp(code, a, b);
@@ -156,36 +158,36 @@ impl Values<'_, '_> {
                 Held::single(self.b.ins().select(equal, both, value), true)
             }
             Sem::Neg if ta == LaneTy::F64 => {
-                let a = self.double(i.a);
+                let a = self.double(i.a());
                 let negated = self.b.ins().fneg(a);
                 Held::double(self.unless_nan(a, negated))
             }
             Sem::Abs if ta == LaneTy::F64 => {
-                let a = self.double(i.a);
+                let a = self.double(i.a());
                 let size = self.b.ins().fabs(a);
                 Held::double(self.unless_nan(a, size))
             }
             Sem::Convert => match (ta, tr) {
                 (LaneTy::F32, LaneTy::F64) => {
-                    let a = self.single(i.a, false);
+                    let a = self.single(i.a(), false);
                     Held::double(self.b.ins().fpromote(types::F64, a))
                 }
                 (LaneTy::F64, LaneTy::F32) => {
-                    let a = self.double(i.a);
+                    let a = self.double(i.a());
                     Held::single(self.b.ins().fdemote(types::F32, a), false)
                 }
                 (LaneTy::I32 | LaneTy::U32, LaneTy::F32 | LaneTy::F64) => {
                     let to = if tr == LaneTy::F32 { types::F32 } else { types::F64 };
-                    let a = if ta == LaneTy::I32 { self.word(i.a) } else { self.long_word(i.a) };
+                    let a = if ta == LaneTy::I32 { self.word(i.a()) } else { self.long_word(i.a()) };
                     let value = self.b.ins().fcvt_from_sint(to, a);
                     if tr == LaneTy::F32 { Held::single(value, false) } else { Held::double(value) }
                 }
                 (LaneTy::F32, LaneTy::I32) => {
-                    let a = self.single(i.a, true);
+                    let a = self.single(i.a(), true);
                     Held::word(self.b.ins().fcvt_to_sint_sat(types::I32, a))
                 }
                 (LaneTy::F32, LaneTy::U32) => {
-                    let a = self.single(i.a, true);
+                    let a = self.single(i.a(), true);
                     Held::word(self.b.ins().fcvt_to_uint_sat(types::I32, a))
                 }
                 _ => return None,

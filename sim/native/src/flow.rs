@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::decode::{self, AtomKind, Kind};
 use super::effects::{self, Register};
+use sim_exec::operations::operands;
 use sim_exec::program::{ArgumentHome, Inst, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// Bits that the sets of live registers of one function may take.
@@ -161,7 +162,7 @@ impl Flow {
             let inst = &code[pc as usize];
             match decode::kind(inst) {
                 Kind::Branch => {
-                    heads.insert(inst.x as u32);
+                    heads.insert(operands::Branch::of(inst).target());
                     heads.insert(pc + 1);
                 }
                 Kind::Stop => {
@@ -182,8 +183,8 @@ impl Flow {
             let last = &code[tail as usize - 1];
             let stop = matches!(decode::kind(last), Kind::Stop);
             let next = match decode::kind(last) {
-                Kind::Branch if last.guard == Pred::ALWAYS => vec![last.x as u32],
-                Kind::Branch => vec![last.x as u32, tail],
+                Kind::Branch if last.guard == Pred::ALWAYS => vec![operands::Branch::of(last).target()],
+                Kind::Branch => vec![operands::Branch::of(last).target(), tail],
                 Kind::Stop => decode::continues(program, last, tail - 1),
                 _ => vec![tail],
             };
@@ -324,7 +325,7 @@ impl Flow {
                 if let Kind::Lane(LaneOp { sem: Sem::Move, .. }) = kind
                     && inst.guard == Pred::ALWAYS
                     && !seen.contains(&row)
-                    && let Some(value) = constant(program, inst.a)
+                    && let Some(value) = constant(program, operands::Lane::of(inst).a())
                 {
                     self.constants.insert(row, value);
                 } else {
@@ -340,30 +341,33 @@ impl Flow {
                         is_loose = op.types[3] == LaneTy::F32 && decode::gives_hardware_nan(&op);
                         match op.sem {
                             Sem::Move | Sem::MoveMasked => {
+                                let (source, mask) =
+                                    (operands::Lane::of(inst).a(), operands::Lane::of(inst).constant());
                                 vote = 0;
-                                if let Some(value) = constant(program, inst.a) {
+                                if let Some(value) = constant(program, source) {
                                     is_wide = value >> 32 != 0;
                                     is_loose = !f32::from_bits(value as u32).is_nan();
-                                } else if inst.a.0 & Slot::CONSTANT == 0 && op.sem == Sem::Move {
+                                } else if source.0 & Slot::CONSTANT == 0 && op.sem == Sem::Move {
                                     // As wide as what is moved.
                                     is_wide = false;
                                     is_loose = true;
-                                    moves.push((inst.a.0, row));
+                                    moves.push((source.0, row));
                                 } else if op.sem == Sem::MoveMasked {
-                                    is_wide = inst.x >> 32 != 0;
+                                    is_wide = mask >> 32 != 0;
                                 }
                             }
                             _ => {}
                         }
                     }
                     Kind::Lane(_) => {
-                        is_wide = inst.x >> 32 != 0;
+                        is_wide = operands::Lane::of(inst).constant() >> 32 != 0;
                         vote = -1;
                     }
                     Kind::Select => {
                         is_wide = false;
                         is_loose = true;
-                        for source in [inst.a, inst.b] {
+                        let i = operands::Select::of(inst);
+                        for source in [i.a(), i.b()] {
                             match constant(program, source) {
                                 Some(value) => {
                                     is_wide |= value >> 32 != 0;
@@ -377,13 +381,19 @@ impl Flow {
                             }
                         }
                     }
-                    Kind::Load { size, signed } | Kind::LoadParam { size, signed } => {
-                        is_wide = if signed { inst.c.0 > 32 } else { size == 8 };
+                    Kind::Load { size, signed } => {
+                        is_wide = if signed { operands::Load::of(inst).bits() > 32 } else { size == 8 };
+                    }
+                    Kind::LoadParam { size, signed } => {
+                        is_wide = if signed { operands::LoadParam::of(inst).bits() > 32 } else { size == 8 };
                     }
                     Kind::Atom { size, .. } => is_wide = size == 8,
                     Kind::Add3 => (is_wide, vote) = (false, -1),
-                    Kind::WithCarry => is_wide = inst.y >> 6 & 1 != 0 && Slot(row) != Slot(inst.x as u32),
-                    Kind::Repack => is_wide = inst.b.0 > 32,
+                    Kind::WithCarry => {
+                        let i = operands::WithCarry::of(inst);
+                        is_wide = i.how() >> 6 & 1 != 0 && row == i.d().0;
+                    }
+                    Kind::Repack => is_wide = operands::Repack::of(inst).into_bits() > 32,
                     Kind::Stop | Kind::Foreign => is_wide = decode::may_be_wide(inst),
                     Kind::Special => is_wide = decode::wide_special(inst),
                     _ => {}
@@ -393,8 +403,7 @@ impl Flow {
                 votes[at] += vote * 2;
             }
             if let Kind::Lane(op) = kind {
-                let sources = [inst.a, inst.b, inst.c];
-                for (source, ty) in sources.iter().zip(op.types).take(usize::from(op.operands)) {
+                for (source, ty) in operands::Lane::of(inst).sources().zip(op.types) {
                     if let Some(vote) = votes.get_mut(source.0 as usize) {
                         *vote += if matches!(ty, LaneTy::F32 | LaneTy::F64) {
                             2
@@ -407,7 +416,7 @@ impl Flow {
                 }
             }
             if let Kind::Atom { kind, .. } = kind
-                && let Some(vote) = votes.get_mut(inst.b.0 as usize)
+                && let Some(vote) = votes.get_mut(operands::Atomic::of(inst).b().0 as usize)
             {
                 *vote += if matches!(kind, AtomKind::AddSingle | AtomKind::AddDouble) { 1 } else { -1 };
             }

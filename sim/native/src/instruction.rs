@@ -13,6 +13,7 @@ use sim_exec::exec::control::Special;
 use sim_exec::exec::load_store::SHARED;
 use sim_exec::exec_sass::floats::BOP;
 use sim_exec::exec_sass::{integer, predicates};
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Pred, Slot};
 
 /// What makes native code of instructions.
@@ -35,7 +36,7 @@ impl Emitter<'_, '_> {
         let kind = decode::kind_of_warp(i);
         self.v.guard = None;
         let apart = matches!(kind, Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign)
-            || matches!(kind, Kind::Special if !simple_special(i.y));
+            || matches!(kind, Kind::Special if !simple_special(operands::Special::of(i).number()));
         if i.guard == Pred::ALWAYS {
             self.unguarded(flow, i, pc, kind);
             return;
@@ -62,38 +63,43 @@ impl Emitter<'_, '_> {
         let (v, access) = (&mut self.v, &mut self.access);
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => {}
-            Kind::Lane(op) => v.operation(i, &op),
+            Kind::Lane(op) => v.operation(operands::Lane::of(i), &op),
             Kind::Select => v.selected(i),
             Kind::Predicate => {
-                let (a, b) = (v.truth(i.a.0), v.truth(i.b.0));
-                let value = match i.y {
+                let i = operands::Predicate::of(i);
+                let (a, b) = (v.truth(i.a().0), v.truth(i.b().0));
+                let value = match i.function() {
                     0 => v.b.ins().band(a, b),
                     1 => v.b.ins().bor(a, b),
                     2 => v.b.ins().bxor(a, b),
                     _ => a,
                 };
-                v.set(i.d.0, value);
+                v.set(i.d().0, value);
             }
             Kind::Repack => v.repacked(i),
-            Kind::Special if simple_special(i.y) => v.special(i),
+            Kind::Special if simple_special(operands::Special::of(i).number()) => v.special(i),
             Kind::LoadParam { size, signed } => v.load_param(i, size, signed),
             Kind::ParamAddress => {
+                let i = operands::ParamAddress::of(i);
                 let base = v.field(types::I64, std::mem::offset_of!(RegionContext, params));
-                let value = v.b.ins().iadd_imm_s(base, i.x as i64);
-                v.define(i.d, Held::long(value));
+                let value = v.b.ins().iadd_imm_s(base, i.offset() as i64);
+                v.define(i.d(), Held::long(value));
             }
             Kind::FrameAddress => {
+                let i = operands::FrameAddress::of(i);
                 let base = v.field(types::I64, std::mem::offset_of!(RegionContext, local_base));
-                let value = v.b.ins().iadd_imm_s(base, i.x as i64);
-                v.define(i.d, Held::long(value));
+                let value = v.b.ins().iadd_imm_s(base, i.offset() as i64);
+                v.define(i.d(), Held::long(value));
             }
             Kind::DynamicShared => {
+                let i = operands::DynamicShared::of(i);
                 let base = v.field(types::I64, std::mem::offset_of!(RegionContext, dynamic));
-                let value = v.b.ins().iadd_imm_s(base, i.x as i64);
-                v.define(i.d, Held::long(value));
+                let value = v.b.ins().iadd_imm_s(base, i.offset() as i64);
+                v.define(i.d(), Held::long(value));
             }
             Kind::ConvertAddress => {
-                let base = match i.z {
+                let i = operands::ConvertAddress::of(i);
+                let base = match i.space() {
                     SHARED => v.field(types::I64, std::mem::offset_of!(RegionContext, shared)),
                     sim_exec::exec::load_store::LOCAL => {
                         access.local = true;
@@ -104,9 +110,9 @@ impl Emitter<'_, '_> {
                     }
                     _ => v.int(types::I64, 0),
                 };
-                let a = v.long(i.a);
-                let value = if i.y == 1 { v.b.ins().isub(a, base) } else { v.b.ins().iadd(a, base) };
-                v.define(i.d, Held::long(value));
+                let a = v.long(i.a());
+                let value = if i.back() == 1 { v.b.ins().isub(a, base) } else { v.b.ins().iadd(a, base) };
+                v.define(i.d(), Held::long(value));
             }
             Kind::Load { size, signed } => v.load(access, i, pc, size, signed),
             Kind::Store { size } => v.store(access, i, pc, size),
@@ -114,18 +120,20 @@ impl Emitter<'_, '_> {
             Kind::IntCompare => v.compared_words(i),
             Kind::FloatCompare { double } => v.compared_floats(i, double),
             Kind::Table => {
-                let [a, b, c] = [i.a, i.b, i.c].map(|pred| v.truth(pred.0));
-                let first = v.table(i.y & 0xff, [a, b, c], types::I8);
-                let second = v.table(i.y >> 8 & 0xff, [a, b, c], types::I8);
-                v.set(i.d.0, first);
-                v.set(i.z, second);
+                let i = operands::Table::of(i);
+                let [a, b, c] = [i.a(), i.b(), i.c()].map(|pred| v.truth(pred.0));
+                let first = v.table(i.tables() & 0xff, [a, b, c], types::I8);
+                let second = v.table(i.tables() >> 8 & 0xff, [a, b, c], types::I8);
+                v.set(i.p().0, first);
+                v.set(i.q().0, second);
             }
             Kind::NotZero => {
-                let a = v.word(i.a);
+                let i = operands::NotZero::of(i);
+                let a = v.word(i.a());
                 let is = v.b.ins().icmp_imm_u(IntCC::NotEqual, a, 0);
-                let third = v.truth(i.c.0);
-                let value = if i.y == 1 { v.b.ins().band(is, third) } else { v.b.ins().bor(is, third) };
-                v.set(i.d.0, value);
+                let third = v.truth(i.combined().0);
+                let value = if i.combine() == 1 { v.b.ins().band(is, third) } else { v.b.ins().bor(is, third) };
+                v.set(i.p().0, value);
             }
             Kind::Add3 => v.added(i),
             Kind::AddWide => v.added_wide(i),
@@ -188,7 +196,8 @@ pub(super) fn float_codes() -> [FloatCC; 14] {
 
 impl Values<'_, '_> {
     fn special(&mut self, i: &Inst) {
-        let y = i.y;
+        let i = operands::Special::of(i);
+        let y = i.number();
         let value = if y < Special::NtidX as u32 {
             let base = self.field(types::I64, std::mem::offset_of!(RegionContext, tid));
             let offset = self.b.ins().ishl_imm_u(self.lane, 2);
@@ -218,33 +227,34 @@ impl Values<'_, '_> {
                 _ => self.b.ins().bnot(less),
             }
         };
-        self.define(i.d, Held::word(value));
+        self.define(i.d(), Held::word(value));
     }
 
     fn selected(&mut self, i: &Inst) {
-        let by = self.truth(i.c.0);
-        let form = if i.d.0 & Slot::CONSTANT == 0 { self.flow.form(i.d.0) } else { super::flow::ValueForm::Double };
+        let i = operands::Select::of(i);
+        let by = self.truth(i.which().0);
+        let form = if i.d().0 & Slot::CONSTANT == 0 { self.flow.form(i.d().0) } else { super::flow::ValueForm::Double };
         use super::flow::ValueForm;
         let value = match form {
             ValueForm::Word => {
-                let (a, b) = (self.word(i.a), self.word(i.b));
+                let (a, b) = (self.word(i.a()), self.word(i.b()));
                 Held::word(self.b.ins().select(by, a, b))
             }
             ValueForm::Single => {
-                let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-                let loose = [(a, self.is_loose(i.a)), (b, self.is_loose(i.b))];
-                self.either(by, loose, self.flow.loose.has(i.d.0 as usize))
+                let (a, b) = (self.single(i.a(), true), self.single(i.b(), true));
+                let loose = [(a, self.is_loose(i.a())), (b, self.is_loose(i.b()))];
+                self.either(by, loose, self.flow.loose.has(i.d().0 as usize))
             }
             ValueForm::LongFloat => {
-                let (a, b) = (self.double(i.a), self.double(i.b));
+                let (a, b) = (self.double(i.a()), self.double(i.b()));
                 Held::double(self.b.ins().select(by, a, b))
             }
             ValueForm::Double => {
-                let (a, b) = (self.long(i.a), self.long(i.b));
+                let (a, b) = (self.long(i.a()), self.long(i.b()));
                 Held::long(self.b.ins().select(by, a, b))
             }
         };
-        self.define(i.d, value);
+        self.define(i.d(), value);
     }
 
     fn is_loose(&mut self, slot: Slot) -> bool {
@@ -252,13 +262,13 @@ impl Values<'_, '_> {
     }
 
     fn repacked(&mut self, i: &Inst) {
-        let (first, into, from) = (i.y as usize, i.z as usize, i.x as usize);
-        let (from_width, into_width) = (i.a.0, i.b.0);
-        let slots = self.program.slots[first..first + into + from].to_vec();
+        let i = operands::Repack::of(i);
+        let (from_width, into_width) = (i.from_bits(), i.into_bits());
+        let (from, into) = (i.from(self.program), i.into(self.program));
         // All bits in words of 64.
-        let total = (from as u32 * from_width).max(into as u32 * into_width);
+        let total = (from.len() as u32 * from_width).max(into.len() as u32 * into_width);
         let mut words: Vec<Option<Value>> = vec![None; total.div_ceil(64) as usize];
-        for (at, &slot) in slots[into..].iter().enumerate() {
+        for (at, &slot) in from.iter().enumerate() {
             let bit = at as u32 * from_width;
             let value = self.long(slot);
             let value = if from_width >= 64 {
@@ -276,7 +286,7 @@ impl Values<'_, '_> {
             });
         }
         let mut results = Vec::new();
-        for at in 0..into as u32 {
+        for at in 0..into.len() as u32 {
             let bit = at * into_width;
             let word = match words[bit as usize / 64] {
                 Some(word) => word,
@@ -292,7 +302,7 @@ impl Values<'_, '_> {
                 }
             });
         }
-        for (&slot, value) in slots[..into].iter().zip(results) {
+        for (&slot, value) in into.iter().zip(results) {
             self.define(slot, value);
         }
     }
@@ -306,13 +316,14 @@ impl Values<'_, '_> {
     }
 
     fn compared_words(&mut self, i: &Inst) {
-        let signed = i.y & predicates::SIGNED != 0;
-        let (a, b) = (self.word(i.a), self.word(i.b));
+        let i = operands::IntCompare::of(i);
+        let signed = i.how() & predicates::SIGNED != 0;
+        let (a, b) = (self.word(i.a()), self.word(i.b()));
         let less = if signed { IntCC::SignedLessThan } else { IntCC::UnsignedLessThan };
         let greater = if signed { IntCC::SignedGreaterThan } else { IntCC::UnsignedGreaterThan };
-        let outcomes = i.y & 7;
-        let holds = if i.y & predicates::EXTENDED != 0 {
-            let low = self.truth(i.x as u32);
+        let outcomes = i.how() & 7;
+        let holds = if i.how() & predicates::EXTENDED != 0 {
+            let low = self.truth(i.low().0);
             let equal = self.b.ins().icmp(IntCC::Equal, a, b);
             let mut holds = self.b.ins().band(equal, low);
             for (bit, code) in [(predicates::LESS, less), (predicates::GREATER, greater)] {
@@ -338,32 +349,33 @@ impl Values<'_, '_> {
                 None => self.int(types::I8, u64::from(outcomes == 7)),
             }
         };
-        let third = self.truth(i.c.0);
-        let how = i.y >> predicates::COMBINE;
+        let third = self.truth(i.combined().0);
+        let how = i.how() >> predicates::COMBINE;
         let opposite = self.not(holds);
         let (first, second) = (self.combined(how, holds, third), self.combined(how, opposite, third));
-        self.set(i.d.0, first);
-        self.set(i.z, second);
+        self.set(i.p().0, first);
+        self.set(i.q().0, second);
     }
 
     fn compared_floats(&mut self, i: &Inst, double: bool) {
+        let i = operands::FloatCompare::of(i);
         let (a, b) = if double {
-            (self.double(i.a), self.double(i.b))
+            (self.double(i.a()), self.double(i.b()))
         } else {
-            let (a, b) = (self.single(i.a, true), self.single(i.b, true));
-            (self.flush_if(a, i.x), self.flush_if(b, i.x))
+            let (a, b) = (self.single(i.a(), true), self.single(i.b(), true));
+            (self.flush_if(a, i.flags()), self.flush_if(b, i.flags()))
         };
-        let holds = match i.y & 15 {
+        let holds = match i.how() & 15 {
             0 => self.int(types::I8, 0),
             15 => self.int(types::I8, 1),
             wanted => self.b.ins().fcmp(float_codes()[wanted as usize - 1], a, b),
         };
-        let third = self.truth(i.c.0);
-        let how = i.y >> BOP;
+        let third = self.truth(i.combined().0);
+        let how = i.how() >> BOP;
         let opposite = self.not(holds);
         let (first, second) = (self.combined(how, holds, third), self.combined(how, opposite, third));
-        self.set(i.d.0, first);
-        self.set(i.z, second);
+        self.set(i.p().0, first);
+        self.set(i.q().0, second);
     }
 
     fn term(&mut self, slot: Slot, flags: u32, negate: u32, invert: u32) -> Value {
@@ -377,12 +389,13 @@ impl Values<'_, '_> {
     }
 
     fn added(&mut self, i: &Inst) {
-        let a = self.term(i.a, i.y, integer::NEGATE_A, integer::INVERT_A);
-        let b = self.term(i.b, i.y, integer::NEGATE_B, integer::INVERT_B);
-        let c = self.term(i.c, i.y, integer::NEGATE_C, integer::INVERT_C);
+        let i = operands::Add3::of(i);
+        let a = self.term(i.a(), i.signs(), integer::NEGATE_A, integer::INVERT_A);
+        let b = self.term(i.b(), i.signs(), integer::NEGATE_B, integer::INVERT_B);
+        let c = self.term(i.c(), i.signs(), integer::NEGATE_C, integer::INVERT_C);
         let mut sum = self.b.ins().iadd(a, b);
         sum = self.b.ins().iadd(sum, c);
-        for carry in [effects::unpacked(i.x), effects::unpacked(i.x >> 16)] {
+        for carry in [i.carry(), i.carry2()] {
             if carry != Pred::NEVER {
                 let truth = self.truth(carry.0);
                 let truth = self.b.ins().uextend(types::I64, truth);
@@ -391,8 +404,8 @@ impl Values<'_, '_> {
         }
         let low = self.b.ins().ireduce(types::I32, sum);
         let high = self.b.ins().ushr_imm_u(sum, 32);
-        self.define(i.d, Held::word(low));
-        for (pred, least) in [(effects::unpacked(i.x >> 32), 1), (effects::unpacked(i.x >> 48), 2)] {
+        self.define(i.d(), Held::word(low));
+        for (pred, least) in [(i.over(), 1), (i.over2(), 2)] {
             if pred != Pred::ALWAYS {
                 let is = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, high, least);
                 self.set(pred.0, is);
@@ -401,27 +414,28 @@ impl Values<'_, '_> {
     }
 
     fn added_wide(&mut self, i: &Inst) {
-        let (a, b) = (self.long(i.a), self.long(i.b));
-        let carry = self.truth(effects::unpacked(i.x).0);
+        let i = operands::AddWide::of(i);
+        let (a, b) = (self.long(i.a()), self.long(i.b()));
+        let carry = self.truth(i.carry().0);
         let carry = self.b.ins().uextend(types::I64, carry);
         let first = self.b.ins().iadd(a, b);
         let over = self.b.ins().icmp(IntCC::UnsignedLessThan, first, a);
         let sum = self.b.ins().iadd(first, carry);
         let again = self.b.ins().icmp(IntCC::UnsignedLessThan, sum, first);
         let out = self.b.ins().bor(over, again);
-        self.define(i.d, Held::long(sum));
-        self.set(effects::unpacked(i.x >> 32).0, out);
+        self.define(i.d(), Held::long(sum));
+        self.set(i.over().0, out);
     }
 
     /// Additions with the carry in a row.
     fn carried(&mut self, i: &Inst) {
-        let is = |bit: u32| i.y >> bit & 1 != 0;
+        let i = operands::WithCarry::of(i);
+        let is = |bit: u32| i.how() >> bit & 1 != 0;
         let (reads, writes, subtract, multiply, high, signed, double) =
             (is(0), is(1), is(2), is(3), is(4), is(5), is(6));
-        let flag = Slot(i.x as u32);
         let ty = if double { types::I64 } else { types::I32 };
         let operand = |v: &mut Self, slot: Slot| if double { v.long(slot) } else { v.word(slot) };
-        let (a, b) = (operand(self, i.a), operand(self, i.b));
+        let (a, b) = (operand(self, i.a()), operand(self, i.b()));
         let (x, y) = if multiply {
             let product = match (high, double) {
                 (false, _) => self.b.ins().imul(a, b),
@@ -438,12 +452,12 @@ impl Values<'_, '_> {
                     self.b.ins().ireduce(types::I32, product)
                 }
             };
-            (product, operand(self, i.c))
+            (product, operand(self, i.c()))
         } else {
             (a, b)
         };
         let carry = if reads {
-            let word = operand(self, flag);
+            let word = operand(self, i.carry());
             Some(self.b.ins().band_imm_u(word, 1))
         } else {
             None
@@ -472,10 +486,10 @@ impl Values<'_, '_> {
                 None => (first, over),
             }
         };
-        self.define(i.d, if ty == types::I64 { Held::long(result) } else { Held::word(result) });
+        self.define(i.d(), if ty == types::I64 { Held::long(result) } else { Held::word(result) });
         if writes {
             let out = self.b.ins().uextend(types::I32, out);
-            self.define(flag, Held::word(out));
+            self.define(i.over(), Held::word(out));
         }
     }
 }

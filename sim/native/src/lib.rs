@@ -17,6 +17,8 @@
 //! Does not record addresses, and does not run clusters of several blocks: such launches are
 //! interpreted.
 
+#![warn(unreachable_pub)]
+
 mod arithmetic;
 mod compiler;
 mod context;
@@ -44,6 +46,7 @@ use pack::ONE_BY_ONE;
 use pack::uniformity::Exit;
 
 use sim_exec::env::Env;
+use sim_exec::operations::operands;
 use sim_exec::program::{Entered, Inst, LANES, NativeCode, NativeEntries, Next, Pred, Program};
 use sim_exec::warp::Warp;
 
@@ -237,7 +240,12 @@ impl Native {
                 Kind::Stop => {
                     decode::continues(program, inst, pc).into_iter().for_each(mark);
                 }
-                Kind::Branch if inst.x as u32 <= pc => mark(inst.x as u32),
+                Kind::Branch => {
+                    let target = operands::Branch::of(inst).target();
+                    if target <= pc {
+                        mark(target);
+                    }
+                }
                 _ => {}
             }
         }

@@ -10,7 +10,8 @@ use super::relocations::Keeper;
 use super::values::{Held, Values, fixed, plain};
 use sim_exec::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use sim_exec::interface::AccessKind;
-use sim_exec::program::{Inst, LaneTy, Slot};
+use sim_exec::operations::operands::{self, Location};
+use sim_exec::program::{Inst, LaneTy, Program, Slot};
 
 /// What accesses need beside values.
 pub(super) struct Access {
@@ -39,18 +40,35 @@ impl Access {
     }
 }
 
+/// The rows that a load fills, one for each element.
+pub(super) fn loaded(i: operands::Load<'_>, program: &Program) -> Vec<Slot> {
+    if i.count() == 1 { vec![i.d()] } else { i.all(program).to_vec() }
+}
+
+/// The rows that a store stores.
+pub(super) fn stored(i: operands::Store<'_>, program: &Program) -> Vec<Slot> {
+    if i.count() == 1 { vec![i.value()] } else { i.all(program).to_vec() }
+}
+
 impl Values<'_, '_> {
     /// The address in the host's memory of `1 << shift` bytes.
-    pub(super) fn address(&mut self, access: &mut Access, i: &Inst, pc: u32, shift: u32, kind: AccessKind) -> Value {
-        let space = i.z & 15;
+    pub(super) fn address(
+        &mut self,
+        access: &mut Access,
+        to: Location,
+        pc: u32,
+        shift: u32,
+        kind: AccessKind,
+    ) -> Value {
+        let space = to.space;
         let done = self.b.create_block();
         let found = self.b.append_block_param(done, types::I64);
         let slow = self.b.create_block();
         self.b.set_cold_block(slow);
         let (address, site) = match space {
             SHARED | LOCAL | FRAME => {
-                let base = self.word(i.a);
-                let offset = self.int(types::I32, i.x);
+                let base = self.word(to.row);
+                let offset = self.int(types::I32, to.offset);
                 let near = self.b.ins().iadd(base, offset);
                 let mut address = self.b.ins().uextend(types::I64, near);
                 if space == FRAME {
@@ -80,9 +98,9 @@ impl Values<'_, '_> {
                 (address, NO_SITE)
             }
             GLOBAL | GENERIC => {
-                let base = self.long(i.a);
-                let address = if i.x == 0 { base } else { self.b.ins().iadd_imm_s(base, i.x as i64) };
-                let site = access.site(i.a, shift, kind);
+                let base = self.long(to.row);
+                let address = if to.offset == 0 { base } else { self.b.ins().iadd_imm_s(base, to.offset as i64) };
+                let site = access.site(to.row, shift, kind);
                 let sites = self.field(types::I64, std::mem::offset_of!(RegionContext, sites));
                 let offset = site as i32 * size_of::<Site>() as i32;
                 let start = self.b.ins().load(types::I64, plain(), sites, offset);
@@ -96,8 +114,8 @@ impl Values<'_, '_> {
                 (address, site)
             }
             _ => {
-                let base = self.long(i.a);
-                let address = self.b.ins().iadd_imm_s(base, i.x as i64);
+                let base = self.long(to.row);
+                let address = self.b.ins().iadd_imm_s(base, to.offset as i64);
                 self.b.ins().jump(slow, &[]);
                 (address, NO_SITE)
             }
@@ -148,31 +166,26 @@ impl Values<'_, '_> {
         }
     }
 
-    /// The slots of the elements of an access.
-    pub(super) fn elements(&self, i: &Inst, only: Slot) -> Vec<Slot> {
-        match (i.z >> 4) as usize {
-            1 => vec![only],
-            count => self.program.slots[i.y as usize..][..count].to_vec(),
-        }
-    }
-
     /// `ld.param` of a kernel.
     pub(super) fn load_param(&mut self, i: &Inst, size: u32, signed: bool) {
+        let i = operands::LoadParam::of(i);
         let start = self.field(types::I64, std::mem::offset_of!(RegionContext, params));
-        for (at, slot) in self.elements(i, i.d).into_iter().enumerate() {
-            let value =
-                self.element(fixed(), (start, i.x as i32 + at as i32 * size as i32), (size, signed), i.c.0, slot);
+        let slots = if i.count() == 1 { vec![i.d()] } else { i.all(self.program).to_vec() };
+        for (at, slot) in slots.into_iter().enumerate() {
+            let offset = i.offset() as i32 + at as i32 * size as i32;
+            let value = self.element(fixed(), (start, offset), (size, signed), i.bits(), slot);
             self.define(slot, value);
         }
     }
 
     /// `ld`
     pub(super) fn load(&mut self, access: &mut Access, i: &Inst, pc: u32, size: u32, signed: bool) {
-        let slots = self.elements(i, i.d);
+        let i = operands::Load::of(i);
+        let slots = loaded(i, self.program);
         let total = size * slots.len() as u32;
-        let from = self.address(access, i, pc, total.trailing_zeros(), AccessKind::Read);
+        let from = self.address(access, i.location(), pc, total.trailing_zeros(), AccessKind::Read);
         if slots.len() == 1 {
-            let value = self.element(plain(), (from, 0), (size, signed), i.c.0, slots[0]);
+            let value = self.element(plain(), (from, 0), (size, signed), i.bits(), slots[0]);
             self.define(slots[0], value);
             return;
         }
@@ -186,7 +199,7 @@ impl Values<'_, '_> {
             };
             for at in 0..slots.len() as u32 {
                 let piece = if at == 0 { whole } else { self.b.ins().ushr_imm_u(whole, i64::from(8 * size * at)) };
-                pieces.push(self.piece(piece, size, signed, i.c.0));
+                pieces.push(self.piece(piece, size, signed, i.bits()));
             }
         } else {
             for part in 0..total / 16 {
@@ -204,7 +217,7 @@ impl Values<'_, '_> {
                     for at in 0..8 / size {
                         let piece =
                             if at == 0 { long } else { self.b.ins().ushr_imm_u(long, i64::from(8 * size * at)) };
-                        pieces.push(self.piece(piece, size, signed, i.c.0));
+                        pieces.push(self.piece(piece, size, signed, i.bits()));
                     }
                 }
             }
@@ -237,9 +250,10 @@ impl Values<'_, '_> {
 
     /// `st`
     pub(super) fn store(&mut self, access: &mut Access, i: &Inst, pc: u32, size: u32) {
-        let slots = self.elements(i, i.b);
+        let i = operands::Store::of(i);
+        let slots = stored(i, self.program);
         let total = size * slots.len() as u32;
-        let to = self.address(access, i, pc, total.trailing_zeros(), AccessKind::Write);
+        let to = self.address(access, i.location(), pc, total.trailing_zeros(), AccessKind::Write);
         if slots.len() == 1 {
             self.store_value(to, slots[0], size);
             return;
@@ -315,34 +329,35 @@ impl Values<'_, '_> {
     /// `atom` and `red`. One thread runs all that can see shared memory: no atomic access is needed
     /// there.
     pub(super) fn atom(&mut self, access: &mut Access, i: &Inst, pc: u32, kind: AtomKind, size: u32) {
-        let at = self.address(access, i, pc, size.trailing_zeros(), AccessKind::Atomic);
+        let i = operands::Atomic::of(i);
+        let at = self.address(access, i.location(), pc, size.trailing_zeros(), AccessKind::Atomic);
         let ty = if size == 8 { types::I64 } else { types::I32 };
-        let alone = i.z & 15 == SHARED;
+        let alone = i.space() == SHARED;
         let held = |value: Value| if size == 8 { Held::long(value) } else { Held::word(value) };
         if kind == AtomKind::AddSingle {
             if alone {
                 let old = self.b.ins().load(types::F32, plain(), at, 0);
-                let b = self.single(i.b, true);
+                let b = self.single(i.b(), true);
                 let sum = self.b.ins().fadd(old, b);
                 let sum = self.strict(sum);
                 self.b.ins().store(plain(), sum, at, 0);
-                self.define(i.d, Held::single(old, false));
+                self.define(i.d(), Held::single(old, false));
             } else {
-                let b = self.long(i.b);
+                let b = self.long(i.b());
                 let old = self.call(add_single as *const () as usize, &[self.context, at, b]);
                 let old = self.b.ins().ireduce(types::I32, old);
-                self.define(i.d, Held::word(old));
+                self.define(i.d(), Held::word(old));
             }
             return;
         }
-        let b = if size == 8 { self.long(i.b) } else { self.word(i.b) };
+        let b = if size == 8 { self.long(i.b()) } else { self.word(i.b()) };
         if kind == AtomKind::AddDouble {
             let old = self.call(add_double as *const () as usize, &[self.context, at, b]);
-            self.define(i.d, Held::long(old));
+            self.define(i.d(), Held::long(old));
             return;
         }
         if kind == AtomKind::Compare {
-            let c = if size == 8 { self.long(i.c) } else { self.word(i.c) };
+            let c = if size == 8 { self.long(i.c()) } else { self.word(i.c()) };
             let old = if alone {
                 let old = self.b.ins().load(ty, plain(), at, 0);
                 let same = self.b.ins().icmp(IntCC::Equal, old, b);
@@ -352,7 +367,7 @@ impl Values<'_, '_> {
             } else {
                 self.b.ins().atomic_cas(plain(), at, b, c)
             };
-            self.define(i.d, held(old));
+            self.define(i.d(), held(old));
             return;
         }
         let old = if alone {
@@ -388,6 +403,6 @@ impl Values<'_, '_> {
             };
             self.b.ins().atomic_rmw(ty, plain(), op, at, b)
         };
-        self.define(i.d, held(old));
+        self.define(i.d(), held(old));
     }
 }

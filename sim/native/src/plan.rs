@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::decode::{self, Kind};
 use super::flow::Flow;
 use sim_exec::exec::load_store::SHARED;
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Program};
 
 /// Instructions that one region may have.
@@ -32,11 +33,11 @@ const STORED: u8 = 1;
 const LOADED: u8 = 2;
 
 fn stores_shared(inst: &Inst, kind: Kind) -> bool {
-    matches!(kind, Kind::Store { .. }) && inst.z & 15 == SHARED
+    matches!(kind, Kind::Store { .. }) && operands::Store::of(inst).space() == SHARED
 }
 
 fn loads_shared(inst: &Inst, kind: Kind) -> bool {
-    matches!(kind, Kind::Load { .. }) && inst.z & 15 == SHARED
+    matches!(kind, Kind::Load { .. }) && operands::Load::of(inst).space() == SHARED
 }
 
 /// `most`: the instructions that it may have; it ends where more would follow. `goes_on` says which

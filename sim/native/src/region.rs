@@ -19,6 +19,7 @@ use super::memory::Access;
 use super::pack::uniformity::Class;
 use super::plan::{MOST, RegionPlan, join, plan};
 use super::values::{Values, plain};
+use sim_exec::operations::operands;
 use sim_exec::program::{Pred, Program};
 
 /// Jumps back that the lanes behind one which has used up all of them may make.
@@ -288,7 +289,7 @@ impl Builder<'_, '_> {
             }
             let inst = &program.code[pc as usize];
             if matches!(decode::kind(inst), Kind::Branch) {
-                let target = self.edge(flow, at, inst.x as u32, now);
+                let target = self.edge(flow, at, operands::Branch::of(inst).target(), now);
                 if inst.guard == Pred::ALWAYS {
                     self.e.v.b.ins().jump(target, &[]);
                 } else {

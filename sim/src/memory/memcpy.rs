@@ -66,7 +66,7 @@ impl Memcpy {
     }
 
     /// Moves them.
-    pub fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
+    pub(crate) fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
         for z in 0..self.depth {
             for y in 0..self.height {
                 space.copy(self.dst.row(y, z), self.src.row(y, z), self.width)?;
@@ -126,7 +126,7 @@ impl Memset {
     }
 
     /// Sets them.
-    pub fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
+    pub(crate) fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
         let bytes = self.width * u64::from(self.size);
         let pattern = self.value.to_le_bytes();
         let chunk: Vec<u8> =

@@ -267,7 +267,7 @@ fn shared_unit() -> u32 {
 }
 
 /// Runs a kernel to its end; `touched`: what wants to know its bytes.
-pub fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
+pub(crate) fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
     let Some(touched) = touched.filter(|touched| touched.starts()) else {
         return execute(function, launch, None);
     };

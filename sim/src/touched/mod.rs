@@ -11,7 +11,7 @@
 mod observer;
 mod pages;
 
-pub use observer::graph_begins;
+pub(crate) use observer::graph_begins;
 #[cfg(feature = "driver")]
-pub use observer::observe;
+pub(crate) use observer::observe;
 pub(crate) use observer::{GraphTouched, LaunchTouched, is_observed};

@@ -24,7 +24,7 @@ fn observer() -> Option<&'static LaunchObserver> {
 
 /// Makes this one the observer of the process; false when there is another.
 #[cfg(feature = "driver")]
-pub fn observe(observer: &'static LaunchObserver) -> bool {
+pub(crate) fn observe(observer: &'static LaunchObserver) -> bool {
     let new = std::ptr::from_ref(observer).cast_mut();
     OBSERVER.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
@@ -35,7 +35,7 @@ pub(crate) fn is_observed() -> bool {
 }
 
 /// Says that a graph is being launched.
-pub fn graph_begins(exec: usize) {
+pub(crate) fn graph_begins(exec: usize) {
     if let Some(observer) = observer() {
         // SAFETY: the observer's own function.
         unsafe { (observer.graph_begins)(CUgraphExec(exec as *mut _)) };
@@ -83,7 +83,7 @@ impl LaunchTouched {
     }
 
     /// Takes note of what a warp touches.
-    pub fn observe(&self, accesses: &Accesses<'_>) {
+    pub(crate) fn observe(&self, accesses: &Accesses<'_>) {
         self.pages.observe(accesses);
     }
 

@@ -55,7 +55,7 @@ impl TouchedPages {
     }
 
     /// Takes note of what a warp touches.
-    pub fn observe(&self, accesses: &Accesses<'_>) {
+    pub(super) fn observe(&self, accesses: &Accesses<'_>) {
         let (kind, size) = (code(accesses.kind), u64::from(accesses.size));
         // Lanes mostly stand side by side.
         let (mut from, mut to) = (0, 0);

@@ -20,18 +20,18 @@ struct Line(AtomicU64);
 
 impl Counters {
     /// Bytes ever written. What lies before them may be read once this was returned.
-    pub fn written(&self) -> u64 {
+    pub(super) fn written(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }
 
     /// Bytes ever consumed. Their room may be written once this was returned.
-    pub fn consumed(&self) -> u64 {
+    pub(super) fn consumed(&self) -> u64 {
         self.tail.0.load(Ordering::Acquire)
     }
 
     /// Plays the program that scribbles over the ring.
     #[cfg(all(test, not(loom)))]
-    pub fn scribble(&self, head: bool, value: u64) {
+    pub(super) fn scribble(&self, head: bool, value: u64) {
         let line = if head { &self.head } else { &self.tail };
         line.0.store(value, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ pub(super) struct WriteCursor {
 }
 
 impl WriteCursor {
-    pub fn new(counters: &Counters, capacity: usize) -> Self {
+    pub(super) fn new(counters: &Counters, capacity: usize) -> Self {
         let (head, capacity) = (counters.written(), capacity as u64);
         let window = WINDOW.min(capacity / 4);
         Self { head, tail_seen: 0, capacity, window, look_at: head + window }
@@ -71,14 +71,14 @@ impl WriteCursor {
 
     /// Where the next record begins: the count of bytes before it.
     #[inline]
-    pub fn at(&self) -> u64 {
+    pub(super) fn at(&self) -> u64 {
         self.head
     }
 
     /// Whether there is room for a record of `len` bytes at [`WriteCursor::at`]: until it is
     /// published the other end does not touch that room.
     #[inline]
-    pub fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
+    pub(super) fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
         let need = room(len as u64);
         if need > self.capacity {
             return false;
@@ -94,7 +94,7 @@ impl WriteCursor {
     /// Publishes the record of `len` bytes that was written at [`WriteCursor::at`], length and all.
     /// `mark` writes a length at a byte: it is asked to when the lap ends here.
     #[inline]
-    pub fn publish(&mut self, counters: &Counters, len: usize, mark: impl FnOnce(u64, u32)) {
+    pub(super) fn publish(&mut self, counters: &Counters, len: usize, mark: impl FnOnce(u64, u32)) {
         self.head += room(len as u64);
         counters.head.0.store(self.head, Ordering::Release);
         if self.head >= self.look_at {
@@ -139,13 +139,13 @@ pub(super) struct ReadCursor {
 }
 
 impl ReadCursor {
-    pub fn new(counters: &Counters, capacity: usize) -> Self {
+    pub(super) fn new(counters: &Counters, capacity: usize) -> Self {
         Self { tail: counters.consumed(), capacity: capacity as u64 }
     }
 
     /// Goes through all that is published: asks for the length that stands at a byte, then hands
     /// out (byte, length) of the record, then gives its room back. Returns how many there were.
-    pub fn drain(
+    pub(super) fn drain(
         &mut self,
         counters: &Counters,
         length_at: impl Fn(u64) -> u32,

@@ -8,6 +8,7 @@ mod cycles;
 mod features;
 mod folders;
 mod forgotten;
+mod impls;
 mod links;
 mod markdown;
 mod modules;
@@ -24,7 +25,7 @@ use crate::workspace;
 const COLUMNS: usize = 100;
 
 /// Checks what rustfmt and clippy do not: comment and prose width, links, folder size, module
-/// cycles, duplicate type names, and files of tests that never run.
+/// cycles, duplicate type names, types spread over files, and files of tests that never run.
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]
@@ -62,6 +63,8 @@ enum Check {
     Cycles,
     /// No two public types of a crate have one name.
     Names,
+    /// The methods of a type stand in at most five files.
+    Impls,
     /// Every file of a folder of tests is a module of a test program.
     Forgotten,
     /// The features that `scripts/build` names reach the simulator.
@@ -105,7 +108,7 @@ pub fn run(args: &LintArgs) -> Result<ExitCode> {
     if asked(Check::Folders) {
         violations.extend(folders::check(sources()?));
     }
-    if asked(Check::Cycles) || asked(Check::Names) {
+    if asked(Check::Cycles) || asked(Check::Names) || asked(Check::Impls) {
         for folder in workspace::crates()?.iter().filter(|folder| inside(folder)) {
             for tree in modules::read(folder)? {
                 if asked(Check::Cycles) {
@@ -113,6 +116,9 @@ pub fn run(args: &LintArgs) -> Result<ExitCode> {
                 }
                 if asked(Check::Names) {
                     violations.extend(names::check(&tree));
+                }
+                if asked(Check::Impls) {
+                    violations.extend(impls::check(&tree));
                 }
             }
         }

@@ -30,6 +30,8 @@ pub struct Module {
     pub types: Vec<(String, usize)>,
     /// Paths that its code names, each with the line.
     pub paths: Vec<(Vec<String>, usize)>,
+    /// Types that methods are written for here, each with the line.
+    pub impls: Vec<(Vec<String>, usize)>,
     /// Imports of everything, with their lines.
     pub globs: Vec<(Vec<String>, usize)>,
     parent: Option<usize>,
@@ -357,6 +359,12 @@ impl<'a> Visit<'a> for Reader<'a> {
             syn::Item::Macro(item) => {
                 if let Some(name) = &item.ident {
                     self.define(name);
+                }
+            }
+            syn::Item::Impl(item) => {
+                if let (None, syn::Type::Path(ty)) = (&item.trait_, &*item.self_ty) {
+                    let names = ty.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+                    self.found.impls.push((names, item.impl_token.span.start().line));
                 }
             }
             _ => {}

@@ -74,7 +74,9 @@ pub(super) fn host_access(state: &mut ProcessState, op: &Op<'_>, origin: &Origin
     let awaits = watch.awaits && (!in_the_act || state.watches.awaits_graph(watch.work.epoch, &state.ordering));
     let judged = match in_the_act {
         _ if awaits => Some(possible_behind_function(race)),
-        true => state.touches.behind_function(&state.ordering, state.options.host_threads, race, HostFuncId::NONE),
+        true => {
+            state.touches.behind_function(&state.ordering, state.options.judging.host_threads, race, HostFuncId::NONE)
+        }
         false => Some(race),
     };
     state.races.extend(judged);

@@ -71,7 +71,7 @@ pub(super) fn host_touch(
     };
     // What the host enqueues later comes after it, so only a thread with a timeline of its own
     // and a host function in stream order can race with later work.
-    let keep = state.options.host_threads || func != HostFuncId::NONE;
+    let keep = state.options.judging.host_threads || func != HostFuncId::NONE;
     let context = state.submissions.context(origin, epoch);
     let site = context.site(Cause::Host, StreamId::NONE);
     let node = state.touches.node(func);
@@ -101,7 +101,7 @@ pub(super) fn host_touch(
     }
     if state.ordering.host_functions_pending() {
         let races = std::mem::take(&mut state.races);
-        let (touches, threads) = (&mut state.touches, state.options.host_threads);
+        let (touches, threads) = (&mut state.touches, state.options.judging.host_threads);
         let judged = races.into_iter().filter_map(|r| touches.behind_function(&state.ordering, threads, r, func));
         state.races.extend(judged);
     }

@@ -124,7 +124,8 @@ pub(super) fn launch(
         (known, unseen)
     });
     let supposed = state.exact.supposed();
-    let mut work = Work::new(&mut state.memory, view, site, &mut state.races, state.options.pedantic).suppose(supposed);
+    let mut work =
+        Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic).suppose(supposed);
     let known = match &measured {
         Some((known, unseen)) => {
             work.predicted(|work| match predicted.knowledge {

@@ -134,7 +134,8 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
         Op::ArrayDestroy { array } => {
             let view = state.ordering.view(epoch, None);
             let site = state.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);
-            Work::new(&mut state.memory, view, site, &mut state.races, state.options.pedantic).whole_array(array);
+            Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic)
+                .whole_array(array);
             state.memory.destroy_array(array);
         }
         Op::ObjectCreate { object, region, writable } => state.memory.object(object, Object { region, writable }),
@@ -214,7 +215,7 @@ fn work(
             let staged = node.is_none() && state.ordering.source_is_read();
             match state.ordering.view_of_source(context.epoch).filter(|_| node.is_none()) {
                 Some(view) => {
-                    Work::new(&mut state.memory, view, site, &mut state.races, state.options.pedantic)
+                    Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic)
                         .source(src, src_space, staged);
                     at(state, context, site, node).target(dst, dst_space);
                 }
@@ -260,7 +261,7 @@ fn at<'a>(state: &'a mut ProcessState, context: OpContext, site: Site, node: Opt
     let view = state.ordering.view(context.epoch, node);
     let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
     let supposed = state.exact.supposed();
-    Work::new(&mut state.memory, view, site, &mut state.races, state.options.pedantic).suppose(supposed)
+    Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic).suppose(supposed)
 }
 
 /// Applies the nodes of a graph.

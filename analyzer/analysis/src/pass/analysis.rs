@@ -103,7 +103,7 @@ impl Analysis {
 
     /// Whether weak findings count.
     pub fn is_pedantic(&self) -> bool {
-        self.pass.state.options.pedantic
+        self.pass.state.options.judging.pedantic
     }
 
     /// Whether records are missing somewhere.

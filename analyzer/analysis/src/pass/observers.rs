@@ -28,7 +28,7 @@ impl Observers {
     pub(super) fn new(options: &AnalysisOptions) -> Self {
         Self {
             hints: Hints::default(),
-            wants_hints: options.hints,
+            wants_hints: options.judging.hints,
             rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             member: None,
         }

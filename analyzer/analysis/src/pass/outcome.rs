@@ -97,7 +97,7 @@ fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, names: &
         let name = names.kernel(*id).map_or("", |k| &k.name);
         coverage.kernels.entry(name.to_string()).or_default().merge(kernel);
     }
-    if state.options.host_threads && !state.has_host_edges {
+    if state.options.judging.host_threads && !state.has_host_edges {
         let what = "synchronisation of host threads (recorded with --host-order threads only)";
         coverage.unobserved.insert(what.to_string(), 1);
     }

@@ -2,26 +2,15 @@
 //!
 //! Owns [`AnalysisOptions`], and what they mean to the order.
 
-use order::Policy;
 use report::doubt::Measuring;
 use report::gate::forbidden::Forbidden;
-use settings::Assumptions;
+use settings::{Assumptions, Judging};
 
 /// Options of an analysis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnalysisOptions {
-    /// Which synchronisations count as order.
-    pub policy: Policy,
-    /// Also look for pairs that only an unpromised synchronisation orders.
-    pub latent: bool,
-    /// Judge work that is not ordered after the end of a synchronous copy from pageable memory.
-    pub pageable_copies: bool,
-    /// Also compare unknown extents at different addresses.
-    pub pedantic: bool,
-    /// Also look for calls that are no race but probably a mistake.
-    pub hints: bool,
-    /// Give host threads timelines of their own.
-    pub host_threads: bool,
+    /// What counts as order, and what is looked for.
+    pub judging: Judging,
     /// Also compare the predicted bytes of launches with the bytes that exact mode measured.
     pub compare: bool,
     /// Check findings that are not certain by measurement: ask for their kernels to be measured,
@@ -39,43 +28,24 @@ pub struct AnalysisOptions {
     pub forbidden: Option<&'static [Forbidden]>,
 }
 
-impl Default for AnalysisOptions {
-    fn default() -> Self {
-        Self {
-            policy: Policy::Observed,
-            latent: false,
-            pageable_copies: true,
-            pedantic: false,
-            hints: false,
-            host_threads: false,
-            compare: false,
-            confirm: false,
-            measured_from_start: false,
-            measuring: Measuring::Nothing,
-            settle: false,
-            assumptions: None,
-            forbidden: None,
-        }
-    }
-}
-
 impl AnalysisOptions {
     /// What the engine of the order is to know.
     pub(crate) fn order(&self) -> order::Options {
         let mut options = order::Options::default();
-        options.policy = self.policy;
-        options.latent = self.latent;
+        options.policy = self.judging.policy;
+        options.latent = self.judging.latent;
         // XLA reuses host buffers from host functions, and other programs fulfil promises there.
         options.host_functions_signal = true;
         // Without the trace's word for it, host threads share a timeline all the same.
-        options.host_threads = self.host_threads;
-        options.pageable_copies_wait = !self.pageable_copies;
+        options.host_threads = self.judging.host_threads;
+        options.pageable_copies_wait = !self.judging.pageable_copies;
         options.left_values = true;
         options
     }
 
     /// The options of a trial: what the first pass has answered is not asked again.
     pub(crate) fn of_trial(self) -> Self {
-        Self { hints: false, compare: false, settle: false, forbidden: None, ..self }
+        let judging = Judging { hints: false, ..self.judging };
+        Self { judging, compare: false, settle: false, forbidden: None, ..self }
     }
 }

@@ -171,12 +171,12 @@ impl ProcessState {
 
     /// The least confidence of what is put on trial.
     fn least_suspected(&self) -> Confidence {
-        if self.options.pedantic { Confidence::Possible } else { Confidence::Likely }
+        if self.options.judging.pedantic { Confidence::Possible } else { Confidence::Likely }
     }
 
     /// Weighs and merges the races of the current op.
     pub(crate) fn weigh_races(&mut self, names: &Names) {
-        let observed = self.options.policy == Policy::Observed;
+        let observed = self.options.judging.policy == Policy::Observed;
         self.races.retain_mut(|race| {
             let staged = confidence::is_staged_copy(names.call(race.previous.site.call), &race.previous);
             if staged {

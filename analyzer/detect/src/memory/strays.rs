@@ -3,7 +3,7 @@
 //!
 //! Owns when the latest such write was made, in each allocation and anywhere. The moments are
 //! counted in these writes. Who asks: what a fill left in memory is still there only if no such
-//! write came after it ([`super::allocations::Allocations::holds_left`]).
+//! write came after it ([`super::allocations::leftovers::holds_left`]).
 
 use super::AllocationId;
 use rustc_hash::FxHashMap;

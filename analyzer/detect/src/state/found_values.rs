@@ -6,6 +6,7 @@
 //! written there since. If it may, the order is told to doubt it.
 
 use crate::memory::Allocations;
+use crate::memory::allocations::leftovers::holds_left;
 use crate::state::happens_before::Ordering;
 use std::collections::VecDeque;
 use trace::{Epoch, Op, ThreadId};
@@ -49,7 +50,7 @@ impl LeftMoments {
         for found in ordering.values_found(op) {
             for &epoch in &found.left {
                 let moment = self.of(epoch);
-                if !moment.is_some_and(|moment| memory.holds_left(&found, epoch, moment)) {
+                if !moment.is_some_and(|moment| holds_left(memory, &found, epoch, moment)) {
                     ordering.doubt_left_value(found.address, epoch);
                 }
             }

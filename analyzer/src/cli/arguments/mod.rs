@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn switches_and_their_negations_in_any_order() {
-        assert!(options("--pedantic").pedantic);
-        assert!(!options("--pedantic --no-pedantic").pedantic);
-        assert!(options("--no-pedantic --pedantic").pedantic);
+        assert!(options("--pedantic").judging.pedantic);
+        assert!(!options("--pedantic --no-pedantic").judging.pedantic);
+        assert!(options("--no-pedantic --pedantic").judging.pedantic);
         assert!(!options("--no-stacks").stacks && !options("--stacks=no").stacks);
         assert!(options("--no-stacks --stacks").stacks);
         assert_eq!(options("--exact").exact.kernels.as_deref(), Some(""));

@@ -55,7 +55,7 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
     let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.
-    let compared = Some(&across).filter(|_| !options.host_threads && !has_gaps);
+    let compared = Some(&across).filter(|_| !options.judging.host_threads && !has_gaps);
     let (mut outcomes, mut unread, mut done): (Vec<Outcome>, Vec<String>, _) = (Vec::new(), Vec::new(), 0);
     for (file, parts) in files.iter().zip(&parts) {
         let mut early = |found| {

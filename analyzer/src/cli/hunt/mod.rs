@@ -126,7 +126,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target], unread: Vec<S
         limit_for_all: args.timeout.is_some(),
         output: output.clone(),
         no_gpu,
-        pedantic: options.pedantic,
+        pedantic: options.judging.pedantic,
         second: second(&options),
     };
     let progress = HuntProgress::new(targets.len(), options.quiet);
@@ -168,7 +168,7 @@ fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
         reports.push((program.name.clone(), report));
         programs.push(program);
     }
-    let mut report = Report::of_programs(reports, options.pedantic);
+    let mut report = Report::of_programs(reports, options.judging.pedantic);
     gate.judge(&mut report);
     for program in &mut programs {
         let races = report.failures().filter(|finding| finding.programs.contains(&program.name)).count();

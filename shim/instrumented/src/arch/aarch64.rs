@@ -131,7 +131,7 @@ pub(crate) use {inline_symbols, just_return, tell_access, tell_range, tell_then_
 
 /// `memmove`, made of instructions that no compiler turns into a call of it.
 #[unsafe(naked)]
-pub unsafe extern "C" fn move_bytes() {
+pub(crate) unsafe extern "C" fn move_bytes() {
     naked_asm!(
         "cbz x2, 4f",
         "sub x3, x0, x1",
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn move_bytes() {
 
 /// As [`move_bytes`], for `memset`.
 #[unsafe(naked)]
-pub unsafe extern "C" fn set_bytes() {
+pub(crate) unsafe extern "C" fn set_bytes() {
     naked_asm!("cbz x2, 3f", "2:", "sub x2, x2, #1", "strb w1, [x0, x2]", "cbnz x2, 2b", "3:", "ret")
 }
 

@@ -3,12 +3,12 @@
 use core::arch::{asm, naked_asm};
 
 /// Bits of the addresses that programs have: four levels of page tables.
-pub const ADDRESSES: u32 = 47;
+pub(crate) const ADDRESSES: u32 = 47;
 /// Bits to shift the low byte of the address of an instruction by to get its place in the table of
 /// a thread: sets of four runs of 64 bytes each.
-pub const SET_SHIFT: u32 = 8;
+pub(crate) const SET_SHIFT: u32 = 8;
 /// Where what an instruction does lies in the key of its run, above its address.
-pub const KEY_SHIFT: u32 = 48;
+pub(crate) const KEY_SHIFT: u32 = 48;
 
 /// The body of a function that is told the address of an access. Four instructions while nothing
 /// is asked, eight where no device can reach the 64 KiB around it. Where one can, twenty-six if the
@@ -121,7 +121,7 @@ macro_rules! inline_symbols {
         /// Called by the loader.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn __streamsan_granules() {
+        pub(crate) unsafe extern "C" fn __streamsan_granules() {
             core::arch::naked_asm!(
                 ".type __streamsan_granules, @gnu_indirect_function",
                 "mov dword ptr [rip + {gate} + {asked}], 1",
@@ -178,7 +178,7 @@ macro_rules! inline_symbols {
         /// Called by the loader.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn __streamsan_gate_1() {
+        pub(crate) unsafe extern "C" fn __streamsan_gate_1() {
             core::arch::naked_asm!(
                 ".type __streamsan_gate_1, @gnu_indirect_function",
                 "lea rax, [rip + {gate}]",
@@ -232,7 +232,7 @@ pub(crate) use {inline_symbols, just_return, no_room, tell_access, tell_range, t
 
 /// `memmove`, made of instructions that no compiler turns into a call of it.
 #[unsafe(naked)]
-pub unsafe extern "C" fn move_bytes() {
+pub(crate) unsafe extern "C" fn move_bytes() {
     naked_asm!(
         "mov rax, rdi",
         "mov rcx, rdx",
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn move_bytes() {
 
 /// As [`move_bytes`], for `memset`.
 #[unsafe(naked)]
-pub unsafe extern "C" fn set_bytes() {
+pub(crate) unsafe extern "C" fn set_bytes() {
     naked_asm!("mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret")
 }
 
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn set_bytes() {
 ///
 /// # Safety
 /// The address is valid, may be written and is a multiple of 16.
-pub unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
+pub(crate) unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
     let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
     // SAFETY: the caller's promise; every processor that runs CUDA has the instruction. It wants a
     // part of the value in rbx, which the compiler keeps for itself.

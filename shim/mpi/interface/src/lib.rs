@@ -6,6 +6,8 @@
 //! library states its [`VERSION`] before it gets the table. Each change of a type or of a
 //! function's meaning increments the version.
 
+#![warn(unreachable_pub)]
+
 use std::ffi::c_void;
 
 /// The version of everything in this file.

@@ -39,7 +39,7 @@ const STAND_IN: &[u8] = b"streamsan_";
 
 /// What it is worth to measure a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Worth {
+pub(super) enum Worth {
     /// It is among the first ones of its kernel and shape.
     First,
     /// A finding rests on its kernel.
@@ -49,7 +49,7 @@ pub enum Worth {
 }
 
 /// The budget of one process.
-pub struct Budget {
+pub(super) struct Budget {
     share: u64,
     begun: Instant,
     spent: AtomicU64,
@@ -60,14 +60,20 @@ pub struct Budget {
 
 impl Budget {
     /// This percentage of the run.
-    pub fn of(share: u64) -> Self {
+    pub(super) fn of(share: u64) -> Self {
         let (seen, open) = (Lock::new(HashMap::new()), Lock::new(HashMap::new()));
         let (spent, noted) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { share, begun: Instant::now(), spent, seen, open, noted }
     }
 
     /// What a launch is worth that is being made; `None`: it needs no measuring.
-    pub fn worth(&self, class: (u64, GridAndBlock), name: *const c_char, asked: bool, settled: bool) -> Option<Worth> {
+    pub(super) fn worth(
+        &self,
+        class: (u64, GridAndBlock),
+        name: *const c_char,
+        asked: bool,
+        settled: bool,
+    ) -> Option<Worth> {
         self.note();
         // SAFETY: the simulator passes a C string.
         let stand_in = !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(STAND_IN);
@@ -84,20 +90,20 @@ impl Budget {
     }
 
     /// The launch of this number is on its way.
-    pub fn begins(&self, number: u64, worth: Worth) {
+    pub(super) fn begins(&self, number: u64, worth: Worth) {
         if let Ok(mut open) = self.open.lock() {
             open.insert(number, worth);
         }
     }
 
     /// Whether the launch of this number, which starts to run, is still to be measured.
-    pub fn grants(&self, number: u64) -> bool {
+    pub(super) fn grants(&self, number: u64) -> bool {
         let Some(worth) = self.open.lock().ok().and_then(|open| open.get(&number).copied()) else { return true };
         is_granted(worth, self.spent.load(Ordering::Relaxed), self.begun.elapsed(), self.share)
     }
 
     /// The launch of this number has ended, and took so long.
-    pub fn spent(&self, number: u64, time: Duration) {
+    pub(super) fn spent(&self, number: u64, time: Duration) {
         if let Ok(mut open) = self.open.lock() {
             open.remove(&number);
         }

@@ -61,7 +61,7 @@ impl LaunchNumber {
 /// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or
 /// such launches no more. False: the GPU is not a simulated one.
 #[inline]
-pub fn apply_requests(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) -> bool {
+pub(crate) fn apply_requests(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) -> bool {
     let Some(simulated) = running() else { return false };
     if let Some(settled) = &simulated.settled {
         settled.follow(core.header().settled.has(LaunchClass::of(kernel, grid, block)));

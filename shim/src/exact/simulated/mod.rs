@@ -12,9 +12,9 @@
 
 mod budget;
 pub mod graph_launch;
-pub mod launch;
+pub(super) mod launch;
 mod observer;
 mod state;
 mod tickets;
 
-pub use observer::{array, start};
+pub(crate) use observer::{array, start};

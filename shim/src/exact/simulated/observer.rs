@@ -34,7 +34,7 @@ static TABLE: AtomicPtr<SimMeasureTable> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
 /// `share`: the percentage of the run that measuring may take, if it is limited.
-pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share: Option<u64>) -> Result<bool, String> {
+pub(crate) fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share: Option<u64>) -> Result<bool, String> {
     let mut table: *const c_void = std::ptr::null();
     let id = SIM_MEASURE_TABLE.as_ptr();
     let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
@@ -60,7 +60,7 @@ pub fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share: Option
 }
 
 /// Where the bytes of an opaque array lie, if launches are measured on a simulated GPU.
-pub fn array(array: CUarray) -> Option<u64> {
+pub(crate) fn array(array: CUarray) -> Option<u64> {
     // SAFETY: null, or the driver's table.
     let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() }?;
     // SAFETY: the driver's function, which takes any handle.

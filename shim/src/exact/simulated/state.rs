@@ -14,7 +14,7 @@ use crate::runtime::lifecycle;
 use crate::runtime::lock::Lock;
 
 /// The running exact mode.
-pub struct Simulated {
+pub(super) struct Simulated {
     /// Names of kernels that are measured from the start; `None`: of none.
     pub pattern: Option<Vec<u8>>,
     /// Launches that are not measured any more, if that was not ruled out.
@@ -32,13 +32,13 @@ static SIMULATED: AtomicPtr<Simulated> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The running one, if the GPU is a simulated one and its launches are measured.
 #[inline]
-pub fn running() -> Option<&'static Simulated> {
+pub(super) fn running() -> Option<&'static Simulated> {
     // SAFETY: a published value is never freed.
     unsafe { SIMULATED.load(Ordering::Acquire).as_ref() }
 }
 
 /// Makes it the running one, for good.
-pub fn publish(simulated: Simulated) -> &'static Simulated {
+pub(super) fn publish(simulated: Simulated) -> &'static Simulated {
     let simulated: &'static Simulated = Box::leak(Box::new(simulated));
     SIMULATED.store(std::ptr::from_ref(simulated).cast_mut(), Ordering::Release);
     simulated
@@ -46,7 +46,7 @@ pub fn publish(simulated: Simulated) -> &'static Simulated {
 
 impl Simulated {
     /// The launch of this number is in the log.
-    pub fn logged(&self, number: u64, place: LaunchPlace) {
+    pub(super) fn logged(&self, number: u64, place: LaunchPlace) {
         let Ok(mut tickets) = self.tickets.lock() else { return };
         let touched = tickets.logged(number, place);
         drop(tickets);
@@ -56,14 +56,14 @@ impl Simulated {
     }
 
     /// The launch of this number will not be in the log.
-    pub fn unlogged(&self, number: u64) {
+    pub(super) fn unlogged(&self, number: u64) {
         if let Ok(mut tickets) = self.tickets.lock() {
             tickets.unlogged(number);
         }
     }
 
     /// The launch of this number has ended.
-    pub fn ended(&self, number: u64, touched: LaunchBytes) {
+    pub(super) fn ended(&self, number: u64, touched: LaunchBytes) {
         let Ok(mut tickets) = self.tickets.lock() else { return };
         let known = tickets.ended(number, touched);
         drop(tickets);

@@ -9,7 +9,7 @@ use trace::{Epoch, ExactRun};
 
 /// Where a launch is in the log: its epoch, and the node of its graph, counted from 1 (0: none).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LaunchPlace {
+pub(super) struct LaunchPlace {
     /// Of the launch, or of the graph's.
     pub epoch: Epoch,
     /// The node.
@@ -18,7 +18,7 @@ pub struct LaunchPlace {
 
 /// The bytes of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LaunchBytes {
+pub(super) struct LaunchBytes {
     /// `trace::exact_flags`.
     pub flags: u32,
     /// The bytes.
@@ -35,21 +35,21 @@ enum Ticket {
 
 /// All launches under way.
 #[derive(Default)]
-pub struct Tickets {
+pub(super) struct Tickets {
     last: u64,
     open: HashMap<u64, Ticket>,
 }
 
 impl Tickets {
     /// The number of a new launch.
-    pub fn open(&mut self) -> u64 {
+    pub(super) fn open(&mut self) -> u64 {
         self.last += 1;
         self.open.insert(self.last, Ticket::Fresh);
         self.last
     }
 
     /// The launch is in the log: its bytes, if they are known.
-    pub fn logged(&mut self, number: u64, place: LaunchPlace) -> Option<LaunchBytes> {
+    pub(super) fn logged(&mut self, number: u64, place: LaunchPlace) -> Option<LaunchBytes> {
         match self.open.remove(&number)? {
             Ticket::Ended(touched) => Some(touched),
             _ => {
@@ -60,14 +60,14 @@ impl Tickets {
     }
 
     /// The launch will not be in the log.
-    pub fn unlogged(&mut self, number: u64) {
+    pub(super) fn unlogged(&mut self, number: u64) {
         if let Some(Ticket::Fresh | Ticket::Logged(_)) = self.open.remove(&number) {
             self.open.insert(number, Ticket::Unlogged);
         }
     }
 
     /// The launch has ended: its place with its bytes, if it is known.
-    pub fn ended(&mut self, number: u64, touched: LaunchBytes) -> Option<(LaunchPlace, LaunchBytes)> {
+    pub(super) fn ended(&mut self, number: u64, touched: LaunchBytes) -> Option<(LaunchPlace, LaunchBytes)> {
         match self.open.remove(&number)? {
             Ticket::Logged(place) => Some((place, touched)),
             Ticket::Fresh => {
@@ -79,7 +79,7 @@ impl Tickets {
     }
 
     /// Whether some launch in the log has not ended.
-    pub fn any_logged(&self) -> bool {
+    pub(super) fn any_logged(&self) -> bool {
         self.open.values().any(|ticket| matches!(ticket, Ticket::Logged(_)))
     }
 }

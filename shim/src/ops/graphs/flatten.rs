@@ -112,7 +112,7 @@ fn host_function_of(node: CUgraphNode) -> (usize, usize) {
 
 impl FlatGraph {
     /// Appends a graph whose roots come after `entry`; answers what its completion is.
-    pub fn read(&mut self, cx: &mut Cx<'_>, graph: CUgraph, entry: &[Dependency], depth: u32) -> Completion {
+    pub(super) fn read(&mut self, cx: &mut Cx<'_>, graph: CUgraph, entry: &[Dependency], depth: u32) -> Completion {
         let Some((nodes, edges)) = list(graph) else {
             cx.not_modelled();
             return entry.to_vec();
@@ -236,7 +236,7 @@ impl FlatGraph {
     }
 
     /// Values that one node writes and another one waits for order the two, without an edge.
-    pub fn join_values(&mut self) {
+    pub(super) fn join_values(&mut self) {
         let value = |node: &GraphNode| {
             Op::decode(node.tag, &node.body).ok().map(|op| match op {
                 Op::WriteValue { address, .. } => (true, address),

@@ -393,7 +393,7 @@ mod arena {
     }
 
     /// A copy of `bytes` that is never freed.
-    pub fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
+    pub(super) fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
         let to = take(bytes.len())?;
         // SAFETY: `to` has room for them and has no other user.
         unsafe {
@@ -403,7 +403,7 @@ mod arena {
     }
 
     /// A copy of `value` that is never freed.
-    pub fn place<T: Copy>(value: T) -> Option<*mut T> {
+    pub(super) fn place<T: Copy>(value: T) -> Option<*mut T> {
         const { assert!(align_of::<T>() <= 8) };
         let to = take(size_of::<T>())?.cast::<T>();
         // SAFETY: room for it, aligned to 8.

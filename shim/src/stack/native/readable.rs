@@ -13,7 +13,7 @@
 use core::cell::Cell;
 
 use crate::arch;
-pub use crate::arch::thread_pointer;
+pub(crate) use crate::arch::thread_pointer;
 
 const PAGE: u64 = 4096;
 /// Most bytes of a thread's own stack that are looked at: 64 MiB.
@@ -45,7 +45,7 @@ thread_local! {
 
 /// Readable bytes around one stack pointer.
 #[derive(Clone, Copy)]
-pub struct Window {
+pub(crate) struct Window {
     lo: u64,
     hi: u64,
     /// How far `hi` may grow, by probing.
@@ -55,7 +55,7 @@ pub struct Window {
 impl Window {
     /// What can be read around `sp`.
     #[inline]
-    pub fn around(sp: u64) -> Self {
+    pub(crate) fn around(sp: u64) -> Self {
         let own = OWN.get();
         if own.holds(sp) { Self { lo: own.lo, hi: own.hi, limit: own.hi } } else { Self::look(sp) }
     }
@@ -91,18 +91,18 @@ impl Window {
     }
 
     /// Whether `address` is in the part known to be readable.
-    pub fn holds(&self, address: u64) -> bool {
+    pub(crate) fn holds(&self, address: u64) -> bool {
         self.lo <= address && address < self.hi
     }
 
     /// Whether `address` may turn out to be readable.
-    pub fn reaches(&self, address: u64) -> bool {
+    pub(crate) fn reaches(&self, address: u64) -> bool {
         self.lo <= address && address < self.limit
     }
 
     /// The word at `address`, if it can be read.
     #[inline]
-    pub fn read(&mut self, address: u64) -> Option<u64> {
+    pub(crate) fn read(&mut self, address: u64) -> Option<u64> {
         if address < self.lo || address.wrapping_add(8) > self.hi || address & 7 != 0 {
             self.grow(address)?;
         }
@@ -137,7 +137,7 @@ fn readable_from(lo: u64, hi: u64) -> u64 {
 /// Whether the 8 bytes at `address` rounded down can be read: the kernel is asked to read them as a
 /// signal set for a change of the signal mask that it must refuse. A plain system call, no `errno`,
 /// no side effect, allowed by every sandbox.
-pub fn is_readable(address: u64) -> bool {
+pub(crate) fn is_readable(address: u64) -> bool {
     const EFAULT: i64 = -14;
     if address < PAGE {
         // A null set means "no change" to the kernel, and nothing is ever mapped there.

@@ -55,7 +55,7 @@ fn check(hash: u64, rule: u64) -> u64 {
 
 /// The rule kept for `address`.
 #[inline]
-pub fn get(address: u64) -> Option<UnwindRule> {
+pub(crate) fn get(address: u64) -> Option<UnwindRule> {
     let hash = hash(address);
     for entry in &set(hash).0 {
         let entry = entry.load(Relaxed);
@@ -75,7 +75,7 @@ fn get_large(hash: u64) -> Option<UnwindRule> {
 }
 
 /// Keeps `rule` for `address`.
-pub fn put(address: u64, rule: UnwindRule) {
+pub(crate) fn put(address: u64, rule: UnwindRule) {
     let hash = hash(address);
     let Some(short) = rule.short() else {
         let [kept, to] = &LARGE[(hash >> 56) as usize];
@@ -93,12 +93,12 @@ pub fn put(address: u64, rule: UnwindRule) {
 
 /// Changes whenever rules worked out before may be wrong.
 #[inline]
-pub fn epoch() -> u64 {
+pub(crate) fn epoch() -> u64 {
     EPOCH.load(Relaxed)
 }
 
 /// Forgets everything.
-pub fn forget_all() {
+pub(crate) fn forget_all() {
     EPOCH.fetch_add(1, Relaxed);
     // Entries hold only a part of the address's hash, so older epochs are cleared for real.
     TABLE.iter().flat_map(|set| &set.0).for_each(|entry| entry.store(0, Relaxed));

@@ -198,7 +198,12 @@ impl UnwindContextStorage<usize> for OnStack {
 
 /// Works out the rule for `pc`. `header` is the module's `.eh_frame_hdr` at `header_at`;
 /// `segment_end` gives the end of the loaded, readable segment that holds an address.
-pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl Fn(u64) -> Option<u64>) -> UnwindRule {
+pub(crate) fn compile(
+    pc: u64,
+    header: &'static [u8],
+    header_at: u64,
+    segment_end: impl Fn(u64) -> Option<u64>,
+) -> UnwindRule {
     let bases = BaseAddresses::default().set_eh_frame_hdr(header_at);
     let Ok(hdr) = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8) else { return UnwindRule::NO_INFO };
     // An indirect pointer is never used for this field.

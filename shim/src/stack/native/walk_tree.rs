@@ -39,7 +39,7 @@ pub struct WalkTree {
 
 /// Where the words read were no longer known.
 #[derive(Clone, Copy)]
-pub struct TreeMiss {
+pub(crate) struct TreeMiss {
     from: u16,
     /// Words read before that were known.
     matched: usize,
@@ -95,7 +95,7 @@ impl WalkTree {
 }
 
 /// A walk that is to be kept.
-pub struct TreePath<'a> {
+pub(crate) struct TreePath<'a> {
     tree: &'a mut WalkTree,
     miss: TreeMiss,
     /// Where the next entry goes.
@@ -110,7 +110,7 @@ pub struct TreePath<'a> {
 
 impl TreePath<'_> {
     /// The walk has read a word.
-    pub fn read(&mut self, address: u64, value: u64) {
+    pub(crate) fn read(&mut self, address: u64, value: u64) {
         let distance = address.wrapping_sub(self.first) / 8;
         // Neither of the two reserved distances, nor too far.
         self.keep &= (END + 1..REGISTER).contains(&distance) && value <= WORD;
@@ -118,7 +118,7 @@ impl TreePath<'_> {
     }
 
     /// The frame pointer that the walk began with has come to matter.
-    pub fn register(&mut self, value: u64) {
+    pub(crate) fn register(&mut self, value: u64) {
         self.keep &= value <= WORD;
         self.word(REGISTER, value);
     }
@@ -137,12 +137,12 @@ impl TreePath<'_> {
     }
 
     /// The walk is none that can be kept.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.keep = false;
     }
 
     /// The walk is over: its number, if it is kept.
-    pub fn end(self) -> Option<u32> {
+    pub(crate) fn end(self) -> Option<u32> {
         if self.next < WORDS {
             if !self.keep || self.read <= self.miss.matched {
                 return None;

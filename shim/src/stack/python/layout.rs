@@ -9,11 +9,11 @@
 //! `_PyRuntime` (`Include/internal/pycore_debug_offsets.h`).
 
 /// Largest offset believed.
-pub const MAX_OFFSET: u64 = 2048;
+pub(super) const MAX_OFFSET: u64 = 2048;
 /// `ob_size` of a bytes object, in all versions.
-pub const BYTES_SIZE: u64 = 16;
+pub(super) const BYTES_SIZE: u64 = 16;
 /// First byte of a bytes object, in all versions.
-pub const BYTES_DATA: u64 = 32;
+pub(super) const BYTES_DATA: u64 = 32;
 
 /// How line tables are encoded; the numbers are those of `trace::LineTable`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -62,7 +62,7 @@ refusals! {
 
 /// Byte offsets of fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Offsets {
+pub(super) struct Offsets {
     /// Frame: the calling frame.
     pub previous: u64,
     /// Frame: its code object.
@@ -89,7 +89,7 @@ pub struct Offsets {
 
 /// How to get from a thread state to its innermost frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameChain {
+pub(super) enum FrameChain {
     /// A field.
     Direct {
         /// Its offset.
@@ -126,7 +126,7 @@ enum Runs {
 
 /// Text of a unicode object: where data begins, for ASCII and for other text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TextLayout {
+pub(crate) struct TextLayout {
     /// Pure ASCII.
     pub ascii: u64,
     /// Anything else.
@@ -135,7 +135,7 @@ pub struct TextLayout {
 
 /// Everything that depends on the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CPythonLayout {
+pub(super) struct CPythonLayout {
     /// Fields.
     pub offsets: Offsets,
     /// First frame.
@@ -153,7 +153,7 @@ impl CPythonLayout {
     ///
     /// # Safety
     /// From 3.13 on, `runtime` is the address of that variable.
-    pub unsafe fn of(major: u32, minor: u32, runtime: u64) -> Result<Self, Refusal> {
+    pub(super) unsafe fn of(major: u32, minor: u32, runtime: u64) -> Result<Self, Refusal> {
         match (major, minor) {
             (3, 8 | 9) => Ok(Self::with_frame_objects(104, 1, Encoding::Lnotab)),
             (3, 10) => Ok(Self::with_frame_objects(96, 2, Encoding::V310)),
@@ -238,7 +238,7 @@ impl CPythonLayout {
     /// Whether a frame is the interpreter's own rather than a program's. `owner` reads the frame's
     /// owner.
     #[inline(always)]
-    pub fn is_own_frame(&self, owner: impl FnOnce() -> Option<u8>) -> Option<bool> {
+    pub(super) fn is_own_frame(&self, owner: impl FnOnce() -> Option<u8>) -> Option<bool> {
         match self.runs {
             Runs::Owner(first) => Some(owner()? >= first),
             _ => Some(false),
@@ -247,7 +247,7 @@ impl CPythonLayout {
 
     /// Whether a program's frame is marked as outermost of its run. `flag` reads the mark.
     #[inline(always)]
-    pub fn is_entry(&self, flag: impl FnOnce() -> Option<u8>) -> Option<bool> {
+    pub(super) fn is_entry(&self, flag: impl FnOnce() -> Option<u8>) -> Option<bool> {
         match self.runs {
             Runs::EveryFrame => Some(true),
             Runs::Flag => Some(flag()? != 0),
@@ -257,7 +257,7 @@ impl CPythonLayout {
 
     /// Byte offset of the last instruction. -1 or -2 before the first one.
     #[inline(always)]
-    pub fn instruction_offset(&self, code: u64, value: u64) -> i64 {
+    pub(super) fn instruction_offset(&self, code: u64, value: u64) -> i64 {
         match self.instruction {
             Instruction::Index(unit) => i64::from(value as u32 as i32) * unit,
             Instruction::Pointer => value.wrapping_sub(code + self.offsets.instructions) as i64,
@@ -308,7 +308,7 @@ const V312: CPythonLayout = CPythonLayout {
 };
 
 /// `(3, 11)` out of `3.11.7 (main, ...)`.
-pub fn parse_version(text: &[u8]) -> Result<(u32, u32), Refusal> {
+pub(super) fn parse_version(text: &[u8]) -> Result<(u32, u32), Refusal> {
     let text = core::str::from_utf8(text).map_err(|_| Refusal::BadVersion)?;
     let mut parts = text.split(['.', ' ', '+', 'a', 'b', 'r']);
     let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(Refusal::BadVersion);

@@ -9,19 +9,19 @@ use super::layout::TextLayout;
 
 /// Longest text kept, in bytes of UTF-8; longer ones lose their beginning (of a path, its end
 /// matters).
-pub const LONGEST: usize = 1024;
+pub(crate) const LONGEST: usize = 1024;
 
 const LENGTH: u64 = 16;
 const STATE: u64 = 32;
 
 /// Whether `len` bytes from `at` can be read.
-pub fn all_readable(at: u64, len: u64) -> bool {
+pub(crate) fn all_readable(at: u64, len: u64) -> bool {
     let Some(last) = len.checked_sub(1).and_then(|len| at.checked_add(len)) else { return false };
     (at >> 12..=last >> 12).all(|page| is_readable(page << 12 | 8))
 }
 
 /// The text of the unicode object at `object`. `None` when that is none.
-pub fn read<'a>(layout: &TextLayout, object: u64, buffer: &'a mut [u8; LONGEST]) -> Option<&'a str> {
+pub(crate) fn read<'a>(layout: &TextLayout, object: u64, buffer: &'a mut [u8; LONGEST]) -> Option<&'a str> {
     if !is_pointer(object) || !all_readable(object, STATE + 8) {
         return None;
     }

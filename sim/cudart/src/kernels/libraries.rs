@@ -69,7 +69,7 @@ rt! {
 }
 
 /// The driver's form of a launch's configuration.
-pub fn launch_config(config: *const cudaLaunchConfig_st) -> Result<CUlaunchConfig, cudaError> {
+pub(crate) fn launch_config(config: *const cudaLaunchConfig_st) -> Result<CUlaunchConfig, cudaError> {
     let c = get(config)?;
     Ok(CUlaunchConfig {
         gridDimX: c.gridDim.x,

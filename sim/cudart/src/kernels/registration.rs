@@ -74,7 +74,7 @@ impl Binary {
 }
 
 /// The driver's kernel for a host function; a handle of the driver's own is answered as it is.
-pub fn kernel(symbol: *const c_void) -> Result<CUfunction, cudaError> {
+pub(crate) fn kernel(symbol: *const c_void) -> Result<CUfunction, cudaError> {
     let found = registry().kernels.get(&(symbol as usize)).cloned();
     let Some(kernel) = found else { return Err(cudaErrorInvalidDeviceFunction) };
     let handle = kernel.handle.get_or_init(|| {
@@ -88,7 +88,7 @@ pub fn kernel(symbol: *const c_void) -> Result<CUfunction, cudaError> {
 
 /// The registered kernel, or the handle itself where programs pass `cudaKernel_t` or
 /// `cudaFunction_t`.
-pub fn kernel_or_handle(symbol: *const c_void) -> Result<CUfunction, cudaError> {
+pub(crate) fn kernel_or_handle(symbol: *const c_void) -> Result<CUfunction, cudaError> {
     match kernel(symbol) {
         Err(error) if error == cudaErrorInvalidDeviceFunction && !symbol.is_null() => {
             Ok(CUfunction::from_bits(symbol as usize))
@@ -98,7 +98,7 @@ pub fn kernel_or_handle(symbol: *const c_void) -> Result<CUfunction, cudaError> 
 }
 
 /// Address and size of a variable by its host symbol.
-pub fn variable(symbol: *const c_void) -> Result<(u64, usize), cudaError> {
+pub(crate) fn variable(symbol: *const c_void) -> Result<(u64, usize), cudaError> {
     let found = registry().variables.get(&(symbol as usize)).cloned();
     let variable = found.ok_or(cudaErrorInvalidSymbol)?;
     let (mut at, mut size) = (0, 0);

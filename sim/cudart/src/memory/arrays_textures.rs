@@ -50,7 +50,7 @@ fn descriptor(array: CUarray) -> Result<CUDA_ARRAY3D_DESCRIPTOR, cudaError> {
 }
 
 /// Bytes of a texel of an array.
-pub fn texel(array: CUarray) -> Result<usize, cudaError> {
+pub(crate) fn texel(array: CUarray) -> Result<usize, cudaError> {
     let c = channel(&descriptor(array)?);
     Ok((c.x + c.y + c.z + c.w) as usize / 8)
 }

@@ -6,7 +6,7 @@ use crate::memory::arrays_textures::texel;
 use crate::thread_state::{INVALID, Res, get};
 
 /// Which driver function a copy of a range of bytes is, as NVIDIA's runtime picks it.
-pub fn linear(pt: bool, dst: u64, src: u64, n: usize, kind: cudaMemcpyKind, stream: Option<CUstream>) -> Res {
+pub(crate) fn linear(pt: bool, dst: u64, src: u64, n: usize, kind: cudaMemcpyKind, stream: Option<CUstream>) -> Res {
     if n == 0 {
         return Ok(());
     }
@@ -83,7 +83,7 @@ fn run_2d(pt: bool, copy: CUDA_MEMCPY2D, stream: Option<CUstream>) -> Res {
 
 /// The driver's description of a three-dimensional copy. Extents and positions count texels of an
 /// array that takes part, bytes otherwise.
-pub fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
+pub(crate) fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
     let (mut from, mut to) = types(p.kind)?;
     let unit = match (p.srcArray.is_null(), p.dstArray.is_null()) {
         (true, true) => 1,
@@ -124,7 +124,7 @@ pub fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
 }
 
 /// The description of a copy of a range of bytes, for graph nodes.
-pub fn describe_linear(dst: u64, src: u64, n: usize, kind: cudaMemcpyKind) -> Result<CUDA_MEMCPY3D, cudaError> {
+pub(crate) fn describe_linear(dst: u64, src: u64, n: usize, kind: cudaMemcpyKind) -> Result<CUDA_MEMCPY3D, cudaError> {
     let (from, to) = types(kind)?;
     Ok(CUDA_MEMCPY3D {
         srcMemoryType: from,
@@ -313,6 +313,6 @@ rt! {
 }
 
 /// A byte range inside a variable.
-pub fn inside(at: u64, size: usize, offset: usize, n: usize) -> Result<u64, cudaError> {
+pub(crate) fn inside(at: u64, size: usize, offset: usize, n: usize) -> Result<u64, cudaError> {
     if offset.checked_add(n).is_none_or(|end| end > size) { Err(INVALID) } else { Ok(at + offset as u64) }
 }

@@ -12,10 +12,10 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::*;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::*;
+pub(crate) use x86_64::*;
 
 /// What a piece of a stub's code refers to, by addresses that lie within a megabyte of it.
-pub struct PieceTargets {
+pub(crate) struct PieceTargets {
     /// The slot that holds the address to go to.
     pub slot: usize,
     /// The header: its first word is the address of the first call's code, its second that of the

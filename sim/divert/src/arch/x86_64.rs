@@ -5,37 +5,37 @@ use core::arch::asm;
 use super::PieceTargets;
 
 /// The processor, in the header of a file.
-pub const MACHINE: u16 = 62;
+pub(crate) const MACHINE: u16 = 62;
 
 /// Numbers of system calls.
-pub mod number {
+pub(crate) mod number {
     /// `read`.
-    pub const READ_FILE: usize = 0;
+    pub(crate) const READ_FILE: usize = 0;
     /// `write`.
-    pub const WRITE: usize = 1;
+    pub(crate) const WRITE: usize = 1;
     /// `close`.
-    pub const CLOSE: usize = 3;
+    pub(crate) const CLOSE: usize = 3;
     /// `lseek`.
-    pub const LSEEK: usize = 8;
+    pub(crate) const LSEEK: usize = 8;
     /// `mmap`.
-    pub const MMAP: usize = 9;
+    pub(crate) const MMAP: usize = 9;
     /// `mprotect`.
-    pub const MPROTECT: usize = 10;
+    pub(crate) const MPROTECT: usize = 10;
     /// `munmap`.
-    pub const MUNMAP: usize = 11;
+    pub(crate) const MUNMAP: usize = 11;
     /// `exit_group`.
-    pub const EXIT_GROUP: usize = 231;
+    pub(crate) const EXIT_GROUP: usize = 231;
     /// `openat`.
-    pub const OPENAT: usize = 257;
+    pub(crate) const OPENAT: usize = 257;
     /// `faccessat`.
-    pub const FACCESSAT: usize = 269;
+    pub(crate) const FACCESSAT: usize = 269;
 }
 
 /// A system call. Errors are small negative numbers.
 ///
 /// # Safety
 /// As the call's.
-pub unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
+pub(crate) unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
     let result;
     // SAFETY: the caller's promise; the kernel clobbers the two registers named.
     unsafe {
@@ -46,7 +46,7 @@ pub unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
 }
 
 /// The size of a page: the processor has one.
-pub fn page() -> usize {
+pub(crate) fn page() -> usize {
     4096
 }
 
@@ -54,7 +54,7 @@ pub fn page() -> usize {
 ///
 /// # Safety
 /// Both are valid for so many bytes, and `to` does not lie inside of what is still to be read.
-pub unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
+pub(crate) unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise. The direction flag is clear by the ABI.
     unsafe {
         asm!("rep movsb", inout("rcx") len => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags));
@@ -65,7 +65,7 @@ pub unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
 ///
 /// # Safety
 /// Both are valid for so many bytes, at least one.
-pub unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
+pub(crate) unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise. Backwards from the last byte, and the flag is clear again.
     unsafe {
         asm!("std", "rep movsb", "cld", inout("rcx") len => _, inout("rdi") to.add(len).sub(1) => _,
@@ -77,7 +77,7 @@ pub unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
 ///
 /// # Safety
 /// They may be written.
-pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
+pub(crate) unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         asm!("rep stosb", inout("rcx") len => _, inout("rdi") to => _, in("al") byte, options(nostack, preserves_flags));
@@ -86,16 +86,16 @@ pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
 
 /// All functions of NVIDIA's runtime begin at multiples of so many bytes, so that a jump never
 /// reaches into the next one, even where a function is shorter.
-pub const ALIGNED: u64 = 16;
+pub(crate) const ALIGNED: u64 = 16;
 /// Bytes of each that are compared with the file's before any is overwritten.
-pub const COMPARED: u64 = 16;
+pub(crate) const COMPARED: u64 = 16;
 /// How far the jump of [`jump`] reaches.
-pub const REACH: usize = usize::MAX;
+pub(crate) const REACH: usize = usize::MAX;
 /// `jmp *0(%rip)`, and the address behind it.
 const JUMP: usize = 14;
 
 /// The code that jumps from the entry of a function to `to`.
-pub fn jump(_from: usize, to: usize) -> Option<[u8; JUMP]> {
+pub(crate) fn jump(_from: usize, to: usize) -> Option<[u8; JUMP]> {
     let mut jump = [0xff, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     jump[6..].copy_from_slice(&to.to_le_bytes());
     Some(jump)
@@ -105,17 +105,17 @@ pub fn jump(_from: usize, to: usize) -> Option<[u8; JUMP]> {
 ///
 /// # Safety
 /// The bytes can be read.
-pub unsafe fn written(_at: usize, _len: usize) {}
+pub(crate) unsafe fn written(_at: usize, _len: usize) {}
 
 /// Bytes of code for each function of a stub.
-pub const PIECE: usize = 48;
+pub(crate) const PIECE: usize = 48;
 /// Where in it the first call goes, and where a refusal.
-pub const FIRST_CALL: usize = 6;
+pub(crate) const FIRST_CALL: usize = 6;
 /// As above.
-pub const REFUSAL: usize = 24;
+pub(crate) const REFUSAL: usize = 24;
 
 /// The piece of code of one function, to lie at `at`.
-pub fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
+pub(crate) fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
     let mut code = [0xcc_u8; PIECE];
     let mut len = 0;
     let mut put = |bytes: &[u8]| {
@@ -184,7 +184,7 @@ pub(crate) use jump_to;
 ///
 /// # Safety
 /// It is that function.
-pub unsafe fn redirection(function: usize, to: usize) -> Option<(usize, [u8; 5])> {
+pub(crate) unsafe fn redirection(function: usize, to: usize) -> Option<(usize, [u8; 5])> {
     const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
     if !function.is_multiple_of(16) {
         return None;

@@ -13,13 +13,13 @@ const FUNCTION: u8 = 2;
 
 /// A file.
 #[derive(Clone, Copy)]
-pub struct Elf<'a> {
+pub(crate) struct Elf<'a> {
     bytes: &'a [u8],
 }
 
 /// A segment of code, in addresses of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Its first byte.
     pub start: u64,
     /// Behind its last byte.
@@ -30,7 +30,7 @@ pub struct Segment {
 
 /// A function, in addresses of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Function<'a> {
+pub(crate) struct Function<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// Its first byte.
@@ -39,7 +39,7 @@ pub struct Function<'a> {
 
 /// A symbol table and its strings.
 #[derive(Clone, Copy)]
-pub struct Symbols<'a> {
+pub(crate) struct Symbols<'a> {
     table: &'a [u8],
     strings: &'a [u8],
 }
@@ -63,7 +63,7 @@ fn word64(bytes: &[u8], at: usize) -> Option<u64> {
 
 impl<'a> Elf<'a> {
     /// A file of this processor.
-    pub fn parse(bytes: &'a [u8]) -> Option<Elf<'a>> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Elf<'a>> {
         (bytes.starts_with(b"\x7fELF\x02\x01") && word16(bytes, 18)? == crate::arch::MACHINE).then_some(Elf { bytes })
     }
 
@@ -81,7 +81,7 @@ impl<'a> Elf<'a> {
     }
 
     /// The segment of code that holds an address.
-    pub fn code(&self, address: u64) -> Option<Segment> {
+    pub(crate) fn code(&self, address: u64) -> Option<Segment> {
         let segments = self.headers(32, 54, 56, 56).filter_map(|header| {
             let is_code = word32(header, 0)? == LOAD && word32(header, 4)? & EXECUTABLE != 0;
             let (offset, start, len) = (word64(header, 8)?, word64(header, 16)?, word64(header, 32)?);
@@ -92,18 +92,18 @@ impl<'a> Elf<'a> {
     }
 
     /// Bytes of a segment's code.
-    pub fn code_bytes(&self, segment: &Segment, address: u64, len: u64) -> Option<&'a [u8]> {
+    pub(crate) fn code_bytes(&self, segment: &Segment, address: u64, len: u64) -> Option<&'a [u8]> {
         let behind = address.checked_sub(segment.start)?;
         part(self.bytes, segment.offset.checked_add(behind)?, len)
     }
 
     /// All symbols, unless they were stripped.
-    pub fn symbols(&self) -> Option<Symbols<'a>> {
+    pub(crate) fn symbols(&self) -> Option<Symbols<'a>> {
         self.table(SYMBOL_TABLE)
     }
 
     /// The symbols that others can see.
-    pub fn dynamic_symbols(&self) -> Option<Symbols<'a>> {
+    pub(crate) fn dynamic_symbols(&self) -> Option<Symbols<'a>> {
         self.table(DYNAMIC_SYMBOLS)
     }
 
@@ -117,7 +117,7 @@ impl<'a> Elf<'a> {
 
 impl<'a> Symbols<'a> {
     /// The functions that the file defines, in the order of the table.
-    pub fn functions(self) -> impl Iterator<Item = Function<'a>> {
+    pub(crate) fn functions(self) -> impl Iterator<Item = Function<'a>> {
         self.table.chunks_exact(SYMBOL).filter_map(move |symbol| {
             let is_function = symbol.get(4)? & 15 == FUNCTION && word16(symbol, 6)? != 0;
             if !is_function {

@@ -10,7 +10,7 @@ const GNU_HASH: usize = 0x6fff_fef5;
 
 /// One entry of the dynamic linker's list: the part that link.h makes public.
 #[repr(C)]
-pub struct LinkMap {
+pub(crate) struct LinkMap {
     address: usize,
     name: *const c_char,
     dynamic: *const [usize; 2],
@@ -31,7 +31,7 @@ struct Symbol {
 
 /// What the dynamic linker shows to debuggers: the part that link.h makes public.
 #[repr(C)]
-pub struct Debug {
+pub(crate) struct Debug {
     version: c_int,
     first: *const LinkMap,
     /// The function that it calls whenever the list has changed.
@@ -42,7 +42,7 @@ pub struct Debug {
 
 impl Debug {
     /// The list is complete: nothing is being added or removed.
-    pub fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         self.state == 0
     }
 }
@@ -60,7 +60,7 @@ pub fn debug() -> &'static Debug {
 
 /// Outside of that library there is nothing to look at.
 #[cfg(not(freestanding))]
-pub fn debug() -> &'static Debug {
+pub(crate) fn debug() -> &'static Debug {
     struct Nothing(Debug);
     // SAFETY: never written to.
     unsafe impl Sync for Nothing {}
@@ -70,7 +70,7 @@ pub fn debug() -> &'static Debug {
 }
 
 /// All files of the program, in the order in which they were loaded.
-pub fn all() -> impl Iterator<Item = &'static LinkMap> {
+pub(crate) fn all() -> impl Iterator<Item = &'static LinkMap> {
     // SAFETY: the dynamic linker's list. It changes only while this thread holds its lock, or
     // before there are threads; what is not being closed stays.
     let mut next = unsafe { debug().first.as_ref() };
@@ -84,17 +84,17 @@ pub fn all() -> impl Iterator<Item = &'static LinkMap> {
 
 impl LinkMap {
     /// What has to be added to addresses of the file.
-    pub fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         self.address
     }
 
     /// Where its dynamic section lies, a place inside of the file.
-    pub fn dynamic(&self) -> usize {
+    pub(crate) fn dynamic(&self) -> usize {
         self.dynamic as usize
     }
 
     /// The file that was loaded; empty for the program itself.
-    pub fn name(&self) -> &CStr {
+    pub(crate) fn name(&self) -> &CStr {
         if self.name.is_null() {
             return c"";
         }
@@ -128,7 +128,7 @@ impl LinkMap {
     }
 
     /// The names that its dynamic symbols have, each with a zero behind it.
-    pub fn strings(&self) -> &[u8] {
+    pub(crate) fn strings(&self) -> &[u8] {
         match (self.pointer(STRINGS), self.entry(STRINGS_SIZE)) {
             // SAFETY: the dynamic section says where its strings lie, which are loaded.
             (Some(at), Some(len)) => unsafe { core::slice::from_raw_parts(at as *const u8, len) },
@@ -143,12 +143,12 @@ impl LinkMap {
     }
 
     /// The name that it gives itself.
-    pub fn soname(&self) -> &[u8] {
+    pub(crate) fn soname(&self) -> &[u8] {
         self.entry(SONAME).map_or(&[], |at| self.string(at))
     }
 
     /// The address of a function that it exports, whatever the version.
-    pub fn function(&self, name: &[u8]) -> Option<usize> {
+    pub(crate) fn function(&self, name: &[u8]) -> Option<usize> {
         let (table, symbols) = (self.pointer(GNU_HASH)?, self.pointer(SYMBOLS)? as *const Symbol);
         let hash = name.iter().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)));
         // SAFETY: the hash table of a loaded library: number of buckets, first symbol in it, words

@@ -5,7 +5,8 @@ use device_code::ptx::Type;
 use super::Op;
 use crate::exec::per_lane;
 use crate::exec::per_lane::{LaneFn, op1, op2, op3};
-use crate::program::{Inst, Next, Slot};
+use crate::operations::operands;
+use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
 /// Two words as one, `b` above `a`.
@@ -167,17 +168,17 @@ pub(super) fn dot(op: Op<'_>, two: bool) -> LaneFn {
     }
 }
 
-/// Add, subtract and multiply-add with the carry in slot `x`; what exactly in `y`.
+/// Add, subtract and multiply-add with the carry in a row.
 #[inline(never)]
 pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let flag = Slot(i.x as u32);
-    let is = |bit: u32| i.y >> bit & 1 != 0;
+    let i = operands::WithCarry::of(i);
+    let is = |bit: u32| i.how() >> bit & 1 != 0;
     let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));
     let width = if double { 64 } else { 32 };
     let ones = if double { u64::MAX } else { 0xffff_ffff };
     per_lane::each(mask, |l| {
-        let (a, b) = (w.get(i.a, l) & ones, w.get(i.b, l) & ones);
-        let carry = if reads { u128::from(w.get(flag, l) & 1) } else { 0 };
+        let (a, b) = (w.get(i.a(), l) & ones, w.get(i.b(), l) & ones);
+        let carry = if reads { u128::from(w.get(i.carry(), l) & 1) } else { 0 };
         let (x, y) = if multiply {
             let product = if signed {
                 let extend = |v: u64| if double { i128::from(v as i64) } else { i128::from(v as u32 as i32) };
@@ -186,7 +187,7 @@ pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 u128::from(a) * u128::from(b)
             };
             let half = if high { product >> width } else { product } as u64 & ones;
-            (half, w.get(i.c, l) & ones)
+            (half, w.get(i.c(), l) & ones)
         } else {
             (a, b)
         };
@@ -195,10 +196,10 @@ pub(crate) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         } else {
             u128::from(x) + u128::from(y) + carry
         };
-        w.set(i.d, l, sum as u64 & ones);
+        w.set(i.d(), l, sum as u64 & ones);
         if writes {
             // A borrow leaves ones above the result, of which the lowest is the flag.
-            w.set(flag, l, (sum >> width) as u64 & 1);
+            w.set(i.over(), l, (sum >> width) as u64 & 1);
         }
     });
     Next::Step

@@ -7,6 +7,7 @@ use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::{LaneFn, each, op1, op2, op2x, op3};
 use crate::float::float16::{Brain, Half, Small};
 use crate::float::*;
+use crate::operations::operands;
 use crate::program::{Inst, Next, Operation, Sem, Slot};
 use crate::warp::Warp;
 
@@ -126,23 +127,24 @@ fn format(ty: Type) -> u32 {
     }
 }
 
-/// Float to float: formats in `y` (from) and `z` (to).
+/// Float to float.
 #[inline(never)]
 pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::FloatToFloat::of(i);
     each(mask, |l| {
-        let mut value = read_float(w.get(i.a, l), i.y, i.x);
-        if i.x & INTEGER != 0 {
-            value = integral(value, i.x);
+        let mut value = read_float(w.get(i.a(), l), i.from(), i.flags());
+        if i.flags() & INTEGER != 0 {
+            value = integral(value, i.flags());
         }
-        let made = match (i.y, i.z) {
+        let made = match (i.from(), i.to()) {
             // A NaN keeps its sign and upper bits (measured on an H100).
             (FLOAT64, FLOAT32) if value.is_nan() => {
                 let bits = value.to_bits();
                 bits >> 32 & 0x8000_0000 | 0x7fc0_0000 | bits >> 29 & 0x3f_ffff
             }
-            _ => write_float(value, i.z, i.x),
+            _ => write_float(value, i.to(), i.flags()),
         };
-        w.set(i.d, l, made);
+        w.set(i.d(), l, made);
     });
     Next::Step
 }
@@ -153,71 +155,76 @@ fn pair_of<S: Small>(high: f32, low: f32) -> u32 {
     u32::from(S::cut_single(high)) << 16 | u32::from(S::cut_single(low))
 }
 
-/// Two singles to a packed pair: `a` goes to the upper half, `b` to the lower; format in `z`.
+/// Two singles to a packed pair.
 #[inline(never)]
 pub(crate) fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::PackPair::of(i);
     each(mask, |l| {
-        let high = write_float(read_float(w.get(i.a, l), FLOAT32, i.x), i.z, i.x);
-        let low = write_float(read_float(w.get(i.b, l), FLOAT32, i.x), i.z, i.x);
-        w.set(i.d, l, low | high << 16);
+        let high = write_float(read_float(w.get(i.high(), l), FLOAT32, i.flags()), i.to(), i.flags());
+        let low = write_float(read_float(w.get(i.low(), l), FLOAT32, i.flags()), i.to(), i.flags());
+        w.set(i.d(), l, low | high << 16);
     });
     Next::Step
 }
 
-/// Float to integer: format in `y`, bits in `z`, and `b` is 1 for signed ones.
+/// Float to integer.
 #[inline(never)]
 pub(crate) fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (width, signed) = (i.z, i.b.0 == 1);
+    let i = operands::FloatToInt::of(i);
+    let (width, signed) = (i.bits(), i.signed() == 1);
     let ones = u64::MAX >> (64 - width);
     // What a NaN becomes.
-    let zero = i.x & NAN_ZERO != 0 || i.x & NAN_TOP == 0 && i.y != FLOAT64 && width < 64;
+    let zero = i.flags() & NAN_ZERO != 0 || i.flags() & NAN_TOP == 0 && i.from() != FLOAT64 && width < 64;
     let nan = if zero { 0 } else { 1 << (width - 1) };
     let (low, high) =
         if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
     each(mask, |l| {
-        let value = read_float(w.get(i.a, l), i.y, i.x);
-        let out = if value.is_nan() { nan } else { (integral(value, i.x) as i128).clamp(low, high) as u64 & ones };
-        w.set(i.d, l, out);
+        let value = read_float(w.get(i.a(), l), i.from(), i.flags());
+        let out =
+            if value.is_nan() { nan } else { (integral(value, i.flags()) as i128).clamp(low, high) as u64 & ones };
+        w.set(i.d(), l, out);
     });
     Next::Step
 }
 
-/// Integer to float: bits in `y`, format in `z`, and `b` is 1 for signed ones.
+/// Integer to float.
 #[inline(never)]
 pub(crate) fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (width, signed) = (i.y, i.b.0 == 1);
+    let i = operands::IntToFloat::of(i);
+    let (width, signed) = (i.bits(), i.signed() == 1);
     each(mask, |l| {
-        let value = w.get(i.a, l);
+        let value = w.get(i.a(), l);
         let value = if signed {
             i128::from((value << (64 - width)) as i64 >> (64 - width))
         } else {
             i128::from(value & (u64::MAX >> (64 - width)))
         };
-        let out = if i.z == FLOAT64 {
-            int_to_double(value, Rounding::from_code(i.x)).to_bits()
+        let out = if i.to() == FLOAT64 {
+            int_to_double(value, Rounding::from_code(i.flags())).to_bits()
         } else {
-            write_float(int_to_odd(value), i.z, i.x)
+            write_float(int_to_odd(value), i.to(), i.flags())
         };
-        w.set(i.d, l, out);
+        w.set(i.d(), l, out);
     });
     Next::Step
 }
 
-/// Integer to integer, saturated: bits in `y` (from) and `z` (to), signs in `b` and `c`.
+/// Integer to integer, saturated.
 #[inline(never)]
 pub(crate) fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (low, high) = match i.c.0 {
-        1 => (-(1i128 << (i.z - 1)), (1i128 << (i.z - 1)) - 1),
-        _ => (0, (1i128 << i.z) - 1),
+    let i = operands::IntToInt::of(i);
+    let (low, high) = match i.to_signed() {
+        1 => (-(1i128 << (i.to_bits() - 1)), (1i128 << (i.to_bits() - 1)) - 1),
+        _ => (0, (1i128 << i.to_bits()) - 1),
     };
     each(mask, |l| {
-        let value = w.get(i.a, l);
-        let value = if i.b.0 == 1 {
-            i128::from((value << (64 - i.y)) as i64 >> (64 - i.y))
+        let value = w.get(i.a(), l);
+        let value = if i.from_signed() == 1 {
+            i128::from((value << (64 - i.from_bits())) as i64 >> (64 - i.from_bits()))
         } else {
-            i128::from(value & (u64::MAX >> (64 - i.y)))
+            i128::from(value & (u64::MAX >> (64 - i.from_bits())))
         };
-        w.set(i.d, l, value.clamp(low, high) as u64 & i.x);
+        w.set(i.d(), l, value.clamp(low, high) as u64 & i.kept());
     });
     Next::Step
 }

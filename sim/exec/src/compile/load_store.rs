@@ -10,7 +10,7 @@ use crate::exec::load_store::{BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, SHARED
 use crate::exec::mbarrier;
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
-use crate::program::{Inst, InstFn, LaneTy, Operation, Slot, Update, UpdateOp};
+use crate::program::{Inst, InstFn, LaneTy, Operation, Slot, Update, UpdateOp, WideAccess};
 
 /// The state space that an opcode names.
 pub(super) fn space_of(op: Op<'_>) -> u32 {
@@ -27,11 +27,11 @@ pub(super) fn space_of(op: Op<'_>) -> u32 {
 }
 
 /// Whether an access reaches other kernels atomically, as loads and stores carry it.
-fn order_of(op: Op<'_>) -> Slot {
+fn strength_of(op: Op<'_>) -> Slot {
     if op.has("volatile") {
-        VOLATILE
+        Slot(VOLATILE)
     } else if ["relaxed", "acquire", "release"].iter().any(|order| op.has(order)) && !is_in_block(op) {
-        STRONG
+        Slot(STRONG)
     } else {
         Slot::NONE
     }
@@ -109,7 +109,7 @@ impl<'m> Scope<'_, 'm> {
     fn load(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.wide_access(op, operands.get(1), Operation::WideLoad, [operands.first(), None, None]);
+            return self.wide_access(op, operands.get(1), WideAccess::Load, [operands.first(), None, None]);
         }
         let count = self.count(op);
         let elements = self.elements(operands.first());
@@ -142,7 +142,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let (a, x, space) = self.address(operands.get(1), space_of(op))?;
         let run = Operation::Load(cell_of(ty));
-        let b = order_of(op);
+        let b = strength_of(op);
         self.emit(Inst { d, a, b, c, x, y, z: count << 4 | space, ..blank(run) });
         Ok(())
     }
@@ -153,7 +153,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let Some(ty) = op.ty() else { return self.unsupported(op) };
         if ty == Type::B128 {
-            return self.wide_access(op, operands.first(), Operation::WideStore, [None, operands.get(1), None]);
+            return self.wide_access(op, operands.first(), WideAccess::Store, [None, operands.get(1), None]);
         }
         let count = self.count(op);
         let (a, x, space) = self.address(operands.first(), space_of(op))?;
@@ -167,7 +167,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let y = if count > 1 { self.list(&slots) } else { 0 };
         let run = Operation::Store(cell_of(ty));
-        let d = order_of(op);
+        let d = strength_of(op);
         self.emit(Inst { d, a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
         if op.has("async") {
             // `st.async`: done at once, and the barrier learns how many bytes came.
@@ -198,7 +198,7 @@ impl<'m> Scope<'_, 'm> {
         &mut self,
         op: Op<'m>,
         address: Option<&'m Operand>,
-        run: Operation,
+        access: WideAccess,
         values: [Option<&'m Operand>; 3],
     ) -> Result<()> {
         if self.count(op) > 1 || op.has("async") {
@@ -216,7 +216,7 @@ impl<'m> Scope<'_, 'm> {
             }
         }
         let y = self.list(&slots);
-        self.emit(Inst { a, x, y, z: 1 << 4 | space, ..blank(run) });
+        self.emit(Inst { a, x, y, z: space, ..blank(Operation::Wide(access)) });
         Ok(())
     }
 
@@ -227,13 +227,13 @@ impl<'m> Scope<'_, 'm> {
         let returns = op.name() == "atom";
         let rest = if returns { operands.get(1..).unwrap_or(&[]) } else { operands };
         if ty == Type::B128 && returns {
-            let run = match (op.has("exch"), op.has("cas")) {
-                (true, _) => Operation::WideExchange,
-                (_, true) => Operation::WideCompareAndSwap,
+            let access = match (op.has("exch"), op.has("cas")) {
+                (true, _) => WideAccess::Exchange,
+                (_, true) => WideAccess::CompareAndSwap,
                 _ => return self.unsupported(op),
             };
             let other = rest.get(2).filter(|_| op.has("cas"));
-            return self.wide_access(op, rest.first(), run, [operands.first(), rest.get(1), other]);
+            return self.wide_access(op, rest.first(), access, [operands.first(), rest.get(1), other]);
         }
         let (a, x, space) = self.address(rest.first(), space_of(op))?;
         let Some((run, vector)) = atomic(op, ty) else { return self.unsupported(op) };

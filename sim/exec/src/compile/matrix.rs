@@ -11,7 +11,7 @@ use crate::exec::matrix::sparse::{Factor, SparseForm};
 use crate::exec::matrix::{Element, Form};
 use crate::exec::mbarrier;
 use crate::exec::tensor;
-use crate::program::{Inst, InstFn, Operation, Slot};
+use crate::program::{Inst, Operation, Slot};
 
 /// The types of elements, by their numbers in tensor maps.
 const TILE_TYPES: [Type; 11] = [
@@ -370,7 +370,7 @@ impl<'m> Scope<'_, 'm> {
         let is_shared = |part: &str| matches!(part, "shared" | "shared::cta" | "shared::cluster");
         let (to, from) = (op.part(at + 2), op.part(at + 3));
         let reduces = op.part(1) == "reduce";
-        let (mut x, map, shared) = match (is_shared(to), is_shared(from)) {
+        let (what, map, shared) = match (is_shared(to), is_shared(from)) {
             (true, false) if !reduces => (tensor::LOAD, operands.get(1), operands.first()),
             (false, true) if reduces => (tensor::REDUCE, operands.first(), operands.get(1)),
             (false, true) => (tensor::STORE, operands.first(), operands.get(1)),
@@ -389,13 +389,13 @@ impl<'m> Scope<'_, 'm> {
         // A map says itself how many axes it has: one with more is not read past the list.
         coordinates.resize(5, self.c.constant(0));
         let (a, b) = (self.whole_address(map)?, self.whole_address(shared)?);
-        let c = if x == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
+        let c = if what == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
+        let mut x = u64::from(what);
         if reduces {
             // The type of the elements is the map's: an operation for each.
             x |= (self.c.program.reductions.len() as u64) << 32;
             for ty in TILE_TYPES {
-                let update = atomic(op, ty).map_or(tensor::refused as InstFn, |(update, _)| update.run());
-                self.c.program.reductions.push(update);
+                self.c.program.reductions.push(atomic(op, ty).map(|(update, _)| update));
             }
         }
         let y = self.list(&coordinates);
@@ -419,7 +419,7 @@ impl<'m> Scope<'_, 'm> {
         let barrier = if space == SHARED { self.whole_address(operands.get(3))? } else { Slot::NONE };
         let (d, operand) = (self.temporary(), self.temporary());
         let y = self.c.program.reductions.len() as u32;
-        self.c.program.reductions.push(run.run());
+        self.c.program.reductions.push(Some(run));
         let x = u64::from(space) | u64::from(ty.size()) << 4 | u64::from(barrier.0) << 16;
         self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(Operation::BulkReduce) });
         Ok(())

@@ -134,7 +134,7 @@ fn arithmetic(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> Resul
             let y = u32::from(cmp) | combining(bop) << BOP;
             let x = if ftz { FTZ } else { 0 };
             let z = Pred::ALWAYS.0;
-            t.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(Operation::FloatCompare) });
+            t.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(Operation::FloatCompare(false)) });
             let (d, one, zero) = (t.dst(i, 0), t.constant(u64::from(1f32.to_bits())), t.constant(0));
             t.emit(Inst { d, a: one, b: zero, c: Slot(p.0), ..blank(Operation::Select) });
         }
@@ -243,8 +243,7 @@ fn compare_floats(i: &MachineInst, cmp: u8, bop: BoolOp, wide: bool, ftz: bool, 
     let (c, d, z) = (t.psrc(i.psrc[0]), t.pdst(i, 0), t.pdst(i, 1));
     let run = match (wide, cmp) {
         (true, 0 | 15) => Operation::ChooseDouble,
-        (true, _) => Operation::DoubleCompare,
-        _ => Operation::FloatCompare,
+        _ => Operation::FloatCompare(wide),
     };
     let y = u32::from(cmp) | combining(bop) << BOP;
     let x = if ftz { FTZ } else { 0 };

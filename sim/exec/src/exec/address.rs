@@ -9,16 +9,17 @@ use crate::exec::load_store::{BLOCK_SCOPE, Cell, FRAME, GENERIC, GLOBAL, LOCAL, 
 use crate::exec::per_lane::each;
 use crate::interface::{AccessKind, Accesses, Extent, FaultKind};
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::program::{Inst, LANES, Next, Slot};
+use crate::operations::operands::Location;
+use crate::program::{LANES, Next};
 use crate::warp::Warp;
 
 /// What an access is towards other kernels (see `kernels::AccessKind`).
-fn towards_others(kind: AccessKind, i: &Inst) -> &'static [AccessKind] {
-    let strong = |slot: Slot| slot == STRONG || slot == VOLATILE;
+fn towards_others(kind: AccessKind, strength: u32) -> &'static [AccessKind] {
+    let strong = matches!(strength, STRONG | VOLATILE);
     match kind {
-        AccessKind::Read if strong(i.b) => &[AccessKind::AtomicRead],
-        AccessKind::Write if strong(i.d) => &[AccessKind::AtomicWrite],
-        AccessKind::Atomic if i.z >> 4 == 1 && i.y == BLOCK_SCOPE => &[AccessKind::Read, AccessKind::Write],
+        AccessKind::Read if strong => &[AccessKind::AtomicRead],
+        AccessKind::Write if strong => &[AccessKind::AtomicWrite],
+        AccessKind::Atomic if strength == BLOCK_SCOPE => &[AccessKind::Read, AccessKind::Write],
         AccessKind::Read => &[AccessKind::Read],
         AccessKind::Write => &[AccessKind::Write],
         AccessKind::Atomic => &[AccessKind::Atomic],
@@ -158,25 +159,24 @@ impl Warp<'_> {
         }
     }
 
-    /// The host addresses of all lanes of a mask, or the fault that one of them met. Row `a` plus
-    /// `x` is the address, the low bits of `z` are the space.
+    /// The host addresses of all lanes of a mask, or the fault that one of them met.
     #[inline]
     pub(crate) fn addresses(
         &mut self,
-        i: &Inst,
+        location: Location,
         mask: u32,
         size: u32,
         kind: AccessKind,
         out: &mut [u64; LANES],
     ) -> Result<(), Next> {
-        let space = i.z & 15;
+        let Location { row, offset, space, strength } = location;
         let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
         let narrow = if matches!(space, SHARED | LOCAL | FRAME) { 0xffff_ffff } else { u64::MAX };
         let frame = if space == FRAME { u64::from(self.lbase) } else { 0 };
-        let row = self.row(i.a);
+        let row = self.row(row);
         each(mask, |l| {
             // SAFETY: a live row; nothing writes it meanwhile.
-            let address = (unsafe { (*row).0[l] }.wrapping_add(i.x) & narrow) + frame;
+            let address = (unsafe { (*row).0[l] }.wrapping_add(offset) & narrow) + frame;
             out[l] = address;
             low = low.min(address);
             high = high.max(address);
@@ -202,7 +202,7 @@ impl Warp<'_> {
                         && (extent.writable || kind == AccessKind::Read)
                     {
                         if self.env.observing {
-                            self.observe(i, mask, size, kind, out);
+                            self.observe(strength, mask, size, kind, out);
                         }
                         let bias = self.env.device.host_address(low).wrapping_sub(low);
                         each(mask, |l| out[l] = out[l].wrapping_add(bias));
@@ -225,13 +225,14 @@ impl Warp<'_> {
         if self.env.observing && global {
             let mut device = 0;
             each(mask, |l| device |= u32::from(self.env.device.allocation(asked[l]).is_some()) << l);
-            self.observe(i, device, size, kind, &asked);
+            self.observe(strength, device, size, kind, &asked);
         }
         Ok(())
     }
 
+    /// Tells the device of an access of the lanes of a mask. `strength` is as a [`Location`] has it.
     #[cold]
-    pub fn observe(&mut self, i: &Inst, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
+    pub(crate) fn observe(&mut self, strength: u32, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
         if mask == 0 {
             return;
         }
@@ -245,7 +246,7 @@ impl Warp<'_> {
         let block = self.block().index;
         let source = self.env.program.source(self.pc).map(|(file, line)| (file.as_str(), *line));
         let line = self.env.program.line(self.pc);
-        for &kind in towards_others(kind, i) {
+        for &kind in towards_others(kind, strength) {
             self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line, source });
         }
     }

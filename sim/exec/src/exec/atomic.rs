@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exec::per_lane::each;
 use crate::interface::{AccessKind, CompileError, FaultKind};
-use crate::program::{Inst, InstFn, LANES, Next};
+use crate::operations::operands;
+use crate::program::{Inst, InstFn, LANES, Next, WideAccess};
 use crate::warp::Warp;
 
 /// A word that the CPU can update atomically.
@@ -49,22 +50,22 @@ macro_rules! word {
 }
 word!(u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
 
-/// `atom` and `red`: address `a` + `x` in the space of `z`, operands `b` and `c`; the old value
-/// goes to `d`.
+/// `atom` and `red`: operands are `b` and `c`; the old value goes to `d`.
 pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: `F` has no bytes, and a value of it existed: `atom` took one.
         let f = unsafe { std::ptr::NonNull::<F>::dangling().read() };
+        let i = operands::Atomic::of(i);
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, T::SIZE, AccessKind::Atomic, &mut at) {
+        if let Err(next) = w.addresses(i.location(), mask, T::SIZE, AccessKind::Atomic, &mut at) {
             return next;
         }
         each(mask, |l| {
-            let (b, c) = (T::of(w.get(i.b, l)), T::of(w.get(i.c, l)));
+            let (b, c) = (T::of(w.get(i.b(), l)), T::of(w.get(i.c(), l)));
             // SAFETY: `addresses` vouches for the memory.
             let old = unsafe { T::update(at[l], |old| f(old, b, c)) };
-            w.set(i.d, l, old.bits());
+            w.set(i.d(), l, old.bits());
         });
         Next::Step
     }
@@ -88,9 +89,14 @@ where
         // SAFETY: as in `atom`, of both.
         let (global, shared) =
             unsafe { (std::ptr::NonNull::<G>::dangling().read(), std::ptr::NonNull::<S>::dangling().read()) };
-        let count = if VECTOR { (i.z >> 4) as usize } else { 1 };
+        let (count, location) = if VECTOR {
+            let i = operands::AtomicVector::of(i);
+            (i.count() as usize, i.location())
+        } else {
+            (1, operands::Atomic::of(i).location())
+        };
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
+        if let Err(next) = w.addresses(location, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
             return next;
         }
         let (base, size) = (w.shared_base(), u64::from(w.block().shared_size));
@@ -101,11 +107,12 @@ where
             unsafe { T::update(at, update) }
         };
         if VECTOR {
-            each_element(w, i, mask, &at, update);
+            each_element(w, operands::AtomicVector::of(i), mask, &at, update);
         } else {
+            let i = operands::Atomic::of(i);
             each(mask, |l| {
-                let old = update(at[l], T::of(w.get(i.b, l)));
-                w.set(i.d, l, old.bits());
+                let old = update(at[l], T::of(w.get(i.b(), l)));
+                w.set(i.d(), l, old.bits());
             });
         }
         Next::Step
@@ -113,16 +120,16 @@ where
     run::<T, G, S, VECTOR>
 }
 
-/// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number;
-/// destinations and then operands are in the slots from `y` on.
+/// `atom` on vectors: each element is updated by itself.
 pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: as in `atom`.
         let f = unsafe { std::ptr::NonNull::<F>::dangling().read() };
-        let count = (i.z >> 4) as usize;
+        let i = operands::AtomicVector::of(i);
+        let count = i.count() as usize;
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
+        if let Err(next) = w.addresses(i.location(), mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
             return next;
         }
         // SAFETY: `addresses` vouches for the memory.
@@ -153,10 +160,10 @@ pub(crate) fn refused(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// What [`wide`] does with 16 bytes.
-pub(crate) const WIDE_LOAD: u32 = 0;
-pub(crate) const WIDE_STORE: u32 = 1;
-pub(crate) const WIDE_EXCHANGE: u32 = 2;
-pub(crate) const WIDE_COMPARE_AND_SWAP: u32 = 3;
+const LOAD: u32 = WideAccess::Load as u32;
+const STORE: u32 = WideAccess::Store as u32;
+const EXCHANGE: u32 = WideAccess::Exchange as u32;
+const COMPARE_AND_SWAP: u32 = WideAccess::CompareAndSwap as u32;
 
 /// Holds off other operations on the same 16 bytes: Rust has no atomics of that size. Which other
 /// operations are as wide, and so atomic towards them, is all that is defined (PTX ISA, memory
@@ -166,31 +173,30 @@ fn held(at: u64) -> MutexGuard<'static, ()> {
     LOCKS[(at >> 4) as usize % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `ld`, `st`, `atom.exch` and `atom.cas` on 16 bytes, each one atomic towards the others: address
-/// `a` + `x` in the space of `z`; in the slots from `y` on the two words of the result, the operand
-/// and the other operand.
-pub(crate) fn wide<const OPERATION: u32>() -> InstFn {
+/// `ld`, `st`, `atom.exch` and `atom.cas` on 16 bytes, each one atomic towards the others.
+pub(crate) fn wide(access: WideAccess) -> InstFn {
     fn run<const OPERATION: u32>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let kind = match OPERATION {
-            WIDE_LOAD => AccessKind::Read,
-            WIDE_STORE => AccessKind::Write,
+            LOAD => AccessKind::Read,
+            STORE => AccessKind::Write,
             _ => AccessKind::Atomic,
         };
+        let i = operands::Wide::of(i);
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, 16, kind, &mut at) {
+        if let Err(next) = w.addresses(i.location(), mask, 16, kind, &mut at) {
             return next;
         }
         let program = w.env.program;
-        let slots = &program.slots[i.y as usize..][..6];
+        let (result, value, other) = (i.old(program), i.value(program), i.other(program));
         each(mask, |l| {
-            let [operand, other] = [2, 4].map(|first| [w.get(slots[first], l), w.get(slots[first + 1], l)]);
+            let [operand, other] = [value, other].map(|slots| [w.get(slots[0], l), w.get(slots[1], l)]);
             let words = at[l] as *mut [u64; 2];
             let held = held(at[l]);
             // SAFETY: `addresses` vouches for the memory, and for its alignment.
-            let old = if OPERATION == WIDE_STORE { [0; 2] } else { unsafe { words.read_volatile() } };
+            let old = if OPERATION == STORE { [0; 2] } else { unsafe { words.read_volatile() } };
             let new = match OPERATION {
-                WIDE_STORE | WIDE_EXCHANGE => Some(operand),
-                WIDE_COMPARE_AND_SWAP if old == operand => Some(other),
+                STORE | EXCHANGE => Some(operand),
+                COMPARE_AND_SWAP if old == operand => Some(other),
                 _ => None,
             };
             if let Some(new) = new {
@@ -198,24 +204,34 @@ pub(crate) fn wide<const OPERATION: u32>() -> InstFn {
                 unsafe { words.write_volatile(new) };
             }
             drop(held);
-            if OPERATION != WIDE_STORE {
-                w.set(slots[0], l, old[0]);
-                w.set(slots[1], l, old[1]);
+            if OPERATION != STORE {
+                w.set(result[0], l, old[0]);
+                w.set(result[1], l, old[1]);
             }
         });
         Next::Step
     }
-    run::<OPERATION>
+    match access {
+        WideAccess::Load => run::<LOAD>,
+        WideAccess::Store => run::<STORE>,
+        WideAccess::Exchange => run::<EXCHANGE>,
+        WideAccess::CompareAndSwap => run::<COMPARE_AND_SWAP>,
+    }
 }
 
 /// The most elements of a vector (PTX ISA, `atom`: `.v8` of halves).
 const ELEMENTS: usize = 8;
 
 /// Updates the elements of vectors, one by one. A destination may be an operand of another element.
-fn each_element<T: Word>(w: &mut Warp<'_>, i: &Inst, mask: u32, at: &[u64; LANES], update: impl Fn(u64, T) -> T) {
-    let (count, first) = ((i.z >> 4) as usize, i.y as usize);
-    let program = w.env.program;
-    let (to, from) = program.slots[first..first + 2 * count].split_at(count);
+fn each_element<T: Word>(
+    w: &mut Warp<'_>,
+    i: operands::AtomicVector<'_>,
+    mask: u32,
+    at: &[u64; LANES],
+    update: impl Fn(u64, T) -> T,
+) {
+    let (program, count) = (w.env.program, i.count() as usize);
+    let (to, from) = (i.d(program), i.b(program));
     each(mask, |l| {
         let mut words = [T::of(0); ELEMENTS];
         for (word, slot) in words.iter_mut().zip(from) {

@@ -6,6 +6,7 @@ use crate::exec::load_store::{Cell, GENERIC};
 use crate::exec::per_lane::each;
 use crate::grid_barrier;
 use crate::interface::{AccessKind, CompileError, FaultKind};
+use crate::operations::operands;
 use crate::program::{ArgumentHome, Builtin, CallSite, Inst, LANES, Next, Slot, function_number};
 use crate::warp::Warp;
 
@@ -49,11 +50,12 @@ fn source_value(w: &mut Warp<'_>, slot: Slot, base: u32, lane: usize) -> u64 {
     if slot.0 & Slot::CONSTANT != 0 { w.get(slot, lane) } else { w.absolute(base + slot.0).0[lane] }
 }
 
-/// `call`: site number `x`, the function's address in `a` when the site knows none.
+/// `call`: the function's address is in a row where the site knows none.
 #[inline(never)]
 pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::Call::of(i);
     let program = w.env.program;
-    let site = &program.calls[i.x as usize];
+    let site = &program.calls[i.site() as usize];
     if site.callee.is_some_and(|number| program.functions[number as usize].builtin == Some(Builtin::GridBarrier)) {
         return synchronize(w, &Caller::Site(site), mask);
     }
@@ -66,9 +68,9 @@ pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let (lanes, target) = match site.callee {
             Some(number) => (left, number),
             None => {
-                let address = w.get(i.a, left.trailing_zeros() as usize);
+                let address = w.get(i.function(), left.trailing_zeros() as usize);
                 let mut same = 0;
-                each(left, |l| same |= u32::from(w.get(i.a, l) == address) << l);
+                each(left, |l| same |= u32::from(w.get(i.function(), l) == address) << l);
                 match function_number(address) {
                     Some(number) if (number as usize) < program.functions.len() => (same, number),
                     _ => return w.fail(FaultKind::BadCall(address), same),
@@ -114,6 +116,7 @@ pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// `ret`: from function `y`.
 #[inline(never)]
 pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::Return::of(i);
     let program = w.env.program;
     let stay = w.active & !mask;
     let group = w.here(w.pc + 1);
@@ -123,12 +126,12 @@ pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         w.exit(mask);
         return Next::Repick;
     }
-    let callee = &program.functions[i.y as usize];
+    let callee = &program.functions[i.function() as usize];
     let mut left = mask;
     while left != 0 {
-        let return_to = w.get(Slot(0), left.trailing_zeros() as usize) as u32;
+        let return_to = w.get(i.address(), left.trailing_zeros() as usize) as u32;
         let mut same = 0;
-        each(left, |l| same |= u32::from(w.get(Slot(0), l) as u32 == return_to) << l);
+        each(left, |l| same |= u32::from(w.get(i.address(), l) as u32 == return_to) << l);
         left &= !same;
         if return_to == u32::MAX {
             w.exit(same);
@@ -243,8 +246,7 @@ fn store_answer(w: &mut Warp<'_>, pointer: u64, value: u32, lane: usize) -> Resu
     // SAFETY: `resolve` vouches for the word.
     unsafe { <u32 as Cell>::write(place, u64::from(value)) };
     if w.env.observing && w.env.device.allocation(pointer).is_some() {
-        let here = w.env.program.code[w.pc as usize];
-        w.observe(&here, 1 << lane, 4, AccessKind::Write, &[pointer; LANES]);
+        w.observe(0, 1 << lane, 4, AccessKind::Write, &[pointer; LANES]);
     }
     Ok(())
 }

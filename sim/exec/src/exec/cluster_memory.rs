@@ -3,6 +3,7 @@
 use crate::cluster::RANK_SHIFT;
 use crate::exec::per_lane::each;
 use crate::interface::{AccessKind, FaultKind};
+use crate::operations::operands;
 use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
@@ -68,41 +69,43 @@ pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
     w.shared_owner(address).map_or(own, |(rank, offset)| (rank as u64 + 1) << RANK_SHIFT | offset)
 }
 
-/// `mapa`: what is at `a` (`y` = 1: in the window of shared memory, else generic) in the block of
-/// rank `b` of the cluster.
+/// `mapa`: what is at an address (`shared` = 1: in the window of shared memory, else generic) in the
+/// block of a rank of the cluster.
 #[inline(never)]
 pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::MapToBlock::of(i);
     let mut outside = 0u32;
     each(mask, |l| {
-        let (address, rank) = (w.get(i.a, l), w.get(i.b, l) as u32 as usize);
-        let value = if i.y == 1 {
+        let (address, rank) = (w.get(i.address(), l), w.get(i.rank(), l) as u32 as usize);
+        let value = if i.shared() == 1 {
             (rank < w.block().members.count()).then_some((rank as u64 + 1) << RANK_SHIFT | (address & OFFSET))
         } else {
             let offset = w.shared_owner(address).map(|(_, offset)| offset);
             offset.and_then(|offset| Some(w.block().members.shared(rank)?.0 + offset))
         };
         match value {
-            Some(value) => w.set(i.d, l, value),
+            Some(value) => w.set(i.d(), l, value),
             None => outside |= 1 << l,
         }
     });
     if outside != 0 {
-        let address = w.get(i.a, outside.trailing_zeros() as usize);
+        let address = w.get(i.address(), outside.trailing_zeros() as usize);
         let kind = FaultKind::OutOfBounds { address, size: 1, access: AccessKind::Read, space: "shared" };
         return w.fail(kind, outside);
     }
     Next::Step
 }
 
-/// `getctarank`: the rank of the block of the cluster that holds address `a`, as in
+/// `getctarank`: the rank of the block of the cluster that holds an address, as in
 /// [`map_to_block`].
 #[inline(never)]
 pub(crate) fn rank_of(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::RankOf::of(i);
     each(mask, |l| {
-        let address = w.get(i.a, l);
-        let generic = if i.y == 1 { w.shared_to_generic(address) } else { address };
+        let address = w.get(i.address(), l);
+        let generic = if i.shared() == 1 { w.shared_to_generic(address) } else { address };
         let rank = w.shared_owner(generic).map_or(0, |(rank, _)| rank);
-        w.set(i.d, l, rank as u64);
+        w.set(i.d(), l, rank as u64);
     });
     Next::Step
 }

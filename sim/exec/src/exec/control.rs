@@ -2,37 +2,45 @@
 
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, SMS};
-use crate::program::{Inst, Next, Pred};
+use crate::operations::operands;
+use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
-/// `bra`: to `x`.
+/// `bra`
 #[inline(never)]
 pub(crate) fn branch(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    jump(w, operands::Branch::of(i).target(), mask)
+}
+
+/// To an instruction.
+#[inline(always)]
+pub(crate) fn jump(w: &mut Warp<'_>, target: u32, mask: u32) -> Next {
     if mask == w.active {
-        w.pc = i.x as u32;
+        w.pc = target;
         return Next::Jumped;
     }
     let stay = w.active & !mask;
     let group = w.here(w.pc + 1);
     w.send(stay, group);
-    w.pc = i.x as u32;
+    w.pc = target;
     Next::Repick
 }
 
-/// `brx.idx`: to entry `a` of table `y`.
+/// `brx.idx`: to an entry of a table.
 #[inline(never)]
 pub(crate) fn branch_table(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::BranchTable::of(i);
     let stay = w.active & !mask;
     let group = w.here(w.pc + 1);
     w.send(stay, group);
     let mut left = mask;
     while left != 0 {
         let lane = left.trailing_zeros();
-        let index = w.get(i.a, lane as usize) as u32;
+        let index = w.get(i.index(), lane as usize) as u32;
         let mut same = 0;
-        each(left, |l| same |= u32::from(w.get(i.a, l) as u32 == index) << l);
+        each(left, |l| same |= u32::from(w.get(i.index(), l) as u32 == index) << l);
         left &= !same;
-        let Some(&target) = w.env.program.tables[i.y as usize].get(index as usize) else {
+        let Some(&target) = w.env.program.tables[i.table() as usize].get(index as usize) else {
             return w.fail(FaultKind::Trap, same);
         };
         let group = w.here(target);
@@ -76,44 +84,46 @@ pub(crate) fn fence(_: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     Next::Step
 }
 
-/// `selp`: `d = c ? a : b`.
+/// `selp`: `d = which ? a : b`.
 #[inline(never)]
 pub(crate) fn select(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let p = w.pred(Pred(i.c.0));
-    let (d, a, b) = (w.row_mut(i.d), w.row(i.a), w.row(i.b));
+    let i = operands::Select::of(i);
+    let p = w.pred(i.which());
+    let (d, a, b) = (w.row_mut(i.d()), w.row(i.a()), w.row(i.b()));
     // SAFETY: rows of live memory; no references are made.
     each(mask, |l| unsafe { (*d).0[l] = if p >> l & 1 != 0 { (*a).0[l] } else { (*b).0[l] } });
     Next::Step
 }
 
-/// Operations on predicates: `d = a op b`, the operation in `y`.
+/// Operations on predicates: `d = a function b`.
 #[inline(never)]
 pub(crate) fn predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (a, b) = (w.pred(Pred(i.a.0)), w.pred(Pred(i.b.0)));
-    let bits = match i.y {
+    let i = operands::Predicate::of(i);
+    let (a, b) = (w.pred(i.a()), w.pred(i.b()));
+    let bits = match i.function() {
         0 => a & b,
         1 => a | b,
         2 => a ^ b,
         _ => a,
     };
-    w.set_pred(Pred(i.d.0), mask, bits);
+    w.set_pred(i.d(), mask, bits);
     Next::Step
 }
 
-/// Moves between vectors and scalars: `y` is the first of `z` destination slots, followed by `x`
-/// source slots. Bits of the sources, each `a` wide, are spread over destinations, each `b` wide.
+/// Moves between vectors and scalars: the bits of the sources are spread over the destinations.
 #[inline(never)]
 pub(crate) fn repack(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (first, into, from) = (i.y as usize, i.z as usize, i.x as usize);
-    let (from_width, into_width) = (i.a.0, i.b.0);
-    let slots = &w.env.program.slots[first..first + into + from];
+    let i = operands::Repack::of(i);
+    let program = w.env.program;
+    let (from_width, into_width) = (i.from_bits(), i.into_bits());
+    let (from, into) = (i.from(program), i.into(program));
     let cut = |value: u128, width: u32| if width >= 64 { value as u64 } else { value as u64 & ((1 << width) - 1) };
     each(mask, |l| {
         let mut bits = 0u128;
-        for (at, &slot) in slots[into..].iter().enumerate() {
+        for (at, &slot) in from.iter().enumerate() {
             bits |= u128::from(cut(u128::from(w.get(slot, l)), from_width)) << (at as u32 * from_width).min(127);
         }
-        for (at, &slot) in slots[..into].iter().enumerate() {
+        for (at, &slot) in into.iter().enumerate() {
             w.set(slot, l, cut(bits >> (at as u32 * into_width).min(127), into_width));
         }
     });
@@ -234,28 +244,29 @@ pub(crate) fn special_by_name(name: &str) -> Option<Special> {
     }
 }
 
-/// `mov d, %special`: which one in `y`.
+/// `mov d, %special`
 #[inline(never)]
 pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let y = i.y;
+    let i = operands::Special::of(i);
+    let y = i.number();
     let launch = w.env.launch;
     let index = w.block().index;
     let is = |kind: Special| y == kind as u32;
     let within = |first: Special| y.checked_sub(first as u32).filter(|&at| at < 3).map(|at| at as usize);
     if let Some(at) = within(Special::TidX) {
         let tid = w.tid[at];
-        each(mask, |l| w.set(i.d, l, u64::from(tid[l])));
+        each(mask, |l| w.set(i.d(), l, u64::from(tid[l])));
         return Next::Step;
     }
     if is(Special::Laneid) {
-        each(mask, |l| w.set(i.d, l, l as u64));
+        each(mask, |l| w.set(i.d(), l, l as u64));
         return Next::Step;
     }
     if let Some(at) = y.checked_sub(Special::MaskEq as u32).filter(|&at| at < 5) {
         each(mask, |l| {
             let eq = 1u32 << l;
             let value = [eq, eq - 1, eq | (eq - 1), !(eq | (eq - 1)), !(eq - 1)][at as usize];
-            w.set(i.d, l, u64::from(value));
+            w.set(i.d(), l, u64::from(value));
         });
         return Next::Step;
     }
@@ -305,6 +316,6 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             _ => 0,
         }
     };
-    each(mask, |l| w.set(i.d, l, uniform));
+    each(mask, |l| w.set(i.d(), l, uniform));
     Next::Step
 }

@@ -102,7 +102,7 @@ fn kind_of(stream: u64) -> DeviceStream {
 }
 
 /// What one lane's call does. The value is the function's result.
-pub fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane: usize) -> Result<u64, Next> {
+pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane: usize) -> Result<u64, Next> {
     let mut a = Arguments { w, caller, lane };
     let thread = a.thread();
     let status = match call {

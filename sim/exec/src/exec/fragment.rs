@@ -7,18 +7,18 @@ use crate::exec::matrix::whole_product;
 use crate::exec::matrix::{Form, of_fragment};
 use crate::exec::per_lane::each;
 use crate::interface::AccessKind;
+use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
 use crate::warp::Warp;
 
-/// `wmma.load` and `wmma.store`: fragment slots from `y` on, `z` of them (bits 8 and up; bit 30 set
-/// for a store) at address `a` with the stride `b` (elements) in the space of the low bits of `z`.
-/// `x` is a [`Form`]: element `a`, rows `m`, columns `n`, and `k` is 1 for columns one after the
-/// other.
+/// `wmma.load` and `wmma.store` of a fragment; the stride is in elements. Of a [`Form`] it has:
+/// element `a`, rows `m`, columns `n`, and `k` is 1 for columns one after the other.
 #[inline(never)]
 pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let form = Form::unpack(i.x);
-    let (space, count, store) = (i.z & 15, (i.z >> 8 & 63) as usize, i.z >> 30 & 1 != 0);
-    let slots = &w.env.program.slots[i.y as usize..][..count];
+    let i = operands::Transfer::of(i);
+    let form = Form::unpack(i.form());
+    let (space, store) = (i.space(), i.store() != 0);
+    let slots = if store { i.from(w.env.program) } else { i.into(w.env.program) };
     let (size, packed) = (form.a.size(), form.a.packed());
     let (rows, columns) = (form.m, form.n);
     let kind = if store { AccessKind::Write } else { AccessKind::Read };
@@ -27,7 +27,7 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         && !w.env.observing
         && let Some(host) = whole_matrix(w, i, form, kind)
     {
-        let stride = w.get(i.b, 0) as usize;
+        let stride = w.get(i.stride(), 0) as usize;
         move_whole(w, form, slots, (host, stride), store);
         return Next::Step;
     }
@@ -40,17 +40,17 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             if mask >> lane & 1 == 0 {
                 continue;
             }
-            let stride = w.get(i.b, lane);
+            let stride = w.get(i.stride(), lane);
             let (major, minor) = if form.k == 1 { (column, row) } else { (row, column) };
             let index = (major as u64).wrapping_mul(stride).wrapping_add(minor as u64);
             let address =
-                w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())).wrapping_add(index * u64::from(size));
+                w.get(i.address(), lane).wrapping_add(u64::from(i.offset())).wrapping_add(index * u64::from(size));
             let host = match w.resolve(space, address, size, kind, lane) {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
             if w.env.observing && space != SHARED && w.env.device.allocation(address).is_some() {
-                w.observe(i, 1 << lane, size, kind, &[address; LANES]);
+                w.observe(0, 1 << lane, size, kind, &[address; LANES]);
             }
             if store {
                 let bits = w.get(slots[at / packed], lane) >> (at % packed * 8 * size as usize);
@@ -75,7 +75,7 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 }
             };
             // Registers beyond the lane's share hold copies.
-            for copy in (at..count * packed).step_by(each_lane) {
+            for copy in (at..slots.len() * packed).step_by(each_lane) {
                 let slot = slots[copy / packed];
                 let old = w.get(slot, lane);
                 w.set(slot, lane, old | bits << (copy % packed * 8 * size as usize));
@@ -159,10 +159,10 @@ unsafe fn move_elements<T: Copy>(place: *mut T, host: *mut T, form: Form, stride
 
 /// Where a fragment's first entry is in the host's memory, if all lanes name the same matrix, one
 /// check answers for all of it, and each lane has whole registers of it.
-fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Option<u64> {
-    let (base, stride) = (w.get(i.a, 0), w.get(i.b, 0));
+fn whole_matrix(w: &mut Warp<'_>, i: operands::Transfer<'_>, form: Form, kind: AccessKind) -> Option<u64> {
+    let (base, stride) = (w.get(i.address(), 0), w.get(i.stride(), 0));
     // SAFETY: live rows, which nobody writes meanwhile.
-    let (bases, strides) = unsafe { (&(*w.row(i.a)).0, &(*w.row(i.b)).0) };
+    let (bases, strides) = unsafe { (&(*w.row(i.address())).0, &(*w.row(i.stride())).0) };
     let differ = bases.iter().zip(strides).fold(0, |differ, (&a, &b)| differ | (a ^ base) | (b ^ stride));
     let same = differ == 0;
     let size = form.a.size();
@@ -173,7 +173,7 @@ fn whole_matrix(w: &mut Warp<'_>, i: &Inst, form: Form, kind: AccessKind) -> Opt
     }
     let (majors, minors) = if form.k == 1 { (form.n, form.m) } else { (form.m, form.n) };
     let far = (majors as u64 - 1).checked_mul(stride)?.checked_add(minors as u64 - 1)?;
-    let (first, space) = (base.wrapping_add(u64::from(i.line_offset())), i.z & 15);
+    let (first, space) = (base.wrapping_add(u64::from(i.offset())), i.space());
     let last = first.checked_add(far.checked_mul(u64::from(size))?)?;
     if !same || !matches!(space, SHARED | GLOBAL | GENERIC) {
         return None;

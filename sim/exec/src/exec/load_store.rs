@@ -4,7 +4,8 @@ use crate::exec::cluster_memory::window;
 use crate::exec::per_lane::each;
 use crate::exec::vector_access::{read_whole, write_whole};
 use crate::interface::AccessKind;
-use crate::program::{Inst, InstFn, LANES, Next, Pred, Slot};
+use crate::operations::operands::{self, Location};
+use crate::program::{Inst, InstFn, LANES, Next};
 use crate::warp::Warp;
 
 /// State spaces as instructions carry them.
@@ -17,14 +18,13 @@ pub(crate) const PARAM: u32 = 4;
 /// Local memory at a constant offset in the running function's frame.
 pub const FRAME: u32 = 5;
 
-/// What `b` of a load and `d` of a store hold where the access is volatile.
-pub const VOLATILE: Slot = Slot(0x7fff_fffe);
+/// The strength of a load or a store that is volatile.
+pub const VOLATILE: u32 = 0x7fff_fffe;
 
-/// What they hold where the access has another order and a scope beyond the cluster.
-pub(crate) const STRONG: Slot = Slot(0x7fff_fffd);
+/// The strength of one that has another order and a scope beyond the cluster.
+pub(crate) const STRONG: u32 = 0x7fff_fffd;
 
-/// What `y` of an atomic operation on single values holds where its scope is the block or the
-/// cluster.
+/// The scope of an atomic operation on single values where that is the block or the cluster.
 pub(crate) const BLOCK_SCOPE: u32 = 1;
 
 /// A value in memory. All loads acquire and all stores release, so that `ld.acquire` and
@@ -69,30 +69,31 @@ macro_rules! cell {
 cell!(u8, AtomicU8, u8; u16, AtomicU16, u16; u32, AtomicU32, u32; u64, AtomicU64, u64;
       i8, AtomicU8, u8; i16, AtomicU16, u16; i32, AtomicU32, u32);
 
-/// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from
-/// `y` on. Values are cut to `c` bits.
+/// `ld`: one element goes to `d`, more go to `all`. Values are cut to `bits`.
 pub(crate) fn load<T: Cell>() -> InstFn {
     #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-        let count = (i.z >> 4) as usize;
+        let i = operands::Load::of(i);
+        let count = i.count() as usize;
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Read, &mut at) {
+        if let Err(next) = w.addresses(i.location(), mask, T::SIZE * count as u32, AccessKind::Read, &mut at) {
             return next;
         }
-        let cut = u64::MAX >> (64 - i.c.0);
+        let cut = u64::MAX >> (64 - i.bits());
         if count == 1 {
-            let d = w.row_mut(i.d);
+            let d = w.row_mut(i.d());
             // SAFETY: `addresses` vouches for the memory; the row is live.
             each(mask, |l| unsafe { (*d).0[l] = T::read(at[l]) & cut });
         } else {
             let parts = T::SIZE as usize * count;
+            let all = i.all(w.env.program);
             each(mask, |l| {
                 // SAFETY: `addresses` vouches for the memory, and for its alignment.
                 let words = unsafe { read_whole(at[l], parts) };
-                for element in 0..count {
+                for (element, &slot) in all.iter().enumerate() {
                     let byte = element * T::SIZE as usize;
                     let value = T::extend(words[byte / 8] >> (byte % 8 * 8)) & cut;
-                    w.set(w.env.program.slots[i.y as usize + element], l, value);
+                    w.set(slot, l, value);
                 }
             });
         }
@@ -101,28 +102,30 @@ pub(crate) fn load<T: Cell>() -> InstFn {
     run::<T>
 }
 
-/// `st`: as `load`, the value in `b` or the slots from `y` on.
+/// `st`: as `load`, of `value` or `all`.
 pub(crate) fn store<T: Cell>() -> InstFn {
     #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-        let count = (i.z >> 4) as usize;
+        let i = operands::Store::of(i);
+        let count = i.count() as usize;
         let mut at = [0; LANES];
-        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Write, &mut at) {
+        if let Err(next) = w.addresses(i.location(), mask, T::SIZE * count as u32, AccessKind::Write, &mut at) {
             return next;
         }
         if count == 1 {
-            let b = w.row(i.b);
+            let value = w.row(i.value());
             // SAFETY: `addresses` vouches for the memory; the row is live.
-            each(mask, |l| unsafe { T::write(at[l], (*b).0[l]) });
+            each(mask, |l| unsafe { T::write(at[l], (*value).0[l]) });
             return Next::Step;
         }
+        let all = i.all(w.env.program);
         let parts = T::SIZE as usize * count;
         let keep = u64::MAX >> (64 - 8 * T::SIZE);
         each(mask, |l| {
             let mut words = [0; 4];
-            for element in 0..count {
+            for (element, &slot) in all.iter().enumerate() {
                 let byte = element * T::SIZE as usize;
-                let value = w.get(w.env.program.slots[i.y as usize + element], l) & keep;
+                let value = w.get(slot, l) & keep;
                 words[byte / 8] |= value << (byte % 8 * 8);
             }
             // SAFETY: `addresses` vouches for the memory, and for its alignment.
@@ -133,19 +136,26 @@ pub(crate) fn store<T: Cell>() -> InstFn {
     run::<T>
 }
 
-/// `ld.param` of a kernel at a constant offset: `x` in the parameter block, elements as in `load`.
+/// `ld.param` of a kernel at a constant offset in the parameter block, elements as in `load`.
 pub(crate) fn load_param<T: Cell>() -> InstFn {
     #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-        let count = (i.z >> 4) as usize;
-        let cut = u64::MAX >> (64 - i.c.0);
-        let start = w.env.params.as_ptr() as u64;
-        for element in 0..count {
-            let from = start + i.x + element as u64 * u64::from(T::SIZE);
+        let i = operands::LoadParam::of(i);
+        let cut = u64::MAX >> (64 - i.bits());
+        let start = w.env.params.as_ptr() as u64 + i.offset();
+        let only;
+        let all = if i.count() == 1 {
+            only = [i.d()];
+            &only
+        } else {
+            i.all(w.env.program)
+        };
+        for (element, &slot) in all.iter().enumerate() {
+            let from = start + element as u64 * u64::from(T::SIZE);
             // SAFETY: the compiler checked the offset against the parameter block, which is padded
             // and 8-aligned; unaligned fields were refused there.
             let value = unsafe { T::read(from) } & cut;
-            let d = w.row_mut(if count == 1 { i.d } else { w.env.program.slots[i.y as usize + element] });
+            let d = w.row_mut(slot);
             // SAFETY: a live row.
             each(mask, |l| unsafe { (*d).0[l] = value });
         }
@@ -154,69 +164,73 @@ pub(crate) fn load_param<T: Cell>() -> InstFn {
     run::<T>
 }
 
-/// The address of a kernel parameter: `x` from the start of the parameter block.
+/// The address of a kernel parameter, from the start of the parameter block.
 #[inline(never)]
 pub(crate) fn param_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let value = w.env.params.as_ptr() as u64 + i.x;
-    each(mask, |l| w.set(i.d, l, value));
+    let i = operands::ParamAddress::of(i);
+    let value = w.env.params.as_ptr() as u64 + i.offset();
+    each(mask, |l| w.set(i.d(), l, value));
     Next::Step
 }
 
-/// The address of a variable of the running function in local memory: `x` from the start of its
-/// frame.
+/// The address of a variable of the running function in local memory, from the start of its frame.
 #[inline(never)]
 pub(crate) fn frame_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let value = u64::from(w.lbase) + i.x;
-    each(mask, |l| w.set(i.d, l, value));
+    let i = operands::FrameAddress::of(i);
+    let value = u64::from(w.lbase) + i.offset();
+    each(mask, |l| w.set(i.d(), l, value));
     Next::Step
 }
 
-/// Dynamic shared memory begins where the static ends: `x` from there.
+/// Dynamic shared memory begins where the static ends: an address from there.
 #[inline(never)]
 pub(crate) fn dynamic_shared_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let value = u64::from(w.env.dynamic_start()) + i.x;
-    each(mask, |l| w.set(i.d, l, value));
+    let i = operands::DynamicShared::of(i);
+    let value = u64::from(w.env.dynamic_start()) + i.offset();
+    each(mask, |l| w.set(i.d(), l, value));
     Next::Step
 }
 
-/// `cvta`: from the space in `z` to generic, or (`y` = 1) back.
+/// `cvta`: from a space to generic addresses, or (`back` = 1) the other way.
 #[inline(never)]
 pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let back = i.y == 1;
-    if i.z == SHARED && w.block().members.count() > 1 {
+    let i = operands::ConvertAddress::of(i);
+    let back = i.back() == 1;
+    if i.space() == SHARED && w.block().members.count() > 1 {
         each(mask, |l| {
-            let address = w.get(i.a, l);
+            let address = w.get(i.a(), l);
             let value = if back { window(w, address) } else { w.shared_to_generic(address) };
-            w.set(i.d, l, value);
+            w.set(i.d(), l, value);
         });
         return Next::Step;
     }
-    let (base, stride) = match i.z {
+    let (base, stride) = match i.space() {
         SHARED => (w.shared_base(), 0),
         LOCAL => (w.local() as u64, u64::from(w.env.lane_local)),
         _ => (0, 0),
     };
     each(mask, |l| {
-        let (address, base) = (w.get(i.a, l), base + stride * l as u64);
+        let (address, base) = (w.get(i.a(), l), base + stride * l as u64);
         let value = if back { address.wrapping_sub(base) } else { address.wrapping_add(base) };
-        w.set(i.d, l, value);
+        w.set(i.d(), l, value);
     });
     Next::Step
 }
 
-/// `isspacep`: predicate `d` says whether generic address `a` lies in the space in `z`; with `y` =
-/// 1 in shared memory of any block of the cluster.
+/// `isspacep`: predicate `p` says whether a generic address lies in a space; with `cluster` = 1 in
+/// shared memory of any block of the cluster.
 #[inline(never)]
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::IsSpace::of(i);
     let shared = (w.shared_base(), u64::from(w.block().shared_limit).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
     let params = (w.env.params.as_ptr() as u64, w.env.params.len() as u64 * 8);
     let within = |address: u64, (start, size): (u64, u64)| address.wrapping_sub(start) < size;
     let mut bits = 0;
     each(mask, |l| {
-        let address = w.get(i.a, l);
-        let is = match i.z {
-            SHARED if i.y == 1 => w.shared_owner(address).is_some(),
+        let address = w.get(i.address(), l);
+        let is = match i.space() {
+            SHARED if i.cluster() == 1 => w.shared_owner(address).is_some(),
             SHARED => within(address, shared),
             LOCAL => within(address, local),
             PARAM => within(address, params),
@@ -224,31 +238,33 @@ pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         };
         bits |= u32::from(is) << l;
     });
-    w.set_pred(Pred(i.d.0), mask, bits);
+    w.set_pred(i.p(), mask, bits);
     Next::Step
 }
 
-/// `cp.async`: copies `y` bytes from global address `b` to shared address `a` at once (what waits
-/// for it finds it done), and fills what is beyond the `c` bytes to read with zeros.
+/// `cp.async`: copies `bytes` from a global to a shared address at once (what waits for it finds it
+/// done), and fills what is beyond the `size` bytes to read with zeros.
 #[inline(never)]
 pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let size = i.y;
+    let i = operands::CopyAsync::of(i);
+    let size = i.bytes();
+    let target = Location { row: i.to(), offset: i.to_offset(), space: i.space(), strength: 0 };
+    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: 0 };
     let (mut to, mut from) = ([0; LANES], [0; LANES]);
-    if let Err(next) = w.addresses(i, mask, size, AccessKind::Write, &mut to) {
+    if let Err(next) = w.addresses(target, mask, size, AccessKind::Write, &mut to) {
         return next;
     }
     let mut reading = 0;
     each(mask, |l| {
-        reading |= u32::from(w.get(i.c, l) as u32 != 0) << l;
+        reading |= u32::from(w.get(i.size(), l) as u32 != 0) << l;
     });
-    let source = Inst { a: i.b, x: u64::from(i.d.0), z: GLOBAL, ..*i };
     if reading != 0
-        && let Err(next) = w.addresses(&source, reading, size, AccessKind::Read, &mut from)
+        && let Err(next) = w.addresses(source, reading, size, AccessKind::Read, &mut from)
     {
         return next;
     }
     each(mask, |l| {
-        let read = (w.get(i.c, l) as u32).min(size);
+        let read = (w.get(i.size(), l) as u32).min(size);
         if read == size && size.is_multiple_of(4) {
             for at in (0..u64::from(size)).step_by(4) {
                 // SAFETY: `addresses` vouches for both ranges and their alignment.

@@ -15,6 +15,7 @@ use crate::exec::per_lane::each;
 use crate::float::Rounding;
 use crate::float::float16::{Brain, Half, Small};
 use crate::interface::AccessKind;
+use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
 use crate::warp::Warp;
 
@@ -165,19 +166,13 @@ pub(super) fn of_fragment(row: usize, column: usize, columns: usize, total: usiz
     (index / each, index % each)
 }
 
-/// `mma.sync` and (bit 31 of `z` set) `wmma.mma`: slots of d, c, a, b from `y` on, their numbers in
-/// `z` (6 bits each).
+/// `mma.sync` and (`opaque`) `wmma.mma`.
 #[inline(never)]
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let form = Form::unpack(i.x);
-    let opaque = i.z >> 31 != 0;
-    let counts = [0, 6, 12, 18].map(|at| (i.z >> at & 63) as usize);
+    let i = operands::Multiply::of(i);
+    let (form, opaque) = (Form::unpack(i.form()), i.opaque() != 0);
     let program = w.env.program;
-    let mut rest = &program.slots[i.y as usize..];
-    let mut slots: [&[Slot]; 4] = [&[]; 4];
-    for (list, count) in slots.iter_mut().zip(counts) {
-        (*list, rest) = rest.split_at(count);
-    }
+    let slots = [i.d(program), i.c(program), i.a(program), i.b(program)];
     if !(opaque && mask == u32::MAX && whole_product::multiply(w, form, slots)) {
         multiply_entries(w, form, opaque, slots, mask);
     }
@@ -331,19 +326,19 @@ fn add_rows_of<const N: usize>([m, k]: [usize; 2], a: &[f64; MOST], b: &[f64; MO
     }
 }
 
-/// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits,
-/// their rows at the addresses of lanes; slots from `y` on. Bit 30 of `z`: transposed.
+/// `ldmatrix` and `stmatrix`: matrices of 8 by 8 elements of 16 bits, their rows at the addresses of
+/// lanes.
 #[inline(never)]
 pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let count = (i.z >> 4 & 15) as usize;
-    let (transposed, store) = (i.z >> 30 & 1 != 0, i.x == 1);
-    let slots = &w.env.program.slots[i.y as usize..][..count];
+    let i = operands::MatrixRows::of(i);
+    let (transposed, store) = (i.transposed() != 0, i.store() == 1);
+    let slots = if store { i.from(w.env.program) } else { i.into(w.env.program) };
     let kind = if store { AccessKind::Write } else { AccessKind::Read };
     for (matrix, &slot) in slots.iter().enumerate() {
         let mut hosts = [0; 8];
         for (row, host) in hosts.iter_mut().enumerate() {
             let lane = matrix * 8 + row;
-            let address = w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())) & 0xffff_ffff;
+            let address = w.get(i.address(), lane).wrapping_add(u64::from(i.offset())) & 0xffff_ffff;
             *host = match w.resolve(SHARED, address, 16, kind, lane) {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
@@ -384,19 +379,13 @@ fn place_of(transposed: bool, lane: usize, element: usize) -> (usize, usize) {
 /// `movmatrix`: `d` = the tile of 8 by 8 halves that the warp has in `a`, transposed.
 #[inline(never)]
 pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
+    let i = operands::Transpose::of(i);
+    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a(), lane));
     // A lane has two neighbours of one row.
     let at = |row: usize, column: usize| tile[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
     each(mask, |l| {
         let (row, column) = (l / 4, l % 4 * 2);
-        w.set(i.d, l, at(column, row) | at(column + 1, row) << 16);
+        w.set(i.d(), l, at(column, row) | at(column + 1, row) << 16);
     });
     Next::Step
-}
-
-impl Inst {
-    /// The constant part of a matrix address, which `d` holds.
-    pub(super) fn line_offset(&self) -> u32 {
-        self.d.0
-    }
 }

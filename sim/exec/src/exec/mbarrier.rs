@@ -5,11 +5,14 @@
 //! Programs treat it as opaque.
 
 use crate::cluster::RANK_SHIFT;
+use crate::compile::blank;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::exec::per_lane::each;
+use crate::exec::tensor::refused;
 use crate::interface::{AccessKind, FaultKind};
-use crate::program::{Inst, LANES, Next, Pred, Slot};
+use crate::operations::operands;
+use crate::program::{Inst, LANES, Next, Operation, Slot};
 use crate::warp::Warp;
 
 const COUNT: u64 = (1 << 20) - 1;
@@ -39,7 +42,7 @@ impl State {
     }
 }
 
-/// What `y` of [`operate`] means.
+/// What [`operate`] does.
 pub(crate) const INIT: u32 = 0;
 pub(crate) const ARRIVE: u32 = 1;
 pub(crate) const ARRIVE_EXPECT: u32 = 2;
@@ -47,20 +50,21 @@ pub(crate) const ARRIVE_DROP: u32 = 3;
 pub(crate) const EXPECT: u32 = 4;
 pub(crate) const COMPLETE: u32 = 5;
 
-/// Operations that change the object at `a`, with the number `b`; the state before goes to `d`.
+/// Operations that change an object, with a number; the state before goes to `d`.
 #[inline(never)]
 pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::MbarrierOperate::of(i);
     let mut at = [0; LANES];
-    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Write, &mut at) {
+    if let Err(next) = w.addresses(i.location(), mask, 8, AccessKind::Write, &mut at) {
         return next;
     }
     each(mask, |l| {
-        let number = w.get(i.b, l) & 0xffff_ffff;
+        let number = w.get(i.number(), l) & 0xffff_ffff;
         // SAFETY: `addresses` vouches for the word.
         let word = unsafe { u64::read(at[l]) };
         let mut state = State::unpack(word);
         let less = |missing: u64, n: u64| missing.saturating_sub(n);
-        match i.y {
+        match i.what() {
             INIT => state = State { expected: number & COUNT, missing: number & COUNT, bytes: 0, phase: 0 },
             ARRIVE => state.missing = less(state.missing, number),
             ARRIVE_EXPECT => {
@@ -75,8 +79,8 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             _ => state.bytes -= number as i64,
         }
         // SAFETY: as above; one thread runs the whole block.
-        unsafe { u64::write(at[l], if i.y == EXPECT { pack_open(state) } else { state.pack() }) };
-        w.set(i.d, l, word);
+        unsafe { u64::write(at[l], if i.what() == EXPECT { pack_open(state) } else { state.pack() }) };
+        w.set(i.d(), l, word);
     });
     Next::Step
 }
@@ -86,22 +90,23 @@ fn pack_open(state: State) -> u64 {
     state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
 }
 
-/// `test_wait` and `try_wait`: predicate `d` says whether the phase of state `b` (with `y` = 1: of
-/// parity `b`) is over.
+/// `test_wait` and `try_wait`: predicate `p` says whether the phase of a state (with `parity` = 1:
+/// of a parity) is over.
 #[inline(never)]
 pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::MbarrierTest::of(i);
     let mut at = [0; LANES];
-    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Read, &mut at) {
+    if let Err(next) = w.addresses(i.location(), mask, 8, AccessKind::Read, &mut at) {
         return next;
     }
     let mut done = 0;
     each(mask, |l| {
         // SAFETY: `addresses` vouches for the word.
         let phase = unsafe { u64::read(at[l]) } & PHASE;
-        let asked = if i.y == 1 { (w.get(i.b, l) & 1) << 62 } else { w.get(i.b, l) & PHASE };
+        let asked = if i.parity() == 1 { (w.get(i.phase(), l) & 1) << 62 } else { w.get(i.phase(), l) & PHASE };
         done |= u32::from(phase != asked) << l;
     });
-    w.set_pred(Pred(i.d.0), mask, done);
+    w.set_pred(i.p(), mask, done);
     if done != mask {
         // The warp that completes it must get to run.
         w.pc += 1;
@@ -113,9 +118,10 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// `pending_count`
 #[inline(never)]
 pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::MbarrierPending::of(i);
     each(mask, |l| {
-        let state = State::unpack(w.get(i.a, l));
-        w.set(i.d, l, state.missing);
+        let state = State::unpack(w.get(i.state(), l));
+        w.set(i.d(), l, state.missing);
     });
     Next::Step
 }
@@ -132,19 +138,20 @@ pub(super) fn bytes_came(w: &mut Warp<'_>, barrier: u64, size: u32, lane: usize)
     Ok(())
 }
 
-/// `cp.reduce.async.bulk`: as [`bulk_copy`], `c` bytes from `b` in shared memory to `a` in the
-/// space of `x`, each element by the atomic operation `y` of the program. Bits 4 and up of `x` are
-/// the bytes of an element, bits 16 and up the slot of the barrier that learns of it, if there is
-/// one. The slots `d` and `z` are where the operation finds an element's address and operand.
+/// `cp.reduce.async.bulk`: as [`bulk_copy`] from shared memory to a space, each element of so many
+/// bytes by an atomic operation of the program. `barrier` learns of it, if there is one.
 #[inline(never)]
 pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let update = w.env.program.reductions[i.y as usize];
-    let (space, size, barrier) = (i.x as u32 & 15, i.x >> 4 & 0xff, Slot((i.x >> 16) as u32));
-    let element = Inst { d: Slot(i.z), a: i.d, b: Slot(i.z), c: Slot(i.z), x: 0, y: 0, z: 1 << 4 | space, ..*i };
+    let i = operands::BulkReduce::of(i);
+    let Some(update) = w.env.program.reductions[i.reduction() as usize] else {
+        return refused(w, mask);
+    };
+    let (size, barrier) = (i.bytes(), i.barrier());
+    let element = element_update(update, i.element(), i.operand(), i.space());
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
-        let (to, from, bytes) = (w.get(i.a, lane), w.get(i.b, lane), w.get(i.c, lane) as u32);
+        let (to, from, bytes) = (w.get(i.to(), lane), w.get(i.from(), lane), w.get(i.size(), lane) as u32);
         for at in (0..u64::from(bytes)).step_by(size as usize) {
-            let source = match w.resolve(SHARED, from + at, size as u32, AccessKind::Read, lane) {
+            let source = match w.resolve(SHARED, from + at, size, AccessKind::Read, lane) {
                 Ok(source) => source,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
@@ -156,9 +163,9 @@ pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                     _ => std::ptr::read_unaligned(source as *const u64),
                 }
             };
-            w.set(i.d, lane, to + at);
-            w.set(Slot(i.z), lane, operand);
-            match update(w, &element, 1 << lane) {
+            w.set(i.element(), lane, to + at);
+            w.set(i.operand(), lane, operand);
+            match (element.run)(w, &element, 1 << lane) {
                 Next::Step => {}
                 other => return other,
             }
@@ -173,27 +180,35 @@ pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory,
+/// The atomic operation of one element of a reduction: where it finds the element's address and the
+/// operand.
+pub(super) fn element_update(update: Operation, address: Slot, operand: Slot, space: u32) -> Inst {
+    let z = 1 << 4 | space;
+    Inst { d: operand, a: address, b: operand, c: operand, z, ..blank(update) }
+}
+
+/// The directions of [`bulk_copy`]: from global to shared memory, from there to global memory,
 /// between blocks of a cluster.
 pub(crate) const INWARD: u32 = 1;
 pub(crate) const OUTWARD: u32 = 0;
 pub(crate) const ACROSS: u32 = 2;
 
-/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier
-/// in slot `x` gets them. With a mask in `d` they go to the same place of every block of the
-/// cluster in it, and each has its own barrier there.
+/// `cp.async.bulk`: `size` bytes at once. Where they go to shared memory, the barrier gets them. With
+/// a mask of blocks they go to the same place of every block of the cluster in it, and each has its
+/// own barrier there.
 #[inline(never)]
 pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (to_space, from_space) = match i.y {
+    let i = operands::BulkCopy::of(i);
+    let (to_space, from_space) = match i.direction() {
         INWARD => (SHARED, GLOBAL),
         ACROSS => (SHARED, SHARED),
         _ => (GLOBAL, SHARED),
     };
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
-        let size = w.get(i.c, lane) as u32;
-        let (to, from) = (w.get(i.a, lane), w.get(i.b, lane));
-        let barrier = if i.y == OUTWARD { 0 } else { w.get(Slot(i.x as u32), lane) };
-        let targets: Vec<Option<u64>> = match i.d {
+        let size = w.get(i.size(), lane) as u32;
+        let (to, from) = (w.get(i.to(), lane), w.get(i.from(), lane));
+        let barrier = if i.direction() == OUTWARD { 0 } else { w.get(i.barrier(), lane) };
+        let targets: Vec<Option<u64>> = match i.blocks() {
             Slot::NONE => vec![None],
             blocks => {
                 let blocks = w.get(blocks, lane);
@@ -211,15 +226,15 @@ pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                     (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
                 }
             }
-            if i.y != OUTWARD
+            if i.direction() != OUTWARD
                 && let Err(kind) = bytes_came(w, there(barrier), size, lane)
             {
                 return w.fail(kind, 1 << lane);
             }
         }
-        if w.env.observing && size > 0 && i.y != ACROSS {
-            let (kind, at) = if i.y == INWARD { (AccessKind::Read, from) } else { (AccessKind::Write, to) };
-            w.observe(i, 1 << lane, size, kind, &[at; LANES]);
+        if w.env.observing && size > 0 && i.direction() != ACROSS {
+            let (kind, at) = if i.direction() == INWARD { (AccessKind::Read, from) } else { (AccessKind::Write, to) };
+            w.observe(0, 1 << lane, size, kind, &[at; LANES]);
         }
     }
     Next::Step

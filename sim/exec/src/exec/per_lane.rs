@@ -1,6 +1,7 @@
 //! Combinators that turn a function of one lane's values into an instruction of a warp.
 
-use crate::program::{Inst, LANES, LaneFunction, LaneOp, LaneTy, Next, Pred, ResultUse, Sem};
+use crate::operations::operands;
+use crate::program::{Inst, LANES, LaneFunction, LaneOp, LaneTy, Next, ResultUse, Sem};
 use crate::warp::Warp;
 
 /// A type of values in a register.
@@ -99,7 +100,8 @@ pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {
 pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
-        let (d, a) = (w.row_mut(i.d), w.row(i.a));
+        let i = operands::Lane::of(i);
+        let (d, a) = (w.row_mut(i.d()), w.row(i.a()));
         // SAFETY: rows of live memory; a result may be the same row as an operand, so no references
         // are made.
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l])).put() });
@@ -125,7 +127,8 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> LaneFn {
 pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
-        let (d, a, b) = (w.row_mut(i.d), w.row(i.a), w.row(i.b));
+        let i = operands::Lane::of(i);
+        let (d, a, b) = (w.row_mut(i.d()), w.row(i.a()), w.row(i.b()));
         // SAFETY: as in `op1`.
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l])).put() });
         Next::Step
@@ -154,7 +157,8 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
         mask: u32,
     ) -> Next {
         let f = only::<F>();
-        let (d, a, b, c) = (w.row_mut(i.d), w.row(i.a), w.row(i.b), w.row(i.c));
+        let i = operands::Lane::of(i);
+        let (d, a, b, c) = (w.row_mut(i.d()), w.row(i.a()), w.row(i.b()), w.row(i.c()));
         // SAFETY: as in `op1`.
         each(mask, |l| unsafe {
             (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l]), C::get((*c).0[l])).put();
@@ -186,7 +190,8 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
 pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
-        let (d, a, b, x) = (w.row_mut(i.d), w.row(i.a), w.row(i.b), i.x);
+        let i = operands::Lane::of(i);
+        let (d, a, b, x) = (w.row_mut(i.d()), w.row(i.a()), w.row(i.b()), i.constant());
         // SAFETY: as in `op1`.
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l]), x).put() });
         Next::Step
@@ -215,7 +220,8 @@ pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R 
         mask: u32,
     ) -> Next {
         let f = only::<F>();
-        let (d, a, b, c, x) = (w.row_mut(i.d), w.row(i.a), w.row(i.b), w.row(i.c), i.x);
+        let i = operands::Lane::of(i);
+        let (d, a, b, c, x) = (w.row_mut(i.d()), w.row(i.a()), w.row(i.b()), w.row(i.c()), i.constant());
         // SAFETY: as in `op1`.
         each(mask, |l| unsafe {
             (*d).0[l] = f(A::get((*a).0[l]), B::get((*b).0[l]), C::get((*c).0[l]), x).put();
@@ -255,9 +261,9 @@ pub(crate) const COMBINE_XOR: u32 = 3;
 
 /// The lanes where `f` holds.
 #[inline(always)]
-fn compare<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &Warp<'_>, i: &Inst, mask: u32) -> u32 {
+fn compare<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &Warp<'_>, i: operands::Lane<'_>, mask: u32) -> u32 {
     let f = only::<F>();
-    let (a, b) = (w.row(i.a), w.row(i.b));
+    let (a, b) = (w.row(i.a()), w.row(i.b()));
     let mut bits = 0;
     // SAFETY: as in `op1`.
     each(mask, |l| unsafe { bits |= u32::from(f(A::get((*a).0[l]), A::get((*b).0[l]))) << l });
@@ -265,9 +271,9 @@ fn compare<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &Warp<'_>, i: &Inst, mask: u3
 }
 
 #[inline(always)]
-fn combine(w: &Warp<'_>, i: &Inst, bits: u32) -> (u32, u32) {
-    let third = if i.y == COMBINE_NONE { 0 } else { w.pred(Pred(i.c.0)) };
-    match i.y {
+fn combine(w: &Warp<'_>, i: operands::Lane<'_>, bits: u32) -> (u32, u32) {
+    let third = if i.combine() == COMBINE_NONE { 0 } else { w.pred(i.combined()) };
+    match i.combine() {
         COMBINE_AND => (bits & third, !bits & third),
         COMBINE_OR => (bits | third, !bits | third),
         COMBINE_XOR => (bits ^ third, !bits ^ third),
@@ -275,14 +281,15 @@ fn combine(w: &Warp<'_>, i: &Inst, bits: u32) -> (u32, u32) {
     }
 }
 
-/// `setp`: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
-/// with `c`.
+/// `setp`: predicates `p` and `q` get the comparison of `a` and `b` and its opposite, each combined
+/// with a third.
 pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let i = operands::Lane::of(i);
         let bits = compare::<A, F>(w, i, mask);
         let (p, q) = combine(w, i, bits);
-        w.set_pred(Pred(i.d.0), mask, p);
-        w.set_pred(Pred(i.z), mask, q);
+        w.set_pred(i.p(), mask, p);
+        w.set_pred(i.q(), mask, q);
         Next::Step
     }
     LaneFn::new(
@@ -298,14 +305,15 @@ pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
     )
 }
 
-/// `set`: `d` gets `x` where the comparison (combined with `c`) holds, else zero.
+/// `set`: `d` gets the constant where the comparison (combined with `c`) holds, else zero.
 pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> LaneFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let i = operands::Lane::of(i);
         let bits = compare::<A, F>(w, i, mask);
         let (p, _) = combine(w, i, bits);
-        let d = w.row_mut(i.d);
+        let d = w.row_mut(i.d());
         // SAFETY: as in `op1`.
-        each(mask, |l| unsafe { (*d).0[l] = if p >> l & 1 != 0 { i.x } else { 0 } });
+        each(mask, |l| unsafe { (*d).0[l] = if p >> l & 1 != 0 { i.constant() } else { 0 } });
         Next::Step
     }
     LaneFn::new(

@@ -2,29 +2,29 @@
 
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, WarpTexture};
+use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Row, Slot};
 use crate::warp::Warp;
 
-/// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose
-/// slots begin at `y`.
+/// An access to an object, with coordinates and values.
 #[inline(never)]
 pub(crate) fn access(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::Texture::of(i);
     let program = w.env.program;
-    let (results, coordinates, values) = ((i.z & 0xff) as usize, (i.z >> 8 & 0xff) as usize, (i.z >> 16) as usize);
-    let slots = &program.slots[i.y as usize..][..results + coordinates + values];
+    let (coordinates, values) = (i.coordinates(program), i.values(program));
     const NOTHING: Row = Row([0; LANES]);
-    let mut operands = [&NOTHING.0; 24];
-    for (operand, &slot) in operands.iter_mut().zip(&slots[results..]) {
+    let mut rows = [&NOTHING.0; 24];
+    for (row, &slot) in rows.iter_mut().zip(coordinates.iter().chain(values)) {
         // SAFETY: a live row. Results are written when nobody looks at it any more.
-        *operand = unsafe { &(*w.row(slot)).0 };
+        *row = unsafe { &(*w.row(slot)).0 };
     }
-    let (given, stored) = operands[..coordinates + values].split_at(coordinates);
+    let (given, stored) = rows[..coordinates.len() + values.len()].split_at(coordinates.len());
     let mut found = [[0; LANES]; 4];
     let mut warp = WarpTexture {
-        opcode: &program.texts[i.x as usize],
+        opcode: &program.texts[i.text() as usize],
         lanes: mask,
         // SAFETY: as above.
-        objects: unsafe { &(*w.row(i.a)).0 },
+        objects: unsafe { &(*w.row(i.object())).0 },
         coordinates: given,
         values: stored,
         results: &mut found,
@@ -32,7 +32,7 @@ pub(crate) fn access(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if let Err((lane, why)) = w.env.device.textures(&mut warp) {
         return w.fail(FaultKind::Texture(why), 1 << lane);
     }
-    for (&slot, row) in slots[..results].iter().zip(&found) {
+    for (&slot, row) in i.results(program).iter().zip(&found) {
         if slot != Slot::NONE {
             each(mask, |l| w.set(slot, l, row[l]));
         }

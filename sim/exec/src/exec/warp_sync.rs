@@ -2,7 +2,8 @@
 
 use crate::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::exec::per_lane::each;
-use crate::program::{Inst, LANES, Next, Pred, Row, Slot};
+use crate::operations::operands;
+use crate::program::{Inst, LANES, Next, Row, Slot};
 use crate::warp::{Group, Wait, Warp};
 
 /// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait. In
@@ -71,10 +72,11 @@ fn team(w: &Warp<'_>, left: u32, members: Slot) -> (u32, u32) {
     (team, wanted)
 }
 
-/// `bar.warp.sync`: members in `a`.
+/// `bar.warp.sync`
 #[inline(never)]
 pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, i.a);
+    let i = operands::WarpBarrier::of(i);
+    let ready = assemble(w, mask, i.members());
     finish(w, ready, mask)
 }
 
@@ -114,10 +116,10 @@ fn sources(mode: u32, (b, c): (u32, u32)) -> [(u32, bool); LANES] {
 /// Shuffles of whole warps by the same distance in all lanes, as moves of whole rows. Returns the
 /// lanes whose source is inside; None: it is another shuffle.
 #[inline(always)]
-fn shift_rows(w: &mut Warp<'_>, i: &Inst, source: &[u64; LANES], b: u32, c: u32) -> Option<u32> {
+fn shift_rows(w: &mut Warp<'_>, i: operands::Shuffle<'_>, source: &[u64; LANES], b: u32, c: u32) -> Option<u32> {
     let distance = b as usize;
     let mut to = *source;
-    let inside = match (i.y, c) {
+    let inside = match (i.mode(), c) {
         (0, 0) => {
             to[distance..].copy_from_slice(&source[..LANES - distance]);
             u32::MAX << distance
@@ -136,67 +138,68 @@ fn shift_rows(w: &mut Warp<'_>, i: &Inst, source: &[u64; LANES], b: u32, c: u32)
         }
         _ => return None,
     };
-    let d = w.row_mut(i.d);
+    let d = w.row_mut(i.d());
     // SAFETY: a live row; no other reference to it is there.
     unsafe { (*d).0 = to };
     Some(inside)
 }
 
-/// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
-/// `x`; `y` is the mode.
+/// `shfl.sync`: `d` gets the value of another lane; predicate `inside` says whether that lane is in
+/// the segment.
 #[inline(never)]
 pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, Slot(i.x as u32));
+    let i = operands::Shuffle::of(i);
+    let ready = assemble(w, mask, i.members());
     // SAFETY: a live row, copied before anything is written.
-    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let source: Row = unsafe { (*w.row(i.value())).clone() };
     let mut inside = 0;
-    let known = if ready == u32::MAX { the_same(w, i.b).zip(the_same(w, i.c)) } else { None };
+    let known = if ready == u32::MAX { the_same(w, i.lane()).zip(the_same(w, i.clamp())) } else { None };
     if let Some((b, c)) = known
         && let Some(inside) = shift_rows(w, i, &source.0, b & 31, c)
     {
-        w.set_pred(Pred(i.z), ready, inside);
+        w.set_pred(i.inside(), ready, inside);
         return finish(w, ready, mask);
     }
     if let (u32::MAX, Some(known)) = (ready, known) {
-        let sources = sources(i.y, known);
+        let sources = sources(i.mode(), known);
         for (l, &(from, ok)) in sources.iter().enumerate() {
             inside |= u32::from(ok) << l;
-            w.set(i.d, l, source.0[from as usize & 31]);
+            w.set(i.d(), l, source.0[from as usize & 31]);
         }
-        w.set_pred(Pred(i.z), ready, inside);
+        w.set_pred(i.inside(), ready, inside);
         return finish(w, ready, mask);
     }
     each(ready, |l| {
-        let (b, c) = known.unwrap_or_else(|| (w.get(i.b, l) as u32, w.get(i.c, l) as u32));
-        let (from, ok) = source_of(i.y, l as u32, b & 31, c);
+        let (b, c) = known.unwrap_or_else(|| (w.get(i.lane(), l) as u32, w.get(i.clamp(), l) as u32));
+        let (from, ok) = source_of(i.mode(), l as u32, b & 31, c);
         inside |= u32::from(ok) << l;
-        w.set(i.d, l, source.0[from as usize & 31]);
+        w.set(i.d(), l, source.0[from as usize & 31]);
     });
-    w.set_pred(Pred(i.z), ready, inside);
+    w.set_pred(i.inside(), ready, inside);
     finish(w, ready, mask)
 }
 
-/// `vote.sync`: predicate `a`, members `b`; `y`: 0 all, 1 any, 2 uni (to predicate `d`), 3 ballot
-/// (to row `d`).
+/// `vote.sync`: the modes are 0 all, 1 any, 2 uni (to predicate `p`), 3 ballot (to row `d`).
 #[inline(never)]
 pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, i.b);
-    let truth = w.pred(Pred(i.a.0));
+    let i = operands::Vote::of(i);
+    let ready = assemble(w, mask, i.members());
+    let truth = w.pred(i.truth());
     let mut left = ready;
     while left != 0 {
-        let (team, _) = team(w, left, i.b);
+        let (team, _) = team(w, left, i.members());
         left &= !team;
         let votes = truth & team;
-        let result = match i.y {
+        let result = match i.mode() {
             0 => votes == team,
             1 => votes != 0,
             2 => votes == team || votes == 0,
             _ => {
-                each(team, |l| w.set(i.d, l, u64::from(votes)));
+                each(team, |l| w.set(i.d(), l, u64::from(votes)));
                 continue;
             }
         };
-        w.set_pred(Pred(i.d.0), team, if result { u32::MAX } else { 0 });
+        w.set_pred(i.p(), team, if result { u32::MAX } else { 0 });
     }
     finish(w, ready, mask)
 }
@@ -204,73 +207,76 @@ pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// `activemask`
 #[inline(never)]
 pub(crate) fn active_mask(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    each(mask, |l| w.set(i.d, l, u64::from(mask)));
+    let i = operands::ActiveMask::of(i);
+    each(mask, |l| w.set(i.d(), l, u64::from(mask)));
     Next::Step
 }
 
-/// `elect.sync`: row `d` gets the leader, predicate `z` is true there; members in `a`.
+/// `elect.sync`: row `d` gets the leader, predicate `p` is true there.
 #[inline(never)]
 pub(crate) fn elect(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, i.a);
+    let i = operands::Elect::of(i);
+    let ready = assemble(w, mask, i.members());
     let mut left = ready;
     while left != 0 {
-        let (team, _) = team(w, left, i.a);
+        let (team, _) = team(w, left, i.members());
         left &= !team;
         let leader = team.trailing_zeros();
-        each(team, |l| w.set(i.d, l, u64::from(leader)));
-        w.set_pred(Pred(i.z), team, 1 << leader);
+        each(team, |l| w.set(i.d(), l, u64::from(leader)));
+        w.set_pred(i.p(), team, 1 << leader);
     }
     finish(w, ready, mask)
 }
 
-/// `match.sync`: values `a`, members `b`; `y`: 0 any (to row `d`), 1 all (to row `d` and predicate
-/// `z`).
+/// `match.sync`: `all` is 0 for any (to row `d`), 1 for all (to row `d` and predicate `same`).
 #[inline(never)]
 pub(crate) fn match_values(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, i.b);
+    let i = operands::Match::of(i);
+    let ready = assemble(w, mask, i.members());
     // SAFETY: a live row, copied before anything is written.
-    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let source: Row = unsafe { (*w.row(i.value())).clone() };
     let mut left = ready;
     while left != 0 {
-        let (team, _) = team(w, left, i.b);
+        let (team, _) = team(w, left, i.members());
         left &= !team;
-        if i.y == 0 {
+        if i.all() == 0 {
             each(team, |l| {
                 let mut same = 0;
                 each(team, |other| same |= u32::from(source.0[other] == source.0[l]) << other);
-                w.set(i.d, l, u64::from(same));
+                w.set(i.d(), l, u64::from(same));
             });
         } else {
             let first = source.0[team.trailing_zeros() as usize];
             let mut equal = true;
             each(team, |l| equal &= source.0[l] == first);
-            each(team, |l| w.set(i.d, l, if equal { u64::from(team) } else { 0 }));
-            w.set_pred(Pred(i.z), team, if equal { u32::MAX } else { 0 });
+            each(team, |l| w.set(i.d(), l, if equal { u64::from(team) } else { 0 }));
+            w.set_pred(i.same(), team, if equal { u32::MAX } else { 0 });
         }
     }
     finish(w, ready, mask)
 }
 
-/// `redux.sync`: values `a`, members `b`; `y` is the operation.
+/// `redux.sync`
 #[inline(never)]
 pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let ready = assemble(w, mask, i.b);
+    let i = operands::Reduce::of(i);
+    let ready = assemble(w, mask, i.members());
     // SAFETY: a live row, copied before anything is written.
-    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let source: Row = unsafe { (*w.row(i.value())).clone() };
     let mut left = ready;
     while left != 0 {
-        let (team, _) = team(w, left, i.b);
+        let (team, _) = team(w, left, i.members());
         left &= !team;
         let mut result: Option<u32> = None;
         each(team, |l| {
             let value = source.0[l] as u32;
-            let value = if i.y >= REDUX_ABS { value & 0x7fff_ffff } else { value };
+            let value = if i.function() >= REDUX_ABS { value & 0x7fff_ffff } else { value };
             result = Some(match result {
                 None => value,
-                Some(so_far) => reduce_two(i.y, so_far, value),
+                Some(so_far) => reduce_two(i.function(), so_far, value),
             });
         });
-        each(team, |l| w.set(i.d, l, u64::from(result.unwrap_or(0))));
+        each(team, |l| w.set(i.d(), l, u64::from(result.unwrap_or(0))));
     }
     finish(w, ready, mask)
 }
@@ -296,21 +302,21 @@ fn reduce_two(op: u32, a: u32, b: u32) -> u32 {
     }
 }
 
-/// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`,
-/// result `d`.
+/// `barrier.sync`, `.arrive`, `.red`: of a number of threads, or of all.
 #[inline(never)]
 pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::Barrier::of(i);
     let first = mask.trailing_zeros() as usize;
-    let number = w.get(i.a, first) as u8 & 15;
-    let expected = if i.b == Slot::NONE { 0 } else { w.get(i.b, first) as u32 };
-    let truth = if i.y >= BARRIER_POPC { w.pred(Pred(i.c.0)) } else { 0 };
+    let number = w.get(i.number(), first) as u8 & 15;
+    let expected = if i.threads() == Slot::NONE { 0 } else { w.get(i.threads(), first) as u32 };
+    let truth = if i.what() >= BARRIER_POPC { w.pred(i.truth()) } else { 0 };
     let index = w.index as usize;
     let phase = w.block().arrive(number, index, mask, expected, truth);
-    if i.y == BARRIER_ARRIVE {
+    if i.what() == BARRIER_ARRIVE {
         return Next::Step;
     }
     // A whole warp needs no groups.
-    if i.y == BARRIER_SYNC && mask == w.active && w.groups.is_empty() {
+    if i.what() == BARRIER_SYNC && mask == w.active && w.groups.is_empty() {
         if w.block().barrier_passed(number, phase).is_some() {
             return Next::Step;
         }

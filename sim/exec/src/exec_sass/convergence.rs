@@ -6,57 +6,62 @@
 //! the code.
 
 use crate::exec::per_lane::each;
-use crate::program::{Inst, Next};
+use crate::operations::operands;
+use crate::program::{Inst, Next, Slot};
 use crate::warp::{Group, Wait, Warp};
 
 /// BSSY: barrier row `d` becomes the lanes that execute this together.
 #[inline(never)]
 pub(crate) fn begin(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    each(mask, |l| w.set(i.d, l, u64::from(mask)));
+    let i = operands::Begin::of(i);
+    each(mask, |l| w.set(i.d(), l, u64::from(mask)));
     Next::Step
 }
 
 /// BMOV: barrier row `d` from register `a`.
 #[inline(never)]
 pub(crate) fn set(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::SetBarrier::of(i);
     each(mask, |l| {
-        let value = w.get(i.a, l);
-        w.set(i.d, l, value);
+        let value = w.get(i.a(), l);
+        w.set(i.d(), l, value);
     });
     Next::Step
 }
 
-/// BMOV: register `d` from barrier row `a`, which is cleared where `y` is 1.
+/// BMOV: register `d` from a barrier row, which is cleared where `clear` is 1.
 #[inline(never)]
 pub(crate) fn get(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::GetBarrier::of(i);
     each(mask, |l| {
-        let value = w.get(i.a, l);
-        w.set(i.d, l, value & 0xffff_ffff);
-        if i.y == 1 {
-            w.set(i.a, l, 0);
+        let value = w.get(i.barrier(), l);
+        w.set(i.d(), l, value & 0xffff_ffff);
+        if i.clear() == 1 {
+            w.set(i.cleared(), l, 0);
         }
     });
     Next::Step
 }
 
 /// True when a waiting group stands at a BSYNC of the same barrier.
-fn waits_here(w: &Warp<'_>, group: &Group, i: &Inst) -> bool {
+fn waits_here(w: &Warp<'_>, group: &Group, barrier: Slot) -> bool {
     let code = &w.env.program.code[group.pc as usize];
-    matches!(group.wait, Wait::Lanes(_)) && code.a == i.a && code.is_meeting()
+    matches!(group.wait, Wait::Lanes(_)) && code.meeting() == Some(barrier)
 }
 
-/// BSYNC: waits for the lanes in barrier row `a`.
+/// BSYNC: waits for the lanes in a barrier row.
 #[inline(never)]
 pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let barrier = operands::Meet::of(i).members();
     let mut here = mask;
     for at in 0..w.groups.len() {
-        if waits_here(w, &w.groups[at], i) {
+        if waits_here(w, &w.groups[at], barrier) {
             here |= w.groups[at].mask;
         }
     }
     let (mut ready, mut blocked, mut need) = (0, 0, 0);
     each(mask, |l| {
-        let team = w.get(i.a, l) as u32 & w.alive;
+        let team = w.get(barrier, l) as u32 & w.alive;
         if team & !here == 0 {
             ready |= team | 1 << l;
         } else {
@@ -68,7 +73,7 @@ pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if woken != 0 {
         for at in 0..w.groups.len() {
             let group = w.groups[at];
-            if waits_here(w, &group, i) && group.mask & woken != 0 {
+            if waits_here(w, &group, barrier) && group.mask & woken != 0 {
                 w.groups[at].mask &= !woken;
                 w.send(group.mask & woken, Group { wait: Wait::None, pc: group.pc + 1, ..group });
             }
@@ -128,14 +133,15 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     Next::Repick
 }
 
-/// BREAK: takes lanes out of barrier row `d` of all lanes that they were to meet.
+/// BREAK: takes lanes out of a barrier row of all lanes that they were to meet.
 #[inline(never)]
 pub(crate) fn leave(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::Leave::of(i);
     let mut others = 0;
-    each(mask, |l| others |= w.get(i.d, l) as u32);
+    each(mask, |l| others |= w.get(i.members(), l) as u32);
     each(others & w.alive, |l| {
-        let team = w.get(i.d, l);
-        w.set(i.d, l, team & !u64::from(mask));
+        let team = w.get(i.members(), l);
+        w.set(i.kept(), l, team & !u64::from(mask));
     });
     let mut waiting = false;
     for group in &mut w.groups {

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use crate::exec::per_lane::each;
 use crate::float::input;
-use crate::program::{Inst, Next, Pred};
+use crate::operations::operands;
+use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
-/// Where `y` has how the outcome is combined with predicate `c`; below it are the outcomes that
+/// Where `how` has how the outcome is combined with a third predicate; below it are the outcomes that
 /// hold, as the machine code has them.
 pub const BOP: u32 = 4;
 
@@ -32,21 +33,22 @@ pub(crate) fn combined(how: u32, bits: u32, third: u32) -> u32 {
     }
 }
 
-fn finish(w: &mut Warp<'_>, i: &Inst, mask: u32, bits: u32) -> Next {
-    let third = w.pred(Pred(i.c.0));
-    w.set_pred(Pred(i.d.0), mask, combined(i.y >> BOP, bits, third));
-    w.set_pred(Pred(i.z), mask, combined(i.y >> BOP, !bits, third));
+fn finish(w: &mut Warp<'_>, i: operands::FloatCompare<'_>, mask: u32, bits: u32) -> Next {
+    let third = w.pred(i.combined());
+    w.set_pred(i.p(), mask, combined(i.how() >> BOP, bits, third));
+    w.set_pred(i.q(), mask, combined(i.how() >> BOP, !bits, third));
     Next::Step
 }
 
-/// FSETP: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
-/// with predicate `c`. `x` has the flag for subnormals.
+/// FSETP: predicates `p` and `q` get the comparison of `a` and `b` and its opposite, each combined
+/// with a third.
 #[inline(never)]
 pub(crate) fn compare(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::FloatCompare::of(i);
     let mut bits = 0;
     each(mask, |l| {
-        let read = |row| input(f32::from_bits(w.get(row, l) as u32), i.x);
-        bits |= u32::from(holds(i.y & 15, read(i.a), read(i.b))) << l;
+        let read = |row| input(f32::from_bits(w.get(row, l) as u32), i.flags());
+        bits |= u32::from(holds(i.how() & 15, read(i.a()), read(i.b()))) << l;
     });
     finish(w, i, mask, bits)
 }
@@ -54,22 +56,24 @@ pub(crate) fn compare(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// DSETP, as [`compare`].
 #[inline(never)]
 pub(crate) fn compare_doubles(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::FloatCompare::of(i);
     let mut bits = 0;
     each(mask, |l| {
         let read = |row| f64::from_bits(w.get(row, l));
-        bits |= u32::from(holds(i.y & 15, read(i.a), read(i.b))) << l;
+        bits |= u32::from(holds(i.how() & 15, read(i.a()), read(i.b()))) << l;
     });
     finish(w, i, mask, bits)
 }
 
-/// DSETP.MIN and DSETP.MAX (15 in the low bits of `y`): predicate `d` where `a` is the result, `z`
+/// DSETP.MIN and DSETP.MAX (15 in the low bits of `how`): predicate `p` where `a` is the result, `q`
 /// where both are NaN.
 #[inline(never)]
 pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let max = i.y & 15 == 15;
+    let i = operands::ChooseDouble::of(i);
+    let max = i.how() & 15 == 15;
     let (mut first, mut neither) = (0, 0);
     each(mask, |l| {
-        let (a, b) = (f64::from_bits(w.get(i.a, l)), f64::from_bits(w.get(i.b, l)));
+        let (a, b) = (f64::from_bits(w.get(i.a(), l)), f64::from_bits(w.get(i.b(), l)));
         let takes = match (a.is_nan(), b.is_nan()) {
             (true, _) => false,
             (_, true) => true,
@@ -81,24 +85,25 @@ pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         first |= u32::from(takes) << l;
         neither |= u32::from(a.is_nan() && b.is_nan()) << l;
     });
-    let third = w.pred(Pred(i.c.0));
-    w.set_pred(Pred(i.d.0), mask, combined(i.y >> BOP, first, third));
-    w.set_pred(Pred(i.z), mask, combined(i.y >> BOP, neither, third));
+    let third = w.pred(i.combined());
+    w.set_pred(i.p(), mask, combined(i.how() >> BOP, first, third));
+    w.set_pred(i.q(), mask, combined(i.how() >> BOP, neither, third));
     Next::Step
 }
 
-/// FCHK: predicate `d` where the quotient `a` / `b` needs the long way: where an operand, the
+/// FCHK: predicate `p` where the quotient `a` / `b` needs the long way: where an operand, the
 /// quotient, or a remainder on the way may leave the normal numbers. The long way gives the same
 /// result for all others.
 #[inline(never)]
 pub(crate) fn check_quotient(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::CheckQuotient::of(i);
     let mut bits = 0;
     each(mask, |l| {
         let exponent = |row| (w.get(row, l) >> 23 & 0xff) as i32;
-        let (a, b) = (exponent(i.a), exponent(i.b));
+        let (a, b) = (exponent(i.a()), exponent(i.b()));
         let short = (64..=250).contains(&a) && (8..=246).contains(&b) && (-120..=120).contains(&(a - b));
         bits |= u32::from(!short) << l;
     });
-    w.set_pred(Pred(i.d.0), mask, bits);
+    w.set_pred(i.p(), mask, bits);
     Next::Step
 }

@@ -1,10 +1,11 @@
 //! Integer arithmetic with carries in predicates.
 
 use crate::exec::per_lane::each;
+use crate::operations::operands;
 use crate::program::{Inst, Next, Pred};
 use crate::warp::Warp;
 
-/// Bits of `y` of sums: this operand is negated (complemented and one added, which carries).
+/// Signs of sums: this operand is negated (complemented and one added, which carries).
 pub const NEGATE_A: u32 = 1;
 pub const NEGATE_B: u32 = 2;
 pub const NEGATE_C: u32 = 4;
@@ -18,14 +19,6 @@ pub(crate) fn packed(pred: Pred) -> u64 {
     u64::from(pred.0 & 0x7fff) | u64::from(pred.0 >> 31) << 15
 }
 
-/// The predicate of [`packed`].
-#[inline(always)]
-fn unpacked(bits: u64) -> Pred {
-    let number = bits as u32 & 0x7fff;
-    let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
-    Pred(number | (bits as u32 >> 15 & 1) << 31)
-}
-
 #[inline(always)]
 fn term(value: u64, flags: u32, negate: u32, invert: u32) -> u64 {
     match () {
@@ -35,37 +28,38 @@ fn term(value: u64, flags: u32, negate: u32, invert: u32) -> u64 {
     }
 }
 
-/// IADD3: `d` = `a` + `b` + `c` and carries in; `y` says what is negated. `x` holds four packed
-/// predicates: carries in (two), carries out (two: at least one, at least two).
+/// IADD3: `d` = `a` + `b` + `c` and two carries in; `signs` says what is negated. The carries out are
+/// at least one, and at least two.
 #[inline(never)]
 pub(crate) fn add3(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let carries = [unpacked(i.x), unpacked(i.x >> 16)].map(|pred| w.pred(pred));
+    let i = operands::Add3::of(i);
+    let carries = [i.carry(), i.carry2()].map(|pred| w.pred(pred));
     let (mut one, mut two) = (0, 0);
     each(mask, |l| {
-        let a = term(w.get(i.a, l), i.y, NEGATE_A, INVERT_A);
-        let b = term(w.get(i.b, l), i.y, NEGATE_B, INVERT_B);
-        let c = term(w.get(i.c, l), i.y, NEGATE_C, INVERT_C);
+        let a = term(w.get(i.a(), l), i.signs(), NEGATE_A, INVERT_A);
+        let b = term(w.get(i.b(), l), i.signs(), NEGATE_B, INVERT_B);
+        let c = term(w.get(i.c(), l), i.signs(), NEGATE_C, INVERT_C);
         let sum = a + b + c + u64::from(carries[0] >> l & 1) + u64::from(carries[1] >> l & 1);
-        w.set(i.d, l, sum & 0xffff_ffff);
+        w.set(i.d(), l, sum & 0xffff_ffff);
         one |= u32::from(sum >> 32 >= 1) << l;
         two |= u32::from(sum >> 32 >= 2) << l;
     });
-    w.set_pred(unpacked(i.x >> 32), mask, one);
-    w.set_pred(unpacked(i.x >> 48), mask, two);
+    w.set_pred(i.over(), mask, one);
+    w.set_pred(i.over2(), mask, two);
     Next::Step
 }
 
-/// Sum of 64 bits for products: `d` = `a` + `b` + carry in (packed in `x`), the carry out goes to
-/// the predicate packed in bits 32 and up of `x`.
+/// Sum of 64 bits for products: `d` = `a` + `b` + carry in.
 #[inline(never)]
 pub(crate) fn add_wide(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let carry = w.pred(unpacked(i.x));
+    let i = operands::AddWide::of(i);
+    let carry = w.pred(i.carry());
     let mut out = 0;
     each(mask, |l| {
-        let sum = u128::from(w.get(i.a, l)) + u128::from(w.get(i.b, l)) + u128::from(carry >> l & 1);
-        w.set(i.d, l, sum as u64);
+        let sum = u128::from(w.get(i.a(), l)) + u128::from(w.get(i.b(), l)) + u128::from(carry >> l & 1);
+        w.set(i.d(), l, sum as u64);
         out |= u32::from(sum >> 64 != 0) << l;
     });
-    w.set_pred(unpacked(i.x >> 32), mask, out);
+    w.set_pred(i.over(), mask, out);
     Next::Step
 }

@@ -2,10 +2,12 @@
 //! provides.
 
 use crate::exec::call::{Caller, run_builtin, synchronize};
+use crate::exec::control::jump;
 use crate::exec::per_lane::each;
 use crate::interface::{CompileError, FaultKind};
 use crate::machine_module::code_place;
-use crate::program::{Builtin, Inst, Next, Pred};
+use crate::operations::operands;
+use crate::program::{Builtin, Inst, Next, Slot};
 use crate::warp::Warp;
 
 /// Where execution goes on at an address of code.
@@ -23,18 +25,23 @@ fn place(w: &Warp<'_>, address: u64) -> Result<u32, FaultKind> {
     }
 }
 
-/// The lanes of `left` whose row `a` holds what its first lane's does, and the value.
-fn same_address(w: &Warp<'_>, i: &Inst, left: u32) -> (u32, u64) {
-    let address = w.get(i.a, left.trailing_zeros() as usize);
+/// The lanes of `left` whose row holds what its first lane's does, and the value plus the offset.
+fn same_address(w: &Warp<'_>, (row, offset): (Slot, u64), left: u32) -> (u32, u64) {
+    let address = w.get(row, left.trailing_zeros() as usize);
     let mut same = 0;
-    each(left, |l| same |= u32::from(w.get(i.a, l) == address) << l);
-    (same, address.wrapping_add(i.x))
+    each(left, |l| same |= u32::from(w.get(row, l) == address) << l);
+    (same, address.wrapping_add(offset))
 }
 
-/// BRX, JMX, RET: to the address in `a` plus `x`.
+/// BRX, JMX, RET: to the address in a row plus an offset.
 #[inline(never)]
 pub(crate) fn jump_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let (same, address) = same_address(w, i, mask);
+    let i = operands::JumpAddress::of(i);
+    jump_to(w, (i.address(), i.offset()), mask)
+}
+
+fn jump_to(w: &mut Warp<'_>, to: (Slot, u64), mask: u32) -> Next {
+    let (same, address) = same_address(w, to, mask);
     if same == w.active {
         return match place(w, address) {
             Ok(pc) => {
@@ -49,7 +56,7 @@ pub(crate) fn jump_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     w.send(stay, group);
     let mut left = mask;
     while left != 0 {
-        let (same, address) = same_address(w, i, left);
+        let (same, address) = same_address(w, to, left);
         left &= !same;
         match place(w, address) {
             Ok(pc) => {
@@ -63,23 +70,24 @@ pub(crate) fn jump_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// CALL: the same, or a function of the device runtime, behind which execution goes on here. Its
-/// arguments are in the registers from row `d` on.
+/// arguments are in the registers from a row on.
 #[inline(never)]
 pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let program = w.env.program;
+    let i = operands::CallAddress::of(i);
+    let (program, to) = (w.env.program, (i.address(), i.offset()));
     let mut left = mask;
     let mut elsewhere = 0;
     while left != 0 {
-        let (same, address) = same_address(w, i, left);
+        let (same, address) = same_address(w, to, left);
         left &= !same;
         let known = program.machine.as_ref().and_then(|m| m.externs.iter().find(|(at, ..)| *at == address));
         match known {
             None => elsewhere |= same,
             Some((_, _, Some(Builtin::GridBarrier))) if same == mask => {
-                return synchronize(w, &Caller::Registers(i.d), mask);
+                return synchronize(w, &Caller::Registers(i.arguments()), mask);
             }
             Some((_, _, Some(builtin))) => {
-                if let Err(next) = run_builtin(w, *builtin, &Caller::Registers(i.d), same) {
+                if let Err(next) = run_builtin(w, *builtin, &Caller::Registers(i.arguments()), same) {
                     return next;
                 }
             }
@@ -90,14 +98,15 @@ pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             }
         }
     }
-    if elsewhere == 0 { Next::Step } else { jump_address(w, i, elsewhere) }
+    if elsewhere == 0 { Next::Step } else { jump_to(w, to, elsewhere) }
 }
 
-/// BRA.DIV (`y` = 0) and BRA.CONV (1): all lanes go to `x` by whether lanes of mask `a` are
-/// elsewhere, or do not fulfil predicate `c`.
+/// BRA.DIV (`unless` = 0) and BRA.CONV (1): all lanes go to the target by whether lanes of the mask
+/// are elsewhere, or do not fulfil a predicate.
 #[inline(never)]
 pub(crate) fn branch_if_apart(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let wanted = w.get(i.a, mask.trailing_zeros() as usize) as u32 & w.alive;
-    let apart = wanted & !(mask & w.pred(Pred(i.c.0))) != 0;
-    if apart == (i.y == 0) { crate::exec::control::branch(w, i, mask) } else { Next::Step }
+    let i = operands::BranchIfApart::of(i);
+    let wanted = w.get(i.members(), mask.trailing_zeros() as usize) as u32 & w.alive;
+    let apart = wanted & !(mask & w.pred(i.which())) != 0;
+    if apart == (i.unless() == 0) { jump(w, i.target(), mask) } else { Next::Step }
 }

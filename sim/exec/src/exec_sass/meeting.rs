@@ -9,12 +9,12 @@ impl Warp<'_> {
     /// or not at all.
     pub(crate) fn team_at_meeting(&mut self, at: usize) -> Option<u32> {
         let group = self.groups[at];
-        let code = &self.env.program.code[group.pc as usize];
-        if !matches!(group.wait, Wait::Lanes(_)) || !code.is_meeting() {
+        if !matches!(group.wait, Wait::Lanes(_)) {
             return None;
         }
+        let barrier = self.env.program.code[group.pc as usize].meeting()?;
         // The running lanes may be in another frame.
-        let row = self.absolute(group.rbase + code.a.0);
+        let row = self.absolute(group.rbase + barrier.0);
         let mut team = 0;
         each(group.mask, |lane| team |= row.0[lane] as u32);
         Some(team)
@@ -24,7 +24,7 @@ impl Warp<'_> {
     /// more.
     pub(crate) fn let_go(&mut self, at: usize, team: u32) {
         let group = self.groups[at];
-        let barrier = self.env.program.code[group.pc as usize].a;
+        let Some(barrier) = self.env.program.code[group.pc as usize].meeting() else { return };
         let others = team & self.alive & !group.mask;
         let row = self.absolute(group.rbase + barrier.0);
         each(others, |lane| row.0[lane] &= !u64::from(group.mask));

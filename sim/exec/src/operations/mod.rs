@@ -1,6 +1,7 @@
 //! Answers from the table of operations: which function executes an instruction, how native code
 //! does, and which operands it has. Owns no knowledge of single operations: that is in `table`.
 
+pub mod operands;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use crate::block::BARRIER_POPC;
 use crate::compile::bits::with_carry;
 use crate::compile::convert;
 use crate::compile::load_store::{update_function, update_vector_function};
-use crate::exec::atomic::{self, WIDE_COMPARE_AND_SWAP, WIDE_EXCHANGE, WIDE_LOAD, WIDE_STORE};
+use crate::exec::atomic;
 use crate::exec::matrix::narrow::multiply_narrow;
 use crate::exec::matrix::sparse::multiply_sparse;
 use crate::exec::per_lane::COMBINE_NONE;
@@ -21,11 +22,11 @@ use crate::exec_sass::predicates::EXTENDED;
 use crate::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::float::float16::{Brain, Half};
 use crate::operations::table::for_each_operation;
-#[cfg(test)]
-use crate::program::LaneOp;
 use crate::program::{
     ArgumentHome, AtomKind, Inst, InstFn, Kind, LaneTy, Operation, Pred, Program, ResultUse, Slot, Update,
 };
+#[cfg(test)]
+use crate::program::{LaneOp, WideAccess};
 
 /// What native code of whole warps does with an instruction that stops other native code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,9 @@ pub enum Role {
     /// Predicates.
     Test,
     Set,
+    /// Numbers of 32 and 64 bits: no register.
+    Word,
+    Long,
     /// Every register is read, as far as is known.
     Any,
 }
@@ -83,9 +87,12 @@ pub(crate) enum Place {
     B,
     C,
     D,
-    /// The low 32 bits of `x`; `z`.
+    /// `x`, or its low 32 bits; `y`; `z`.
     X,
+    Y,
     Z,
+    /// A number that is made of fields.
+    Of(fn(&Inst) -> u32),
     /// So many from one on.
     Span(fn(&Inst) -> (u32, u32)),
     /// So many of the program's slots, from one on.
@@ -96,7 +103,7 @@ pub(crate) enum Place {
     Homes(FindHomes),
 }
 
-use Place::{A, B, C, D, Homes, List, Packed, Span, X, Z};
+use Place::{A, B, C, D, Homes, List, Of, Packed, Span, X, Y, Z};
 
 /// An operand of an operation.
 #[derive(Clone, Copy)]
@@ -125,6 +132,9 @@ impl Operand {
         if self.condition.is_some_and(|holds| !holds(i)) {
             return Some(Vec::new());
         }
+        if matches!(self.role, Role::Word | Role::Long) {
+            return Some(Vec::new());
+        }
         Some(match self.place {
             Place::Nowhere => return None,
             A => vec![i.a.0],
@@ -132,7 +142,9 @@ impl Operand {
             C => vec![i.c.0],
             D => vec![i.d.0],
             X => vec![i.x as u32],
+            Y => vec![i.y],
             Z => vec![i.z],
+            Of(number) => vec![number(i)],
             Span(span) => {
                 let (first, count) = span(i);
                 (first..first + count).collect()
@@ -153,13 +165,15 @@ impl Operand {
     }
 }
 
-/// The predicates of [`integer::packed`].
-pub fn unpacked(bits: u64) -> Pred {
+/// The predicate of [`integer::packed`].
+#[inline(always)]
+pub(crate) fn unpacked(bits: u64) -> Pred {
     let number = bits as u32 & 0x7fff;
     let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
     Pred(number | (bits as u32 >> 15 & 1) << 31)
 }
 
+#[inline(always)]
 fn list(first: u32, count: u32) -> (usize, usize) {
     (first as usize, count as usize)
 }

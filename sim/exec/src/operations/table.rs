@@ -11,8 +11,9 @@
 //! - `function` executes the operation for a warp (an `InstFn`).
 //! - `kind` is how native code executes it for single lanes and packs (`Kind`).
 //! - The operands have the names that listings print. `Read` and `Write` are of rows, `Test` and
-//!   `Set` of predicates. `Any` reads every register, as far as is known. A condition says in which
-//!   instructions the operand is there.
+//!   `Set` of predicates, `Word` and `Long` are numbers of 32 and 64 bits. `Any` reads every
+//!   register, as far as is known; native code then asks for no other operand. A condition says in
+//!   which instructions the operand is there.
 //! - The keys, all optional:
 //!   - `whole`: what native code of whole warps does with an operation that stops other native code
 //!     (`Whole`; default: it stops there as well);
@@ -21,7 +22,8 @@
 //!   - `pure`: the result depends on the operands alone (default: no; asked of `Kind::Foreign`).
 //!
 //! `program` makes the enumeration `Operation` from the table. The folder's `mod.rs` makes the
-//! functions that answer from it.
+//! functions that answer from it, `operands` a type for each row, by which the interpreter and
+//! native code read operands by their names.
 
 macro_rules! for_each_operation {
     ($row:ident) => {
@@ -32,7 +34,8 @@ macro_rules! for_each_operation {
                 combined: Test(C) if |i| i.outcome() != ResultUse::Value && i.y != COMBINE_NONE,
                 d: Write(D) if |i| i.outcome() != ResultUse::Predicate,
                 p: Set(D) if |i| i.outcome() == ResultUse::Predicate,
-                q: Set(Z) if |i| i.outcome() == ResultUse::Predicate
+                q: Set(Z) if |i| i.outcome() == ResultUse::Predicate,
+                constant: Long(X), combine: Word(Y)
             ], {};
 
             // Moves and predicates.
@@ -42,32 +45,36 @@ macro_rules! for_each_operation {
             /// One of two rows by a predicate.
             Select = control::select, Kind::Select,
                 [a: Read(A), b: Read(B), which: Test(C), d: Write(D)], {};
-            /// A function of two predicates; `y` says which.
+            /// A function of two predicates.
             Predicate = control::predicate, Kind::Predicate,
-                [a: Test(A), b: Test(B), d: Set(D)], {};
-            /// Bits of rows in rows of another width: `z` rows of `b` bits from `x` rows of `a`.
+                [a: Test(A), b: Test(B), d: Set(D), function: Word(Y)], {};
+            /// Bits of rows in rows of another width.
             Repack = control::repack, Kind::Repack, [
-                from: Read(List(|i| list(i.y + i.z, i.x as u32))), into: Write(List(|i| list(i.y, i.z)))
+                from: Read(List(|i| list(i.y + i.z, i.x as u32))), into: Write(List(|i| list(i.y, i.z))),
+                from_bits: Word(Of(|i| i.a.0)), into_bits: Word(Of(|i| i.b.0))
             ], {};
-            /// The special register `y`.
-            Special = control::special, Kind::Special, [d: Write(D)], {};
+            /// A special register by its number.
+            Special = control::special, Kind::Special, [d: Write(D), number: Word(Y)], {};
             /// R2P: predicates from the bits of a row. Those that the mask leaves out are kept.
             FromRegister = predicates::from_register, Kind::Foreign, [
-                a: Read(A), mask: Read(B), kept: Test(Span(|i| (i.z, 7))), into: Set(Span(|i| (i.z, 7)))
+                a: Read(A), mask: Read(B), kept: Test(Span(|i| (i.z, 7))), into: Set(Span(|i| (i.z, 7))),
+                byte: Word(Y)
             ], { pure: true };
             /// P2R.
             ToRegister = predicates::to_register, Kind::Foreign,
-                [a: Read(A), mask: Read(B), from: Test(Span(|i| (i.z, 7))), d: Write(D)], { pure: true };
+                [a: Read(A), mask: Read(B), from: Test(Span(|i| (i.z, 7))), d: Write(D), byte: Word(Y)],
+                { pure: true };
             /// ISETP.
             IntCompare = predicates::compare, Kind::IntCompare, [
                 a: Read(A), b: Read(B), combined: Test(C), low: Test(X) if |i| i.y & EXTENDED != 0,
-                p: Set(D), q: Set(Z)
+                p: Set(D), q: Set(Z), how: Word(Y)
             ], {};
-            /// PLOP3: a truth table of three predicates.
+            /// PLOP3: two truth tables of three predicates, a byte each.
             Table = predicates::logic, Kind::Table,
-                [a: Test(A), b: Test(B), c: Test(C), p: Set(D), q: Set(Z)], {};
+                [a: Test(A), b: Test(B), c: Test(C), p: Set(D), q: Set(Z), tables: Word(Y)], {};
             /// Whether a row is not zero.
-            NotZero = predicates::not_zero, Kind::NotZero, [a: Read(A), combined: Test(C), p: Set(D)], {};
+            NotZero = predicates::not_zero, Kind::NotZero,
+                [a: Read(A), combined: Test(C), p: Set(D), combine: Word(Y)], {};
             /// Whether lanes differ in a row.
             Differs = predicates::differs, Kind::Stop, [a: Read(A), p: Set(D)], {};
 
@@ -77,41 +84,47 @@ macro_rules! for_each_operation {
             Add3 = integer::add3, Kind::Add3, [
                 a: Read(A), b: Read(B), c: Read(C), carry: Test(Packed(|i| i.x)),
                 carry2: Test(Packed(|i| i.x >> 16)), d: Write(D), over: Set(Packed(|i| i.x >> 32)),
-                over2: Set(Packed(|i| i.x >> 48))
+                over2: Set(Packed(|i| i.x >> 48)), signs: Word(Y)
             ], {};
             /// The upper half of IMAD.WIDE, with carries in predicates.
             AddWide = integer::add_wide, Kind::AddWide, [
                 a: Read(A), b: Read(B), carry: Test(Packed(|i| i.x)), d: Write(D),
                 over: Set(Packed(|i| i.x >> 32))
             ], {};
-            /// PTX's `add.cc` and its like; the flag is row `x`.
+            /// PTX's `add.cc` and its like; the flag is a row.
             WithCarry = with_carry, Kind::WithCarry, [
                 a: Read(A), b: Read(B), c: Read(C) if |i| i.y >> 3 & 1 != 0,
-                carry: Read(X) if |i| i.y & 1 != 0, d: Write(D), over: Write(X) if |i| i.y >> 1 & 1 != 0
+                carry: Read(X) if |i| i.y & 1 != 0, d: Write(D), over: Write(X) if |i| i.y >> 1 & 1 != 0,
+                how: Word(Y)
             ], {};
-            /// FSETP.
-            FloatCompare = floats::compare, Kind::FloatCompare { double: false },
-                [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z)], {};
-            /// DSETP.
-            DoubleCompare = floats::compare_doubles, Kind::FloatCompare { double: true },
-                [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z)], {};
+            /// FSETP and DSETP.
+            FloatCompare(double: bool) = if double { floats::compare_doubles } else { floats::compare },
+                Kind::FloatCompare { double }, [
+                    a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z), how: Word(Y), flags: Long(X)
+                ], {};
             /// DSETP with an outcome that hangs on no comparison.
             ChooseDouble = floats::choose_double, Kind::Foreign,
-                [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z)], { pure: true };
+                [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z), how: Word(Y)], { pure: true };
             /// FCHK.
             CheckQuotient = floats::check_quotient, Kind::Foreign,
                 [a: Read(A), b: Read(B), p: Set(D)], { pure: true };
-            /// Conversions between numbers; `y` and `z` are the formats or widths.
-            FloatToFloat = convert::float_to_float, Kind::Foreign, [a: Read(A), d: Write(D)],
+            /// Conversions between numbers of formats or numbers of bits.
+            FloatToFloat = convert::float_to_float, Kind::Foreign,
+                [a: Read(A), d: Write(D), from: Word(Y), to: Word(Z), flags: Long(X)],
                 { pure: true, narrow: |i| i.z != convert::FLOAT64 };
-            FloatToInt = convert::float_to_int, Kind::Foreign, [a: Read(A), d: Write(D)],
+            FloatToInt = convert::float_to_int, Kind::Foreign,
+                [a: Read(A), d: Write(D), from: Word(Y), bits: Word(Z), signed: Word(Of(|i| i.b.0)), flags: Long(X)],
                 { pure: true, narrow: |i| i.z <= 32 };
-            IntToFloat = convert::int_to_float, Kind::Foreign, [a: Read(A), d: Write(D)],
+            IntToFloat = convert::int_to_float, Kind::Foreign,
+                [a: Read(A), d: Write(D), bits: Word(Y), to: Word(Z), signed: Word(Of(|i| i.b.0)), flags: Long(X)],
                 { pure: true, narrow: |i| i.z != convert::FLOAT64 };
-            IntToInt = convert::int_to_int, Kind::Foreign, [a: Read(A), d: Write(D)],
-                { pure: true, narrow: |i| i.x >> 32 == 0 };
+            IntToInt = convert::int_to_int, Kind::Foreign, [
+                a: Read(A), d: Write(D), from_bits: Word(Y), to_bits: Word(Z), from_signed: Word(Of(|i| i.b.0)),
+                to_signed: Word(Of(|i| i.c.0)), kept: Long(X)
+            ], { pure: true, narrow: |i| i.x >> 32 == 0 };
             /// Two numbers in one word.
-            PackPair = convert::pack_pair, Kind::Foreign, [high: Read(A), low: Read(B), d: Write(D)],
+            PackPair = convert::pack_pair, Kind::Foreign,
+                [high: Read(A), low: Read(B), d: Write(D), to: Word(Z), flags: Long(X)],
                 { pure: true, narrow: |_| true };
             /// HADD2, HMUL2, HFMA2, HMNMX2; of binary16 or bfloat16, with a pair or a single.
             Halves(bf16: bool, single: bool) = match (bf16, single) {
@@ -119,98 +132,149 @@ macro_rules! for_each_operation {
                 (false, true) => halves::run::<Half, true>,
                 (true, false) => halves::run::<Brain, false>,
                 (true, true) => halves::run::<Brain, true>,
-            }, Kind::Foreign, [a: Read(A), b: Read(B), c: Read(C), d: Write(D)],
+            }, Kind::Foreign,
+                [a: Read(A), b: Read(B), c: Read(C), d: Write(D), how: Word(Y), flags: Long(X)],
                 { pure: true, narrow: |_| true };
             /// HSET2.
-            HalfSet(bf16: bool) = if bf16 { halves::set::<Brain> } else { halves::set::<Half> }, Kind::Foreign,
-                [a: Read(A), b: Read(B), combined: Test(C), d: Write(D)], { pure: true, narrow: |_| true };
+            HalfSet(bf16: bool) = if bf16 { halves::set::<Brain> } else { halves::set::<Half> }, Kind::Foreign, [
+                a: Read(A), b: Read(B), combined: Test(C), d: Write(D), how: Word(Y), flags: Long(X), result: Word(Z)
+            ], { pure: true, narrow: |_| true };
             /// HSETP2.
             HalfSetPreds(bf16: bool) = if bf16 { halves::set_preds::<Brain> } else { halves::set_preds::<Half> },
-                Kind::Foreign, [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z)], { pure: true };
+                Kind::Foreign,
+                [a: Read(A), b: Read(B), combined: Test(C), p: Set(D), q: Set(Z), how: Word(Y), flags: Long(X)],
+                { pure: true };
             /// MUFU of a half.
-            HalfSpecial = halves::special, Kind::Foreign, [a: Read(A), d: Write(D)],
+            HalfSpecial = halves::special, Kind::Foreign,
+                [a: Read(A), d: Write(D), function: Word(Y), which: Word(Z)],
                 { pure: true, narrow: |_| true };
 
-            // Addresses and memory. `x` is added to the address. `z` has the space and, from bit 4
-            // on, the number of elements. Several elements are in the slots from `y` on.
+            // Addresses and memory. `offset` is added to the address. `count` is the number of elements,
+            // which are in `d` or `value` if there is one, otherwise in `all`.
 
             /// The address of a parameter, of a variable of the frame, of dynamic shared memory.
-            ParamAddress = load_store::param_address, Kind::ParamAddress, [d: Write(D)], {};
-            FrameAddress = load_store::frame_address, Kind::FrameAddress, [d: Write(D)], {};
-            DynamicShared = load_store::dynamic_shared_address, Kind::DynamicShared, [d: Write(D)], {};
+            ParamAddress = load_store::param_address, Kind::ParamAddress, [d: Write(D), offset: Long(X)], {};
+            FrameAddress = load_store::frame_address, Kind::FrameAddress, [d: Write(D), offset: Long(X)], {};
+            DynamicShared = load_store::dynamic_shared_address, Kind::DynamicShared, [d: Write(D), offset: Long(X)], {};
             /// `cvta`.
-            ConvertAddress = load_store::convert_address, Kind::ConvertAddress, [a: Read(A), d: Write(D)], {};
+            ConvertAddress = load_store::convert_address, Kind::ConvertAddress,
+                [a: Read(A), d: Write(D), space: Word(Z), back: Word(Y)], {};
             /// `isspacep`.
-            IsSpace = load_store::is_space, Kind::Foreign, [address: Read(A), p: Set(D)], {};
+            IsSpace = load_store::is_space, Kind::Foreign,
+                [address: Read(A), p: Set(D), space: Word(Z), cluster: Word(Y)], {};
             /// QSPC.
-            IsInSpace = memory::is_in_space, Kind::Foreign, [address: Read(A), p: Set(D)], {};
+            IsInSpace = memory::is_in_space, Kind::Foreign,
+                [address: Read(A), p: Set(D), offset: Long(X), space: Word(Y)], {};
             /// `mapa` and `getctarank`.
-            MapToBlock = cluster_memory::map_to_block, Kind::Stop, [rest: Any], {};
-            RankOf = cluster_memory::rank_of, Kind::Stop, [rest: Any], {};
-            /// A load; `b` marks those that are volatile or atomic.
+            MapToBlock = cluster_memory::map_to_block, Kind::Stop,
+                [rest: Any, address: Read(A), rank: Read(B), d: Write(D), shared: Word(Y)], {};
+            RankOf = cluster_memory::rank_of, Kind::Stop,
+                [rest: Any, address: Read(A), d: Write(D), shared: Word(Y)], {};
+            /// A load, of which `bits` are kept; `strength` marks those that are volatile or atomic.
             Load(ty: LaneTy) = of_cell!(ty, load_store::load),
                 Kind::Load { size: ty.size(), signed: ty.is_signed() }, [
                     address: Read(A), d: Write(D) if |i| i.z >> 4 == 1,
-                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1
+                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
+                    offset: Long(X), space: Word(Of(|i| i.z & 15)), count: Word(Of(|i| i.z >> 4)),
+                    bits: Word(Of(|i| i.c.0)), strength: Word(Of(|i| i.b.0))
                 ], {};
             /// A load of a kernel's parameter at an offset that is known.
             LoadParam(ty: LaneTy) = of_cell!(ty, load_store::load_param),
                 Kind::LoadParam { size: ty.size(), signed: ty.is_signed() }, [
                     d: Write(D) if |i| i.z >> 4 == 1,
-                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1
+                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
+                    offset: Long(X), count: Word(Of(|i| i.z >> 4)), bits: Word(Of(|i| i.c.0))
                 ], {};
-            /// A store; `d` marks those that are volatile or atomic.
+            /// A store; `strength` marks those that are volatile or atomic.
             Store(ty: LaneTy) = of_cell!(ty, load_store::store), Kind::Store { size: ty.size() }, [
                     address: Read(A), value: Read(B) if |i| i.z >> 4 == 1,
-                    all: Read(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1
+                    all: Read(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
+                    offset: Long(X), space: Word(Of(|i| i.z & 15)), count: Word(Of(|i| i.z >> 4)),
+                    strength: Word(Of(|i| i.d.0))
                 ], {};
-            /// LDC by a register: `y` words to the rows from `d` on.
+            /// LDC by a register.
             LoadBank(ty: LaneTy) = of_cell!(ty, memory::load_bank), Kind::Foreign,
-                [offset: Read(A), d: Write(Span(|i| (i.d.0, i.y)))], {};
-            /// An access to 16 bytes; its rows are in the slots from `y` on.
-            WideLoad = atomic::wide::<WIDE_LOAD>(), Kind::Stop, [rest: Any], {};
-            WideStore = atomic::wide::<WIDE_STORE>(), Kind::Stop, [rest: Any], {};
-            WideExchange = atomic::wide::<WIDE_EXCHANGE>(), Kind::Stop, [rest: Any], {};
-            WideCompareAndSwap = atomic::wide::<WIDE_COMPARE_AND_SWAP>(), Kind::Stop, [rest: Any], {};
+                [
+                    index: Read(A), d: Write(Span(|i| (i.d.0, i.y))), offset: Long(X), bank: Word(Z),
+                    bits: Word(Of(|i| i.c.0))
+                ], {};
+            /// An access to 16 bytes, two rows for each operand.
+            Wide(access: WideAccess) = atomic::wide(access), Kind::Stop, [
+                rest: Any, address: Read(A), old: Write(List(|i| list(i.y, 2))), value: Read(List(|i| list(i.y + 2, 2))),
+                other: Read(List(|i| list(i.y + 4, 2))), offset: Long(X), space: Word(Of(|i| i.z & 15))
+            ], {};
             /// `atom` and `red`.
             Atomic(update: Update) = update_function(update), update.kind(),
-                [address: Read(A), b: Read(B), c: Read(C), d: Write(D)], {};
+                [
+                    address: Read(A), b: Read(B), c: Read(C), d: Write(D), offset: Long(X),
+                    space: Word(Of(|i| i.z & 15)), scope: Word(Y)
+                ], {};
             /// The same of vectors, element by element.
-            AtomicVector(update: Update) = update_vector_function(update), Kind::Stop, [rest: Any], {};
-            /// `cp.async`.
-            CopyAsync = load_store::copy_async, Kind::Foreign, [to: Read(A), from: Read(B), size: Read(C)], {};
+            AtomicVector(update: Update) = update_vector_function(update), Kind::Stop, [
+                rest: Any, address: Read(A), d: Write(List(|i| list(i.y, i.z >> 4))),
+                b: Read(List(|i| list(i.y + (i.z >> 4), i.z >> 4))), offset: Long(X), space: Word(Of(|i| i.z & 15)),
+                count: Word(Of(|i| i.z >> 4))
+            ], {};
+            /// `cp.async` of `bytes` to shared memory.
+            CopyAsync = load_store::copy_async, Kind::Foreign, [
+                to: Read(A), from: Read(B), size: Read(C), to_offset: Long(X), from_offset: Word(Of(|i| i.d.0)),
+                bytes: Word(Y), space: Word(Of(|i| i.z & 15))
+            ], {};
             /// Barriers in shared memory, and copies that report to them.
-            MbarrierOperate = mbarrier::operate, Kind::Stop, [rest: Any], {};
-            MbarrierTest = mbarrier::test, Kind::Stop, [rest: Any], {};
-            MbarrierPending = mbarrier::pending, Kind::Stop, [rest: Any], {};
-            BulkCopy = mbarrier::bulk_copy, Kind::Stop, [rest: Any], {};
-            BulkReduce = mbarrier::bulk_reduce, Kind::Stop, [rest: Any], {};
-            TensorTile = tensor::tile, Kind::Stop, [rest: Any], {};
-            /// A texture or surface access: `z` has the numbers of results, coordinates and values.
+            MbarrierOperate = mbarrier::operate, Kind::Stop, [
+                rest: Any, address: Read(A), number: Read(B), d: Write(D), offset: Long(X),
+                space: Word(Of(|i| i.z & 15)), what: Word(Y)
+            ], {};
+            MbarrierTest = mbarrier::test, Kind::Stop, [
+                rest: Any, address: Read(A), phase: Read(B), p: Set(D), offset: Long(X),
+                space: Word(Of(|i| i.z & 15)), parity: Word(Y)
+            ], {};
+            MbarrierPending = mbarrier::pending, Kind::Stop, [rest: Any, state: Read(A), d: Write(D)], {};
+            BulkCopy = mbarrier::bulk_copy, Kind::Stop, [
+                rest: Any, to: Read(A), from: Read(B), size: Read(C), blocks: Read(D),
+                barrier: Read(X) if |i| i.y != mbarrier::OUTWARD, direction: Word(Y)
+            ], {};
+            /// `element` and `operand` are where the operation of an element finds these two.
+            BulkReduce = mbarrier::bulk_reduce, Kind::Stop, [
+                rest: Any, to: Read(A), from: Read(B), size: Read(C), barrier: Read(Of(|i| (i.x >> 16) as u32)),
+                element: Write(D), operand: Write(Z), reduction: Word(Y), space: Word(Of(|i| i.x as u32 & 15)),
+                bytes: Word(Of(|i| (i.x >> 4) as u32 & 0xff))
+            ], {};
+            TensorTile = tensor::tile, Kind::Stop, [
+                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(|i| list(i.y, 5))),
+                element: Write(D), operand: Write(Z), what: Word(Of(|i| i.x as u32 & 15)),
+                reduction: Word(Of(|i| (i.x >> 32) as u32))
+            ], {};
+            /// A texture or surface access.
             Texture = texture::access, Kind::Stop, [
-                object: Read(A),
-                from: Read(List(|i| list(i.y + (i.z & 0xff), (i.z >> 8 & 0xff) + (i.z >> 16)))),
-                into: Write(List(|i| list(i.y, i.z & 0xff)))
+                object: Read(A), coordinates: Read(List(|i| list(i.y + (i.z & 0xff), i.z >> 8 & 0xff))),
+                values: Read(List(|i| list(i.y + (i.z & 0xff) + (i.z >> 8 & 0xff), i.z >> 16))),
+                results: Write(List(|i| list(i.y, i.z & 0xff))), text: Word(X)
             ], { whole: Whole::Call, narrow: |_| true };
 
             // Control.
 
-            /// A jump to instruction `x`.
-            Branch = control::branch, Kind::Branch, [], {};
-            /// A jump by table `y`.
-            BranchTable = control::branch_table, Kind::Stop, [index: Read(A)], { then: Then::Table };
+            /// A jump to an instruction.
+            Branch = control::branch, Kind::Branch, [target: Word(X)], {};
+            /// A jump by a table.
+            BranchTable = control::branch_table, Kind::Stop, [index: Read(A), table: Word(Y)],
+                { then: Then::Table };
             /// A jump of the lanes that are at different places.
-            BranchIfApart = jumps::branch_if_apart, Kind::Stop, [members: Read(A), which: Test(C)],
-                { then: Then::Jump };
-            JumpAddress = jumps::jump_address, Kind::Stop, [rest: Any], { then: Then::Elsewhere };
-            CallAddress = jumps::call_address, Kind::Stop, [rest: Any], {};
-            /// A call by call site `x`; `a` is the function where that does not name it.
+            BranchIfApart = jumps::branch_if_apart, Kind::Stop,
+                [members: Read(A), which: Test(C), target: Word(X), unless: Word(Y)], { then: Then::Jump };
+            JumpAddress = jumps::jump_address, Kind::Stop, [rest: Any, address: Read(A), offset: Long(X)],
+                { then: Then::Elsewhere };
+            CallAddress = jumps::call_address, Kind::Stop,
+                [rest: Any, address: Read(A), offset: Long(X), arguments: Read(D)], {};
+            /// A call by a call site; `function` has its address where the site does not name it.
             Call = call::call, Kind::Stop, [
-                function: Read(A), arguments: Read(Homes(call_arguments)), returns: Write(Homes(call_returns))
+                function: Read(A), arguments: Read(Homes(call_arguments)), returns: Write(Homes(call_returns)),
+                site: Word(X)
             ], {};
-            /// The end of function `y`.
+            /// The end of a function.
             Return = call::ret, Kind::Stop,
-                [address: Read(Span(|_| (0, 1))), returns: Read(Homes(own_returns))], { then: Then::Elsewhere };
+                [address: Read(Of(|_| 0)), returns: Read(Homes(own_returns)), function: Word(Y)],
+                { then: Then::Elsewhere };
             Exit = control::exit, Kind::Stop, [], { then: Then::End };
             Trap = control::trap, Kind::Stop, [], { then: Then::End };
             /// `nanosleep`, NANOSLEEP, YIELD.
@@ -223,58 +287,70 @@ macro_rules! for_each_operation {
             Fence = control::fence, Kind::Stop, [], { whole: Whole::Fence };
             /// `bar.warp.sync`, which joins lanes at different places of the code.
             WarpBarrier = warp_sync::warp_barrier, Kind::Stop, [members: Read(A)], { whole: Whole::Nothing };
-            /// `shfl`; `y` is the mode.
+            /// `shfl`.
             Shuffle = warp_sync::shuffle, Kind::Stop, [
-                value: Read(A), lane: Read(B), clamp: Read(C), members: Read(X), d: Write(D), inside: Set(Z)
+                value: Read(A), lane: Read(B), clamp: Read(C), members: Read(X), d: Write(D), inside: Set(Z),
+                mode: Word(Y)
             ], { whole: Whole::Shuffle, narrow: |_| true };
-            /// `vote`; `y` is the mode, 3 the ballot.
+            /// `vote`; mode 3 is the ballot.
             Vote = warp_sync::vote, Kind::Stop, [
-                truth: Test(A), members: Read(B), d: Write(D) if |i| i.y == 3, p: Set(D) if |i| i.y != 3
+                truth: Test(A), members: Read(B), d: Write(D) if |i| i.y == 3, p: Set(D) if |i| i.y != 3,
+                mode: Word(Y)
             ], { whole: Whole::Vote, narrow: |_| true };
             ActiveMask = warp_sync::active_mask, Kind::Stop, [d: Write(D)],
                 { whole: Whole::Everybody, narrow: |_| true };
             Elect = warp_sync::elect, Kind::Stop, [members: Read(A), d: Write(D), p: Set(Z)],
                 { whole: Whole::Call, narrow: |_| true };
-            /// `match`; `y` is 1 for `match.all`.
+            /// `match`; `all` is 1 for `match.all`.
             Match = warp_sync::match_values, Kind::Stop,
-                [value: Read(A), members: Read(B), d: Write(D), same: Set(Z) if |i| i.y == 1],
+                [value: Read(A), members: Read(B), d: Write(D), same: Set(Z) if |i| i.y == 1, all: Word(Y)],
                 { whole: Whole::Call, narrow: |_| true };
             /// `redux`.
-            Reduce = warp_sync::reduce, Kind::Stop, [value: Read(A), members: Read(B), d: Write(D)],
+            Reduce = warp_sync::reduce, Kind::Stop,
+                [value: Read(A), members: Read(B), d: Write(D), function: Word(Y)],
                 { whole: Whole::Call, narrow: |_| true };
-            /// `bar`; `y` says which.
+            /// `bar`.
             Barrier = warp_sync::barrier, Kind::Stop, [
                 number: Read(A), threads: Read(B), truth: Test(C) if |i| i.y >= BARRIER_POPC,
-                d: Write(D) if |i| i.y == BARRIER_POPC, p: Set(D) if |i| i.y > BARRIER_POPC
+                d: Write(D) if |i| i.y == BARRIER_POPC, p: Set(D) if |i| i.y > BARRIER_POPC,
+                what: Word(Y)
             ], { whole: Whole::Interpreted, narrow: |_| true };
             ClusterArrive = warp_sync::cluster_arrive, Kind::Stop, [], {};
             ClusterWait = warp_sync::cluster_wait, Kind::Stop, [], {};
             /// BSSY, and moves to and from its barriers.
             Begin = convergence::begin, Kind::Stop, [d: Write(D)], { whole: Whole::Everybody, narrow: |_| true };
             SetBarrier = convergence::set, Kind::Stop, [a: Read(A), d: Write(D)], { whole: Whole::Interpreted };
-            GetBarrier = convergence::get, Kind::Stop, [rest: Any], {};
-            /// BSYNC, whose `a` is the row with the lanes that are to meet.
+            GetBarrier = convergence::get, Kind::Stop,
+                [rest: Any, barrier: Read(A), cleared: Write(A) if |i| i.y == 1, d: Write(D), clear: Word(Y)], {};
+            /// BSYNC.
             Meet = convergence::meet, Kind::Stop, [members: Read(A)], { whole: Whole::Nothing };
             /// BREAK.
             Leave = convergence::leave, Kind::Stop, [members: Read(D), kept: Write(D)],
                 { whole: Whole::Interpreted };
-            /// `mma` and its like: `z` has how many rows result, a, b and c have.
+            /// `mma` and its like.
             Multiply = matrix::multiply, Kind::Stop, [
-                from: Read(List(|i| list(i.y + (i.z & 63), (i.z >> 6 & 63) + (i.z >> 12 & 63) + (i.z >> 18 & 63)))),
-                into: Write(List(|i| list(i.y, i.z & 63)))
+                c: Read(List(|i| list(i.y + (i.z & 63), i.z >> 6 & 63))),
+                a: Read(List(|i| list(i.y + (i.z & 63) + (i.z >> 6 & 63), i.z >> 12 & 63))),
+                b: Read(List(|i| list(i.y + (i.z & 63) + (i.z >> 6 & 63) + (i.z >> 12 & 63), i.z >> 18 & 63))),
+                d: Write(List(|i| list(i.y, i.z & 63))), form: Long(X), opaque: Word(Of(|i| i.z >> 31))
             ], { whole: Whole::Call, narrow: |i| i.x >> 12 & 7 != matrix::Element::F64 as u64 };
-            MultiplySparse = multiply_sparse, Kind::Stop, [rest: Any], {};
-            MultiplyNarrow = multiply_narrow, Kind::Stop, [rest: Any], { whole: Whole::Interpreted };
-            /// `ldmatrix` and `stmatrix` (`x` is 1).
+            /// How many rows each has says `form`; the first is `slots` of the program.
+            MultiplySparse = multiply_sparse, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)], {};
+            MultiplyNarrow = multiply_narrow, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)],
+                { whole: Whole::Interpreted };
+            /// `ldmatrix` and `stmatrix`.
             MatrixRows = matrix::rows, Kind::Stop, [
                 address: Read(A), from: Read(List(|i| list(i.y, i.z >> 4 & 15))) if |i| i.x == 1,
-                into: Write(List(|i| list(i.y, i.z >> 4 & 15))) if |i| i.x != 1
+                into: Write(List(|i| list(i.y, i.z >> 4 & 15))) if |i| i.x != 1,
+                offset: Word(Of(|i| i.d.0)), store: Word(X), transposed: Word(Of(|i| i.z >> 30 & 1))
             ], { whole: Whole::Call, narrow: |_| true };
-            /// `wmma.load` and `wmma.store` (bit 30 of `z`).
+            /// `wmma.load` and `wmma.store`.
             Transfer = fragment::transfer, Kind::Stop, [
                 address: Read(A), stride: Read(B),
                 from: Read(List(|i| list(i.y, i.z >> 8 & 63))) if |i| i.z >> 30 & 1 != 0,
-                into: Write(List(|i| list(i.y, i.z >> 8 & 63))) if |i| i.z >> 30 & 1 == 0
+                into: Write(List(|i| list(i.y, i.z >> 8 & 63))) if |i| i.z >> 30 & 1 == 0,
+                offset: Word(Of(|i| i.d.0)), space: Word(Of(|i| i.z & 15)), store: Word(Of(|i| i.z >> 30 & 1)),
+                form: Long(X)
             ], { whole: Whole::Call };
             /// `movmatrix`.
             Transpose = matrix::transpose, Kind::Stop, [a: Read(A), d: Write(D)],

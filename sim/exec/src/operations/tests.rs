@@ -8,7 +8,7 @@ use super::*;
 use crate::compile::blank;
 use crate::compile::load_store::updates;
 use crate::exec::per_lane::{op1, op3, set, setp};
-use crate::program::{LaneOp, UpdateOp};
+use crate::program::{LaneOp, UpdateOp, WideAccess};
 
 /// `((((), a), b), c)` for the parameters `a`, `b`, `c` of a row.
 macro_rules! parameters {
@@ -39,6 +39,13 @@ impl Parameter for LaneTy {
     fn values() -> Vec<LaneTy> {
         use LaneTy::*;
         vec![U8, U16, U32, U64, I8, I16, I32, I64, F32, F64]
+    }
+}
+
+impl Parameter for WideAccess {
+    fn values() -> Vec<WideAccess> {
+        use WideAccess::*;
+        vec![Load, Store, Exchange, CompareAndSwap]
     }
 }
 
@@ -134,4 +141,44 @@ fn conditions_choose_operands() {
     let third = |y| Inst { d, a, b, c, y, z: 9, ..blank(Operation::Lane(LaneOp::values()[2])) };
     assert_eq!(listed(third(COMBINE_NONE)), "Lane a=r3 b=r4 p=p2 q=p9");
     assert_eq!(listed(third(1)), "Lane a=r3 b=r4 combined=p5 p=p2 q=p9");
+}
+
+/// The names read the fields that listings and the effects of native code go by.
+#[test]
+fn operands_are_read_where_the_table_says() {
+    let [d, a, b, c] = [2, 3, 4, 5].map(Slot);
+    let of_pred = |pred: Pred| u64::from(pred.0);
+    let of_slot = |slot: Slot| u64::from(slot.0);
+    let x = 0x8007_7fff_0009_8006;
+    let inst = |op| Inst { d, a, b, c, x, y: 0x1_0000, z: 0x47, ..blank(op) };
+    let add = inst(Operation::Add3);
+    let add = operands::Add3::of(&add);
+    assert_eq!([add.a(), add.b(), add.c(), add.d()].map(of_slot), [3, 4, 5, 2]);
+    let packed = [Pred(6 | Pred::NEGATED), Pred(9), Pred::ALWAYS, Pred(7 | Pred::NEGATED)].map(of_pred);
+    assert_eq!([add.carry(), add.carry2(), add.over(), add.over2()].map(of_pred), packed);
+    let load = inst(Operation::Load(LaneTy::U32));
+    let load = operands::Load::of(&load);
+    assert_eq!((load.count(), load.bits(), load.strength()), (4, c.0, b.0));
+    let operands::Location { row, offset, space, strength } = load.location();
+    assert_eq!((row, offset, space, strength), (a, x, 7, b.0));
+    let into = inst(Operation::ToRegister);
+    assert!(operands::ToRegister::of(&into).from().eq((0x47..0x4e).map(Pred)));
+    let program = Program { slots: (100..110).map(Slot).collect(), ..Program::empty() };
+    let pack = Inst { x: 2, y: 1, z: 3, ..inst(Operation::Repack) };
+    let pack = operands::Repack::of(&pack);
+    assert_eq!(pack.into(&program), [101, 102, 103].map(Slot));
+    assert_eq!(pack.from(&program), [104, 105].map(Slot));
+}
+
+#[test]
+#[should_panic(expected = "Vote has no d")]
+fn operands_that_are_not_there_are_not_read() {
+    let any = Inst { y: 1, ..blank(Operation::Vote) };
+    operands::Vote::of(&any).d();
+}
+
+#[test]
+#[should_panic(expected = "Vote is no Select")]
+fn other_rows_are_not_read() {
+    operands::Select::of(&blank(Operation::Vote));
 }

@@ -201,6 +201,15 @@ pub enum UpdateOp {
     Arrive,
 }
 
+/// What is done with 16 bytes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WideAccess {
+    Load,
+    Store,
+    Exchange,
+    CompareAndSwap,
+}
+
 /// An atomic operation on values of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Update {

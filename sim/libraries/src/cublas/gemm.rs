@@ -127,7 +127,7 @@ fn batched(
 }
 
 /// The type of the factors for a `cublasComputeType_t`.
-pub fn scale_type(name: &str, compute: i32, complex: bool) -> Result<Type, Status> {
+pub(crate) fn scale_type(name: &str, compute: i32, complex: bool) -> Result<Type, Status> {
     Ok(match (compute, complex) {
         (64 | 65, false) => Type::F16,
         (68 | 69 | 74 | 75 | 77 | 78, false) => Type::F32,

@@ -13,7 +13,7 @@ use sim_driver_link::refused;
 
 /// The version that the stand-in says it is: of CUDA 13.0, or of 12.8 where it was loaded under the
 /// name that programs of CUDA 12 ask for (`scripts/build` links it for both).
-pub fn version() -> c_int {
+pub(crate) fn version() -> c_int {
     // SAFETY: all fields are numbers and pointers; zero is one of their values.
     let mut this: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the address of a function of this file, and room for the answer.
@@ -25,14 +25,14 @@ pub fn version() -> c_int {
 
 /// A status of cuBLAS other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status(pub c_int);
+pub(crate) struct Status(pub c_int);
 
 impl Status {
-    pub const NOT_INITIALIZED: Status = Status(1);
-    pub const ALLOC_FAILED: Status = Status(3);
-    pub const INVALID_VALUE: Status = Status(7);
-    pub const EXECUTION_FAILED: Status = Status(13);
-    pub const NOT_SUPPORTED: Status = Status(15);
+    pub(crate) const NOT_INITIALIZED: Status = Status(1);
+    pub(crate) const ALLOC_FAILED: Status = Status(3);
+    pub(crate) const INVALID_VALUE: Status = Status(7);
+    pub(crate) const EXECUTION_FAILED: Status = Status(13);
+    pub(crate) const NOT_SUPPORTED: Status = Status(15);
 }
 
 impl From<CUresult> for Status {
@@ -47,11 +47,11 @@ impl From<CUresult> for Status {
 }
 
 /// The outcome of a call.
-pub type Res = Result<(), Status>;
+pub(crate) type Res = Result<(), Status>;
 
 /// What a `cublasHandle_t` points to. cuBLASLt takes it for one of its own, and looks at nothing in
 /// it.
-pub struct Handle {
+pub(crate) struct Handle {
     pub stream: CUstream,
     /// Scalars and results lie on the device.
     pub device_pointers: bool,
@@ -65,13 +65,17 @@ pub struct Handle {
 }
 
 /// One call of a function with a handle.
-pub struct Entered<'h> {
+pub(crate) struct Entered<'h> {
     pub handle: &'h mut Handle,
     pub name: &'static str,
 }
 
 /// Answers a call.
-pub fn enter(handle: Option<&mut Handle>, name: &'static str, body: impl FnOnce(&mut Entered<'_>) -> Res) -> c_int {
+pub(crate) fn enter(
+    handle: Option<&mut Handle>,
+    name: &'static str,
+    body: impl FnOnce(&mut Entered<'_>) -> Res,
+) -> c_int {
     let Some(handle) = handle else { return Status::NOT_INITIALIZED.0 };
     match body(&mut Entered { handle, name }) {
         Ok(()) => 0,
@@ -80,13 +84,13 @@ pub fn enter(handle: Option<&mut Handle>, name: &'static str, body: impl FnOnce(
 }
 
 /// Refuses a call, by name and reason.
-pub fn not_simulated(name: &str, what: &str) -> Status {
+pub(crate) fn not_simulated(name: &str, what: &str) -> Status {
     refused(&format!("{name}: {what} is not simulated"));
     Status::NOT_SUPPORTED
 }
 
 /// Enqueues a call on a stream.
-pub fn enqueue<C: Call>(name: &'static str, stream: CUstream, blocks: &[Block], call: &C) -> Res {
+pub(crate) fn enqueue<C: Call>(name: &'static str, stream: CUstream, blocks: &[Block], call: &C) -> Res {
     match launch::launch(stream, name, blocks, call) {
         Ok(()) => Ok(()),
         Err(CUresult::ERROR_NOT_SUPPORTED) => Err(not_simulated(name, "a call of this size")),
@@ -96,17 +100,17 @@ pub fn enqueue<C: Call>(name: &'static str, stream: CUstream, blocks: &[Block], 
 
 impl Entered<'_> {
     /// Enqueues the call on the handle's stream.
-    pub fn enqueue<C: Call>(&self, blocks: &[Block], call: &C) -> Res {
+    pub(crate) fn enqueue<C: Call>(&self, blocks: &[Block], call: &C) -> Res {
         enqueue(self.name, self.handle.stream, blocks, call)
     }
 
     /// A `cudaDataType`.
-    pub fn kind(&self, number: i32) -> Result<Type, Status> {
+    pub(crate) fn kind(&self, number: i32) -> Result<Type, Status> {
         Type::of_cuda(number).ok_or_else(|| not_simulated(self.name, &format!("cudaDataType {number}")))
     }
 
     /// A factor, by the pointer mode.
-    pub fn scalar(&self, at: u64, kind: Type) -> Result<Scalar, Status> {
+    pub(crate) fn scalar(&self, at: u64, kind: Type) -> Result<Scalar, Status> {
         match (at, self.handle.device_pointers) {
             (0, _) => Err(Status::INVALID_VALUE),
             (_, true) => Ok(Scalar::device(at, kind)),
@@ -117,7 +121,7 @@ impl Entered<'_> {
 
     /// Enqueues a call with a result: where the device writes it is `body`'s argument. To the host
     /// it is copied, and the call waits.
-    pub fn with_result(&mut self, to: u64, kind: Type, body: impl FnOnce(&mut Self, Matrix) -> Res) -> Res {
+    pub(crate) fn with_result(&mut self, to: u64, kind: Type, body: impl FnOnce(&mut Self, Matrix) -> Res) -> Res {
         if to == 0 {
             return Err(Status::INVALID_VALUE);
         }
@@ -138,14 +142,14 @@ impl Entered<'_> {
     }
 
     /// What a matrix product may do to the program's workspace.
-    pub fn scratch(&self) -> Block {
+    pub(crate) fn scratch(&self) -> Block {
         let (at, bytes) = self.handle.workspace;
         Block::scratch(at, bytes)
     }
 }
 
 /// `CUBLAS_OP_CONJG` conjugates without transposing; only cuBLASLt's users know it.
-pub fn operation(name: &str, operation: c_int) -> Result<c_int, Status> {
+pub(crate) fn operation(name: &str, operation: c_int) -> Result<c_int, Status> {
     match operation {
         0..=2 => Ok(operation),
         3 => Err(not_simulated(name, "CUBLAS_OP_CONJG")),
@@ -154,7 +158,7 @@ pub fn operation(name: &str, operation: c_int) -> Result<c_int, Status> {
 }
 
 /// Makes the device's primary context current where there is none, as the library does.
-pub fn ensure_context() -> Result<(), Status> {
+pub(crate) fn ensure_context() -> Result<(), Status> {
     let mut context = CUcontext::from_bits(0);
     if cu!(cuCtxGetCurrent(&mut context)).is_ok() && context.bits() != 0 {
         return Ok(());
@@ -165,7 +169,7 @@ pub fn ensure_context() -> Result<(), Status> {
 }
 
 /// A new handle, or the status of why not.
-pub fn create(to: *mut *mut Handle) -> c_int {
+pub(crate) fn create(to: *mut *mut Handle) -> c_int {
     if to.is_null() {
         return Status::INVALID_VALUE.0;
     }
@@ -188,7 +192,7 @@ pub fn create(to: *mut *mut Handle) -> c_int {
 
 /// # Safety
 /// `handle` is null or came from [`create`], and is not used again.
-pub unsafe fn destroy(handle: *mut Handle) -> c_int {
+pub(crate) unsafe fn destroy(handle: *mut Handle) -> c_int {
     if handle.is_null() {
         return Status::NOT_INITIALIZED.0;
     }
@@ -315,7 +319,7 @@ unsafe extern "C" fn cublasGetVersion_v2(_handle: *const Handle, to: *mut c_int)
 /// `to` is writable, or null.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c_int {
     let value = match property {
         0 => version() / 10_000,
         1 => version() / 100 % 100,
@@ -343,7 +347,7 @@ extern "C" fn cublasGetStatusString(status: c_int) -> *const c_char {
     status_name(status).as_ptr()
 }
 
-pub fn status_name(status: c_int) -> &'static std::ffi::CStr {
+pub(crate) fn status_name(status: c_int) -> &'static std::ffi::CStr {
     match status {
         0 => c"CUBLAS_STATUS_SUCCESS",
         1 => c"CUBLAS_STATUS_NOT_INITIALIZED",

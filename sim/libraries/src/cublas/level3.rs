@@ -9,7 +9,7 @@ use crate::numerics::number::Type;
 use crate::numerics::product::Product;
 
 /// A `cublasFillMode_t`.
-pub fn part(uplo: i32) -> Result<Part, Status> {
+pub(crate) fn part(uplo: i32) -> Result<Part, Status> {
     match uplo {
         0 => Ok(Part::Lower),
         1 => Ok(Part::Upper),
@@ -18,7 +18,7 @@ pub fn part(uplo: i32) -> Result<Part, Status> {
 }
 
 /// A matrix of which a `cublasFillMode_t` says what half is there: symmetric or Hermitian.
-pub fn whole<const HERMITIAN: bool>(uplo: i32) -> Result<Fill, Status> {
+pub(crate) fn whole<const HERMITIAN: bool>(uplo: i32) -> Result<Fill, Status> {
     let part = part(uplo)?;
     Ok(if HERMITIAN { Fill::Hermitian(part) } else { Fill::Symmetric(part) })
 }
@@ -211,7 +211,7 @@ fn trmm(
 }
 
 /// Enqueues a triangular system.
-pub fn triangular(
+pub(crate) fn triangular(
     call: &mut Entered<'_>,
     left: bool,
     a: Matrix,

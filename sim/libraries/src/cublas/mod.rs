@@ -12,9 +12,9 @@
 #[macro_use]
 mod api;
 mod factors;
-pub mod gemm;
-pub mod handle;
+pub(crate) mod gemm;
+pub(crate) mod handle;
 mod level1;
 mod level2;
-pub mod level3;
+pub(crate) mod level3;
 mod transfer;

@@ -11,7 +11,7 @@ use crate::cublas::handle::Status;
 /// A `cublasLtMatrixLayout_t`: 8 words.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct Layout {
+pub(super) struct Layout {
     pub kind: i32,
     pub order: i32,
     pub rows: u64,
@@ -26,7 +26,7 @@ pub struct Layout {
 /// A `cublasLtMatmulDesc_t`: 32 words.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct Description {
+pub(super) struct Description {
     pub compute: i32,
     pub scale: i32,
     pub pointer_mode: i32,
@@ -56,7 +56,7 @@ pub struct Description {
 /// A `cublasLtMatmulPreference_t`: 8 words.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct Preference {
+pub(super) struct Preference {
     mode: u32,
     reduction: u32,
     workspace: u64,

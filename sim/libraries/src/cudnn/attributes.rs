@@ -12,18 +12,18 @@ use super::graph::Graph;
 use super::{ATTRIBUTE_TYPE, BAD_PARAM, NOT_FINALIZED, NULL_POINTER, Res};
 
 /// Types of attributes (`cudnnBackendAttributeType_t`).
-pub mod kind {
+pub(super) mod kind {
     use std::ffi::c_int;
-    pub const BOOLEAN: c_int = 2;
-    pub const INT64: c_int = 3;
-    pub const FLOAT: c_int = 4;
-    pub const DOUBLE: c_int = 5;
-    pub const DESCRIPTOR: c_int = 15;
+    pub(crate) const BOOLEAN: c_int = 2;
+    pub(crate) const INT64: c_int = 3;
+    pub(crate) const FLOAT: c_int = 4;
+    pub(crate) const DOUBLE: c_int = 5;
+    pub(crate) const DESCRIPTOR: c_int = 15;
     /// Of the last one that is known.
     const LAST: c_int = 29;
 
     /// Bytes of an element.
-    pub fn bytes(of: c_int) -> Option<usize> {
+    pub(crate) fn bytes(of: c_int) -> Option<usize> {
         Some(match of {
             // A handle, a pointer.
             0 | 6 | INT64 | DOUBLE | DESCRIPTOR => 8,
@@ -46,7 +46,7 @@ enum Value {
 
 /// A descriptor as it is at one time.
 #[derive(Clone, Default)]
-pub struct Descriptor {
+pub(super) struct Descriptor {
     /// A `cudnnBackendDescriptorType_t`.
     pub kind: c_int,
     pub finalized: bool,
@@ -56,11 +56,11 @@ pub struct Descriptor {
 }
 
 /// What a `cudnnBackendDescriptor_t` points to.
-pub struct Slot(pub Arc<Descriptor>);
+pub(super) struct Slot(pub Arc<Descriptor>);
 
 impl Descriptor {
     /// One of which nothing is set.
-    pub fn new(kind: c_int) -> Descriptor {
+    pub(super) fn new(kind: c_int) -> Descriptor {
         Descriptor { kind, ..Descriptor::default() }
     }
 
@@ -73,13 +73,13 @@ impl Descriptor {
     }
 
     /// Integers of 64 bits.
-    pub fn ints(&self, name: c_int) -> Vec<i64> {
+    pub(super) fn ints(&self, name: c_int) -> Vec<i64> {
         let (bytes, _) = self.plain(name, &[kind::INT64]).unwrap_or_default();
         bytes.as_chunks::<8>().0.iter().map(|eight| i64::from_le_bytes(*eight)).collect()
     }
 
     /// One of an enumeration, or what it is by default.
-    pub fn number(&self, name: c_int) -> Option<i32> {
+    pub(super) fn number(&self, name: c_int) -> Option<i32> {
         match self.values.get(&name)? {
             Value::Plain { bytes, .. } => Some(i32::from_le_bytes(*bytes.first_chunk()?)),
             Value::Descriptors(_) => None,
@@ -87,12 +87,12 @@ impl Descriptor {
     }
 
     /// Whether it is set, and true.
-    pub fn is(&self, name: c_int) -> bool {
+    pub(super) fn is(&self, name: c_int) -> bool {
         self.plain(name, &[kind::BOOLEAN]).is_some_and(|(bytes, _)| bytes.first().is_some_and(|byte| *byte != 0))
     }
 
     /// A factor, of either precision.
-    pub fn real(&self, name: c_int) -> Option<f64> {
+    pub(super) fn real(&self, name: c_int) -> Option<f64> {
         let (bytes, of) = self.plain(name, &[kind::FLOAT, kind::DOUBLE])?;
         match of {
             kind::FLOAT => Some(f64::from(f32::from_le_bytes(*bytes.first_chunk()?))),
@@ -101,13 +101,13 @@ impl Descriptor {
     }
 
     /// Addresses.
-    pub fn addresses(&self, name: c_int) -> Vec<u64> {
+    pub(super) fn addresses(&self, name: c_int) -> Vec<u64> {
         let (bytes, _) = self.plain(name, &[0, 6]).unwrap_or_default();
         bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect()
     }
 
     /// What it refers to.
-    pub fn descriptors(&self, name: c_int) -> &[Arc<Descriptor>] {
+    pub(super) fn descriptors(&self, name: c_int) -> &[Arc<Descriptor>] {
         match self.values.get(&name) {
             Some(Value::Descriptors(list)) => list,
             _ => &[],
@@ -115,7 +115,7 @@ impl Descriptor {
     }
 
     /// The one that it refers to.
-    pub fn descriptor(&self, name: c_int) -> Res<&Arc<Descriptor>> {
+    pub(super) fn descriptor(&self, name: c_int) -> Res<&Arc<Descriptor>> {
         self.descriptors(name).first().ok_or(BAD_PARAM)
     }
 
@@ -123,7 +123,7 @@ impl Descriptor {
     ///
     /// # Safety
     /// `from` points to so many elements of the type; descriptors among them are alive.
-    pub unsafe fn set(&mut self, name: c_int, of: c_int, count: i64, from: *const c_void) -> Res<()> {
+    pub(super) unsafe fn set(&mut self, name: c_int, of: c_int, count: i64, from: *const c_void) -> Res<()> {
         let count = usize::try_from(count).map_err(|_| BAD_PARAM)?;
         let size = kind::bytes(of).ok_or(ATTRIBUTE_TYPE)?;
         if from.is_null() && count > 0 {
@@ -152,13 +152,13 @@ impl Descriptor {
     }
 
     /// Sets an attribute to integers.
-    pub fn put_ints(&mut self, name: c_int, values: &[i64]) {
+    pub(super) fn put_ints(&mut self, name: c_int, values: &[i64]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.values.insert(name, Value::Plain { kind: kind::INT64, bytes });
     }
 
     /// Lets it refer to descriptors.
-    pub fn put_descriptors(&mut self, name: c_int, list: Vec<Arc<Descriptor>>) {
+    pub(super) fn put_descriptors(&mut self, name: c_int, list: Vec<Arc<Descriptor>>) {
         self.values.insert(name, Value::Descriptors(list));
     }
 
@@ -168,7 +168,7 @@ impl Descriptor {
     /// # Safety
     /// There is room at `to` for so many elements of the type, and in `found` for a number, or they
     /// are null; descriptors at `to` are alive.
-    pub unsafe fn get(&self, name: c_int, of: c_int, room: i64, found: *mut i64, to: *mut c_void) -> Res<()> {
+    pub(super) unsafe fn get(&self, name: c_int, of: c_int, room: i64, found: *mut i64, to: *mut c_void) -> Res<()> {
         let size = kind::bytes(of).ok_or(ATTRIBUTE_TYPE)?;
         let room = if to.is_null() { 0 } else { usize::try_from(room).map_err(|_| BAD_PARAM)? };
         let count = match self.values.get(&name) {

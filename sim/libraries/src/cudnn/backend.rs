@@ -15,26 +15,26 @@ use crate::model::launch;
 /// Kinds of descriptors, and attributes.
 mod number {
     use std::ffi::c_int;
-    pub const ENGINE: c_int = 2;
-    pub const CONFIGURATION: c_int = 3;
-    pub const HEURISTICS: c_int = 4;
-    pub const PLAN: c_int = 5;
-    pub const OPERATIONS: c_int = 15;
-    pub const VARIANT: c_int = 16;
+    pub(super) const ENGINE: c_int = 2;
+    pub(super) const CONFIGURATION: c_int = 3;
+    pub(super) const HEURISTICS: c_int = 4;
+    pub(super) const PLAN: c_int = 5;
+    pub(super) const OPERATIONS: c_int = 15;
+    pub(super) const VARIANT: c_int = 16;
     /// Of the last kind that is known.
-    pub const LAST: c_int = 41;
-    pub const HEURISTICS_GRAPH: c_int = 201;
-    pub const HEURISTICS_RESULTS: c_int = 202;
-    pub const CONFIGURATION_ENGINE: c_int = 300;
-    pub const CONFIGURATION_WORKSPACE: c_int = 303;
-    pub const PLAN_CONFIGURATION: c_int = 401;
-    pub const PLAN_WORKSPACE: c_int = 402;
-    pub const GRAPH_OPERATIONS: c_int = 801;
-    pub const GRAPH_ENGINES: c_int = 802;
-    pub const VARIANT_IDS: c_int = 1000;
-    pub const VARIANT_POINTERS: c_int = 1001;
-    pub const ENGINE_GRAPH: c_int = 1300;
-    pub const ENGINE_INDEX: c_int = 1301;
+    pub(super) const LAST: c_int = 41;
+    pub(super) const HEURISTICS_GRAPH: c_int = 201;
+    pub(super) const HEURISTICS_RESULTS: c_int = 202;
+    pub(super) const CONFIGURATION_ENGINE: c_int = 300;
+    pub(super) const CONFIGURATION_WORKSPACE: c_int = 303;
+    pub(super) const PLAN_CONFIGURATION: c_int = 401;
+    pub(super) const PLAN_WORKSPACE: c_int = 402;
+    pub(super) const GRAPH_OPERATIONS: c_int = 801;
+    pub(super) const GRAPH_ENGINES: c_int = 802;
+    pub(super) const VARIANT_IDS: c_int = 1000;
+    pub(super) const VARIANT_POINTERS: c_int = 1001;
+    pub(super) const ENGINE_GRAPH: c_int = 1300;
+    pub(super) const ENGINE_INDEX: c_int = 1301;
 }
 
 impl Descriptor {

@@ -18,11 +18,11 @@ use crate::numerics::number::{Type, load};
 use crate::numerics::tensor::Tensor;
 
 /// Most tensors of a graph.
-pub const TENSORS: usize = 16;
+pub(super) const TENSORS: usize = 16;
 
 /// A tensor of a graph.
 #[derive(Debug)]
-pub struct Place {
+pub(super) struct Place {
     pub unique: i64,
     pub tensor: Tensor,
     /// It lies nowhere: one operation hands it to another.
@@ -49,7 +49,7 @@ enum Step {
 
 /// A graph that can be computed.
 #[derive(Debug)]
-pub struct Graph {
+pub(super) struct Graph {
     pub places: Vec<Place>,
     /// In an order in which they can be taken.
     steps: Vec<Step>,
@@ -60,18 +60,18 @@ pub struct Graph {
 /// Numbers of attributes (`cudnnBackendAttributeName_t`) and of kinds of descriptors.
 mod number {
     use std::ffi::c_int;
-    pub const FORWARD: c_int = 10;
-    pub const BACKWARD_FILTER: c_int = 11;
-    pub const BACKWARD_DATA: c_int = 12;
-    pub const POINTWISE: c_int = 13;
-    pub const DATA_TYPE: c_int = 901;
-    pub const DIMENSIONS: c_int = 902;
-    pub const STRIDES: c_int = 903;
-    pub const VECTOR_COUNT: c_int = 904;
-    pub const UNIQUE_ID: c_int = 906;
-    pub const IS_VIRTUAL: c_int = 907;
-    pub const IS_BY_VALUE: c_int = 908;
-    pub const RAGGED: c_int = 913;
+    pub(super) const FORWARD: c_int = 10;
+    pub(super) const BACKWARD_FILTER: c_int = 11;
+    pub(super) const BACKWARD_DATA: c_int = 12;
+    pub(super) const POINTWISE: c_int = 13;
+    pub(super) const DATA_TYPE: c_int = 901;
+    pub(super) const DIMENSIONS: c_int = 902;
+    pub(super) const STRIDES: c_int = 903;
+    pub(super) const VECTOR_COUNT: c_int = 904;
+    pub(super) const UNIQUE_ID: c_int = 906;
+    pub(super) const IS_VIRTUAL: c_int = 907;
+    pub(super) const IS_BY_VALUE: c_int = 908;
+    pub(super) const RAGGED: c_int = 913;
 }
 
 fn element(number: i32) -> Res<Type> {
@@ -161,7 +161,7 @@ fn shape(with: &Descriptor, x: &Tensor, w: &Tensor, y: &Tensor) -> Res<Convoluti
 
 impl Graph {
     /// The graph of these operations.
-    pub fn new<'d>(operations: impl Iterator<Item = &'d Descriptor>) -> Res<Graph> {
+    pub(super) fn new<'d>(operations: impl Iterator<Item = &'d Descriptor>) -> Res<Graph> {
         let (mut places, mut steps, mut name) = (Places::default(), Vec::new(), "cudnnPointwise");
         for operation in operations {
             let step = match operation.kind {
@@ -197,7 +197,7 @@ impl Graph {
     }
 
     /// What launching it touches, at these addresses of its tensors.
-    pub fn blocks(&self, at: &[u64; TENSORS]) -> Vec<Block> {
+    pub(super) fn blocks(&self, at: &[u64; TENSORS]) -> Vec<Block> {
         let mut out = Vec::new();
         for (index, place) in self.wanted().filter(|(_, place)| !place.by_value) {
             let (tensor, at) = (&place.tensor, at[index]);
@@ -294,7 +294,7 @@ impl Graph {
     ///
     /// # Safety
     /// An element lies at the pointer of a tensor by value.
-    pub unsafe fn argument(&self, index: usize, pointer: u64) -> u64 {
+    pub(super) unsafe fn argument(&self, index: usize, pointer: u64) -> u64 {
         let place = &self.places[index];
         match place.by_value && pointer != 0 {
             // SAFETY: the caller's promise.
@@ -304,7 +304,7 @@ impl Graph {
     }
 
     /// The tensors that need an address.
-    pub fn wanted(&self) -> impl Iterator<Item = (usize, &Place)> {
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (usize, &Place)> {
         self.places.iter().enumerate().filter(|(_, place)| !place.is_virtual)
     }
 }
@@ -374,7 +374,7 @@ fn sorted(places: &[Place], mut steps: Vec<Step>) -> Res<Vec<Step>> {
 }
 
 /// What a kind of descriptor is called.
-pub fn kind_name(kind: c_int) -> String {
+pub(super) fn kind_name(kind: c_int) -> String {
     let name = match kind {
         14 => "GEN_STATS",
         19 => "MATMUL",
@@ -397,7 +397,7 @@ pub fn kind_name(kind: c_int) -> String {
 
 /// A launch of a graph.
 #[derive(Clone, Copy)]
-pub struct Launch {
+pub(super) struct Launch {
     pub graph: &'static Graph,
     pub at: [u64; TENSORS],
 }

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use super::NULL_POINTER;
 
 /// What the library keeps for a handle.
-pub struct DnnHandle {
+pub(super) struct DnnHandle {
     pub stream: usize,
 }
 

@@ -5,7 +5,7 @@ use super::{Res, not_simulated};
 
 /// A function of one or two elements.
 #[derive(Clone, Copy, Debug)]
-pub enum Function {
+pub(super) enum Function {
     Add,
     Mul,
     Sub,
@@ -26,7 +26,7 @@ pub enum Function {
 
 impl Function {
     /// What a descriptor says, of `CUDNN_BACKEND_POINTWISE_DESCRIPTOR`.
-    pub fn of(descriptor: &Descriptor) -> Res<Function> {
+    pub(super) fn of(descriptor: &Descriptor) -> Res<Function> {
         Ok(match descriptor.number(0).unwrap_or(-1) {
             0 => Function::Add,
             1 => Function::Mul,
@@ -48,13 +48,13 @@ impl Function {
     }
 
     /// It takes two elements.
-    pub fn is_binary(self) -> bool {
+    pub(super) fn is_binary(self) -> bool {
         use Function::*;
         matches!(self, Add | Mul | Sub | Max | Min)
     }
 
     /// Its value.
-    pub fn at(self, x: f64, y: f64) -> f64 {
+    pub(super) fn at(self, x: f64, y: f64) -> f64 {
         match self {
             Function::Add => x + y,
             Function::Mul => x * y,
@@ -89,7 +89,7 @@ unsafe extern "C" {
 }
 
 /// Elements of a tensor of which dimensions of one element stand for all.
-pub fn broadcast(values: Vec<f64>, from: &[usize], to: &[usize]) -> Vec<f64> {
+pub(super) fn broadcast(values: Vec<f64>, from: &[usize], to: &[usize]) -> Vec<f64> {
     if from == to {
         return values;
     }

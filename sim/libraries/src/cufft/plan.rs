@@ -13,7 +13,7 @@ use crate::numerics::fourier::{Precision, Side};
 
 /// Which sides are complex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     Complex,
     RealToComplex,
     ComplexToReal,
@@ -29,7 +29,7 @@ struct Layout {
 
 /// What a plan transforms.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub(super) struct Made {
     pub kind: Kind,
     pub size: [u64; 3],
     pub batch: u64,
@@ -42,7 +42,7 @@ pub struct Made {
 
 /// A plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     pub made: Option<Made>,
     pub stream: CUstream,
     /// Address and bytes; the library's own where it has allocated one.
@@ -54,7 +54,7 @@ pub struct Plan {
 static PLANS: Mutex<Option<HashMap<c_int, Plan>>> = Mutex::new(None);
 
 /// Runs a body with a plan.
-pub fn with<T>(handle: c_int, body: impl FnOnce(&mut Plan) -> Result<T, Status>) -> Result<T, Status> {
+pub(super) fn with<T>(handle: c_int, body: impl FnOnce(&mut Plan) -> Result<T, Status>) -> Result<T, Status> {
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     body(plans.get_or_insert_default().get_mut(&handle).ok_or(Status::INVALID_PLAN)?)
 }
@@ -133,7 +133,7 @@ impl Made {
     }
 
     /// The bytes of one side. `is_input`, and whether both sides are the same memory.
-    pub fn side(&self, base: u64, is_input: bool, in_place: bool) -> Side {
+    pub(super) fn side(&self, base: u64, is_input: bool, in_place: bool) -> Side {
         let [x, y, z] = self.size;
         let half = z / 2 + 1;
         let complex = match self.kind {

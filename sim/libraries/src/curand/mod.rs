@@ -27,7 +27,7 @@ const INITIALIZATION_FAILED: c_int = 203;
 const PSEUDO: std::ops::RangeInclusive<c_int> = 100..=161;
 
 /// What a `curandGenerator_t` points to.
-pub struct Generator {
+pub(crate) struct Generator {
     stream: CUstream,
     seed: u64,
     /// How many numbers were taken.

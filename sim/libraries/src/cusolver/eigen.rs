@@ -6,12 +6,12 @@ use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
 /// Elements of a workspace.
-pub fn size(n: i64) -> i64 {
+pub(super) fn size(n: i64) -> i64 {
     1 + 6 * n + 2 * n * n
 }
 
 /// Enqueues a call.
-pub fn symmetric(
+pub(super) fn symmetric(
     call: &SolverCall<'_>,
     (jobz, uplo): (i64, i64),
     a: Matrix,

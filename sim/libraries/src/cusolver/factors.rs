@@ -8,12 +8,12 @@ use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
 /// Elements of a workspace: a panel of columns, as blocked algorithms have it.
-pub fn panel(rows: i64, columns: i64) -> i64 {
+pub(super) fn panel(rows: i64, columns: i64) -> i64 {
     32 * rows.max(columns).max(1)
 }
 
 /// One matrix of Cholesky's factors; `op` gets a right side, if there is one.
-pub fn cholesky(
+pub(super) fn cholesky(
     call: &SolverCall<'_>,
     op: CholeskyOp,
     uplo: i64,
@@ -118,7 +118,7 @@ fn potrs_batched(
 }
 
 /// LU and QR factors of one matrix, and solutions with the former.
-pub fn factor(
+pub(super) fn factor(
     call: &SolverCall<'_>,
     op: FactorOp,
     a: Matrix,
@@ -169,7 +169,14 @@ fn getrs(
 }
 
 /// Solves with LU factors.
-pub fn solve(call: &SolverCall<'_>, trans: i64, a: Matrix, pivots: (u64, Type), b: Matrix, info: u64) -> SolverResult {
+pub(super) fn solve(
+    call: &SolverCall<'_>,
+    trans: i64,
+    a: Matrix,
+    pivots: (u64, Type),
+    b: Matrix,
+    info: u64,
+) -> SolverResult {
     if !(0..=2).contains(&trans) {
         return Err(SolverStatus::INVALID_VALUE);
     }

@@ -13,14 +13,14 @@ use crate::numerics::number::Type;
 
 /// A status of cuSOLVER other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SolverStatus(pub c_int);
+pub(crate) struct SolverStatus(pub c_int);
 
 impl SolverStatus {
-    pub const NOT_INITIALIZED: SolverStatus = SolverStatus(1);
-    pub const ALLOC_FAILED: SolverStatus = SolverStatus(2);
-    pub const INVALID_VALUE: SolverStatus = SolverStatus(3);
-    pub const EXECUTION_FAILED: SolverStatus = SolverStatus(6);
-    pub const NOT_SUPPORTED: SolverStatus = SolverStatus(9);
+    pub(crate) const NOT_INITIALIZED: SolverStatus = SolverStatus(1);
+    pub(crate) const ALLOC_FAILED: SolverStatus = SolverStatus(2);
+    pub(crate) const INVALID_VALUE: SolverStatus = SolverStatus(3);
+    pub(crate) const EXECUTION_FAILED: SolverStatus = SolverStatus(6);
+    pub(crate) const NOT_SUPPORTED: SolverStatus = SolverStatus(9);
 }
 
 impl From<CUresult> for SolverStatus {
@@ -35,22 +35,22 @@ impl From<CUresult> for SolverStatus {
 }
 
 /// The outcome of a call.
-pub type SolverResult = Result<(), SolverStatus>;
+pub(crate) type SolverResult = Result<(), SolverStatus>;
 
 /// What a `cusolverDnHandle_t` points to.
-pub struct SolverHandle {
+pub(crate) struct SolverHandle {
     pub stream: CUstream,
     deterministic: i64,
 }
 
 /// One call of a function with a handle.
-pub struct SolverCall<'h> {
+pub(crate) struct SolverCall<'h> {
     pub handle: &'h mut SolverHandle,
     pub name: &'static str,
 }
 
 /// Answers a call.
-pub fn enter(
+pub(crate) fn enter(
     handle: Option<&mut SolverHandle>,
     name: &'static str,
     body: impl FnOnce(&mut SolverCall<'_>) -> SolverResult,
@@ -64,13 +64,13 @@ pub fn enter(
 
 impl SolverCall<'_> {
     /// Refuses the call, with a reason.
-    pub fn not_simulated(&self, what: &str) -> SolverStatus {
+    pub(crate) fn not_simulated(&self, what: &str) -> SolverStatus {
         refused(&format!("{}: {what} is not simulated", self.name));
         SolverStatus::NOT_SUPPORTED
     }
 
     /// Enqueues the call on the handle's stream. `work`: address and bytes of its workspace.
-    pub fn enqueue<C: Call>(&self, mut blocks: Vec<Block>, work: (u64, u64), call: &C) -> SolverResult {
+    pub(crate) fn enqueue<C: Call>(&self, mut blocks: Vec<Block>, work: (u64, u64), call: &C) -> SolverResult {
         blocks.push(Block::scratch(work.0, work.1));
         blocks.retain(|block| !block.is_empty());
         match launch::launch(self.handle.stream, self.name, &blocks, call) {
@@ -81,7 +81,7 @@ impl SolverCall<'_> {
     }
 
     /// A `cudaDataType` of numbers that this library computes with.
-    pub fn kind(&self, number: i64) -> Result<Type, SolverStatus> {
+    pub(crate) fn kind(&self, number: i64) -> Result<Type, SolverStatus> {
         match Type::of_cuda(number as i32) {
             Some(kind @ (Type::F32 | Type::F64 | Type::C32 | Type::C64)) => Ok(kind),
             _ => Err(self.not_simulated(&format!("cudaDataType {number}"))),
@@ -90,7 +90,7 @@ impl SolverCall<'_> {
 }
 
 /// A `cublasFillMode_t`.
-pub fn part(uplo: i64) -> Result<Part, SolverStatus> {
+pub(crate) fn part(uplo: i64) -> Result<Part, SolverStatus> {
     match uplo {
         0 => Ok(Part::Lower),
         1 => Ok(Part::Upper),
@@ -99,7 +99,7 @@ pub fn part(uplo: i64) -> Result<Part, SolverStatus> {
 }
 
 /// A `cusolverEigMode_t`: whether vectors are wanted.
-pub fn vectors(jobz: i64) -> Result<bool, SolverStatus> {
+pub(crate) fn vectors(jobz: i64) -> Result<bool, SolverStatus> {
     match jobz {
         0 => Ok(false),
         1 => Ok(true),
@@ -108,7 +108,7 @@ pub fn vectors(jobz: i64) -> Result<bool, SolverStatus> {
 }
 
 /// A matrix by columns, whose arguments are right.
-pub fn matrix(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Result<Matrix, SolverStatus> {
+pub(crate) fn matrix(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Result<Matrix, SolverStatus> {
     if rows < 0 || columns < 0 || ld < rows.max(1) || at == 0 && rows > 0 && columns > 0 {
         return Err(SolverStatus::INVALID_VALUE);
     }
@@ -117,17 +117,17 @@ pub fn matrix(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Result<M
 
 /// The sizes in a query for a workspace. Like NVIDIA's library it looks at nothing else: CuPy asks
 /// with a leading dimension that is too small.
-pub fn sizes(sizes: &[i64]) -> SolverResult {
+pub(crate) fn sizes(sizes: &[i64]) -> SolverResult {
     if sizes.iter().any(|&size| size < 0) { Err(SolverStatus::INVALID_VALUE) } else { Ok(()) }
 }
 
 /// The numbers that say how it went, one for each matrix.
-pub fn info(at: u64) -> Matrix {
+pub(crate) fn info(at: u64) -> Matrix {
     Matrix::new(at, Type::I32, 1, 1, 1).batched(1)
 }
 
 /// The workspace of a call, which must have at least as many elements as the query said.
-pub fn work(at: u64, kind: Type, given: i64, needed: i64) -> Result<(u64, u64), SolverStatus> {
+pub(crate) fn work(at: u64, kind: Type, given: i64, needed: i64) -> Result<(u64, u64), SolverStatus> {
     if given < needed || at == 0 && needed > 0 {
         return Err(SolverStatus::INVALID_VALUE);
     }
@@ -135,7 +135,7 @@ pub fn work(at: u64, kind: Type, given: i64, needed: i64) -> Result<(u64, u64), 
 }
 
 /// Hands a number of elements out.
-pub fn put(to: u64, value: i64) -> SolverResult {
+pub(crate) fn put(to: u64, value: i64) -> SolverResult {
     let value = c_int::try_from(value).map_err(|_| SolverStatus::INVALID_VALUE)?;
     if to == 0 {
         return Err(SolverStatus::INVALID_VALUE);

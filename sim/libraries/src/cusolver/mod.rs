@@ -11,7 +11,7 @@
 
 mod eigen;
 mod factors;
-pub mod handle;
+pub(crate) mod handle;
 mod singular;
 mod wide;
 mod wide_values;

@@ -6,21 +6,21 @@ use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
 /// Elements of a workspace.
-pub fn size(m: i64, n: i64) -> i64 {
+pub(super) fn size(m: i64, n: i64) -> i64 {
     let (long, short) = (m.max(n), m.min(n));
     (4 * short * short + 32 * long + 7 * short).max(1)
 }
 
 /// Where vectors go: the address, what lies between columns, and between matrices of a batch.
 #[derive(Clone, Copy)]
-pub struct Target {
+pub(super) struct Target {
     pub at: u64,
     pub ld: i64,
     pub stride: i64,
 }
 
 impl Target {
-    pub fn new(at: u64, ld: i64) -> Target {
+    pub(super) fn new(at: u64, ld: i64) -> Target {
         Target { at, ld, stride: 0 }
     }
 }
@@ -45,7 +45,7 @@ fn wanted(
 }
 
 /// `A = U S V^H` with letters for what is wanted.
-pub fn by_letters(
+pub(super) fn by_letters(
     call: &SolverCall<'_>,
     [jobu, jobvt]: [u8; 2],
     a: Matrix,
@@ -75,7 +75,7 @@ pub fn by_letters(
 }
 
 /// `A = U S V^H` with V, all vectors or as many as there are values.
-pub fn by_mode(
+pub(super) fn by_mode(
     call: &SolverCall<'_>,
     (jobz, economic): (i64, bool),
     a: Matrix,

@@ -9,7 +9,7 @@ use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
 /// Hands the bytes of both workspaces out: that on the host has none.
-pub fn put_bytes(kind: Type, elements: i64, device: u64, host: u64) -> SolverResult {
+pub(super) fn put_bytes(kind: Type, elements: i64, device: u64, host: u64) -> SolverResult {
     if device == 0 || host == 0 {
         return Err(SolverStatus::INVALID_VALUE);
     }
@@ -22,7 +22,7 @@ pub fn put_bytes(kind: Type, elements: i64, device: u64, host: u64) -> SolverRes
 }
 
 /// The workspace, which must have at least as many elements.
-pub fn work(at: u64, bytes: u64, kind: Type, needed: i64) -> Result<(u64, u64), SolverStatus> {
+pub(super) fn work(at: u64, bytes: u64, kind: Type, needed: i64) -> Result<(u64, u64), SolverStatus> {
     if at == 0 || bytes < needed as u64 * u64::from(kind.bytes()) {
         return Err(SolverStatus::INVALID_VALUE);
     }
@@ -31,7 +31,7 @@ pub fn work(at: u64, bytes: u64, kind: Type, needed: i64) -> Result<(u64, u64), 
 
 impl SolverCall<'_> {
     /// Types that must be the same.
-    pub fn same(&self, kind: i64, others: &[i64]) -> Result<Type, SolverStatus> {
+    pub(crate) fn same(&self, kind: i64, others: &[i64]) -> Result<Type, SolverStatus> {
         match others.iter().find(|&&other| other != kind) {
             None => self.kind(kind),
             Some(other) => Err(self.not_simulated(&format!("cudaDataType {kind} with {other}"))),
@@ -39,7 +39,7 @@ impl SolverCall<'_> {
     }
 
     /// A type, and that of its absolute values.
-    pub fn with_real(&self, kind: i64, real: i64) -> Result<Type, SolverStatus> {
+    pub(crate) fn with_real(&self, kind: i64, real: i64) -> Result<Type, SolverStatus> {
         let (kind, found) = (self.kind(kind)?, self.kind(real)?);
         if found == kind.real() { Ok(kind) } else { Err(self.not_simulated(&format!("cudaDataType {real} of values"))) }
     }

@@ -12,7 +12,7 @@ use crate::numerics::sparse::arrays::{Format, Sparse};
 
 /// What a `cusparseSpMatDescr_t` points to.
 #[derive(Clone, Copy, Debug)]
-pub struct SpMat {
+pub(super) struct SpMat {
     pub sparse: Sparse,
     pub batch: usize,
     /// The triangle that counts where one does.
@@ -22,7 +22,7 @@ pub struct SpMat {
 
 /// What a `cusparseDnMatDescr_t` points to; a dense vector is one column.
 #[derive(Clone, Copy, Debug)]
-pub struct DnMat {
+pub(super) struct DnMat {
     pub matrix: Matrix,
     ld: i64,
     by_rows: bool,
@@ -31,7 +31,7 @@ pub struct DnMat {
 
 /// What a `cusparseSpVecDescr_t` points to.
 #[derive(Clone, Copy, Debug)]
-pub struct SpVec {
+pub(super) struct SpVec {
     pub size: usize,
     pub indices: Matrix,
     pub values: Matrix,
@@ -39,7 +39,7 @@ pub struct SpVec {
 }
 
 /// What a program hands in as a descriptor.
-pub fn given<T>(at: u64) -> Result<&'static mut T, SparseStatus> {
+pub(super) fn given<T>(at: u64) -> Result<&'static mut T, SparseStatus> {
     // SAFETY: the C interface: a descriptor is null or came from the function that creates it, and
     // is used by one thread at a time.
     unsafe { (at as *mut T).as_mut() }.ok_or(SparseStatus::INVALID_VALUE)

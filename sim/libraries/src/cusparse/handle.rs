@@ -15,14 +15,14 @@ use crate::numerics::number::{Compute, Type};
 
 /// A status of cuSPARSE other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SparseStatus(pub c_int);
+pub(crate) struct SparseStatus(pub c_int);
 
 impl SparseStatus {
-    pub const NOT_INITIALIZED: SparseStatus = SparseStatus(1);
-    pub const ALLOC_FAILED: SparseStatus = SparseStatus(2);
-    pub const INVALID_VALUE: SparseStatus = SparseStatus(3);
-    pub const EXECUTION_FAILED: SparseStatus = SparseStatus(6);
-    pub const NOT_SUPPORTED: SparseStatus = SparseStatus(10);
+    pub(crate) const NOT_INITIALIZED: SparseStatus = SparseStatus(1);
+    pub(crate) const ALLOC_FAILED: SparseStatus = SparseStatus(2);
+    pub(crate) const INVALID_VALUE: SparseStatus = SparseStatus(3);
+    pub(crate) const EXECUTION_FAILED: SparseStatus = SparseStatus(6);
+    pub(crate) const NOT_SUPPORTED: SparseStatus = SparseStatus(10);
 }
 
 impl From<CUresult> for SparseStatus {
@@ -37,15 +37,15 @@ impl From<CUresult> for SparseStatus {
 }
 
 /// The outcome of a call.
-pub type SparseResult = Result<(), SparseStatus>;
+pub(crate) type SparseResult = Result<(), SparseStatus>;
 
 /// Answers a call.
-pub fn answer(done: SparseResult) -> c_int {
+pub(crate) fn answer(done: SparseResult) -> c_int {
     done.map_or_else(|status| status.0, |()| 0)
 }
 
 /// What a `cusparseHandle_t` points to.
-pub struct SparseHandle {
+pub(crate) struct SparseHandle {
     pub stream: CUstream,
     /// Scalars and results lie on the device.
     pub device_pointers: bool,
@@ -57,13 +57,13 @@ pub struct SparseHandle {
 }
 
 /// One call of a function with a handle.
-pub struct SparseCall<'h> {
+pub(crate) struct SparseCall<'h> {
     pub handle: &'h mut SparseHandle,
     pub name: &'static str,
 }
 
 /// Answers a call.
-pub fn enter(
+pub(crate) fn enter(
     handle: Option<&mut SparseHandle>,
     name: &'static str,
     body: impl FnOnce(&mut SparseCall<'_>) -> SparseResult,
@@ -74,13 +74,13 @@ pub fn enter(
 
 impl SparseCall<'_> {
     /// Refuses the call, with a reason.
-    pub fn not_simulated(&self, what: &str) -> SparseStatus {
+    pub(crate) fn not_simulated(&self, what: &str) -> SparseStatus {
         refused(&format!("{}: {what} is not simulated", self.name));
         SparseStatus::NOT_SUPPORTED
     }
 
     /// Enqueues the call on the handle's stream.
-    pub fn enqueue<C: Call>(&self, mut blocks: Vec<Block>, call: &C) -> SparseResult {
+    pub(crate) fn enqueue<C: Call>(&self, mut blocks: Vec<Block>, call: &C) -> SparseResult {
         blocks.retain(|block| !block.is_empty());
         match launch::launch(self.handle.stream, self.name, &blocks, call) {
             Ok(()) => Ok(()),
@@ -90,24 +90,24 @@ impl SparseCall<'_> {
     }
 
     /// Waits for the stream.
-    pub fn wait(&self) -> SparseResult {
+    pub(crate) fn wait(&self) -> SparseResult {
         let stream = self.handle.stream;
         Ok(cu!(cuStreamSynchronize(stream))?)
     }
 
     /// A `cudaDataType`.
-    pub fn kind(&self, number: i64) -> Result<Type, SparseStatus> {
+    pub(crate) fn kind(&self, number: i64) -> Result<Type, SparseStatus> {
         Type::of_cuda(number as i32).ok_or_else(|| self.not_simulated(&format!("cudaDataType {number}")))
     }
 
     /// What computes, and the type of its scalars.
-    pub fn compute(&self, number: i64) -> Result<(Compute, Type), SparseStatus> {
+    pub(crate) fn compute(&self, number: i64) -> Result<(Compute, Type), SparseStatus> {
         let kind = self.kind(number)?;
         Ok((kind.compute(), kind))
     }
 
     /// A factor, by the pointer mode.
-    pub fn scalar(&self, at: u64, kind: Type) -> Result<Scalar, SparseStatus> {
+    pub(crate) fn scalar(&self, at: u64, kind: Type) -> Result<Scalar, SparseStatus> {
         match (at, self.handle.device_pointers) {
             (0, _) => Err(SparseStatus::INVALID_VALUE),
             (_, true) => Ok(Scalar::device(at, kind)),
@@ -118,7 +118,7 @@ impl SparseCall<'_> {
 
     /// Enqueues a call with a result: where the device writes it is `body`'s argument. To the host
     /// it is copied, and the call waits.
-    pub fn with_result(
+    pub(crate) fn with_result(
         &mut self,
         to: u64,
         kind: Type,
@@ -145,7 +145,7 @@ impl SparseCall<'_> {
 
 /// A call that only touches: what it prepares for others, the stand-in does not need.
 #[derive(Clone, Copy, Debug)]
-pub struct Nothing;
+pub(crate) struct Nothing;
 
 impl Call for Nothing {
     fn run(&self, _memory: &Memory<'_>) -> Option<()> {
@@ -154,7 +154,7 @@ impl Call for Nothing {
 }
 
 /// A `cusparseOperation_t`.
-pub fn operation(operation: i64) -> Result<i32, SparseStatus> {
+pub(crate) fn operation(operation: i64) -> Result<i32, SparseStatus> {
     match operation {
         0..=2 => Ok(operation as i32),
         _ => Err(SparseStatus::INVALID_VALUE),
@@ -162,7 +162,7 @@ pub fn operation(operation: i64) -> Result<i32, SparseStatus> {
 }
 
 /// A `cusparseFillMode_t`.
-pub fn part(fill: i64) -> Result<Part, SparseStatus> {
+pub(crate) fn part(fill: i64) -> Result<Part, SparseStatus> {
     match fill {
         0 => Ok(Part::Lower),
         1 => Ok(Part::Upper),
@@ -171,7 +171,7 @@ pub fn part(fill: i64) -> Result<Part, SparseStatus> {
 }
 
 /// Hands a value out.
-pub fn put<T>(to: u64, value: T) -> SparseResult {
+pub(crate) fn put<T>(to: u64, value: T) -> SparseResult {
     if to == 0 {
         return Err(SparseStatus::INVALID_VALUE);
     }
@@ -181,17 +181,17 @@ pub fn put<T>(to: u64, value: T) -> SparseResult {
 }
 
 /// Hands a buffer's size out: room for something for each row and entry.
-pub fn put_size(to: u64, rows: usize, entries: usize) -> SparseResult {
+pub(crate) fn put_size(to: u64, rows: usize, entries: usize) -> SparseResult {
     put(to, buffer_bytes(rows, entries))
 }
 
 /// The bytes of a buffer.
-pub fn buffer_bytes(rows: usize, entries: usize) -> usize {
+pub(crate) fn buffer_bytes(rows: usize, entries: usize) -> usize {
     (8 * rows + 4 * entries).next_multiple_of(128) + 128
 }
 
 /// What a call may do to its buffer.
-pub fn buffer(at: u64, rows: usize, entries: usize) -> Block {
+pub(crate) fn buffer(at: u64, rows: usize, entries: usize) -> Block {
     Block::scratch(at, buffer_bytes(rows, entries) as u64)
 }
 

@@ -13,7 +13,7 @@
 
 mod convert;
 mod descriptors;
-pub mod handle;
+pub(crate) mod handle;
 mod products;
 mod solve;
 mod sums;

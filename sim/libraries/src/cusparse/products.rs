@@ -230,7 +230,7 @@ fn sddmm_prepare(
 
 /// What a `cusparseSpGEMMDescr_t` points to.
 #[derive(Debug)]
-pub struct Gemm {
+pub(super) struct Gemm {
     kept: Kept,
     /// The buffers, which the program leaves alone until it has the result.
     buffers: [u64; 2],

@@ -8,7 +8,7 @@ use crate::numerics::sparse::solve::SparseTriangular;
 /// What a `cusparseSpSVDescr_t` and a `cusparseSpSMDescr_t` point to: the buffer that the analysis
 /// has filled, which the solution uses.
 #[derive(Debug, Default)]
-pub struct Analysed {
+pub(super) struct Analysed {
     buffer: u64,
 }
 

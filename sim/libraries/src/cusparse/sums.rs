@@ -11,7 +11,7 @@ use crate::numerics::sparse::sum::SparseSum;
 
 /// What a `cusparseMatDescr_t` points to.
 #[derive(Debug, Default)]
-pub struct MatDescr {
+pub(super) struct MatDescr {
     kind: c_int,
     fill: c_int,
     diagonal: c_int,
@@ -19,7 +19,7 @@ pub struct MatDescr {
 }
 
 /// The base of a descriptor's indices.
-pub fn base_of(descriptor: u64) -> Result<i64, SparseStatus> {
+pub(super) fn base_of(descriptor: u64) -> Result<i64, SparseStatus> {
     Ok(given::<MatDescr>(descriptor)?.base.into())
 }
 

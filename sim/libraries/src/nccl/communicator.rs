@@ -17,10 +17,10 @@ use crate::model::launch::launch;
 use sim_driver_link::{private, refused};
 
 /// Statuses of NCCL.
-pub const UNHANDLED_CUDA_ERROR: i32 = 1;
-pub const INTERNAL_ERROR: i32 = 3;
-pub const INVALID_ARGUMENT: i32 = 4;
-pub const INVALID_USAGE: i32 = 5;
+pub(super) const UNHANDLED_CUDA_ERROR: i32 = 1;
+pub(super) const INTERNAL_ERROR: i32 = 3;
+pub(super) const INVALID_ARGUMENT: i32 = 4;
+pub(super) const INVALID_USAGE: i32 = 5;
 
 /// What one end knows of a ring: the messages in it, each with its end in bytes since the first.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Ring {
 }
 
 /// What an `ncclComm_t` points to.
-pub struct Communicator {
+pub(super) struct Communicator {
     pub rank: usize,
     pub ranks: usize,
     pub device: i32,
@@ -82,7 +82,7 @@ enum Part {
 
 /// What is to be put into rings, and what is to be taken out.
 #[derive(Default)]
-pub struct Steps {
+pub(super) struct Steps {
     posts: Vec<Step>,
     takes: Vec<Step>,
 }
@@ -92,7 +92,7 @@ thread_local! {
 }
 
 /// A collective, as one rank sees it.
-pub struct Collective {
+pub(super) struct Collective {
     pub name: &'static str,
     pub send: u64,
     /// Bytes that this rank, and every other, has room for in its ring.
@@ -113,7 +113,7 @@ fn address(counter: &std::sync::atomic::AtomicU32) -> u64 {
 
 impl Communicator {
     /// Joins the communicator of an id.
-    pub fn join(id: &UniqueId, ranks: i32, rank: i32, device: i32) -> Result<Communicator, i32> {
+    pub(super) fn join(id: &UniqueId, ranks: i32, rank: i32, device: i32) -> Result<Communicator, i32> {
         let (Ok(ranks), Ok(rank)) = (usize::try_from(ranks), usize::try_from(rank)) else {
             return Err(INVALID_ARGUMENT);
         };
@@ -130,7 +130,7 @@ impl Communicator {
     }
 
     /// The file that its ranks share.
-    pub fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Shared {
         &self.shared
     }
 
@@ -159,7 +159,7 @@ impl Communicator {
     }
 
     /// Makes a collective's steps.
-    pub fn collective(&self, call: &Collective, stream: CUstream) -> Result<(), i32> {
+    pub(super) fn collective(&self, call: &Collective, stream: CUstream) -> Result<(), i32> {
         // All ranks' rings are filled alike, so this rank's own tells where all messages lie.
         let own = own_ring(self.rank);
         let message = self.message(own, call.room)?;
@@ -191,7 +191,14 @@ impl Communicator {
     }
 
     /// Sends to one rank.
-    pub fn send(&self, name: &'static str, to: usize, from: u64, bytes: u64, stream: CUstream) -> Result<(), i32> {
+    pub(super) fn send(
+        &self,
+        name: &'static str,
+        to: usize,
+        from: u64,
+        bytes: u64,
+        stream: CUstream,
+    ) -> Result<(), i32> {
         let ring = pair_ring(self.rank, to);
         let message = self.message(ring, bytes)?;
         let (waits, post) = self.post(ring, &message, to..to + 1, from, bytes);
@@ -199,7 +206,14 @@ impl Communicator {
     }
 
     /// Receives from one rank.
-    pub fn receive(&self, name: &'static str, from: usize, to: u64, bytes: u64, stream: CUstream) -> Result<(), i32> {
+    pub(super) fn receive(
+        &self,
+        name: &'static str,
+        from: usize,
+        to: u64,
+        bytes: u64,
+        stream: CUstream,
+    ) -> Result<(), i32> {
         let ring = pair_ring(from, self.rank);
         // To itself a rank sends by the same ring, whose messages are counted when they are sent.
         let message = if from == self.rank { self.own_message(ring) } else { self.message(ring, bytes)? };
@@ -237,13 +251,13 @@ impl Communicator {
 }
 
 /// Opens a group.
-pub fn begin_group() {
+pub(super) fn begin_group() {
     super::split::begin_group();
     GROUP.with_borrow_mut(|(depth, _)| *depth += 1);
 }
 
 /// Closes a group: the outermost one enqueues what was called in it.
-pub fn end_group() -> Result<(), i32> {
+pub(super) fn end_group() -> Result<(), i32> {
     let now = GROUP.with_borrow_mut(|(depth, steps)| {
         if *depth == 0 {
             return Err(INVALID_USAGE);
@@ -279,11 +293,11 @@ impl Step {
 }
 
 /// A communicator as programs hold it.
-pub type CommHandle = *const Communicator;
+pub(super) type CommHandle = *const Communicator;
 
 /// # Safety
 /// The handle is a communicator's that was not destroyed, or null.
-pub unsafe fn communicator(handle: CommHandle) -> Result<Arc<Communicator>, i32> {
+pub(super) unsafe fn communicator(handle: CommHandle) -> Result<Arc<Communicator>, i32> {
     if handle.is_null() {
         return Err(INVALID_ARGUMENT);
     }

@@ -7,9 +7,9 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most ranks of a communicator.
-pub const RANKS: usize = 16;
+pub(super) const RANKS: usize = 16;
 /// Bytes of a ring: no message is larger.
-pub const RING: u64 = 1 << 31;
+pub(super) const RING: u64 = 1 << 31;
 const HEADER: u64 = 1 << 16;
 /// A ring for each rank, and for each pair.
 const RINGS: usize = RANKS + RANKS * RANKS;
@@ -18,7 +18,7 @@ const SIZE: u64 = HEADER + RINGS as u64 * RING;
 /// Which file: of which process, and a number that tells it from another that came there later.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct UniqueId {
+pub(super) struct UniqueId {
     mark: [u8; 16],
     process: u32,
     file: i32,
@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<UniqueId>() == 128);
 
 impl UniqueId {
     /// A new file. It stays open: the process that made it outlives the communicator.
-    pub fn new() -> Option<UniqueId> {
+    pub(super) fn new() -> Option<UniqueId> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // SAFETY: a valid C string; the descriptor is ours. By number, as in the crate `sim`.
         let file =
@@ -50,12 +50,12 @@ impl UniqueId {
 
 impl UniqueId {
     /// The id of a file that another rank has told of.
-    pub fn of(process: u32, file: i32, number: u64) -> UniqueId {
+    pub(super) fn of(process: u32, file: i32, number: u64) -> UniqueId {
         UniqueId { mark: MARK, process, file, number, rest: [0; 96] }
     }
 
     /// What another rank has to be told: process, descriptor and number.
-    pub fn parts(&self) -> (u32, i32, u64) {
+    pub(super) fn parts(&self) -> (u32, i32, u64) {
         (self.process, self.file, self.number)
     }
 }
@@ -72,11 +72,11 @@ fn open(at: u64, bytes: u64) -> bool {
 
 /// The mapped file. It is never unmapped, for streams may still wait for its counters.
 #[derive(Clone, Copy)]
-pub struct Shared(u64);
+pub(super) struct Shared(u64);
 
 impl Shared {
     /// Maps the file of an id.
-    pub fn open(id: &UniqueId) -> Option<Shared> {
+    pub(super) fn open(id: &UniqueId) -> Option<Shared> {
         if id.mark != MARK {
             return None;
         }
@@ -108,22 +108,22 @@ impl Shared {
     }
 
     /// How many messages were put into a ring.
-    pub fn posted(&self, ring: usize) -> &'static std::sync::atomic::AtomicU32 {
+    pub(super) fn posted(&self, ring: usize) -> &'static std::sync::atomic::AtomicU32 {
         self.word(16 + ring)
     }
 
     /// How many of a ring's messages a rank has taken.
-    pub fn taken(&self, ring: usize, rank: usize) -> &'static std::sync::atomic::AtomicU32 {
+    pub(super) fn taken(&self, ring: usize, rank: usize) -> &'static std::sync::atomic::AtomicU32 {
         self.word(512 + ring * RANKS + rank)
     }
 
     /// What a rank tells the others of a split.
-    pub fn split_word(&self, rank: usize, at: usize) -> &'static std::sync::atomic::AtomicU32 {
+    pub(super) fn split_word(&self, rank: usize, at: usize) -> &'static std::sync::atomic::AtomicU32 {
         self.word(8192 + rank * super::split::WORDS + at)
     }
 
     /// Where bytes of a ring lie; they can be accessed from then on.
-    pub fn at(&self, ring: usize, offset: u64, bytes: u64) -> u64 {
+    pub(super) fn at(&self, ring: usize, offset: u64, bytes: u64) -> u64 {
         let at = self.0 + HEADER + ring as u64 * RING + offset;
         open(at, bytes);
         at
@@ -131,11 +131,11 @@ impl Shared {
 }
 
 /// The ring of a rank's contributions to collectives.
-pub fn own_ring(rank: usize) -> usize {
+pub(super) fn own_ring(rank: usize) -> usize {
     rank
 }
 
 /// The ring of what one rank sends to another.
-pub fn pair_ring(from: usize, to: usize) -> usize {
+pub(super) fn pair_ring(from: usize, to: usize) -> usize {
     RANKS + from * RANKS + to
 }

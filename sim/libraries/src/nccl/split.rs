@@ -34,7 +34,7 @@ enum Word {
 }
 
 /// Words that a rank has.
-pub const WORDS: usize = 16;
+pub(super) const WORDS: usize = 16;
 
 /// One rank's part of a split that has been told.
 struct Split {
@@ -65,7 +65,7 @@ fn wait(comm: &Communicator, rank: usize, which: Word, value: u32) {
 ///
 /// # Safety
 /// `to` is writable until then.
-pub unsafe fn split(parent: Arc<Communicator>, colour: i32, key: i32, to: *mut CommHandle) -> Result<(), i32> {
+pub(super) unsafe fn split(parent: Arc<Communicator>, colour: i32, key: i32, to: *mut CommHandle) -> Result<(), i32> {
     let own = |which| word(&parent, parent.rank, which);
     let number = own(Word::Told).load(Ordering::Relaxed) + 1;
     // What was told of the split before must have been read by all.
@@ -86,12 +86,12 @@ pub unsafe fn split(parent: Arc<Communicator>, colour: i32, key: i32, to: *mut C
 }
 
 /// A group opens.
-pub fn begin_group() {
+pub(super) fn begin_group() {
     OPEN.with_borrow_mut(|(depth, _)| *depth += 1);
 }
 
 /// A group closes: the outermost one ends the splits that were called in it.
-pub fn end_group() -> Result<(), i32> {
+pub(super) fn end_group() -> Result<(), i32> {
     let splits = OPEN.with_borrow_mut(|(depth, splits)| {
         *depth = depth.saturating_sub(1);
         if *depth == 0 { std::mem::take(splits) } else { Vec::new() }

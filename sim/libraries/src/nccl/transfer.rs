@@ -16,7 +16,7 @@ fn bytes(count: u64) -> [Dim; 3] {
 
 /// Copies device memory into a ring, and counts.
 #[derive(Clone, Copy)]
-pub struct Post {
+pub(super) struct Post {
     pub from: u64,
     pub bytes: u64,
     /// Where in this process the ring's place lies.
@@ -26,7 +26,7 @@ pub struct Post {
 }
 
 impl Post {
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<Block> {
         vec![Block::read(self.from, 1, bytes(self.bytes))]
     }
 }
@@ -51,7 +51,7 @@ impl Call for Post {
 
 /// How contributions become a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combine {
+pub(super) enum Combine {
     /// One behind the other.
     Concatenate,
     /// Element by element: `ncclDataType_t` and `ncclRedOp_t`.
@@ -60,7 +60,7 @@ pub enum Combine {
 
 /// Writes a result, and counts.
 #[derive(Clone, Copy)]
-pub struct Take {
+pub(super) struct Take {
     pub combine: Combine,
     /// Where the contributions lie, as many as `ranks`.
     pub parts: [u64; RANKS],
@@ -79,7 +79,7 @@ impl Take {
         self.bytes * if self.combine == Combine::Concatenate { self.ranks as u64 } else { 1 }
     }
 
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<Block> {
         vec![Block::write(self.to, 1, bytes(self.size()), false)]
     }
 }
@@ -106,7 +106,7 @@ impl Call for Take {
 }
 
 /// Bytes of an element of an `ncclDataType_t` that can be reduced.
-pub fn width(kind: i32) -> Option<u64> {
+pub(super) fn width(kind: i32) -> Option<u64> {
     Some(match kind {
         0 | 1 => 1,
         6 | 9 => 2,

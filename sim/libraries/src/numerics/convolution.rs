@@ -7,7 +7,7 @@ use super::number::Number;
 
 /// One spatial dimension.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// Elements of the image, of the filter and of the result.
     pub image: usize,
     pub taps: usize,
@@ -30,7 +30,7 @@ impl Axis {
     }
 
     /// Which elements of the image, of the filter and of the result have a part in something.
-    pub fn parts(&self) -> [Share; 3] {
+    pub(crate) fn parts(&self) -> [Share; 3] {
         let (mut image, mut taps, mut result) =
             (vec![false; self.image], vec![false; self.taps], vec![false; self.result]);
         for tap in 0..self.taps {
@@ -46,7 +46,7 @@ impl Axis {
 
 /// Elements of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub(crate) enum Share {
     /// So many in equal steps, from the first on.
     Steps { first: usize, step: usize, count: usize },
     /// Some.
@@ -65,7 +65,7 @@ impl Share {
 
 /// The shape of a convolution.
 #[derive(Clone, Debug)]
-pub struct Convolution {
+pub(crate) struct Convolution {
     /// Images.
     pub n: usize,
     /// Channels of an image, and of a result.
@@ -98,7 +98,7 @@ impl Convolution {
     }
 
     /// Elements of images, filters and results.
-    pub fn sizes(&self) -> [usize; 3] {
+    pub(crate) fn sizes(&self) -> [usize; 3] {
         [self.n * self.c * self.image(), self.k * self.rows(), self.n * self.k * self.result()]
     }
 
@@ -153,7 +153,7 @@ impl Convolution {
     }
 
     /// The result.
-    pub fn forward(&self, x: &[f64], w: &[f64]) -> Vec<f64> {
+    pub(crate) fn forward(&self, x: &[f64], w: &[f64]) -> Vec<f64> {
         let mut y = vec![0.0; self.sizes()[2]];
         if self.is_empty() {
             return y;
@@ -167,7 +167,7 @@ impl Convolution {
     }
 
     /// The gradient of the images.
-    pub fn backward_data(&self, w: &[f64], dy: &[f64]) -> Vec<f64> {
+    pub(crate) fn backward_data(&self, w: &[f64], dy: &[f64]) -> Vec<f64> {
         let mut dx = vec![0.0; self.sizes()[0]];
         if self.is_empty() {
             return dx;
@@ -188,7 +188,7 @@ impl Convolution {
     }
 
     /// The gradient of the filters.
-    pub fn backward_filter(&self, x: &[f64], dy: &[f64]) -> Vec<f64> {
+    pub(crate) fn backward_filter(&self, x: &[f64], dy: &[f64]) -> Vec<f64> {
         let mut dw = vec![0.0; self.sizes()[1]];
         if self.is_empty() {
             return dw;

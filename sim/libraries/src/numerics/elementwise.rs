@@ -8,7 +8,7 @@ use crate::model::launch::Call;
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum ElementOp {
+pub(crate) enum ElementOp {
     /// `C = alpha A + beta B` (`geam`).
     Sum(Scalar, Scalar),
     /// `C = A diag(b)`, or `diag(b) A` if true (`dgmm`).
@@ -17,7 +17,7 @@ pub enum ElementOp {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Elementwise {
+pub(crate) struct Elementwise {
     pub op: ElementOp,
     pub a: Matrix,
     pub b: Matrix,
@@ -27,7 +27,7 @@ pub struct Elementwise {
 
 impl Elementwise {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let replaces = [self.a.at, self.b.at].contains(&self.c.at);
         let (alpha, beta) = match self.op {
             ElementOp::Sum(alpha, beta) => (alpha, beta),

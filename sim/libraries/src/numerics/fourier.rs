@@ -15,7 +15,7 @@ use crate::model::launch::Call;
 
 /// What the parts of an element are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
+pub(crate) enum Precision {
     F16,
     Bf16,
     F32,
@@ -62,7 +62,7 @@ impl Precision {
 
 /// Where the elements of one side lie. Strides and distances count elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Side {
+pub(crate) struct Side {
     pub base: u64,
     pub part: Precision,
     pub complex: bool,
@@ -75,7 +75,7 @@ pub struct Side {
 
 impl Side {
     /// Bytes of an element.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.part.bytes() * if self.complex { 2 } else { 1 }
     }
 
@@ -86,7 +86,7 @@ impl Side {
     }
 
     /// Bytes from the first element of the batch to the end of its last.
-    pub fn all(&self, batch: u64) -> u64 {
+    pub(crate) fn all(&self, batch: u64) -> u64 {
         (batch - 1) * self.distance * self.bytes() + self.span()
     }
 
@@ -170,7 +170,7 @@ impl Side {
 
 /// One call: a batch of transforms.
 #[derive(Clone, Copy, Debug)]
-pub struct Transform {
+pub(crate) struct Transform {
     /// Elements of the transform, slowest dimension first: a side of half a spectrum has fewer.
     pub size: [u64; 3],
     pub input: Side,
@@ -183,7 +183,7 @@ pub struct Transform {
 
 impl Transform {
     /// What it touches.
-    pub fn blocks(&self) -> Option<Vec<Block>> {
+    pub(crate) fn blocks(&self) -> Option<Vec<Block>> {
         let (input, output) = (self.input, self.output);
         let apart = |a: &Side, b: &Side| a.base + a.all(self.batch) <= b.base;
         // What a model stores before the transform runs must be what it has loaded.

@@ -6,7 +6,7 @@ use crate::model::block::{Block, Dim, Part};
 
 /// What the elements that are not stored are taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub(crate) enum Fill {
     /// All elements are stored.
     Full,
     /// The transpose of what is.
@@ -19,7 +19,7 @@ pub enum Fill {
 
 /// A batch of matrices.
 #[derive(Clone, Copy, Debug)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// The first element, or the array of addresses of first elements.
     pub at: u64,
     /// It is such an array.
@@ -40,7 +40,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// A matrix by columns.
-    pub fn new(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Matrix {
+    pub(crate) fn new(at: u64, kind: Type, rows: i64, columns: i64, ld: i64) -> Matrix {
         Matrix {
             at,
             by_pointer: false,
@@ -54,7 +54,7 @@ impl Matrix {
     }
 
     /// A vector, as a column. Of a negative increment the last element comes first.
-    pub fn vector(at: u64, kind: Type, n: i64, increment: i64) -> Matrix {
+    pub(crate) fn vector(at: u64, kind: Type, n: i64, increment: i64) -> Matrix {
         let back = if increment < 0 { (n - 1).max(0) * -increment } else { 0 };
         let mut vector = Matrix::new(at + (back * i64::from(kind.bytes())) as u64, kind, n, 1, 0);
         vector.strides = [increment, 0];
@@ -62,25 +62,25 @@ impl Matrix {
     }
 
     /// One matrix of several, whose number the call knows.
-    pub fn batched(mut self, stride: i64) -> Matrix {
+    pub(crate) fn batched(mut self, stride: i64) -> Matrix {
         self.batch_stride = stride;
         self
     }
 
     /// The same where `at` is an array of addresses.
-    pub fn pointers(mut self) -> Matrix {
+    pub(crate) fn pointers(mut self) -> Matrix {
         self.by_pointer = true;
         self
     }
 
     /// The same of which not all elements are stored.
-    pub fn filled(mut self, fill: Fill) -> Matrix {
+    pub(crate) fn filled(mut self, fill: Fill) -> Matrix {
         self.fill = fill;
         self
     }
 
     /// As `cublasOperation_t` says: 0 as it is, 1 transposed, 2 and conjugated.
-    pub fn operated(mut self, operation: i32) -> Matrix {
+    pub(crate) fn operated(mut self, operation: i32) -> Matrix {
         if operation != 0 {
             self.size.reverse();
             self.strides.reverse();
@@ -115,12 +115,12 @@ impl Matrix {
     }
 
     /// What reading it touches.
-    pub fn read_block(&self, batch: usize) -> Block {
+    pub(crate) fn read_block(&self, batch: usize) -> Block {
         self.stored(Block::read(self.at, self.kind.bytes(), self.dims(batch)))
     }
 
     /// What writing it touches; `reads`: it is read too.
-    pub fn write_block(&self, batch: usize, reads: bool) -> Block {
+    pub(crate) fn write_block(&self, batch: usize, reads: bool) -> Block {
         self.stored(Block::write(self.at, self.kind.bytes(), self.dims(batch), reads))
     }
 
@@ -143,7 +143,7 @@ impl Matrix {
     }
 
     /// Where the elements lie, if they can be computed with as they are.
-    pub fn in_place<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Option<*const T>> {
+    pub(crate) fn in_place<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Option<*const T>> {
         if self.is_empty() || self.kind != T::TYPE || self.conjugate || self.fill != Fill::Full {
             return Some(None);
         }
@@ -152,7 +152,7 @@ impl Matrix {
     }
 
     /// A copy of one matrix, by columns, with all elements.
-    pub fn load<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<T>> {
+    pub(crate) fn load<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<T>> {
         let [rows, columns] = self.size;
         let mut out = vec![T::zero(); rows * columns];
         if self.is_empty() {
@@ -185,7 +185,7 @@ impl Matrix {
     }
 
     /// Writes one matrix: what is stored of it.
-    pub fn store<T: Number>(&self, memory: &Memory<'_>, batch: usize, values: &[T]) -> Option<()> {
+    pub(crate) fn store<T: Number>(&self, memory: &Memory<'_>, batch: usize, values: &[T]) -> Option<()> {
         let [rows, columns] = self.size;
         if self.is_empty() {
             return Some(());
@@ -230,7 +230,7 @@ fn is_in(part: Part, i: usize, j: usize) -> bool {
 
 /// A number that a call multiplies with: known when it is made, or read when it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Scalar {
+pub(crate) struct Scalar {
     /// Real and imaginary part, if known.
     value: [f64; 2],
     /// Where it lies on the device; 0 when known.
@@ -240,7 +240,7 @@ pub struct Scalar {
 
 impl Scalar {
     /// A known one.
-    pub fn known(re: f64, im: f64) -> Scalar {
+    pub(crate) fn known(re: f64, im: f64) -> Scalar {
         Scalar { value: [re, im], at: 0, kind: Type::F64 }
     }
 
@@ -248,29 +248,29 @@ impl Scalar {
     ///
     /// # Safety
     /// A number of the type lies there.
-    pub unsafe fn host(at: *const u8, kind: Type) -> Scalar {
+    pub(crate) unsafe fn host(at: *const u8, kind: Type) -> Scalar {
         // SAFETY: the caller's promise.
         let value: num_complex::Complex<f64> = unsafe { load(at, kind) };
         Scalar { value: [value.re, value.im], at: 0, kind }
     }
 
     /// One that lies on the device.
-    pub fn device(at: u64, kind: Type) -> Scalar {
+    pub(crate) fn device(at: u64, kind: Type) -> Scalar {
         Scalar { value: [0.0; 2], at, kind }
     }
 
     /// It is known to be zero.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.at == 0 && self.value == [0.0; 2]
     }
 
     /// What reading it touches: nothing when it is known.
-    pub fn block(&self) -> Block {
+    pub(crate) fn block(&self) -> Block {
         Matrix::new(self.at, self.kind, 1, 1, 1).read_block(1)
     }
 
     /// Its value.
-    pub fn get<T: Number>(&self, memory: &Memory<'_>) -> Option<T> {
+    pub(crate) fn get<T: Number>(&self, memory: &Memory<'_>) -> Option<T> {
         if self.at == 0 {
             return Some(T::of(self.value[0], self.value[1]));
         }

@@ -11,15 +11,15 @@
 //! - `convolution`: convolutions and their gradients
 
 #[macro_use]
-pub mod number;
-pub mod algebra;
-pub mod convolution;
-pub mod elementwise;
-pub mod fourier;
-pub mod matrix;
-pub mod memory;
-pub mod product;
-pub mod random;
-pub mod sparse;
-pub mod tensor;
-pub mod vector;
+pub(crate) mod number;
+pub(crate) mod algebra;
+pub(crate) mod convolution;
+pub(crate) mod elementwise;
+pub(crate) mod fourier;
+pub(crate) mod matrix;
+pub(crate) mod memory;
+pub(crate) mod product;
+pub(crate) mod random;
+pub(crate) mod sparse;
+pub(crate) mod tensor;
+pub(crate) mod vector;

@@ -10,7 +10,7 @@ use num_traits::{Float, NumAssign};
 
 /// A type of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
+pub(crate) enum Type {
     F16,
     Bf16,
     F32,
@@ -25,7 +25,7 @@ pub enum Type {
 
 /// A type that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compute {
+pub(crate) enum Compute {
     F32,
     F64,
     C32,
@@ -34,7 +34,7 @@ pub enum Compute {
 
 impl Type {
     /// The type of a `cudaDataType`.
-    pub fn of_cuda(number: i32) -> Option<Type> {
+    pub(crate) fn of_cuda(number: i32) -> Option<Type> {
         Some(match number {
             0 => Type::F32,
             1 => Type::F64,
@@ -49,7 +49,7 @@ impl Type {
     }
 
     /// Bytes of an element.
-    pub fn bytes(self) -> u8 {
+    pub(crate) fn bytes(self) -> u8 {
         match self {
             Type::I8 => 1,
             Type::F16 | Type::Bf16 => 2,
@@ -60,7 +60,7 @@ impl Type {
     }
 
     /// The type that computes with such elements.
-    pub fn compute(self) -> Compute {
+    pub(crate) fn compute(self) -> Compute {
         match self {
             Type::F16 | Type::Bf16 | Type::F32 => Compute::F32,
             Type::F64 | Type::I8 | Type::I32 | Type::I64 => Compute::F64,
@@ -70,7 +70,7 @@ impl Type {
     }
 
     /// The type of absolute values.
-    pub fn real(self) -> Type {
+    pub(crate) fn real(self) -> Type {
         match self {
             Type::C32 => Type::F32,
             Type::C64 => Type::F64,
@@ -81,7 +81,7 @@ impl Type {
 
 impl Compute {
     /// What it is in memory.
-    pub fn kind(self) -> Type {
+    pub(crate) fn kind(self) -> Type {
         match self {
             Compute::F32 => Type::F32,
             Compute::F64 => Type::F64,
@@ -116,7 +116,9 @@ macro_rules! with_number {
 }
 
 /// A number to compute with.
-pub trait Number: NumAssign + Copy + std::ops::Neg<Output = Self> + Send + Sync + std::fmt::Debug + 'static {
+pub(crate) trait Number:
+    NumAssign + Copy + std::ops::Neg<Output = Self> + Send + Sync + std::fmt::Debug + 'static
+{
     /// The type of absolute values.
     type Real: Float + NumAssign + std::fmt::Debug;
     /// What it is in memory when nothing has to be converted.
@@ -262,7 +264,7 @@ complex!(f64, C64, zgemm);
 ///
 /// # Safety
 /// An element of the type lies there.
-pub unsafe fn load<T: Number>(at: *const u8, kind: Type) -> T {
+pub(crate) unsafe fn load<T: Number>(at: *const u8, kind: Type) -> T {
     // SAFETY: the caller's promise, for each type.
     unsafe {
         match kind {
@@ -289,7 +291,7 @@ pub unsafe fn load<T: Number>(at: *const u8, kind: Type) -> T {
 ///
 /// # Safety
 /// There is room for an element of the type.
-pub unsafe fn store<T: Number>(at: *mut u8, kind: Type, value: T) {
+pub(crate) unsafe fn store<T: Number>(at: *mut u8, kind: Type, value: T) {
     let (re, im) = value.parts();
     // SAFETY: the caller's promise, for each type.
     unsafe {

@@ -9,7 +9,7 @@ use crate::model::launch::Call;
 
 /// What happens to an element behind the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
+pub(crate) enum Activation {
     None,
     Relu,
     /// By the tangent, as cuBLASLt does.
@@ -21,7 +21,7 @@ pub enum Activation {
 
 /// Vectors and buffers beside the product.
 #[derive(Clone, Copy, Debug)]
-pub struct Epilogue {
+pub(crate) struct Epilogue {
     /// Added to each column.
     pub bias: Option<Matrix>,
     pub activation: Activation,
@@ -34,7 +34,7 @@ pub struct Epilogue {
 
 /// What is summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SumsOf {
+pub(crate) enum SumsOf {
     Result,
     A,
     B,
@@ -42,7 +42,7 @@ pub enum SumsOf {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Product {
+pub(crate) struct Product {
     pub a: Matrix,
     pub b: Matrix,
     /// A second product that is added.
@@ -60,7 +60,7 @@ pub struct Product {
 
 impl Product {
     /// A product whose result replaces C.
-    pub fn new(alpha: Scalar, a: Matrix, b: Matrix, beta: Scalar, c: Matrix) -> Product {
+    pub(crate) fn new(alpha: Scalar, a: Matrix, b: Matrix, beta: Scalar, c: Matrix) -> Product {
         Product {
             a,
             b,
@@ -77,7 +77,7 @@ impl Product {
     }
 
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = Vec::new();
         let none = |matrix: &Matrix| Matrix { at: 0, ..*matrix };
         // Where nothing is multiplied, nothing is read.

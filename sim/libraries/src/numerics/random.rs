@@ -6,7 +6,7 @@ use crate::model::launch::Call;
 
 /// What the numbers are.
 #[derive(Clone, Copy, Debug)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Whole numbers of as many bits as they have room for.
     Bits,
     /// Greater than 0, at most 1.
@@ -23,7 +23,7 @@ pub enum Distribution {
 
 /// One call: numbers in a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     pub to: u64,
     pub count: u64,
     pub seed: u64,

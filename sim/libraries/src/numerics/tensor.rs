@@ -7,7 +7,7 @@ use crate::model::block::{Block, Dim, ONE};
 
 /// The shape of a tensor.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub(crate) struct Tensor {
     /// Of the elements.
     pub kind: Type,
     /// Elements of each dimension.
@@ -18,13 +18,13 @@ pub struct Tensor {
 
 impl Tensor {
     /// How many elements it has.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.dims.iter().product()
     }
 
     /// Its dimensions for a [`Block`]: those that join up are one. `None`: more than three are
     /// left, or elements lie on each other.
-    pub fn block_dims(&self) -> Option<[Dim; 3]> {
+    pub(crate) fn block_dims(&self) -> Option<[Dim; 3]> {
         let bytes = i64::from(self.kind.bytes());
         if self.count() == 0 {
             return Some([Dim { count: 0, stride: 0 }; 3]);
@@ -54,12 +54,12 @@ impl Tensor {
     }
 
     /// Reading it.
-    pub fn read_block(&self, at: u64) -> Option<Block> {
+    pub(crate) fn read_block(&self, at: u64) -> Option<Block> {
         Some(Block::read(at, self.kind.bytes(), self.block_dims()?))
     }
 
     /// Reading those of its elements that have a part along each of the last dimensions.
-    pub fn read_parts(&self, at: u64, parts: &[Share]) -> Option<Block> {
+    pub(crate) fn read_parts(&self, at: u64, parts: &[Share]) -> Option<Block> {
         let (mut of, mut offset) = (self.clone(), 0);
         for (axis, part) in (self.dims.len() - parts.len()..).zip(parts) {
             let Share::Steps { first, step, count } = *part else { return Some(self.read_block(at)?.in_part()) };
@@ -71,7 +71,7 @@ impl Tensor {
     }
 
     /// Writing it; `reads`: it is read too.
-    pub fn write_block(&self, at: u64, reads: bool) -> Option<Block> {
+    pub(crate) fn write_block(&self, at: u64, reads: bool) -> Option<Block> {
         Some(Block::write(at, self.kind.bytes(), self.block_dims()?, reads))
     }
 
@@ -101,7 +101,7 @@ impl Tensor {
     }
 
     /// All elements, the last dimension the fastest.
-    pub fn load(&self, memory: &Memory<'_>, at: u64) -> Option<Vec<f64>> {
+    pub(crate) fn load(&self, memory: &Memory<'_>, at: u64) -> Option<Vec<f64>> {
         let mut out = vec![0.0; self.count()];
         if !out.is_empty() {
             let origin = self.origin(memory, at, false)?;
@@ -112,7 +112,7 @@ impl Tensor {
     }
 
     /// Writes all elements.
-    pub fn store(&self, memory: &Memory<'_>, at: u64, values: &[f64]) -> Option<()> {
+    pub(crate) fn store(&self, memory: &Memory<'_>, at: u64, values: &[f64]) -> Option<()> {
         if !values.is_empty() {
             let origin = self.origin(memory, at, true)?;
             // SAFETY: as above.

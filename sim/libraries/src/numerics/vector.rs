@@ -8,7 +8,7 @@ use crate::model::launch::Call;
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum VectorOp {
+pub(crate) enum VectorOp {
     /// `y = alpha x + y`.
     Axpy(Scalar),
     /// `x = alpha x`.
@@ -31,7 +31,7 @@ pub enum VectorOp {
 
 /// One call. Operations on one vector leave `y` out.
 #[derive(Clone, Copy, Debug)]
-pub struct Vectors {
+pub(crate) struct Vectors {
     pub op: VectorOp,
     pub x: Matrix,
     pub y: Option<Matrix>,
@@ -42,7 +42,7 @@ pub struct Vectors {
 
 impl Vectors {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = match (self.op, self.y) {
             (VectorOp::Axpy(alpha), Some(y)) => vec![self.x.read_block(1), y.write_block(1, true), alpha.block()],
             (VectorOp::Copy, Some(y)) => vec![self.x.read_block(1), y.write_block(1, false)],
@@ -123,6 +123,6 @@ fn run<T: Number>(call: &Vectors, memory: &Memory<'_>) -> Option<()> {
 }
 
 /// A place for one number.
-pub fn result(at: u64, kind: Type) -> Matrix {
+pub(crate) fn result(at: u64, kind: Type) -> Matrix {
     Matrix::new(at, kind, 1, 1, 1)
 }

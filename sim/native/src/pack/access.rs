@@ -7,9 +7,11 @@ use super::address_checks::{AccessShape, Reach};
 use super::lanes::{Lanes, Narrow, Pack, Wide, each};
 use super::width::Width;
 use crate::context::at;
+use crate::memory::{loaded, stored};
 use crate::values::plain;
 use sim_exec::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, SHARED};
 use sim_exec::interface::AccessKind;
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Slot};
 
 /// What an access moves: words or longs of each lane, or columns of words.
@@ -37,12 +39,12 @@ impl Moved {
     }
 }
 
-impl Pack<'_, '_> {
-    /// Whether there is code for accesses to that space.
-    pub(super) fn can_access(i: &Inst) -> bool {
-        matches!(i.z & 15, GENERIC | GLOBAL | SHARED | LOCAL | FRAME)
-    }
+/// Whether there is code for accesses to a space.
+pub(super) fn can_access(space: u32) -> bool {
+    matches!(space, GENERIC | GLOBAL | SHARED | LOCAL | FRAME)
+}
 
+impl Pack<'_, '_> {
     fn context_address(&mut self, offset: i32) -> Value {
         let context = self.e.v.context;
         self.e.v.b.ins().iadd_imm_s(context, i64::from(offset))
@@ -180,18 +182,19 @@ impl Pack<'_, '_> {
 
     /// `ld`
     pub(super) fn load(&mut self, i: &Inst, pc: u32, size: u32, signed: bool) {
-        let slots = self.e.v.elements(i, i.d);
+        let i = operands::Load::of(i);
+        let (location, slots) = (i.location(), loaded(i, self.e.v.program));
         let total = size * slots.len() as u32;
-        if is_apart(i, total, self) && slots.len() == 1 {
-            let words = load_apart(i, pc, self);
-            let kept = self.kept(words, size, signed, i.c.0);
+        if is_apart(location, total, self) && slots.len() == 1 {
+            let words = load_apart(location, pc, self);
+            let kept = self.kept(words, size, signed, i.bits());
             self.define(slots[0], kept);
             return;
         }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Read };
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());
         self.e.v.b.set_cold_block(slow);
-        let (reach, site) = self.reach(i, shape, slow);
+        let (reach, site) = self.reach(location, shape, slow);
         let fast = self.read(&reach, total).values();
         let results: Vec<Value> = fast
             .iter()
@@ -204,7 +207,7 @@ impl Pack<'_, '_> {
         self.e.v.b.ins().jump(done, &arguments);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
-        let pointers = self.asked(i, shape, site);
+        let pointers = self.asked(location, shape, site);
         let found = self.read(&Reach::Scattered(pointers), total).values();
         let arguments: Vec<_> = found.into_iter().map(Into::into).collect();
         self.e.v.b.ins().jump(done, &arguments);
@@ -213,7 +216,7 @@ impl Pack<'_, '_> {
         let moved = Moved::of(self.width, total, &results);
         let lanes: Vec<Lanes> = (0..slots.len()).map(|at| self.element(&moved, at, size)).collect();
         for (&slot, lanes) in slots.iter().zip(lanes) {
-            let kept = self.kept(lanes, size, signed, i.c.0);
+            let kept = self.kept(lanes, size, signed, i.bits());
             self.define(slot, kept);
         }
     }
@@ -327,17 +330,18 @@ impl Pack<'_, '_> {
 
     /// `st`
     pub(super) fn store(&mut self, i: &Inst, pc: u32, size: u32) {
-        let slots = self.e.v.elements(i, i.b);
+        let i = operands::Store::of(i);
+        let (location, slots) = (i.location(), stored(i, self.e.v.program));
         let total = size * slots.len() as u32;
-        if is_apart(i, total, self) && slots.len() == 1 {
-            store_apart(i, pc, self);
+        if is_apart(location, total, self) && slots.len() == 1 {
+            store_apart(location, slots[0], pc, self);
             return;
         }
         let shape = AccessShape { pc, total, shift: total.trailing_zeros(), kind: AccessKind::Write };
         let moved = self.stored(&slots, size);
         let (slow, done) = (self.e.v.b.create_block(), self.e.v.b.create_block());
         self.e.v.b.set_cold_block(slow);
-        let (reach, site) = self.reach(i, shape, slow);
+        let (reach, site) = self.reach(location, shape, slow);
         match self.mask {
             None => self.write(&reach, &moved, total),
             Some(mask) => {
@@ -357,7 +361,7 @@ impl Pack<'_, '_> {
         self.e.v.b.ins().jump(done, &[]);
         self.e.v.b.switch_to_block(slow);
         let known = self.e.v.at_hand();
-        let pointers = self.asked(i, shape, site);
+        let pointers = self.asked(location, shape, site);
         self.write(&Reach::Scattered(pointers), &moved, total);
         self.e.v.b.ins().jump(done, &[]);
         self.e.v.restore(known);

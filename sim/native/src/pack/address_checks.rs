@@ -12,7 +12,7 @@ use crate::relocations::Keeper;
 use crate::values::plain;
 use sim_exec::exec::load_store::{FRAME, LOCAL, SHARED};
 use sim_exec::interface::AccessKind;
-use sim_exec::program::Inst;
+use sim_exec::operations::operands::Location;
 
 /// Where the lanes' bytes are in the host's memory.
 pub(super) enum Reach {
@@ -54,35 +54,35 @@ pub(super) struct AccessShape {
 
 impl Pack<'_, '_> {
     /// By how much the address grows from lane to lane, if that is known and keeps the alignment.
-    pub(super) fn steady(&self, i: &Inst, total: u32) -> Option<i64> {
-        let wide = !matches!(i.z & 15, SHARED | LOCAL | FRAME);
-        let step = match self.classes.slot(i.a) {
+    pub(super) fn steady(&self, to: Location, total: u32) -> Option<i64> {
+        let wide = !matches!(to.space, SHARED | LOCAL | FRAME);
+        let step = match self.classes.slot(to.row) {
             Class::Uniform | Class::Unknown => 0,
-            Class::Affine(step) if !wide || self.e.v.flow.form(i.a.0) == ValueForm::Double => step,
+            Class::Affine(step) if !wide || self.e.v.flow.form(to.row.0) == ValueForm::Double => step,
             _ => return None,
         };
         (step % i64::from(total) == 0).then_some(step)
     }
 
     /// The same within each half of a whole warp.
-    pub(super) fn halved(&self, i: &Inst, total: u32) -> Option<i64> {
-        let wide = match i.z & 15 {
+    pub(super) fn halved(&self, to: Location, total: u32) -> Option<i64> {
+        let wide = match to.space {
             SHARED => false,
             LOCAL | FRAME => return None,
             _ => true,
         };
-        let step = self.half_step(i.a)?;
-        let fits = !wide || step == 0 || self.e.v.flow.form(i.a.0) == ValueForm::Double;
+        let step = self.half_step(to.row)?;
+        let fits = !wide || step == 0 || self.e.v.flow.form(to.row.0) == ValueForm::Double;
         (fits && step % i64::from(total) == 0).then_some(step)
     }
 
     /// Checks the addresses of all lanes. Goes on where they are known to be good; `slow` is where
     /// control goes when they are not, with the addresses to ask for.
-    pub(super) fn reach(&mut self, i: &Inst, shape: AccessShape, slow: Block) -> (Reach, u32) {
-        let (fast, space) = (self.e.v.b.create_block(), i.z & 15);
+    pub(super) fn reach(&mut self, to: Location, shape: AccessShape, slow: Block) -> (Reach, u32) {
+        let (fast, space) = (self.e.v.b.create_block(), to.space);
         let AccessShape { total, shift, kind, .. } = shape;
-        let last = (self.width.lanes() as i64 - 1) * self.steady(i, total).unwrap_or(0);
-        let half_last = (self.width.lanes() as i64 / 2 - 1) * self.halved(i, total).unwrap_or(0);
+        let last = (self.width.lanes() as i64 - 1) * self.steady(to, total).unwrap_or(0);
+        let half_last = (self.width.lanes() as i64 / 2 - 1) * self.halved(to, total).unwrap_or(0);
         let index = |pack: &mut Self, address: Value| match shift {
             0 => address,
             shift => pack.e.v.b.ins().rotr_imm_u(address, i64::from(shift)),
@@ -102,14 +102,14 @@ impl Pack<'_, '_> {
             pack.e.v.b.ins().band(good, end)
         };
         if !matches!(space, SHARED | LOCAL | FRAME) {
-            let site = self.e.access.site(i.a, shift, kind);
+            let site = self.e.access.site(to.row, shift, kind);
             let sites = self.e.v.field(types::I64, std::mem::offset_of!(RegionContext, sites));
             let offset = site as i32 * size_of::<Site>() as i32;
             let [start, count, host] =
                 [0, 8, 16].map(|field| self.e.v.b.ins().load(types::I64, plain(), sites, offset + field));
-            if let Some(step) = self.steady(i, total) {
-                let base = self.e.v.long(i.a);
-                let address = self.e.v.b.ins().iadd_imm_s(base, i.x as i64);
+            if let Some(step) = self.steady(to, total) {
+                let base = self.e.v.long(to.row);
+                let address = self.e.v.b.ins().iadd_imm_s(base, to.offset as i64);
                 let within = self.e.v.b.ins().isub(address, start);
                 let good = all_below(self, within, last, count);
                 self.e.v.b.ins().brif(good, fast, &[], slow, &[]);
@@ -117,10 +117,10 @@ impl Pack<'_, '_> {
                 let host = self.e.v.b.ins().iadd(host, within);
                 return (Reach::Steady(host, step), site);
             }
-            if let Some(step) = self.halved(i, total) {
-                let bases = [self.e.v.long(i.a), self.second_half(|v| v.long(i.a))];
+            if let Some(step) = self.halved(to, total) {
+                let bases = [self.e.v.long(to.row), self.second_half(|v| v.long(to.row))];
                 let [(first, low), (second, high)] = bases.map(|base| {
-                    let address = self.e.v.b.ins().iadd_imm_s(base, i.x as i64);
+                    let address = self.e.v.b.ins().iadd_imm_s(base, to.offset as i64);
                     let within = self.e.v.b.ins().isub(address, start);
                     (all_below(self, within, half_last, count), self.e.v.b.ins().iadd(host, within))
                 });
@@ -129,9 +129,9 @@ impl Pack<'_, '_> {
                 self.e.v.b.switch_to_block(fast);
                 return (Reach::Halves([low, high], step), site);
             }
-            let mut longs = self.longs(i.a);
-            if i.x != 0 {
-                let offset = self.long_everywhere(i.x);
+            let mut longs = self.longs(to.row);
+            if to.offset != 0 {
+                let offset = self.long_everywhere(to.offset);
                 longs = each(self.width, |at| self.e.v.b.ins().iadd(longs[at], offset));
             }
             let first = self.e.v.b.ins().splat(types::I64X2, start);
@@ -165,9 +165,9 @@ impl Pack<'_, '_> {
             SHARED => self.e.v.field(types::I64, std::mem::offset_of!(RegionContext, shared)),
             _ => self.e.v.field(types::I64, std::mem::offset_of!(RegionContext, local)),
         };
-        if let (SHARED, Some(step)) = (space, self.steady(i, total)) {
-            let base = self.e.v.word(i.a);
-            let offset = self.e.v.int(types::I32, i.x);
+        if let (SHARED, Some(step)) = (space, self.steady(to, total)) {
+            let base = self.e.v.word(to.row);
+            let offset = self.e.v.int(types::I32, to.offset);
             let near = self.e.v.b.ins().iadd(base, offset);
             let address = self.e.v.b.ins().uextend(types::I64, near);
             let good = all_below(self, address, last, count);
@@ -176,9 +176,9 @@ impl Pack<'_, '_> {
             let host = self.e.v.b.ins().iadd(start, address);
             return (Reach::Steady(host, step), NO_SITE);
         }
-        if let Some(step) = self.halved(i, total) {
-            let bases = [self.e.v.word(i.a), self.second_half(|v| v.word(i.a))];
-            let offset = self.e.v.int(types::I32, i.x);
+        if let Some(step) = self.halved(to, total) {
+            let bases = [self.e.v.word(to.row), self.second_half(|v| v.word(to.row))];
+            let offset = self.e.v.int(types::I32, to.offset);
             let [(first, low), (second, high)] = bases.map(|base| {
                 let near = self.e.v.b.ins().iadd(base, offset);
                 let address = self.e.v.b.ins().uextend(types::I64, near);
@@ -189,7 +189,7 @@ impl Pack<'_, '_> {
             self.e.v.b.switch_to_block(fast);
             return (Reach::Halves([low, high], step), NO_SITE);
         }
-        let mut near = self.near(i);
+        let mut near = self.near(to);
         if let Some(mask) = self.mask {
             near = each(self.width, |at| self.e.v.b.ins().band(near[at], mask[at]));
         }
@@ -252,19 +252,19 @@ impl Pack<'_, '_> {
     }
 
     /// Addresses in a space of 32 bits.
-    pub(super) fn near(&mut self, i: &Inst) -> Narrow {
-        let words = self.words(i.a);
-        if i.x == 0 {
+    pub(super) fn near(&mut self, to: Location) -> Narrow {
+        let words = self.words(to.row);
+        if to.offset == 0 {
             return words;
         }
-        let offset = self.word_everywhere(i.x as u32);
+        let offset = self.word_everywhere(to.offset as u32);
         each(self.width, |at| self.e.v.b.ins().iadd(words[at], offset))
     }
 
     /// Asks the host where each lane's bytes are.
-    pub(super) fn asked(&mut self, i: &Inst, shape: AccessShape, site: u32) -> Vec<Value> {
-        let space = i.z & 15;
-        self.put_addresses(i);
+    pub(super) fn asked(&mut self, to: Location, shape: AccessShape, site: u32) -> Vec<Value> {
+        let space = to.space;
+        self.put_addresses(to);
         let context = self.e.v.context;
         let mask = self.lanes_of_mask();
         let what = self.e.v.int(types::I64, pack(site, shape.shift, shape.kind, space));
@@ -280,10 +280,10 @@ impl Pack<'_, '_> {
     }
 
     /// Puts the addresses of an access into the context.
-    pub(super) fn put_addresses(&mut self, i: &Inst) {
-        let space = i.z & 15;
+    pub(super) fn put_addresses(&mut self, to: Location) {
+        let space = to.space;
         let addresses = if matches!(space, SHARED | LOCAL | FRAME) {
-            let near = self.near(i);
+            let near = self.near(to);
             let mut longs = self.extended(near, false);
             if let Some(frame) = self.frame_of(space) {
                 let frame = self.e.v.b.ins().splat(types::I64X2, frame);
@@ -291,8 +291,8 @@ impl Pack<'_, '_> {
             }
             longs
         } else {
-            let longs = self.longs(i.a);
-            let offset = self.long_everywhere(i.x);
+            let longs = self.longs(to.row);
+            let offset = self.long_everywhere(to.offset);
             each(self.width, |at| self.e.v.b.ins().iadd(longs[at], offset))
         };
         let context = self.e.v.context;

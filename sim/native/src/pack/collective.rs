@@ -13,7 +13,8 @@ use crate::flow::ValueForm;
 use crate::values::{Held, plain};
 use sim_exec::exec::warp_sync::source_of;
 use sim_exec::operations::Whole;
-use sim_exec::program::{Inst, LANES, Pred, Program, Slot};
+use sim_exec::operations::operands;
+use sim_exec::program::{Inst, LANES, Operation, Pred, Program, Slot};
 
 /// The ways in which an instruction of a warp is executed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ enum Way {
         distance: u32,
         clamp: u32,
     },
-    /// All lanes get what one lane has, which one is in row `b`.
+    /// All lanes get what one lane has, which one is in a row.
     Broadcast,
     Vote,
     /// By the interpreter.
@@ -38,22 +39,27 @@ enum Way {
 
 fn way(program: &Program, classes: &Classes<'_>, i: &Inst) -> Way {
     let constant = |slot: Slot| classes.flow().constant(program, slot);
-    let all = || i.b == Slot::NONE || constant(i.b).is_some_and(|members| members as u32 == u32::MAX);
     match i.op.whole() {
         Whole::Nothing => Way::Nothing,
         Whole::Fence => Way::Fence,
         Whole::Everybody => Way::Everybody,
-        Whole::Shuffle if classes.is_narrow(i.a) && classes.is_narrow(i.d) => {
-            let clamp = constant(i.c).map(|clamp| clamp as u32);
-            match (constant(i.b), clamp) {
-                (Some(b), Some(clamp)) => Way::Shuffle { mode: i.y, distance: b as u32 & 31, clamp },
-                (None, Some(31)) if i.y == 3 && i.z == Pred::ALWAYS.0 && classes.slot(i.b) == Class::Uniform => {
-                    Way::Broadcast
-                }
+        Whole::Shuffle => {
+            let i = operands::Shuffle::of(i);
+            let clamp = constant(i.clamp()).map(|clamp| clamp as u32);
+            let aside = i.mode() == 3 && i.inside() == Pred::ALWAYS && classes.slot(i.lane()) == Class::Uniform;
+            match (constant(i.lane()), clamp) {
+                _ if !classes.is_narrow(i.value()) || !classes.is_narrow(i.d()) => Way::Call,
+                (Some(b), Some(clamp)) => Way::Shuffle { mode: i.mode(), distance: b as u32 & 31, clamp },
+                (None, Some(31)) if aside => Way::Broadcast,
                 _ => Way::Call,
             }
         }
-        Whole::Vote if all() && (i.y != 3 || classes.is_narrow(i.d)) => Way::Vote,
+        Whole::Vote => {
+            let i = operands::Vote::of(i);
+            let members = i.members();
+            let all = members == Slot::NONE || constant(members).is_some_and(|members| members as u32 == u32::MAX);
+            if all && (i.mode() != 3 || classes.is_narrow(i.d())) { Way::Vote } else { Way::Call }
+        }
         _ => Way::Call,
     }
 }
@@ -90,19 +96,22 @@ pub(super) fn together(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) {
         }
         Way::Everybody => {
             let all = p.e.v.int(types::I32, u64::from(u32::MAX));
-            p.e.v.define(i.d, Held::word(all));
+            let d =
+                if let Operation::Begin = i.op { operands::Begin::of(i).d() } else { operands::ActiveMask::of(i).d() };
+            p.e.v.define(d, Held::word(all));
         }
-        Way::Shuffle { mode, distance, clamp } => shuffled(i, mode, distance, clamp, p),
+        Way::Shuffle { mode, distance, clamp } => shuffled(operands::Shuffle::of(i), (mode, distance, clamp), p),
         Way::Broadcast => {
-            put_aside(i.a, p);
-            let lane = p.e.v.word(i.b);
+            let i = operands::Shuffle::of(i);
+            put_aside(i.value(), p);
+            let lane = p.e.v.word(i.lane());
             let lane = p.e.v.b.ins().band_imm_u(lane, 31);
             let lane = p.e.v.b.ins().uextend(types::I64, lane);
             let offset = p.e.v.b.ins().ishl_imm_u(lane, 2);
             let context = p.e.v.context;
             let from = p.e.v.b.ins().iadd(context, offset);
             let value = p.e.v.b.ins().load(types::I32, plain(), from, at!(aside));
-            p.e.v.define(i.d, Held::word(value));
+            p.e.v.define(i.d(), Held::word(value));
         }
         Way::Vote => voted(i, p),
         Way::Call => p.foreign(i, pc),
@@ -120,7 +129,7 @@ pub(super) fn put_aside(slot: Slot, p: &mut Pack<'_, '_>) {
 }
 
 /// `shfl` where each lane's source is known.
-fn shuffled(i: &Inst, mode: u32, distance: u32, clamp: u32, p: &mut Pack<'_, '_>) {
+fn shuffled(i: operands::Shuffle<'_>, (mode, distance, clamp): (u32, u32, u32), p: &mut Pack<'_, '_>) {
     let sources: [(u32, bool); LANES] = std::array::from_fn(|lane| source_of(mode, lane as u32, distance, clamp));
     let from = |lane: usize| sources[lane].0 as usize & (LANES - 1);
     // The vectors that each vector's lanes come from. From two they come without memory: a load
@@ -131,7 +140,7 @@ fn shuffled(i: &Inst, mode: u32, distance: u32, clamp: u32, p: &mut Pack<'_, '_>
         homes.dedup();
         homes
     };
-    let words = p.words(i.a);
+    let words = p.words(i.value());
     let context = p.e.v.context;
     if (0..words.len()).any(|part| homes(part).len() > 2) {
         for (part, value) in words.into_iter().enumerate() {
@@ -163,8 +172,8 @@ fn shuffled(i: &Inst, mode: u32, distance: u32, clamp: u32, p: &mut Pack<'_, '_>
         }
         vector
     });
-    p.define(i.d, Lanes::Words(result));
-    if i.z != Pred::ALWAYS.0 {
+    p.define(i.d(), Lanes::Words(result));
+    if i.inside() != Pred::ALWAYS {
         let inside = each(p.width, |part| {
             let bytes = (0..4).flat_map(|lane| {
                 let inside = sources[4 * part + lane].1;
@@ -172,23 +181,24 @@ fn shuffled(i: &Inst, mode: u32, distance: u32, clamp: u32, p: &mut Pack<'_, '_>
             });
             p.vector(types::I32X4, bytes.collect())
         });
-        p.set(i.z, inside);
+        p.set(i.inside().0, inside);
     }
 }
 
 /// `vote` of all lanes.
 fn voted(i: &Inst, p: &mut Pack<'_, '_>) {
-    let bits: Value = if p.classes.pred(i.a.0).differs() {
-        let masks = p.masks(i.a.0);
+    let i = operands::Vote::of(i);
+    let bits: Value = if p.classes.pred(i.truth().0).differs() {
+        let masks = p.masks(i.truth().0);
         p.bits(masks)
     } else {
-        let truth = p.e.v.truth(i.a.0);
+        let truth = p.e.v.truth(i.truth().0);
         let word = p.e.v.b.ins().uextend(types::I32, truth);
         p.e.v.b.ins().ineg(word)
     };
     use cranelift_codegen::ir::condcodes::IntCC;
     let ins = p.e.v.b.ins();
-    let truth = match i.y {
+    let truth = match i.mode() {
         0 => ins.icmp_imm_s(IntCC::Equal, bits, -1),
         1 => ins.icmp_imm_s(IntCC::NotEqual, bits, 0),
         2 => {
@@ -197,11 +207,11 @@ fn voted(i: &Inst, p: &mut Pack<'_, '_>) {
             p.e.v.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, next, 1)
         }
         _ => {
-            p.e.v.define(i.d, Held::word(bits));
+            p.e.v.define(i.d(), Held::word(bits));
             return;
         }
     };
-    p.e.v.set(i.d.0, truth);
+    p.e.v.set(i.p().0, truth);
 }
 
 impl Classes<'_> {

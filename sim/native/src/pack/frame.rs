@@ -15,6 +15,7 @@ use crate::effects::{self, Register};
 use crate::flow::ValueForm;
 use crate::values::{Values, fixed, plain};
 use sim_exec::exec::control::Special;
+use sim_exec::operations::operands;
 use sim_exec::program::{Program, Slot};
 
 impl<'p, 'b> Pack<'p, 'b> {
@@ -158,8 +159,8 @@ impl<'p> Builder<'p, '_> {
                 let i = &program.code[pc as usize];
                 let effects = effects::effects(program, i);
                 used.extend(effects.reads.iter().chain(&effects.writes).map(|&register| self.flow.index(register)));
-                if matches!(decode::kind(i), Kind::Special) && i.y < Special::NtidX as u32 {
-                    axes.insert(i.y);
+                if matches!(decode::kind(i), Kind::Special) {
+                    axes.extend(Some(operands::Special::of(i).number()).filter(|&axis| axis < Special::NtidX as u32));
                 }
             }
         }

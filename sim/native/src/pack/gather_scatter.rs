@@ -12,7 +12,8 @@ use crate::context::{NO_SITE, RegionContext, at, find_next, pack};
 use crate::values::plain;
 use sim_exec::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use sim_exec::interface::AccessKind;
-use sim_exec::program::{Inst, LANES};
+use sim_exec::operations::operands::Location;
+use sim_exec::program::{LANES, Slot};
 
 /// Bytes that a lane moves, and their logarithm.
 pub(super) const WORD: u64 = 4;
@@ -196,17 +197,23 @@ pub(super) fn has_wide() -> bool {
 }
 
 /// Whether an access is one of these.
-pub(super) fn is_apart(i: &Inst, total: u32, p: &Pack<'_, '_>) -> bool {
+pub(super) fn is_apart(to: Location, total: u32, p: &Pack<'_, '_>) -> bool {
     p.width.lanes() == LANES
         && u64::from(total) == WORD
-        && matches!(i.z & 15, SHARED | GLOBAL | GENERIC)
-        && p.steady(i, total).is_none()
-        && p.halved(i, total).is_none()
+        && matches!(to.space, SHARED | GLOBAL | GENERIC)
+        && p.steady(to, total).is_none()
+        && p.halved(to, total).is_none()
 }
 
 /// The words at the lanes' addresses.
-pub(super) fn load_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) -> Lanes {
-    access_apart(i, pc, AccessKind::Read, if has_wide() { load_wide as *const () } else { load_plain as *const () }, p);
+pub(super) fn load_apart(to: Location, pc: u32, p: &mut Pack<'_, '_>) -> Lanes {
+    access_apart(
+        to,
+        pc,
+        AccessKind::Read,
+        if has_wide() { load_wide as *const () } else { load_plain as *const () },
+        p,
+    );
     let context = p.e.v.context;
     Lanes::Words(each(p.width, |part| {
         p.e.v.b.ins().load(types::I32X4, plain(), context, at!(aside) + 16 * part as i32)
@@ -214,10 +221,10 @@ pub(super) fn load_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) -> Lanes {
 }
 
 /// Stores words to the lanes' addresses.
-pub(super) fn store_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) {
-    put_aside(i.b, p);
+pub(super) fn store_apart(to: Location, value: Slot, pc: u32, p: &mut Pack<'_, '_>) {
+    put_aside(value, p);
     access_apart(
-        i,
+        to,
         pc,
         AccessKind::Write,
         if has_wide() { store_wide as *const () } else { store_plain as *const () },
@@ -226,8 +233,8 @@ pub(super) fn store_apart(i: &Inst, pc: u32, p: &mut Pack<'_, '_>) {
 }
 
 /// Puts addresses in shared memory into the context; zeros for lanes that do not take part.
-fn put_near(i: &Inst, p: &mut Pack<'_, '_>) {
-    let mut near = p.near(i);
+fn put_near(to: Location, p: &mut Pack<'_, '_>) {
+    let mut near = p.near(to);
     if let Some(mask) = p.mask {
         near = each(p.width, |at| p.e.v.b.ins().band(near[at], mask[at]));
     }
@@ -237,14 +244,14 @@ fn put_near(i: &Inst, p: &mut Pack<'_, '_>) {
     }
 }
 
-fn access_apart(i: &Inst, pc: u32, kind: AccessKind, function: *const (), p: &mut Pack<'_, '_>) {
-    let space = i.z & 15;
+fn access_apart(to: Location, pc: u32, kind: AccessKind, function: *const (), p: &mut Pack<'_, '_>) {
+    let space = to.space;
     if space == SHARED {
-        put_near(i, p)
+        put_near(to, p)
     } else {
-        p.put_addresses(i)
+        p.put_addresses(to)
     }
-    let site = if space == SHARED { NO_SITE } else { p.e.access.site(i.a, SHIFT, kind) };
+    let site = if space == SHARED { NO_SITE } else { p.e.access.site(to.row, SHIFT, kind) };
     let access = p.e.v.int(types::I64, pack(site, SHIFT, kind, space));
     let mask = p.lanes_of_mask();
     let place = p.e.v.int(types::I64, u64::from(pc));

@@ -9,6 +9,7 @@ use crate::effects;
 use crate::flow::{Flow, Registers};
 use crate::instruction::simple_special;
 use crate::plan::RegionPlan;
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Pred, Program};
 
 /// Instructions that one side of a branch may have.
@@ -55,7 +56,7 @@ impl Short {
 pub(super) fn computes(i: &Inst) -> bool {
     match decode::kind(i) {
         Kind::Load { .. } | Kind::Store { .. } | Kind::Atom { .. } | Kind::Foreign | Kind::Stop => false,
-        Kind::Special => simple_special(i.y),
+        Kind::Special => simple_special(operands::Special::of(i).number()),
         _ => true,
     }
 }
@@ -96,7 +97,7 @@ pub(super) fn candidates(program: &Program, flow: &Flow, plan: &RegionPlan) -> H
         if !matches!(decode::kind(i), Kind::Branch) || i.guard == Pred::ALWAYS || plan.cuts.contains_key(&at) {
             continue;
         }
-        let (target, fall) = (i.x as u32, block.end);
+        let (target, fall) = (operands::Branch::of(i).target(), block.end);
         if target <= fall {
             continue;
         }

@@ -1,6 +1,7 @@
 //! Native code for one instruction of a pack: once, as vectors, lane by lane, or by the interpreter
 //! for all lanes.
 
+use super::access::can_access;
 use super::halves::by_halves;
 use crate::pack::arithmetic::carries::{added, added_wide, not_zero};
 use crate::pack::arithmetic::operation;
@@ -16,6 +17,7 @@ use crate::effects::{self, Register};
 use crate::instruction::simple_special;
 use crate::values::{fixed, plain};
 use sim_exec::exec::control::Special;
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Operation, Pred, Sem, Slot};
 
 impl Pack<'_, '_> {
@@ -93,7 +95,7 @@ impl Pack<'_, '_> {
             return None;
         }
         let mut any: Option<Value> = None;
-        let extensions = self.classes.extensions(i, &op);
+        let extensions = self.classes.extensions(operands::Lane::of(i), &op);
         let halves = matches!(how, Class::Halves(_));
         for (extension, second) in extensions.iter().flat_map(|extension| [(extension, false), (extension, true)]) {
             let (slot, lanes) = (extension.slot, self.width.lanes() as i64);
@@ -149,7 +151,7 @@ impl Pack<'_, '_> {
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => {}
             Kind::Lane(op) => {
-                if !operation(i, &op, self) {
+                if !operation(operands::Lane::of(i), &op, self) {
                     if op.sem == Sem::Call { self.foreign(i, pc) } else { self.one_by_one(i, pc, kind) }
                 }
             }
@@ -161,13 +163,19 @@ impl Pack<'_, '_> {
             Kind::Add3 => added(i, self),
             Kind::AddWide => added_wide(i, self),
             Kind::NotZero => not_zero(i, self),
-            Kind::Special if i.y < Special::NtidX as u32 => {
-                let words = self.tids(i.y);
-                self.define(i.d, Lanes::Words(words));
+            Kind::Special => {
+                let register = operands::Special::of(i);
+                match register.number() {
+                    axis if axis < Special::NtidX as u32 => {
+                        let words = self.tids(axis);
+                        self.define(register.d(), Lanes::Words(words));
+                    }
+                    number if !simple_special(number) => self.foreign(i, pc),
+                    _ => self.one_by_one(i, pc, kind),
+                }
             }
-            Kind::Special if !simple_special(i.y) => self.foreign(i, pc),
-            Kind::Load { size, signed } if Self::can_access(i) => self.load(i, pc, size, signed),
-            Kind::Store { size } if Self::can_access(i) => self.store(i, pc, size),
+            Kind::Load { size, signed } if can_access(operands::Load::of(i).space()) => self.load(i, pc, size, signed),
+            Kind::Store { size } if can_access(operands::Store::of(i).space()) => self.store(i, pc, size),
             Kind::Foreign => self.foreign(i, pc),
             _ => self.one_by_one(i, pc, kind),
         }

@@ -50,6 +50,7 @@ use super::plan::{RegionPlan, plan};
 use super::region::{Built, FEW, Turns};
 use super::relocations::Outside;
 use super::values::plain;
+use sim_exec::operations::operands;
 use sim_exec::program::{LANES, Pred, Program};
 
 /// Instructions that a region of packs may have, each for as many vectors as they have.
@@ -177,7 +178,7 @@ impl<'p> Builder<'p, '_> {
                     }
                     let i = &program.code[pc as usize];
                     if matches!(decode::kind(i), Kind::Branch) {
-                        next.push((i.x as u32, now.clone()));
+                        next.push((operands::Branch::of(i).target(), now.clone()));
                         if i.guard != Pred::ALWAYS {
                             next.push((pc + 1, now.clone()));
                             if now.classes.pred(i.guard.0).differs() {
@@ -403,7 +404,7 @@ impl<'p> Builder<'p, '_> {
 
     fn branch(&mut self, program: &'p Program, at: usize, pc: u32) {
         let i = &program.code[pc as usize];
-        let target = i.x as u32;
+        let target = operands::Branch::of(i).target();
         if i.guard == Pred::ALWAYS {
             self.go(program, Some(at), target);
             return;

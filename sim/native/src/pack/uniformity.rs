@@ -15,6 +15,7 @@ use crate::flow::{Flow, ValueForm, constant};
 use crate::instruction::simple_special;
 use sim_exec::exec::control::Special;
 use sim_exec::exec::load_store::{FRAME, GENERIC, LOCAL};
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, LANES, LaneOp, LaneTy, Pred, Program, ResultUse, Sem, Slot};
 
 /// How the values of a register differ between the lanes of a pack.
@@ -149,7 +150,7 @@ impl<'p> Classes<'p> {
         let mut how = if way == Way::Masked { Class::Varying } else { self.unguarded(i, kind, &effects) };
         // Nobody could leave in front of it.
         if let (Way::Aside, Kind::Lane(op)) = (way, kind)
-            && !self.extensions(i, &op).is_empty()
+            && !self.extensions(operands::Lane::of(i), &op).is_empty()
         {
             how = Class::Varying;
         }
@@ -176,23 +177,26 @@ impl<'p> Classes<'p> {
         let halves = !effects.all && !uniform && effects.reads.iter().all(one);
         let or_varying = |is: bool| if is { Class::Uniform } else { Class::Varying };
         let or_halves = |is: bool| if is && halves { Class::Halves(0) } else { or_varying(is && uniform) };
-        let space = i.z & 15;
         // Where each lane finds something else at the same address.
-        let own = matches!(space, LOCAL | FRAME) || space == GENERIC && self.program.machine.is_some();
+        let own = |space: u32| matches!(space, LOCAL | FRAME) || space == GENERIC && self.program.machine.is_some();
         match kind {
             Kind::Nothing | Kind::Branch | Kind::Stop => Class::Uniform,
             Kind::Atom { .. } => Class::Varying,
-            Kind::Load { .. } | Kind::Store { .. } => or_halves(!own),
+            Kind::Load { .. } => or_halves(!own(operands::Load::of(i).space())),
+            Kind::Store { .. } => or_halves(!own(operands::Store::of(i).space())),
             Kind::Foreign => or_varying(uniform && decode::is_pure(i)),
             Kind::Special => self.special(i),
-            Kind::ConvertAddress if i.z == LOCAL => Class::Varying,
-            Kind::ConvertAddress => match (self.slot(i.a), self.form(i.a), self.form(i.d)) {
-                (class @ (Class::Affine(_) | Class::Halves(_)), ValueForm::Double, ValueForm::Double) => class,
-                (class, ..) => or_varying(class == Class::Uniform),
-            },
+            Kind::ConvertAddress => {
+                let i = operands::ConvertAddress::of(i);
+                match (self.slot(i.a()), self.form(i.a()), self.form(i.d())) {
+                    _ if i.space() == LOCAL => Class::Varying,
+                    (class @ (Class::Affine(_) | Class::Halves(_)), ValueForm::Double, ValueForm::Double) => class,
+                    (class, ..) => or_varying(class == Class::Uniform),
+                }
+            }
             _ if uniform => Class::Uniform,
             _ if halves => Class::Halves(0),
-            Kind::Lane(op) => self.affine(i, &op).unwrap_or(Class::Varying),
+            Kind::Lane(op) => self.affine(operands::Lane::of(i), &op).unwrap_or(Class::Varying),
             _ => Class::Varying,
         }
     }
@@ -202,13 +206,14 @@ impl<'p> Classes<'p> {
     }
 
     fn special(&self, i: &Inst) -> Class {
-        let class = match i.y {
+        let i = operands::Special::of(i);
+        let class = match i.number() {
             axis if axis < Special::NtidX as u32 => self.tid(axis),
             y if y == Special::Laneid as u32 => Class::Affine(1),
             y if y <= Special::NctaidZ as u32 || y == Special::Warpid as u32 => Class::Uniform,
             _ => Class::Varying,
         };
-        let plain = simple_special(i.y) && (class == Class::Uniform || self.form(i.d) == ValueForm::Word);
+        let plain = simple_special(i.number()) && (class == Class::Uniform || self.form(i.d()) == ValueForm::Word);
         if plain { class } else { Class::Varying }
     }
 
@@ -234,53 +239,53 @@ impl<'p> Classes<'p> {
     }
 
     /// By how much a product grows from lane to lane.
-    fn product(&self, i: &Inst, op: &LaneOp) -> Option<i64> {
+    fn product(&self, i: operands::Lane<'_>, op: &LaneOp) -> Option<i64> {
         let [ta, tb, ..] = op.types;
-        match (self.step_of(i.a, ta)?, self.step_of(i.b, tb)?) {
+        match (self.step_of(i.a(), ta)?, self.step_of(i.b(), tb)?) {
             (0, 0) => Some(0),
-            (step, 0) => Some(step.wrapping_mul(self.factor(i.b, tb)?)),
-            (0, step) => Some(step.wrapping_mul(self.factor(i.a, ta)?)),
+            (step, 0) => Some(step.wrapping_mul(self.factor(i.b(), tb)?)),
+            (0, step) => Some(step.wrapping_mul(self.factor(i.a(), ta)?)),
             _ => None,
         }
     }
 
-    fn affine(&self, i: &Inst, op: &LaneOp) -> Option<Class> {
+    fn affine(&self, i: operands::Lane<'_>, op: &LaneOp) -> Option<Class> {
         if op.outcome != ResultUse::Value {
             return None;
         }
         let [ta, tb, tc, tr] = op.types;
-        let form = self.form(i.d);
-        let operands = [i.a, i.b, i.c].into_iter().take(usize::from(op.operands));
+        let form = self.form(i.d());
+        let operands = i.sources();
         let halves = operands.clone().any(|slot| matches!(self.slot(slot), Class::Halves(_)));
         // A word stays one, whatever the move is said to be of.
         if op.sem == Sem::Move
             && form == ValueForm::Word
-            && self.form(i.a) == ValueForm::Word
+            && self.form(i.a()) == ValueForm::Word
             && let (class @ (Class::Affine(_) | Class::Halves(_)), 32 | 64, 32 | 64) =
-                (self.slot(i.a), width(ta), width(tr))
+                (self.slot(i.a()), width(ta), width(tr))
         {
             return Some(class);
         }
-        let narrow_mask = op.sem == Sem::MoveMasked && i.x == 0xffff_ffff;
+        let narrow_mask = op.sem == Sem::MoveMasked && i.constant() == 0xffff_ffff;
         let result = if narrow_mask { 32 } else { width(tr) };
         match (result, form) {
             (32, ValueForm::Word) | (64, ValueForm::Double) => {}
             _ => return None,
         }
         let step = match op.sem {
-            Sem::Move => self.step_of(i.a, ta)?,
-            Sem::MoveMasked if narrow_mask || i.x == u64::MAX => self.step_of(i.a, ta)?,
-            Sem::Add => self.step_of(i.a, ta)?.wrapping_add(self.step_of(i.b, tb)?),
-            Sem::Sub => self.step_of(i.a, ta)?.wrapping_sub(self.step_of(i.b, tb)?),
+            Sem::Move => self.step_of(i.a(), ta)?,
+            Sem::MoveMasked if narrow_mask || i.constant() == u64::MAX => self.step_of(i.a(), ta)?,
+            Sem::Add => self.step_of(i.a(), ta)?.wrapping_add(self.step_of(i.b(), tb)?),
+            Sem::Sub => self.step_of(i.a(), ta)?.wrapping_sub(self.step_of(i.b(), tb)?),
             Sem::Add3 => {
-                let first = self.step_of(i.a, ta)?.wrapping_add(self.step_of(i.b, tb)?);
-                first.wrapping_add(self.step_of(i.c, tc)?)
+                let first = self.step_of(i.a(), ta)?.wrapping_add(self.step_of(i.b(), tb)?);
+                first.wrapping_add(self.step_of(i.c(), tc)?)
             }
             Sem::Mul | Sem::MulWide => self.product(i, op)?,
-            Sem::MulAdd | Sem::MulAddWide => self.product(i, op)?.wrapping_add(self.step_of(i.c, tc)?),
+            Sem::MulAdd | Sem::MulAddWide => self.product(i, op)?.wrapping_add(self.step_of(i.c(), tc)?),
             Sem::Shl if width(ta) == result => {
-                let count = constant(self.program, i.b)? & 0xffff_ffff;
-                let step = self.step_of(i.a, ta)?;
+                let count = constant(self.program, i.b())? & 0xffff_ffff;
+                let step = self.step_of(i.a(), ta)?;
                 if count >= u64::from(result) { 0 } else { step.wrapping_shl(count as u32) }
             }
             _ => return None,
@@ -299,15 +304,15 @@ impl<'p> Classes<'p> {
     }
 
     /// The operands of an instruction, executed once, that are extended.
-    pub(super) fn extensions(&self, i: &Inst, op: &LaneOp) -> Vec<Extension> {
+    pub(super) fn extensions(&self, i: operands::Lane<'_>, op: &LaneOp) -> Vec<Extension> {
         let wide = match op.sem {
-            Sem::Move => width(op.types[3]) == 64 && self.form(i.d) != ValueForm::Word,
-            Sem::MoveMasked => i.x == u64::MAX,
+            Sem::Move => width(op.types[3]) == 64 && self.form(i.d()) != ValueForm::Word,
+            Sem::MoveMasked => i.constant() == u64::MAX,
             Sem::MulWide | Sem::MulAddWide => true,
             _ => false,
         };
         let mut found = Vec::new();
-        for (slot, ty) in [i.a, i.b, i.c].into_iter().zip(op.types).take(usize::from(op.operands)) {
+        for (slot, ty) in i.sources().zip(op.types) {
             if let Class::Affine(step) | Class::Halves(step) = self.slot(slot)
                 && wide
                 && step != 0

@@ -19,7 +19,7 @@ macro_rules! symbols {
         mod exported {
             // SAFETY: declared only to take their addresses; every one is defined in this crate (or
             // it does not link).
-            unsafe extern "C" { $($(pub fn $symbol();)+)* }
+            unsafe extern "C" { $($(pub(super) fn $symbol();)+)* }
         }
 
         /// The address of every symbol, in the table's order.

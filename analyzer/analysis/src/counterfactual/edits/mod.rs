@@ -76,7 +76,8 @@ impl Edits {
         {
             return EditedRecord::LeftOut;
         }
-        let kind = SyncKind::of(&record.op, state.options.policy, |address| state.ordering.memory_kind(address));
+        let kind =
+            SyncKind::of(&record.op, state.options.judging.policy, |address| state.ordering.memory_kind(address));
         if !kind.is_some_and(|kind| assuming::is_left_out(assumed, record, kind, facts)) {
             return EditedRecord::Applied(None);
         }
@@ -152,7 +153,7 @@ impl Edits {
             stream_of(&record.op).map_or(Epoch { timeline: TimelineId::HOST, time: 0 }, |s| ordering.stream_epoch(s))
         });
         let memory = |address| ordering.memory_kind(address);
-        let context = steps::Context { epoch, overlaps, policy: state.options.policy, memory: &memory };
+        let context = steps::Context { epoch, overlaps, policy: state.options.judging.policy, memory: &memory };
         steps.take(record, &context, &state.races);
         state.races.clear();
         true

@@ -23,7 +23,7 @@
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
 pub(crate) mod host_side;
-mod leftovers;
+pub(crate) mod leftovers;
 mod lookup;
 mod openness;
 mod sharing;

@@ -16,7 +16,7 @@ use crate::compile_sass::operands::SCRATCH;
 use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::BLOCK_SCOPE;
 use crate::exec::per_lane::op2;
-use crate::program::{Inst, Operation, Pred, Slot, Update, UpdateOp};
+use crate::program::{Inst, Operation, Pred, Slot, Update, UpdateOp, WideAccess};
 
 const ARRIVES: u16 = 0x9b0;
 /// Its fields at 72..77 that say so.
@@ -86,10 +86,10 @@ pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) 
         // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
         Opcode::Mbarrier if i.opcode == ARRIVES && bits(72, 77, t) == LDGSTSBAR_64 => arrive(i, t)?,
         Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
-            update_wide(i, Operation::WideExchange, [&i.src[0], &i.src[0]], t)?;
+            update_wide(i, WideAccess::Exchange, [&i.src[0], &i.src[0]], t)?;
         }
         Opcode::AtomCas { ty: AtomTy::B128, cast: CasKind::Cas } => {
-            update_wide(i, Operation::WideCompareAndSwap, [&i.src[0], &i.src[1]], t)?;
+            update_wide(i, WideAccess::CompareAndSwap, [&i.src[0], &i.src[1]], t)?;
         }
         Opcode::Atom { op, ty } | Opcode::Red { op, ty } if elements(ty) > 1 => update_elements(i, op, ty, t)?,
         Opcode::Atom { op, ty } | Opcode::Red { op, ty } => {
@@ -147,7 +147,12 @@ fn update(i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2], t: &mut Tr
 }
 
 /// An operation on 16 bytes.
-fn update_wide(i: &MachineInst, run: Operation, operands: [&InstOperand; 2], t: &mut Translation<'_>) -> Result<()> {
+fn update_wide(
+    i: &MachineInst,
+    access: WideAccess,
+    operands: [&InstOperand; 2],
+    t: &mut Translation<'_>,
+) -> Result<()> {
     let (a, x, space) = address(i, &i.mem[0], t)?;
     let old = [t.temporary(), t.temporary()];
     let mut slots = old.to_vec();
@@ -158,7 +163,7 @@ fn update_wide(i: &MachineInst, run: Operation, operands: [&InstOperand; 2], t: 
         }
     }
     let y = t.list(&slots);
-    t.emit(Inst { a, x, y, z: space | 1 << 4, ..blank(run) });
+    t.emit(Inst { a, x, y, z: space, ..blank(Operation::Wide(access)) });
     for (half, value) in [0, 2].into_iter().zip(old) {
         let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
         t.halved(value, low, high);

@@ -24,8 +24,8 @@ fn space_number(space: AddressSpace) -> Option<u32> {
 }
 
 /// Whether an access reaches other kernels atomically, as loads and stores carry it.
-fn order_of(m: &MemOperand) -> Slot {
-    if m.strength == Strength::Device { STRONG } else { Slot::NONE }
+fn strength_of(m: &MemOperand) -> Slot {
+    if m.strength == Strength::Device { Slot(STRONG) } else { Slot::NONE }
 }
 
 /// Returns false when the instruction is of another family.
@@ -145,7 +145,7 @@ fn load(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         under(&[wanted], t);
     }
     let place = address(i, &i.mem[0], t)?;
-    load_from(i, ty, place, order_of(&i.mem[0]), t)
+    load_from(i, ty, place, strength_of(&i.mem[0]), t)
 }
 
 fn load_from(
@@ -187,7 +187,7 @@ fn store(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         slots.push(t.raw_word(&i.src[0], word)?);
     }
     let (b, y) = (slots[0], if count > 1 { t.list(&slots) } else { 0 });
-    let d = order_of(&i.mem[0]);
+    let d = strength_of(&i.mem[0]);
     t.emit(Inst { d, a, b, x, y, z: space | count << 4, ..blank(Operation::Store(cell)) });
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Products of matrices of numbers of four bits and one bit.
 
 use crate::exec::matrix::{of_a, of_b, of_c};
+use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
 use crate::warp::Warp;
 
@@ -42,14 +43,15 @@ impl NarrowForm {
     }
 }
 
-/// `mma` of four bits and of one: slots of d, c, a, b from `y` on.
+/// `mma` of four bits and of one: slots of d, c, a, b follow each other.
 #[inline(never)]
 pub(crate) fn multiply_narrow(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let form = NarrowForm::unpack(i.x);
+    let i = operands::MultiplyNarrow::of(i);
+    let form = NarrowForm::unpack(i.form());
     let NarrowForm { m, k, bits, .. } = form;
     let packed = (32 / bits) as usize;
     let (sums, of_first, of_second) = (m / 4, m * k / packed / LANES, 8 * k / packed / LANES);
-    let slots: &[Slot] = &w.env.program.slots[i.y as usize..];
+    let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
     let (to, rest) = slots.split_at(sums);
     let (c, rest) = rest.split_at(sums);
     let (a, rest) = rest.split_at(of_first);

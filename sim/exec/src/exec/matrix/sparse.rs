@@ -6,6 +6,7 @@
 
 use crate::exec::matrix::{Element, of_a, of_b, of_c};
 use crate::exec::per_lane::each;
+use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
 use crate::warp::Warp;
 
@@ -156,13 +157,14 @@ impl SparseForm {
     }
 }
 
-/// `mma.sp`: slots of d, c, a, b and the metadata from `y` on; `x` is a [`SparseForm`]. Each sum
+/// `mma.sp`: slots of d, c, a, b and the metadata follow each other. Each sum
 /// grows in the order of the inner index and is rounded once.
 #[inline(never)]
 pub(crate) fn multiply_sparse(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let form = SparseForm::unpack(i.x);
+    let i = operands::MultiplySparse::of(i);
+    let form = SparseForm::unpack(i.form());
     let [sums, of_first, of_second] = form.registers();
-    let slots: &[Slot] = &w.env.program.slots[i.y as usize..];
+    let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
     let (to, rest) = slots.split_at(sums);
     let (c, rest) = rest.split_at(sums);
     let (a, rest) = rest.split_at(of_first);

@@ -3,21 +3,21 @@
 pub mod map;
 
 use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
-use crate::exec::mbarrier::bytes_came;
+use crate::exec::mbarrier::{bytes_came, element_update};
 use crate::exec::tensor::map::{SIZE, TensorMap};
 use crate::interface::{AccessKind, CompileError, FaultKind};
-use crate::program::{Inst, LANES, Next, Slot};
+use crate::operations::operands;
+use crate::program::{Inst, LANES, Next};
 use crate::warp::Warp;
 
-/// What the low bits of `x` of [`tile`] mean: from global to shared memory, the other way, and the
-/// other way by atomic operations, one for each type of elements: the number of the first among the
-/// program's stands in bits 32 and up.
-pub(crate) const LOAD: u64 = 0;
-pub(crate) const STORE: u64 = 1;
-pub(crate) const REDUCE: u64 = 2;
+/// What [`tile`] does: from global to shared memory, the other way, and the other way by atomic
+/// operations, one for each type of elements, of which the program has a list.
+pub(crate) const LOAD: u32 = 0;
+pub(crate) const STORE: u32 = 1;
+pub(crate) const REDUCE: u32 = 2;
 
 /// An operation that there is not for this type of elements.
-pub(crate) fn refused(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+pub(in crate::exec) fn refused(w: &mut Warp<'_>, mask: u32) -> Next {
     let kind = unsupported(w, "a reduction of a tile of this type");
     w.fail(kind, mask)
 }
@@ -41,13 +41,12 @@ fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, Faul
     TensorMap::decode(&bytes).ok_or_else(|| unsupported(w, "a tensor map that the simulated driver did not encode"))
 }
 
-/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, at once: the map at `a`, the tile in
-/// shared memory at `b`, the coordinates of its first element in the slots from `y` on. A load
-/// tells the barrier at `c`. A reduction finds its element's address and operand in `d` and `z`.
+/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, at once: the map, the tile in
+/// shared memory, and the coordinates of its first element. A load tells the barrier.
 #[inline(never)]
 pub(crate) fn tile(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
-        match one_tile(w, i, lane) {
+        match one_tile(w, operands::TensorTile::of(i), lane) {
             Ok(Next::Step) => {}
             Ok(other) => return other,
             Err(kind) => return w.fail(kind, 1 << lane),
@@ -56,16 +55,16 @@ pub(crate) fn tile(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-fn one_tile(w: &mut Warp<'_>, i: &Inst, lane: usize) -> Result<Next, FaultKind> {
-    let address = w.get(i.a, lane);
+fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Result<Next, FaultKind> {
+    let address = w.get(i.map(), lane);
     let map = map_at(w, address, lane)?;
-    let program = w.env.program;
+    let coordinates = i.coordinates(w.env.program);
     let mut first = [0i64; 5];
     for (axis, coordinate) in first[..map.rank].iter_mut().enumerate() {
-        *coordinate = i64::from(w.get(program.slots[i.y as usize + axis], lane) as u32 as i32);
+        *coordinate = i64::from(w.get(coordinates[axis], lane) as u32 as i32);
     }
     let (counts, element) = (map.counts(), map.tensor.element);
-    let shared = w.get(i.b, lane);
+    let shared = w.get(i.shared(), lane);
     let inside = |axis: usize, at: i64| (0..map.tensor.sizes[axis] as i64).contains(&at);
     let rows: u32 = counts[1..].iter().product();
     for row in 0..rows {
@@ -89,14 +88,14 @@ fn one_tile(w: &mut Warp<'_>, i: &Inst, lane: usize) -> Result<Next, FaultKind> 
                 other => return Ok(other),
             }
         }
-        if low < high && w.env.observing && i.x & 15 != REDUCE {
-            let kind = if i.x & 15 == LOAD { AccessKind::Read } else { AccessKind::Write };
-            w.observe(i, 1 << lane, (high - low) as u32 * element as u32, kind, &[there(low); LANES]);
+        if low < high && w.env.observing && i.what() != REDUCE {
+            let kind = if i.what() == LOAD { AccessKind::Read } else { AccessKind::Write };
+            w.observe(0, 1 << lane, (high - low) as u32 * element as u32, kind, &[there(low); LANES]);
         }
     }
-    if i.x & 15 == LOAD {
+    if i.what() == LOAD {
         // What lies outside counts, too.
-        let barrier = w.get(i.c, lane);
+        let barrier = w.get(i.barrier(), lane);
         bytes_came(w, barrier, counts.iter().product::<u32>() * element as u32, lane)?;
     }
     Ok(Next::Step)
@@ -106,13 +105,13 @@ fn one_tile(w: &mut Warp<'_>, i: &Inst, lane: usize) -> Result<Next, FaultKind> 
 /// are loaded, and nothing is stored.
 fn one_element(
     w: &mut Warp<'_>,
-    i: &Inst,
+    i: operands::TensorTile<'_>,
     lane: usize,
     map: &TensorMap,
     place: u64,
     global: Option<u64>,
 ) -> Result<Next, FaultKind> {
-    let (loads, size) = (i.x & 15 == LOAD, map.tensor.element as u32);
+    let (loads, size) = (i.what() == LOAD, map.tensor.element as u32);
     let kind = if loads { AccessKind::Write } else { AccessKind::Read };
     let shared = w.resolve(SHARED, place, size, kind, lane)? as *mut u8;
     let bytes = size as usize;
@@ -123,15 +122,17 @@ fn one_element(
         }
         return Ok(Next::Step);
     };
-    if i.x & 15 == REDUCE {
+    if i.what() == REDUCE {
         let mut operand = [0; 8];
         // SAFETY: as above.
         unsafe { std::ptr::copy(shared, operand.as_mut_ptr(), bytes) };
-        w.set(i.d, lane, address);
-        w.set(Slot(i.z), lane, u64::from_le_bytes(operand));
-        let update = w.env.program.reductions[(i.x >> 32) as usize + usize::from(map.kind)];
-        let element = Inst { d: Slot(i.z), a: i.d, b: Slot(i.z), c: Slot(i.z), x: 0, y: 0, z: 1 << 4 | GLOBAL, ..*i };
-        return Ok(update(w, &element, 1 << lane));
+        w.set(i.element(), lane, address);
+        w.set(i.operand(), lane, u64::from_le_bytes(operand));
+        let Some(update) = w.env.program.reductions[i.reduction() as usize + usize::from(map.kind)] else {
+            return Ok(refused(w, 1 << lane));
+        };
+        let element = element_update(update, i.element(), i.operand(), GLOBAL);
+        return Ok((element.run)(w, &element, 1 << lane));
     }
     let kind = if loads { AccessKind::Read } else { AccessKind::Write };
     let global = w.resolve(GLOBAL, address, size, kind, lane)? as *mut u8;

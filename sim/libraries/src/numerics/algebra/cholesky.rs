@@ -11,7 +11,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// What is done with a triangle.
 #[derive(Clone, Copy, Debug)]
-pub enum CholeskyOp {
+pub(crate) enum CholeskyOp {
     /// `A = L L^H`, or `A = U^H U`, in place.
     Factor,
     /// Solves `A X = B` with the factor.
@@ -22,7 +22,7 @@ pub enum CholeskyOp {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Cholesky {
+pub(crate) struct Cholesky {
     pub op: CholeskyOp,
     /// All of A; only the triangle `part` of it is touched.
     pub a: Matrix,
@@ -40,7 +40,7 @@ impl Cholesky {
     }
 
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = match self.op {
             CholeskyOp::Solve(b) => vec![self.triangle().read_block(self.batch), b.write_block(self.batch, true)],
             _ => vec![self.triangle().write_block(self.batch, true)],

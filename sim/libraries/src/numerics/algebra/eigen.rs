@@ -14,26 +14,26 @@ use crate::numerics::memory::Memory;
 use crate::numerics::number::Type;
 
 /// A number to compute with.
-pub type C = Complex<f64>;
+pub(crate) type C = Complex<f64>;
 
 /// What a value is that could not be computed.
-pub const NONE: C = C::new(f64::NAN, f64::NAN);
+pub(crate) const NONE: C = C::new(f64::NAN, f64::NAN);
 
 /// Steps after which an algorithm gives up.
-pub fn most_steps(n: usize) -> usize {
+pub(crate) fn most_steps(n: usize) -> usize {
     1000 + 100 * n
 }
 
 /// Loads a matrix. The answer to one that is not finite is `None` inside: the algorithms compare
 /// numbers.
-pub fn load(matrix: &Matrix, memory: &Memory<'_>, batch: usize) -> Option<Option<DMatrix<C>>> {
+pub(crate) fn load(matrix: &Matrix, memory: &Memory<'_>, batch: usize) -> Option<Option<DMatrix<C>>> {
     let values = matrix.load::<C>(memory, batch)?;
     let finite = values.iter().all(|value| value.is_finite());
     Some(finite.then(|| DMatrix::from_vec(matrix.size[0], matrix.size[1], values)))
 }
 
 /// Stores numbers, or NaN where there are none.
-pub fn store<'v>(
+pub(crate) fn store<'v>(
     matrix: &Matrix,
     memory: &Memory<'_>,
     batch: usize,
@@ -48,7 +48,7 @@ pub fn store<'v>(
 
 /// Of a symmetric or Hermitian matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct Symmetric {
+pub(crate) struct Symmetric {
     /// The matrix, and the part of it that is read.
     pub a: Matrix,
     pub part: Part,
@@ -61,7 +61,7 @@ pub struct Symmetric {
 
 impl Symmetric {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let a = match self.vectors {
             true => self.a,
             false => self.a.filled(Fill::Triangular(self.part, false)),
@@ -98,7 +98,7 @@ impl Call for Symmetric {
 
 /// Of any matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct General {
+pub(crate) struct General {
     /// The matrix, which is destroyed.
     pub a: Matrix,
     /// Complex numbers; or real ones, then the real parts and behind them the imaginary ones.
@@ -110,7 +110,7 @@ pub struct General {
 
 impl General {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = vec![self.a.write_block(1, true), self.values.write_block(1, false)];
         out.extend(self.vectors.map(|vectors| vectors.write_block(1, false)));
         out.push(self.info.write_block(1, false));

@@ -11,7 +11,7 @@ use crate::numerics::number::{Compute, Number, Type};
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum FactorOp {
+pub(crate) enum FactorOp {
     /// A = P L U, in place.
     Lu,
     /// Solves with the factors; the operation on A as a `cublasOperation_t`. `other` holds B.
@@ -28,7 +28,7 @@ pub enum FactorOp {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Factor {
+pub(crate) struct Factor {
     pub op: FactorOp,
     pub a: Matrix,
     pub other: Option<Matrix>,
@@ -53,7 +53,7 @@ impl Factor {
     }
 
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let keeps = matches!(self.op, FactorOp::LuSolve(_) | FactorOp::LuInverse | FactorOp::Inverse);
         let a = match keeps {
             true => self.a.read_block(self.batch),

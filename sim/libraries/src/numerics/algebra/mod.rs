@@ -4,9 +4,9 @@
 //! - `cholesky`: Cholesky's factors; `reflectors`: Q of a QR factorisation
 //! - `eigen`, `singular`: eigenvalues and singular values, with their vectors
 
-pub mod cholesky;
-pub mod eigen;
-pub mod factor;
-pub mod reflectors;
-pub mod singular;
-pub mod solve;
+pub(crate) mod cholesky;
+pub(crate) mod eigen;
+pub(crate) mod factor;
+pub(crate) mod reflectors;
+pub(crate) mod singular;
+pub(crate) mod solve;

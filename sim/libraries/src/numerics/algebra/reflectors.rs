@@ -8,7 +8,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Reflectors {
+pub(crate) struct Reflectors {
     /// The matrix in whose columns, below the diagonal, the reflectors lie.
     pub a: Matrix,
     /// Their factors.
@@ -28,7 +28,7 @@ impl Reflectors {
     }
 
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = match self.target {
             Some((c, _)) => vec![self.below().read_block(1), c.write_block(1, true)],
             None => vec![self.a.write_block(1, true)],

@@ -11,7 +11,7 @@ use crate::numerics::memory::Memory;
 
 /// One call: `A = U S V^H`.
 #[derive(Clone, Copy, Debug)]
-pub struct Singular {
+pub(crate) struct Singular {
     pub a: Matrix,
     /// A keeps its value.
     pub keeps: bool,
@@ -30,7 +30,7 @@ pub struct Singular {
 
 impl Singular {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let a = match self.keeps {
             true => self.a.read_block(self.batch),
             false => self.a.write_block(self.batch, true),

@@ -8,7 +8,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// One call. X replaces B.
 #[derive(Clone, Copy, Debug)]
-pub struct Triangular {
+pub(crate) struct Triangular {
     /// The triangle, operated on.
     pub a: Matrix,
     pub b: Matrix,
@@ -22,7 +22,7 @@ pub struct Triangular {
 
 impl Triangular {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         vec![self.a.read_block(self.batch), self.b.write_block(self.batch, true), self.alpha.block()]
     }
 }
@@ -54,7 +54,7 @@ impl Call for Triangular {
 }
 
 /// The transpose of a matrix by columns.
-pub fn transpose<T: Number>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub(crate) fn transpose<T: Number>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut out = Vec::with_capacity(a.len());
     for i in 0..rows {
         out.extend((0..columns).map(|j| a[i + j * rows]));
@@ -63,7 +63,7 @@ pub fn transpose<T: Number>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
 }
 
 /// Solves a triangular system for one right side. The other part of `a` is not looked at.
-pub fn solve<T: Number>(a: &[T], n: usize, part: Part, x: &mut [T]) {
+pub(crate) fn solve<T: Number>(a: &[T], n: usize, part: Part, x: &mut [T]) {
     let mut step = |j: usize, rest: std::ops::Range<usize>| {
         x[j] /= a[j + j * n];
         let value = x[j];

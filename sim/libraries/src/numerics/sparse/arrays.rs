@@ -7,7 +7,7 @@ use crate::numerics::number::{Number, Type};
 
 /// How the places of entries are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// Where each row begins, and the columns of its entries.
     Rows,
     /// Where each column begins, and the rows of its entries.
@@ -18,7 +18,7 @@ pub enum Format {
 
 /// A batch of sparse matrices.
 #[derive(Clone, Copy, Debug)]
-pub struct Sparse {
+pub(crate) struct Sparse {
     pub format: Format,
     pub size: [usize; 2],
     pub entries: usize,
@@ -37,7 +37,7 @@ pub struct Sparse {
 }
 
 /// An entry: row, column, value.
-pub type Entry<T> = (usize, usize, T);
+pub(crate) type Entry<T> = (usize, usize, T);
 
 impl Sparse {
     /// Elements of `first`.
@@ -54,40 +54,40 @@ impl Sparse {
     }
 
     /// The array `first`.
-    pub fn first(&self) -> Matrix {
+    pub(crate) fn first(&self) -> Matrix {
         let stride = self.strides[usize::from(self.format == Format::Coordinates)];
         Self::array(self.first, self.index_types[0], self.firsts(), stride)
     }
 
     /// The array `second`.
-    pub fn second(&self) -> Matrix {
+    pub(crate) fn second(&self) -> Matrix {
         Self::array(self.second, self.index_types[1], self.entries, self.strides[1])
     }
 
     /// The array of values.
-    pub fn values(&self) -> Matrix {
+    pub(crate) fn values(&self) -> Matrix {
         Self::array(self.values, self.kind, self.entries, self.strides[1])
     }
 
     /// What reading the places of the entries touches.
-    pub fn read_places(&self, batch: usize) -> [Block; 2] {
+    pub(crate) fn read_places(&self, batch: usize) -> [Block; 2] {
         [self.first().read_block(batch), self.second().read_block(batch)]
     }
 
     /// What reading it touches.
-    pub fn read_blocks(&self, batch: usize) -> [Block; 3] {
+    pub(crate) fn read_blocks(&self, batch: usize) -> [Block; 3] {
         let [first, second] = self.read_places(batch);
         [first, second, self.values().read_block(batch)]
     }
 
     /// What writing it touches.
-    pub fn write_blocks(&self) -> [Block; 3] {
+    pub(crate) fn write_blocks(&self) -> [Block; 3] {
         [self.first(), self.second(), self.values()].map(|array| array.write_block(1, false))
     }
 
     /// Rows and columns of the entries, in the order in which they are kept. Places outside of the
     /// matrix are as bad an address as they would be on a device.
-    pub fn places(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<(usize, usize)>> {
+    pub(crate) fn places(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<(usize, usize)>> {
         let second = self.indices(memory, batch, &self.second())?;
         let first = self.indices(memory, batch, &self.first())?;
         let first = match self.format {
@@ -112,21 +112,21 @@ impl Sparse {
     }
 
     /// The entries, in the order in which they are kept.
-    pub fn load<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<Entry<T>>> {
+    pub(crate) fn load<T: Number>(&self, memory: &Memory<'_>, batch: usize) -> Option<Vec<Entry<T>>> {
         let values = self.values().load::<T>(memory, batch)?;
         let places = self.places(memory, batch)?;
         Some(places.into_iter().zip(values).map(|((row, column), value)| (row, column, value)).collect())
     }
 
     /// Stores entries, which are in the order of the format.
-    pub fn store<T: Number>(&self, memory: &Memory<'_>, entries: &[Entry<T>]) -> Option<()> {
+    pub(crate) fn store<T: Number>(&self, memory: &Memory<'_>, entries: &[Entry<T>]) -> Option<()> {
         self.store_places(memory, entries)?;
         let values: Vec<T> = entries.iter().map(|&(.., value)| value).collect();
         self.values().store(memory, 0, &values)
     }
 
     /// Stores only where entries are.
-    pub fn store_places<T: Number>(&self, memory: &Memory<'_>, entries: &[Entry<T>]) -> Option<()> {
+    pub(crate) fn store_places<T: Number>(&self, memory: &Memory<'_>, entries: &[Entry<T>]) -> Option<()> {
         let numbers = |index: usize| (index as i64 + self.base) as f64;
         let turned = self.format == Format::Columns;
         let pairs = entries.iter().map(|&(row, column, _)| if turned { (column, row) } else { (row, column) });
@@ -141,13 +141,13 @@ impl Sparse {
 }
 
 /// The fault of an address that is not mapped, which a wrong index makes.
-pub fn bad<T>(memory: &Memory<'_>) -> Option<T> {
+pub(crate) fn bad<T>(memory: &Memory<'_>) -> Option<T> {
     let _ = memory.view(u64::MAX - 15, 1, false);
     None
 }
 
 /// The row of each entry, by where rows begin; `None` where that makes no sense.
-pub fn expand(offsets: &[i64], entries: usize) -> Option<Vec<i64>> {
+pub(crate) fn expand(offsets: &[i64], entries: usize) -> Option<Vec<i64>> {
     let mut out = Vec::with_capacity(entries);
     for (row, pair) in offsets.windows(2).enumerate() {
         let (from, to) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
@@ -160,7 +160,7 @@ pub fn expand(offsets: &[i64], entries: usize) -> Option<Vec<i64>> {
 }
 
 /// Where each of so many rows begins, and the last one ends, by the rows of the entries.
-pub fn compress(rows: &[usize], count: usize) -> Vec<usize> {
+pub(crate) fn compress(rows: &[usize], count: usize) -> Vec<usize> {
     let mut offsets = vec![0; count + 1];
     rows.iter().for_each(|&row| offsets[row + 1] += 1);
     (0..count).for_each(|row| offsets[row + 1] += offsets[row]);
@@ -168,7 +168,7 @@ pub fn compress(rows: &[usize], count: usize) -> Vec<usize> {
 }
 
 /// Sorts entries by rows and adds up those of the same place.
-pub fn merged<T: Number>(mut entries: Vec<Entry<T>>) -> Vec<Entry<T>> {
+pub(crate) fn merged<T: Number>(mut entries: Vec<Entry<T>>) -> Vec<Entry<T>> {
     entries.sort_by_key(|&(row, column, _)| (row, column));
     let mut out: Vec<Entry<T>> = Vec::with_capacity(entries.len());
     for (row, column, value) in entries {

@@ -11,7 +11,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// What is done with arrays of indices.
 #[derive(Clone, Copy, Debug)]
-pub enum IndexOp {
+pub(crate) enum IndexOp {
     /// The rows of entries become where rows begin.
     Compress { from: Matrix, to: Matrix },
     /// And back.
@@ -27,7 +27,7 @@ pub enum IndexOp {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Indices {
+pub(crate) struct Indices {
     pub op: IndexOp,
     /// The number of the first row: 0 or 1.
     pub base: i64,
@@ -35,7 +35,7 @@ pub struct Indices {
 
 impl Indices {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         match self.op {
             IndexOp::Compress { from, to } | IndexOp::Expand { from, to } => {
                 vec![from.read_block(1), to.write_block(1, false)]
@@ -106,7 +106,7 @@ impl Call for Indices {
 
 /// Entries by rows become entries by columns: A compressed otherwise.
 #[derive(Clone, Copy, Debug)]
-pub struct Recompress {
+pub(crate) struct Recompress {
     pub from: Sparse,
     pub to: Sparse,
     /// Only where entries are.
@@ -115,7 +115,7 @@ pub struct Recompress {
 
 impl Recompress {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let count = if self.places_only { 2 } else { 3 };
         self.from.read_blocks(1).into_iter().take(count).chain(self.to.write_blocks().into_iter().take(count)).collect()
     }
@@ -134,7 +134,7 @@ impl Call for Recompress {
 
 /// A sparse matrix becomes a dense one.
 #[derive(Clone, Copy, Debug)]
-pub struct ToDense {
+pub(crate) struct ToDense {
     pub from: Sparse,
     pub to: Matrix,
     pub compute: Compute,
@@ -142,7 +142,7 @@ pub struct ToDense {
 
 impl ToDense {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         self.from.read_blocks(1).into_iter().chain([self.to.write_block(1, false)]).collect()
     }
 }
@@ -160,7 +160,7 @@ impl Call for ToDense {
 
 /// A dense matrix becomes a sparse one.
 #[derive(Clone, Copy, Debug)]
-pub struct FromDense {
+pub(crate) struct FromDense {
     pub from: Matrix,
     pub to: Sparse,
     pub compute: Compute,
@@ -171,7 +171,7 @@ pub struct FromDense {
 
 impl FromDense {
     /// What it touches. Where rows begin may be known, and stored, once entries are counted.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = vec![self.from.read_block(1)];
         if self.count == 0 {
             out.extend(self.to.write_blocks());

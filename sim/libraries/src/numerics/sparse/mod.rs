@@ -5,9 +5,9 @@
 //! - `solve`: triangular systems
 //! - `convert`: indices, and other forms of the same matrix; `vector`: sparse vectors
 
-pub mod arrays;
-pub mod convert;
-pub mod product;
-pub mod solve;
-pub mod sum;
-pub mod vector;
+pub(crate) mod arrays;
+pub(crate) mod convert;
+pub(crate) mod product;
+pub(crate) mod solve;
+pub(crate) mod sum;
+pub(crate) mod vector;

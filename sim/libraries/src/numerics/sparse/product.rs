@@ -9,7 +9,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// `C = alpha op(A) B + beta C` with a sparse A.
 #[derive(Clone, Copy, Debug)]
-pub struct TimesDense {
+pub(crate) struct TimesDense {
     pub a: Sparse,
     /// The operation on A, as a `cusparseOperation_t`.
     pub operation: i32,
@@ -23,7 +23,7 @@ pub struct TimesDense {
 
 impl TimesDense {
     /// What it touches. Rows of B that no entry names are not read.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = self.a.read_blocks(self.batch).to_vec();
         out.push(self.b.read_block(self.batch).in_part());
         out.push(self.c.write_block(self.batch, !self.beta.is_zero()));
@@ -67,7 +67,7 @@ impl Call for TimesDense {
 
 /// `C = alpha (A B) + beta C` at the entries of a sparse C.
 #[derive(Clone, Copy, Debug)]
-pub struct Sampled {
+pub(crate) struct Sampled {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Sparse,
@@ -79,7 +79,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// What it touches. Rows of A and columns of B without an entry are not read.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = self.c.read_places(self.batch).to_vec();
         out.push(self.c.values().write_block(self.batch, !self.beta.is_zero()));
         out.extend([self.a, self.b].map(|matrix| matrix.read_block(self.batch).in_part()));

@@ -9,7 +9,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct SparseTriangular {
+pub(crate) struct SparseTriangular {
     pub a: Sparse,
     /// The part of A that counts, before the operation.
     pub part: Part,
@@ -25,7 +25,7 @@ pub struct SparseTriangular {
 
 impl SparseTriangular {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut out = self.a.read_blocks(1).to_vec();
         let in_place = self.b.at == self.x.at;
         if !in_place {

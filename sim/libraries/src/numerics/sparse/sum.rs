@@ -18,7 +18,7 @@ type Entries = Vec<Entry<Complex<f64>>>;
 /// A product between the call that computes it and the one that stores it: a number, because calls
 /// are plain data, and may run after the program has destroyed what they belong to.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept(u64);
+pub(crate) struct Kept(u64);
 
 #[derive(Default)]
 struct Place {
@@ -36,7 +36,7 @@ fn places() -> MutexGuard<'static, BTreeMap<u64, Place>> {
 
 impl Kept {
     /// A place without entries.
-    pub fn new() -> Kept {
+    pub(crate) fn new() -> Kept {
         let mut places = places();
         let number = places.last_key_value().map_or(1, |(&last, _)| last + 1);
         places.insert(number, Place::default());
@@ -44,7 +44,7 @@ impl Kept {
     }
 
     /// Number of entries.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         places().get(&self.0).map_or(0, |place| place.entries.len())
     }
 
@@ -55,7 +55,7 @@ impl Kept {
     }
 
     /// One more call will store it.
-    pub fn expect(self) {
+    pub(crate) fn expect(self) {
         if let Some(place) = places().get_mut(&self.0) {
             place.pending += 1;
         }
@@ -73,7 +73,7 @@ impl Kept {
     }
 
     /// The program has destroyed it; calls that are enqueued still store it.
-    pub fn release(self) {
+    pub(crate) fn release(self) {
         let mut places = places();
         if let Some(place) = places.get_mut(&self.0) {
             place.released = true;
@@ -86,7 +86,7 @@ impl Kept {
 
 /// `alpha A B`, which is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct SparseProduct {
+pub(crate) struct SparseProduct {
     pub a: Sparse,
     pub b: Sparse,
     pub alpha: Scalar,
@@ -96,7 +96,7 @@ pub struct SparseProduct {
 
 impl SparseProduct {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let operands = [self.a, self.b];
         operands.iter().flat_map(|matrix| matrix.read_blocks(1)).chain([self.alpha.block()]).collect()
     }
@@ -126,14 +126,14 @@ impl Call for SparseProduct {
 
 /// Stores a product that was kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Store {
+pub(crate) struct Store {
     pub c: Sparse,
     pub from: Kept,
 }
 
 impl Store {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         self.c.write_blocks().to_vec()
     }
 }
@@ -147,7 +147,7 @@ impl Call for Store {
 
 /// `C = alpha A + beta B`.
 #[derive(Clone, Copy, Debug)]
-pub struct SparseSum {
+pub(crate) struct SparseSum {
     pub a: Sparse,
     pub b: Sparse,
     pub c: Sparse,
@@ -160,7 +160,7 @@ pub struct SparseSum {
 
 impl SparseSum {
     /// What it touches.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let operands = [self.a, self.b];
         if let Some(count) = self.count {
             let read = operands.iter().flat_map(|matrix| matrix.read_places(1));

@@ -9,7 +9,7 @@ use crate::numerics::number::{Compute, Number};
 
 /// What is done with a sparse vector and a dense one.
 #[derive(Clone, Copy, Debug)]
-pub enum SparseVectorOp {
+pub(crate) enum SparseVectorOp {
     /// The sparse values become what the dense vector has at their places.
     Gather,
     /// And back.
@@ -22,7 +22,7 @@ pub enum SparseVectorOp {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct SparseVector {
+pub(crate) struct SparseVector {
     pub op: SparseVectorOp,
     pub indices: Matrix,
     pub base: i64,
@@ -34,7 +34,7 @@ pub struct SparseVector {
 impl SparseVector {
     /// What it touches. Elements of the dense vector that no index names are not touched, unless
     /// all are multiplied.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let (indices, values) = (self.indices.read_block(1), self.values.read_block(1));
         let dense = self.dense.read_block(1).in_part();
         match self.op {

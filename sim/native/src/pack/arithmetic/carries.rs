@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 
-use crate::effects::unpacked;
 use crate::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use sim_exec::exec_sass::integer;
+use sim_exec::operations::operands;
 use sim_exec::program::{Inst, Pred, Slot};
 
 /// A term of a sum as a word: negated or complemented as the flags say.
@@ -44,23 +44,24 @@ fn with_carry(sum: Wide, carry: Pred, p: &mut Pack<'_, '_>) -> Wide {
 
 /// IADD3.
 pub(crate) fn added(i: &Inst, p: &mut Pack<'_, '_>) {
-    let [first, second, one, two] = [0, 16, 32, 48].map(|at| unpacked(i.x >> at));
+    let i = operands::Add3::of(i);
+    let [first, second, one, two] = [i.carry(), i.carry2(), i.over(), i.over2()];
     let parts = [
-        (i.a, integer::NEGATE_A, integer::INVERT_A),
-        (i.b, integer::NEGATE_B, integer::INVERT_B),
-        (i.c, integer::NEGATE_C, integer::INVERT_C),
+        (i.a(), integer::NEGATE_A, integer::INVERT_A),
+        (i.b(), integer::NEGATE_B, integer::INVERT_B),
+        (i.c(), integer::NEGATE_C, integer::INVERT_C),
     ];
     let carries = [first, second] != [Pred::NEVER; 2] || [one, two] != [Pred::ALWAYS; 2];
     if !carries {
-        let [a, b, c] = parts.map(|(slot, negate, invert)| word_term(slot, i.y, negate, invert, p));
+        let [a, b, c] = parts.map(|(slot, negate, invert)| word_term(slot, i.signs(), negate, invert, p));
         let sum = each(p.width, |at| {
             let sum = p.e.v.b.ins().iadd(a[at], b[at]);
             p.e.v.b.ins().iadd(sum, c[at])
         });
-        p.define(i.d, Lanes::Words(sum));
+        p.define(i.d(), Lanes::Words(sum));
         return;
     }
-    let [a, b, c] = parts.map(|(slot, negate, invert)| long_term(slot, i.y, negate, invert, p));
+    let [a, b, c] = parts.map(|(slot, negate, invert)| long_term(slot, i.signs(), negate, invert, p));
     let sum = each(p.width, |at| {
         let sum = p.e.v.b.ins().iadd(a[at], b[at]);
         p.e.v.b.ins().iadd(sum, c[at])
@@ -68,7 +69,7 @@ pub(crate) fn added(i: &Inst, p: &mut Pack<'_, '_>) {
     let sum = with_carry(sum, first, p);
     let sum = with_carry(sum, second, p);
     let (low, high) = (p.narrowed(sum), p.upper_halves(sum));
-    p.define(i.d, Lanes::Words(low));
+    p.define(i.d(), Lanes::Words(low));
     for (pred, least) in [(one, 0), (two, 1)] {
         if pred != Pred::ALWAYS {
             let least = p.word_everywhere(least);
@@ -80,10 +81,11 @@ pub(crate) fn added(i: &Inst, p: &mut Pack<'_, '_>) {
 
 /// The sum of 64 bits of a product.
 pub(crate) fn added_wide(i: &Inst, p: &mut Pack<'_, '_>) {
-    let (a, b) = (p.longs(i.a), p.longs(i.b));
+    let i = operands::AddWide::of(i);
+    let (a, b) = (p.longs(i.a()), p.longs(i.b()));
     let first: Wide = each(p.width, |at| p.e.v.b.ins().iadd(a[at], b[at]));
-    let sum = with_carry(first, unpacked(i.x), p);
-    let out = unpacked(i.x >> 32);
+    let sum = with_carry(first, i.carry(), p);
+    let out = i.over();
     let over = if out == Pred::ALWAYS {
         None
     } else {
@@ -95,7 +97,7 @@ pub(crate) fn added_wide(i: &Inst, p: &mut Pack<'_, '_>) {
         });
         Some(p.narrowed(over))
     };
-    p.define(i.d, Lanes::Longs(sum));
+    p.define(i.d(), Lanes::Longs(sum));
     if let Some(over) = over {
         p.set(out.0, over);
     }
@@ -103,11 +105,12 @@ pub(crate) fn added_wide(i: &Inst, p: &mut Pack<'_, '_>) {
 
 /// Whether a word is not zero, combined with a third predicate.
 pub(crate) fn not_zero(i: &Inst, p: &mut Pack<'_, '_>) {
-    let (words, zero) = (p.words(i.a), p.word_everywhere(0));
-    let third = p.masks(i.c.0);
+    let i = operands::NotZero::of(i);
+    let (words, zero) = (p.words(i.a()), p.word_everywhere(0));
+    let third = p.masks(i.combined().0);
     let value: Narrow = each(p.width, |at| {
         let is = p.e.v.b.ins().icmp(IntCC::NotEqual, words[at], zero);
-        if i.y == 1 { p.e.v.b.ins().band(is, third[at]) } else { p.e.v.b.ins().bor(is, third[at]) }
+        if i.combine() == 1 { p.e.v.b.ins().band(is, third[at]) } else { p.e.v.b.ins().bor(is, third[at]) }
     });
-    p.set(i.d.0, value);
+    p.set(i.p().0, value);
 }

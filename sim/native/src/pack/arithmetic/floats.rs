@@ -8,7 +8,8 @@ use crate::floats::has_fma;
 use crate::pack::lanes::{Lanes, Narrow, Pack, Wide, each};
 use crate::relocations::Keeper;
 use sim_exec::float::{FTZ, SAT};
-use sim_exec::program::{Inst, LaneOp, LaneTy, Sem, Slot};
+use sim_exec::operations::operands;
+use sim_exec::program::{LaneOp, LaneTy, Sem, Slot};
 
 fn flushed(values: Narrow, p: &mut Pack<'_, '_>) -> Narrow {
     let (exponent, sign) = (p.word_everywhere(0x7f80_0000), p.word_everywhere(0x8000_0000));
@@ -48,9 +49,9 @@ fn finished(values: Narrow, x: u64, p: &mut Pack<'_, '_>) -> Lanes {
     Lanes::Singles(clamped, false)
 }
 
-pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
+pub(crate) fn computed_float(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
     let [ta, _, _, tr] = op.types;
-    let nearest = i.x & 3 == 0;
+    let nearest = i.constant() & 3 == 0;
     if ta == LaneTy::F64 && tr == LaneTy::F64 {
         return computed_doubles(i, op, p);
     }
@@ -59,8 +60,8 @@ pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Opt
             if nearest || matches!(op.sem, Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul) =>
         {
             let plain = matches!(op.sem, Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul);
-            let x = if plain { 0 } else { i.x };
-            let (a, b) = (flag_operand(i.a, x, p), flag_operand(i.b, x, p));
+            let x = if plain { 0 } else { i.constant() };
+            let (a, b) = (flag_operand(i.a(), x, p), flag_operand(i.b(), x, p));
             let values = each(p.width, |at| match op.sem {
                 Sem::FloatAdd | Sem::FlagAdd => p.e.v.b.ins().fadd(a[at], b[at]),
                 Sem::FloatSub | Sem::FlagSub => p.e.v.b.ins().fsub(a[at], b[at]),
@@ -69,38 +70,38 @@ pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Opt
             finished(values, x, p)
         }
         Sem::FloatFma | Sem::FlagFma if has_fma() && (nearest || op.sem == Sem::FloatFma) => {
-            let x = if op.sem == Sem::FloatFma { 0 } else { i.x };
-            let [a, b, c] = [i.a, i.b, i.c].map(|slot| flag_operand(slot, x, p));
+            let x = if op.sem == Sem::FloatFma { 0 } else { i.constant() };
+            let [a, b, c] = [i.a(), i.b(), i.c()].map(|slot| flag_operand(slot, x, p));
             let values = each(p.width, |at| p.e.v.b.ins().fma(a[at], b[at], c[at]));
             finished(values, x, p)
         }
         Sem::FlagDiv if nearest => {
-            let (a, b) = (flag_operand(i.a, i.x, p), flag_operand(i.b, i.x, p));
+            let (a, b) = (flag_operand(i.a(), i.constant(), p), flag_operand(i.b(), i.constant(), p));
             let values = each(p.width, |at| p.e.v.b.ins().fdiv(a[at], b[at]));
-            finished(values, i.x, p)
+            finished(values, i.constant(), p)
         }
         Sem::FlagSqrt if nearest => {
-            let a = flag_operand(i.a, i.x, p);
+            let a = flag_operand(i.a(), i.constant(), p);
             let values = each(p.width, |at| p.e.v.b.ins().sqrt(a[at]));
-            finished(values, i.x, p)
+            finished(values, i.constant(), p)
         }
         Sem::FlagRcp if nearest => {
-            let a = flag_operand(i.a, i.x, p);
+            let a = flag_operand(i.a(), i.constant(), p);
             let one = p.single_everywhere(1.0);
             let values = each(p.width, |at| p.e.v.b.ins().fdiv(one, a[at]));
-            finished(values, i.x, p)
+            finished(values, i.constant(), p)
         }
-        Sem::Approximate(approximation) if i.x & SAT == 0 => approximate(i, op, approximation, p),
+        Sem::Approximate(approximation) if i.constant() & SAT == 0 => approximate(i, op, approximation, p),
         Sem::FlagNeg | Sem::FlagAbs => {
-            let (a, _) = p.singles(i.a, true);
+            let (a, _) = p.singles(i.a(), true);
             let values = each(p.width, |at| match op.sem {
                 Sem::FlagNeg => p.e.v.b.ins().fneg(a[at]),
                 _ => p.e.v.b.ins().fabs(a[at]),
             });
-            finished(values, i.x, p)
+            finished(values, i.constant(), p)
         }
         Sem::FlagMin | Sem::FlagMax => {
-            let (a, b) = (flag_operand(i.a, i.x, p), flag_operand(i.b, i.x, p));
+            let (a, b) = (flag_operand(i.a(), i.constant(), p), flag_operand(i.b(), i.constant(), p));
             let min = op.sem == Sem::FlagMin;
             let code = if min { FloatCC::LessThan } else { FloatCC::GreaterThan };
             let values = each(p.width, |at| {
@@ -119,7 +120,7 @@ pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Opt
         }
         Sem::Convert => match (ta, tr) {
             (LaneTy::F32, LaneTy::F64) => {
-                let (a, _) = p.singles(i.a, false);
+                let (a, _) = p.singles(i.a(), false);
                 Lanes::Doubles(each(p.width, |at| {
                     let part = a[at / 2];
                     let part = match at % 2 {
@@ -130,15 +131,15 @@ pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Opt
                 }))
             }
             (LaneTy::I32, LaneTy::F32) => {
-                let words = p.words(i.a);
+                let words = p.words(i.a());
                 Lanes::Singles(each(p.width, |at| p.e.v.b.ins().fcvt_from_sint(types::F32X4, words[at])), false)
             }
             (LaneTy::U32, LaneTy::F32) => {
-                let words = p.words(i.a);
+                let words = p.words(i.a());
                 Lanes::Singles(each(p.width, |at| p.e.v.b.ins().fcvt_from_uint(types::F32X4, words[at])), false)
             }
             (LaneTy::F32, LaneTy::I32) => {
-                let (a, _) = p.singles(i.a, true);
+                let (a, _) = p.singles(i.a(), true);
                 Lanes::Words(each(p.width, |at| p.e.v.b.ins().fcvt_to_sint_sat(types::I32X4, a[at])))
             }
             _ => return None,
@@ -148,10 +149,10 @@ pub(crate) fn computed_float(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Opt
 }
 
 /// Arithmetic of doubles. Where one results in a NaN, the operation's function says which.
-fn computed_doubles(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
+fn computed_doubles(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
     let values: Wide = match op.sem {
         Sem::FloatAdd | Sem::FloatSub | Sem::FloatMul => {
-            let (a, b) = (p.doubles(i.a), p.doubles(i.b));
+            let (a, b) = (p.doubles(i.a()), p.doubles(i.b()));
             each(p.width, |at| match op.sem {
                 Sem::FloatAdd => p.e.v.b.ins().fadd(a[at], b[at]),
                 Sem::FloatSub => p.e.v.b.ins().fsub(a[at], b[at]),
@@ -159,31 +160,31 @@ fn computed_doubles(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes
             })
         }
         Sem::FloatFma if has_fma() => {
-            let [a, b, c] = [i.a, i.b, i.c].map(|slot| p.doubles(slot));
+            let [a, b, c] = [i.a(), i.b(), i.c()].map(|slot| p.doubles(slot));
             each(p.width, |at| p.e.v.b.ins().fma(a[at], b[at], c[at]))
         }
         Sem::DoubleDiv => {
-            let (a, b) = (p.doubles(i.a), p.doubles(i.b));
+            let (a, b) = (p.doubles(i.a()), p.doubles(i.b()));
             each(p.width, |at| p.e.v.b.ins().fdiv(a[at], b[at]))
         }
         Sem::DoubleRcp => {
-            let (one, a) = (p.long_everywhere(1f64.to_bits()), p.doubles(i.a));
+            let (one, a) = (p.long_everywhere(1f64.to_bits()), p.doubles(i.a()));
             let one = p.cast(types::F64X2, one);
             each(p.width, |at| p.e.v.b.ins().fdiv(one, a[at]))
         }
         Sem::DoubleSqrt => {
-            let a = p.doubles(i.a);
+            let a = p.doubles(i.a());
             each(p.width, |at| p.e.v.b.ins().sqrt(a[at]))
         }
         Sem::Neg => {
-            let a = p.doubles(i.a);
+            let a = p.doubles(i.a());
             return Some(Lanes::Doubles(each(p.width, |at| {
                 let negated = p.e.v.b.ins().fneg(a[at]);
                 unless_nan(a[at], negated, p)
             })));
         }
         Sem::Abs => {
-            let a = p.doubles(i.a);
+            let a = p.doubles(i.a());
             return Some(Lanes::Doubles(each(p.width, |at| {
                 let size = p.e.v.b.ins().fabs(a[at]);
                 unless_nan(a[at], size, p)
@@ -204,7 +205,7 @@ fn unless_nan(double: Value, value: Value, p: &mut Pack<'_, '_>) -> Value {
     p.chosen(is, quiet, value)
 }
 
-fn checked_doubles(values: Wide, i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Wide {
+fn checked_doubles(values: Wide, i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Wide {
     let (done, slow) = (p.e.v.b.create_block(), p.e.v.b.create_block());
     let results: Wide = each(p.width, |_| p.e.v.b.append_block_param(done, types::F64X2));
     p.e.v.b.set_cold_block(slow);
@@ -218,8 +219,8 @@ fn checked_doubles(values: Wide, i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) ->
     p.e.v.b.ins().brif(any, slow, &[], done, &arguments);
     p.e.v.b.switch_to_block(slow);
     let known = p.e.v.at_hand();
-    let second = if op.operands > 1 { i.b } else { i.a };
-    let operands = [i.a, second, if op.operands > 2 { i.c } else { second }].map(|slot| p.longs(slot));
+    let second = if op.operands > 1 { i.b() } else { i.a() };
+    let operands = [i.a(), second, if op.operands > 2 { i.c() } else { second }].map(|slot| p.longs(slot));
     let function = p.e.v.function(op.call as usize);
     let mut exact: Vec<Value> = Vec::new();
     for at in 0..2 * p.width.parts() {

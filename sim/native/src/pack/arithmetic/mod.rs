@@ -15,31 +15,32 @@ use super::uniformity::Class;
 use crate::arithmetic::{bits, comparison_of_floats, comparison_of_integers, float, signed};
 use crate::flow::{ValueForm, constant};
 use sim_exec::exec::per_lane::{COMBINE_AND, COMBINE_NONE, COMBINE_OR};
-use sim_exec::program::{Inst, LaneOp, LaneTy, ResultUse, Sem, Slot};
+use sim_exec::operations::operands;
+use sim_exec::program::{LaneOp, LaneTy, ResultUse, Sem, Slot};
 
 /// Compiles one operation for all lanes. Returns false when there are no vectors for it.
-pub(super) fn operation(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> bool {
+pub(super) fn operation(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> bool {
     if op.outcome == ResultUse::Value {
         let Some(value) = computed(i, op, p) else { return false };
-        p.define(i.d, value);
+        p.define(i.d(), value);
         return true;
     }
     let Some(holds) = compared(i, op, p) else { return false };
-    let third = if i.y == COMBINE_NONE { None } else { Some(p.masks(i.c.0)) };
-    let first = combined(i.y, holds, third, p);
+    let third = if i.combine() == COMBINE_NONE { None } else { Some(p.masks(i.combined().0)) };
+    let first = combined(i.combine(), holds, third, p);
     if op.outcome == ResultUse::Choice {
-        if i.x >> 32 != 0 {
+        if i.constant() >> 32 != 0 {
             return false;
         }
-        let yes = p.word_everywhere(i.x as u32);
+        let yes = p.word_everywhere(i.constant() as u32);
         let words = each(p.width, |at| p.e.v.b.ins().band(first[at], yes));
-        p.define(i.d, Lanes::Words(words));
+        p.define(i.d(), Lanes::Words(words));
         return true;
     }
     let opposite = each(p.width, |at| p.e.v.b.ins().bnot(holds[at]));
-    let second = combined(i.y, opposite, third, p);
-    p.set(i.d.0, first);
-    p.set(i.z, second);
+    let second = combined(i.combine(), opposite, third, p);
+    p.set(i.p().0, first);
+    p.set(i.q().0, second);
     true
 }
 
@@ -52,27 +53,27 @@ fn combined(how: u32, value: Narrow, third: Option<Narrow>, p: &mut Pack<'_, '_>
     })
 }
 
-fn compared(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Narrow> {
+fn compared(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Narrow> {
     let ty = op.types[0];
     if float(ty) {
         let code = comparison_of_floats(op.sem)?;
         if ty == LaneTy::F32 {
-            let ((a, _), (b, _)) = (p.singles(i.a, true), p.singles(i.b, true));
+            let ((a, _), (b, _)) = (p.singles(i.a(), true), p.singles(i.b(), true));
             return Some(each(p.width, |at| float_compared(code, a[at], b[at], p)));
         }
-        let (a, b) = (p.doubles(i.a), p.doubles(i.b));
+        let (a, b) = (p.doubles(i.a()), p.doubles(i.b()));
         let wide: Wide = each(p.width, |at| float_compared(code, a[at], b[at], p));
         return Some(p.narrowed(wide));
     }
     let code = comparison_of_integers(op.sem, ty)?;
     Some(match bits(ty) {
         64 => {
-            let (a, b) = (p.longs(i.a), p.longs(i.b));
+            let (a, b) = (p.longs(i.a()), p.longs(i.b()));
             let wide: Wide = each(p.width, |at| p.e.v.b.ins().icmp(code, a[at], b[at]));
             p.narrowed(wide)
         }
         _ => {
-            let (a, b) = (integer(i.a, ty, p), integer(i.b, ty, p));
+            let (a, b) = (integer(i.a(), ty, p), integer(i.b(), ty, p));
             each(p.width, |at| p.e.v.b.ins().icmp(code, a[at], b[at]))
         }
     })
@@ -128,7 +129,7 @@ fn word_result(words: Narrow, ty: LaneTy, p: &mut Pack<'_, '_>) -> Lanes {
     }
 }
 
-fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
+fn computed(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
     let [ta, tb, tc, tr] = op.types;
     if float(ta) || float(tr) {
         return computed_float(i, op, p);
@@ -149,29 +150,29 @@ fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
         }};
     }
     Some(match op.sem {
-        Sem::Move if ta == tr && bits(ta) >= 32 => match whole(i.a, p) {
+        Sem::Move if ta == tr && bits(ta) >= 32 => match whole(i.a(), p) {
             Some(lanes) => lanes,
-            None if moves_word(i, p) => Lanes::Words(p.words(i.a)),
-            None if bits(ta) == 64 => Lanes::Longs(p.longs(i.a)),
-            None => Lanes::Words(p.words(i.a)),
+            None if moves_word(i, p) => Lanes::Words(p.words(i.a())),
+            None if bits(ta) == 64 => Lanes::Longs(p.longs(i.a())),
+            None => Lanes::Words(p.words(i.a())),
         },
         Sem::Move => match (bits(ta), bits(tr)) {
-            (64, 64) => Lanes::Longs(p.longs(i.a)),
+            (64, 64) => Lanes::Longs(p.longs(i.a())),
             (64, _) => {
-                let words = p.words(i.a);
+                let words = p.words(i.a());
                 Lanes::Words(cut(words, tr, false, p))
             }
             _ => {
-                let words = integer(i.a, ta, p);
+                let words = integer(i.a(), ta, p);
                 match bits(tr) {
                     64 => Lanes::Longs(p.extended(words, signed(ta))),
                     _ => Lanes::Words(cut(words, tr, false, p)),
                 }
             }
         },
-        Sem::MoveMasked if i.x >> 32 == 0 => {
-            let words = if wide { p.words(i.a) } else { integer(i.a, ta, p) };
-            match i.x as u32 {
+        Sem::MoveMasked if i.constant() >> 32 == 0 => {
+            let words = if wide { p.words(i.a()) } else { integer(i.a(), ta, p) };
+            match i.constant() as u32 {
                 u32::MAX => Lanes::Words(words),
                 mask => {
                     let mask = p.word_everywhere(mask);
@@ -180,59 +181,59 @@ fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
             }
         }
         Sem::MoveMasked => {
-            let longs = extended_operand(i.a, ta, p);
-            let mask = p.long_everywhere(i.x);
+            let longs = extended_operand(i.a(), ta, p);
+            let mask = p.long_everywhere(i.constant());
             Lanes::Longs(each(p.width, |at| p.e.v.b.ins().band(longs[at], mask)))
         }
-        Sem::Add => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().iadd(a, b), i.a, i.b),
-        Sem::Sub => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().isub(a, b), i.a, i.b),
-        Sem::Mul => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().imul(a, b), i.a, i.b),
-        Sem::And => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().band(a, b), i.a, i.b),
-        Sem::Or => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().bor(a, b), i.a, i.b),
-        Sem::Xor => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().bxor(a, b), i.a, i.b),
-        Sem::Not => both!(|p: &mut Pack<'_, '_>, [a]: [Value; 1]| p.e.v.b.ins().bnot(a), i.a),
-        Sem::Neg => both!(|p: &mut Pack<'_, '_>, [a]: [Value; 1]| p.e.v.b.ins().ineg(a), i.a),
+        Sem::Add => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().iadd(a, b), i.a(), i.b()),
+        Sem::Sub => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().isub(a, b), i.a(), i.b()),
+        Sem::Mul => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().imul(a, b), i.a(), i.b()),
+        Sem::And => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().band(a, b), i.a(), i.b()),
+        Sem::Or => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().bor(a, b), i.a(), i.b()),
+        Sem::Xor => both!(|p: &mut Pack<'_, '_>, [a, b]: [Value; 2]| p.e.v.b.ins().bxor(a, b), i.a(), i.b()),
+        Sem::Not => both!(|p: &mut Pack<'_, '_>, [a]: [Value; 1]| p.e.v.b.ins().bnot(a), i.a()),
+        Sem::Neg => both!(|p: &mut Pack<'_, '_>, [a]: [Value; 1]| p.e.v.b.ins().ineg(a), i.a()),
         Sem::Add3 => both!(
             |p: &mut Pack<'_, '_>, [a, b, c]: [Value; 3]| {
                 let first = p.e.v.b.ins().iadd(a, b);
                 p.e.v.b.ins().iadd(first, c)
             },
-            i.a,
-            i.b,
-            i.c
+            i.a(),
+            i.b(),
+            i.c()
         ),
         Sem::MulAdd => both!(
             |p: &mut Pack<'_, '_>, [a, b, c]: [Value; 3]| {
                 let first = p.e.v.b.ins().imul(a, b);
                 p.e.v.b.ins().iadd(first, c)
             },
-            i.a,
-            i.b,
-            i.c
+            i.a(),
+            i.b(),
+            i.c()
         ),
         Sem::MulWide if bits(ta) == 32 && bits(tb) == 32 => {
-            let (a, b) = (extended_operand(i.a, ta, p), extended_operand(i.b, tb, p));
+            let (a, b) = (extended_operand(i.a(), ta, p), extended_operand(i.b(), tb, p));
             Lanes::Longs(each(p.width, |at| p.e.v.b.ins().imul(a[at], b[at])))
         }
         Sem::MulAddWide if bits(ta) == 32 && bits(tb) == 32 && bits(tc) == 64 => {
-            let (a, b) = (extended_operand(i.a, ta, p), extended_operand(i.b, tb, p));
-            let c = p.longs(i.c);
+            let (a, b) = (extended_operand(i.a(), ta, p), extended_operand(i.b(), tb, p));
+            let c = p.longs(i.c());
             Lanes::Longs(each(p.width, |at| {
                 let product = p.e.v.b.ins().imul(a[at], b[at]);
                 p.e.v.b.ins().iadd(product, c[at])
             }))
         }
         Sem::MulHigh if bits(ta) == 32 => {
-            let (a, b) = (extended_operand(i.a, ta, p), extended_operand(i.b, tb, p));
+            let (a, b) = (extended_operand(i.a(), ta, p), extended_operand(i.b(), tb, p));
             let product: Wide = each(p.width, |at| p.e.v.b.ins().imul(a[at], b[at]));
             Lanes::Words(p.upper_halves(product))
         }
         Sem::Abs if bits(ta) == 32 => {
-            let words = p.words(i.a);
+            let words = p.words(i.a());
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().iabs(words[at])))
         }
         Sem::Min | Sem::Max if !wide => {
-            let (a, b) = (integer(i.a, ta, p), integer(i.b, tb, p));
+            let (a, b) = (integer(i.a(), ta, p), integer(i.b(), tb, p));
             let words = each(p.width, |at| match (op.sem, signed(ta)) {
                 (Sem::Min, true) => p.e.v.b.ins().smin(a[at], b[at]),
                 (Sem::Min, false) => p.e.v.b.ins().umin(a[at], b[at]),
@@ -243,16 +244,16 @@ fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
         }
         Sem::Shl | Sem::Shr => return shifted(i, op, p),
         Sem::AndCount => {
-            let (words, mask) = (p.words(i.a), p.word_everywhere((i.x as u32).wrapping_sub(1)));
+            let (words, mask) = (p.words(i.a()), p.word_everywhere((i.constant() as u32).wrapping_sub(1)));
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().band(words[at], mask)))
         }
         Sem::MinCount => {
-            let (words, most) = (p.words(i.a), p.word_everywhere(i.x as u32));
+            let (words, most) = (p.words(i.a()), p.word_everywhere(i.constant() as u32));
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().umin(words[at], most)))
         }
         Sem::FunnelLeft | Sem::FunnelRight => {
-            let count = constant(p.e.v.program, i.c)? & 31;
-            let (a, b) = (p.words(i.a), p.words(i.b));
+            let count = constant(p.e.v.program, i.c())? & 31;
+            let (a, b) = (p.words(i.a()), p.words(i.b()));
             // `b` is the upper half.
             let right = if op.sem == Sem::FunnelRight { count } else { 32 - count };
             Lanes::Words(match right {
@@ -268,44 +269,44 @@ fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
             })
         }
         Sem::Lop3 => {
-            let [a, b, c] = [i.a, i.b, i.c].map(|slot| p.words(slot));
-            Lanes::Words(each(p.width, |at| p.e.v.table(i.x as u32, [a[at], b[at], c[at]], types::I32X4)))
+            let [a, b, c] = [i.a(), i.b(), i.c()].map(|slot| p.words(slot));
+            Lanes::Words(each(p.width, |at| p.e.v.table(i.constant() as u32, [a[at], b[at], c[at]], types::I32X4)))
         }
         Sem::Join => {
-            let (a, b) = (p.words(i.a), p.words(i.b));
+            let (a, b) = (p.words(i.a()), p.words(i.b()));
             Lanes::Longs(each(p.width, |at| {
                 let picks = if at % 2 == 0 { [0, 4, 1, 5] } else { [2, 6, 3, 7] };
                 p.picked(types::I64X2, a[at / 2], b[at / 2], picks)
             }))
         }
         Sem::High => {
-            let longs = p.longs(i.a);
+            let longs = p.longs(i.a());
             Lanes::Words(p.upper_halves(longs))
         }
         Sem::ShiftedHigh => {
-            let longs = p.longs(i.a);
-            let count = p.e.v.int(types::I32, i.x & 63);
+            let longs = p.longs(i.a());
+            let count = p.e.v.int(types::I32, i.constant() & 63);
             let shifted = each(p.width, |at| p.e.v.b.ins().ishl(longs[at], count));
             Lanes::Words(p.upper_halves(shifted))
         }
         Sem::Shifted => {
-            let (words, count) = (p.words(i.a), p.e.v.int(types::I32, i.x & 31));
+            let (words, count) = (p.words(i.a()), p.e.v.int(types::I32, i.constant() & 31));
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().ishl(words[at], count)))
         }
         Sem::NegBits if wide => {
-            let (longs, sign) = (p.longs(i.a), p.long_everywhere(1 << 63));
+            let (longs, sign) = (p.longs(i.a()), p.long_everywhere(1 << 63));
             Lanes::Longs(each(p.width, |at| p.e.v.b.ins().bxor(longs[at], sign)))
         }
         Sem::NegBits => {
-            let (words, sign) = (p.words(i.a), p.word_everywhere(1 << 31));
+            let (words, sign) = (p.words(i.a()), p.word_everywhere(1 << 31));
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().bxor(words[at], sign)))
         }
         Sem::AbsBits if wide => {
-            let (longs, rest) = (p.longs(i.a), p.long_everywhere(u64::MAX >> 1));
+            let (longs, rest) = (p.longs(i.a()), p.long_everywhere(u64::MAX >> 1));
             Lanes::Longs(each(p.width, |at| p.e.v.b.ins().band(longs[at], rest)))
         }
         Sem::AbsBits => {
-            let (words, rest) = (p.words(i.a), p.word_everywhere(u32::MAX >> 1));
+            let (words, rest) = (p.words(i.a()), p.word_everywhere(u32::MAX >> 1));
             Lanes::Words(each(p.width, |at| p.e.v.b.ins().band(words[at], rest)))
         }
         _ => return None,
@@ -313,9 +314,9 @@ fn computed(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
 }
 
 /// Whether a move is between rows of words.
-fn moves_word(i: &Inst, p: &Pack<'_, '_>) -> bool {
+fn moves_word(i: operands::Lane<'_>, p: &Pack<'_, '_>) -> bool {
     let is = |slot: Slot| slot.0 & Slot::CONSTANT == 0 && p.form(slot.0) == ValueForm::Word;
-    is(i.a) && is(i.d)
+    is(i.a()) && is(i.d())
 }
 
 /// What a row holds, as it is.
@@ -334,16 +335,16 @@ fn whole(slot: Slot, p: &mut Pack<'_, '_>) -> Option<Lanes> {
 }
 
 /// The first operand shifted by a second that is the same in all lanes.
-fn shifted(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
+fn shifted(i: operands::Lane<'_>, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
     let [ta, _, _, tr] = op.types;
     let width = bits(ta);
     let left = op.sem == Sem::Shl;
-    if p.classes.slot(i.b) != Class::Uniform {
+    if p.classes.slot(i.b()) != Class::Uniform {
         return None;
     }
-    let count = p.e.v.word(i.b);
+    let count = p.e.v.word(i.b());
     let most = p.e.v.int(types::I32, u64::from(width) - 1);
-    let known = constant(p.e.v.program, i.b).map(|count| count & 0xffff_ffff);
+    let known = constant(p.e.v.program, i.b()).map(|count| count & 0xffff_ffff);
     let (count, within) = match known {
         Some(known) if known < u64::from(width) => (p.e.v.int(types::I32, known), None),
         _ => {
@@ -365,14 +366,14 @@ fn shifted(i: &Inst, op: &LaneOp, p: &mut Pack<'_, '_>) -> Option<Lanes> {
     let out = within.filter(|_| left || !signed(ta));
     let out = out.map(|within| p.spread(within));
     if width == 64 {
-        let mut longs: Wide = shift!(p.longs(i.a));
+        let mut longs: Wide = shift!(p.longs(i.a()));
         if let Some(out) = out {
             let out = p.mask_of_wide(out);
             longs = each(p.width, |at| p.e.v.b.ins().band(longs[at], out[at]));
         }
         return Some(long_result(longs, tr, p));
     }
-    let mut words: Narrow = shift!(integer(i.a, ta, p));
+    let mut words: Narrow = shift!(integer(i.a(), ta, p));
     if let Some(out) = out {
         words = each(p.width, |at| p.e.v.b.ins().band(words[at], out[at]));
     }

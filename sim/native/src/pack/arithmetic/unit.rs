@@ -10,7 +10,8 @@ use crate::pack::lanes::{Lanes, Narrow, Pack, each};
 use crate::values::plain;
 use sim_exec::float::FTZ;
 use sim_exec::float::approximate::{self, Approximation, SpecialFunction, special};
-use sim_exec::program::{Inst, LANES, LaneOp};
+use sim_exec::operations::operands;
+use sim_exec::program::{LANES, LaneOp};
 
 /// Lanes of the narrowest pack.
 const STEP: usize = 8;
@@ -89,10 +90,15 @@ fn function(approximation: Approximation, flush: bool) -> *const () {
 }
 
 /// What the unit computes. Lanes that do not take part have some value computed, too.
-pub(crate) fn approximate(i: &Inst, op: &LaneOp, approximation: Approximation, p: &mut Pack<'_, '_>) -> Lanes {
+pub(crate) fn approximate(
+    i: operands::Lane<'_>,
+    op: &LaneOp,
+    approximation: Approximation,
+    p: &mut Pack<'_, '_>,
+) -> Lanes {
     let context = p.e.v.context;
-    let (a, _) = p.singles(i.a, true);
-    let second = matches!(approximation, Approximation::Div | Approximation::FullDiv).then_some(i.b);
+    let (a, _) = p.singles(i.a(), true);
+    let second = matches!(approximation, Approximation::Div | Approximation::FullDiv).then(|| i.b());
     let mut operands = vec![(a, at!(aside))];
     if let Some(slot) = second {
         operands.push((p.singles(slot, true).0, at!(near)));
@@ -103,7 +109,7 @@ pub(crate) fn approximate(i: &Inst, op: &LaneOp, approximation: Approximation, p
         }
     }
     debug_assert!(op.operands >= 1);
-    let flush = i.x & FTZ != 0;
+    let flush = i.constant() & FTZ != 0;
     let lanes = p.e.v.int(types::I64, p.width.lanes() as u64);
     p.e.v.call(function(approximation, flush) as usize, &[context, lanes]);
     let values: Narrow =
