@@ -44,8 +44,8 @@
 //! two. If it is one lock, the two exclude each other, and only their order is open; what it
 //! protects, the code does not say. Different locks excuse nothing.
 //!
-//! So is a handover: one kernel stores to a word atomically behind its access, and an atomic load of
-//! what may be that word decides the access of the other, with a release and an acquire between
+//! So is a handover: one kernel stores to a word atomically behind its access, and an atomic load
+//! of what may be that word decides the access of the other, with a release and an acquire between
 //! (`kernels`, `ranges/handovers.rs`). Whether the load saw the store, the code does not say.
 //!
 //! So is a pair of which one side, or both, is in a body of a conditional node: the value of a
@@ -136,8 +136,8 @@ pub enum Weakness {
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
-    /// One kernel stores to a word atomically behind its access, and the other one has loaded such a
-    /// word before.
+    /// One kernel stores to a word atomically behind its access, and the other one has loaded such
+    /// a word before.
     Handover,
     /// Loaded indices select the bytes on both sides.
     Indices,
@@ -260,8 +260,9 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
 }
 
-/// Whether one of two accesses may tell the other one by an atomic store that it is over. Two launches
-/// of one kernel that await and give the same words do the same twice: neither waits for the other.
+/// Whether one of two accesses may tell the other one by an atomic store that it is over. Two
+/// launches of one kernel that await and give the same words do the same twice: neither waits for
+/// the other.
 fn hands_over(a: &Access, b: &Access) -> bool {
     let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
     lock.may_hand_over(other) && (lock != other || a.site.kernel != b.site.kernel)

@@ -244,8 +244,8 @@ pub enum Op {
 }
 
 /// What orders accesses to memory, beyond the block: fences, the orders of atomic accesses, and the
-/// barriers that hand such an order on to the other threads of a block (PTX ISA, "Memory Consistency
-/// Model", "Causality order").
+/// barriers that hand such an order on to the other threads of a block (PTX ISA, "Memory
+/// Consistency Model", "Causality order").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Sync {
     /// What atomic loads before it saw comes before what follows it.

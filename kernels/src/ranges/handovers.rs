@@ -14,8 +14,8 @@
 //!   lies on each way between the two: another thread of the block may write the flag for all;
 //! - no way leads from the write back to the access without a wait: it would come too late.
 //!
-//! An access *awaits* a word if an atomic load (or the result of an update) of the word decides that
-//! it is made, and an acquire lies on each way between the two. The load decides
+//! An access *awaits* a word if an atomic load (or the result of an update) of the word decides
+//! that it is made, and an acquire lies on each way between the two. The load decides
 //!
 //! - if every way to the access goes through a branch on the loaded value, in the direction that
 //!   leads there without another look, or if that value is in the access's own predicate. Where
@@ -26,8 +26,8 @@
 //! - or if every way to the access goes through a barrier that the threads which look reach behind
 //!   such a branch only. Threads that do not look are told by their numbers in the block.
 //!
-//! Without fences and orders, relaxed and volatile flags order nothing, and nothing is recognised. In
-//! machine code, the release is a `MEMBAR` and the acquire invalidates the first-level cache.
+//! Without fences and orders, relaxed and volatile flags order nothing, and nothing is recognised.
+//! In machine code, the release is a `MEMBAR` and the acquire invalidates the first-level cache.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Combine, Reason, Special, Sync};
@@ -392,8 +392,8 @@ impl<'a> Flow<'a> {
         (!edges.is_empty() && all_look()).then_some((at, words))
     }
 
-    /// Whether a condition rests on the number of a thread in its block, and on nothing but that and
-    /// the launch.
+    /// Whether a condition rests on the number of a thread in its block, and on nothing but that
+    /// and the launch.
     fn is_by_thread(&self, cond: NodeId) -> bool {
         let (mut work, mut seen, mut by_thread) = (vec![cond], FxHashSet::default(), false);
         while let Some(n) = work.pop() {

@@ -2,8 +2,8 @@
 //!
 //! Owns the step from the critical sections of a kernel ([`crate::ranges::locks`]) to one launch of
 //! it, and the same step for handovers ([`crate::ranges::handovers`]). Only the accesses that the
-//! launch can make count: a look without the lock, for which a parameter asks that is not set, takes
-//! no lock away from the others. A lock for which a parameter asks is held where it is set.
+//! launch can make count: a look without the lock, for which a parameter asks that is not set,
+//! takes no lock away from the others. A lock for which a parameter asks is held where it is set.
 //!
 //! # Bytes by lock
 //!
@@ -150,8 +150,8 @@ fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> W
     words
 }
 
-/// The bytes of a launch by lock: see the head of this file. `None`: that costs too much, or no lock
-/// is held.
+/// The bytes of a launch by lock: see the head of this file. `None`: that costs too much, or no
+/// lock is held.
 fn parts(
     analysis: &Analysis,
     launch: &LaunchArgs<'_>,

@@ -1,5 +1,5 @@
-//! The lock that a kernel holds during an access, or the word by which it hands the bytes over: where
-//! its words lie, at most.
+//! The lock that a kernel holds during an access, or the word by which it hands the bytes over:
+//! where its words lie, at most.
 //!
 //! Owns the comparison of two locks. [`crate::accesses`] makes a lock from what the code of
 //! the kernel says, and [`crate::confidence`] asks whether two may be one.
