@@ -237,6 +237,42 @@ pub struct KernelAccess {
 pub struct Lock {
     /// Base and bytes of each word, at least one.
     pub words: SmallVec<[(Base, Extent); 1]>,
+    /// How the access is ordered by them.
+    pub role: LockRole,
+}
+
+/// How an access is ordered by the words of a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockRole {
+    /// It lies between the taking of the lock and its giving back.
+    #[default]
+    Section,
+    /// An atomic store to the words follows it, which may tell others that it was made.
+    Gives,
+    /// An atomic load of the words decides that it is made.
+    Awaits,
+    /// Both, each with some of the words.
+    Passes,
+}
+
+impl LockRole {
+    /// What is true of two accesses that are ordered so and so; `None`: nothing.
+    #[must_use]
+    pub fn common(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (one, other) if one == other => Some(one),
+            (Self::Passes, one @ (Self::Gives | Self::Awaits)) | (one @ (Self::Gives | Self::Awaits), Self::Passes) => {
+                Some(one)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an access that is ordered so may be over when the other one is made.
+    #[must_use]
+    pub fn may_precede(self, other: Self) -> bool {
+        matches!(self, Self::Gives | Self::Passes) && matches!(other, Self::Awaits | Self::Passes)
+    }
 }
 
 /// One dimension of an [`Extent`]: `count` addresses, `stride` bytes apart.

@@ -32,8 +32,8 @@ mod summary_cache;
 mod tensor_extent;
 
 pub use crate::effects::{
-    AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, Loss, LossRole, Param, Reason,
-    WordExtent,
+    AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
+    Reason, WordExtent,
 };
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};

@@ -6,10 +6,10 @@
 //! [`say!`], a line on standard error that is written in this way. Nor must they write into files
 //! of the program: see [`descriptors`] and [`stderr`].
 
+#![warn(unreachable_pub)]
+
 pub mod descriptors;
 pub mod stderr;
-
-#![warn(unreachable_pub)]
 
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;
 /// one that was pending before stays. `errno` is what `call` leaves.

@@ -46,6 +46,10 @@
 //! two. If it is one lock, the two exclude each other, and only their order is open; what it
 //! protects, the code does not say. Different locks excuse nothing.
 //!
+//! So is a handover: one kernel stores to a word atomically behind its access, and an atomic load
+//! of what may be that word decides the access of the other, with a release and an acquire between
+//! (`kernels`, `ranges/handovers.rs`). Whether the load saw the store, the code does not say.
+//!
 //! So is a pair of which one side, or both, is in a body of a conditional node: the value of a
 //! condition decides at each launch whether the body runs ([`crate::memory::Site::conditional`]).
 //! That both are in one body makes no difference, since neither runs where the body does not. A
@@ -137,6 +141,9 @@ pub enum Weakness {
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
+    /// One kernel stores to a word atomically behind its access, and the other one has loaded such
+    /// a word before.
+    Handover,
     /// Loaded indices select the bytes on both sides.
     Indices,
     /// Only the rim of an upper bound meets the other side.
@@ -156,11 +163,12 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HostFunction,
         Self::Message,
         Self::Condition,
         Self::Locks,
+        Self::Handover,
         Self::Indices,
         Self::Rim,
         Self::Texels,
@@ -177,6 +185,7 @@ impl Weakness {
             Self::Message => "message",
             Self::Condition => "condition",
             Self::Locks => "locks",
+            Self::Handover => "handover",
             Self::Indices => "indices",
             Self::Rim => "rim",
             Self::Texels => "texels",
@@ -247,11 +256,13 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     };
     let (first, second) = (loose(previous, access), loose(access, previous));
     let texels = first && previous.site.texels || second && access.site.texels;
+    let handover = hands_over(previous, access);
     let one_lock = previous.site.lock.is_some_and(|lock| access.site.lock.is_some_and(|other| lock.may_be(other)));
     let holds = [
         (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
         (previous.site.conditional || access.site.conditional, Weakness::Condition),
         (one_lock, Weakness::Locks),
+        (handover, Weakness::Handover),
         (texels, Weakness::Texels),
         (first || second, Weakness::Pieces),
         (indices, Weakness::Indices),
@@ -260,6 +271,14 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
         (at_rim(a, b), Weakness::Rim),
     ];
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
+
+/// Whether one of two accesses may tell the other one by an atomic store that it is over. Two
+/// launches of one kernel that await and give the same words do the same twice: neither waits for
+/// the other.
+fn hands_over(a: &Access, b: &Access) -> bool {
+    let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    lock.may_hand_over(other) && (lock != other || a.site.kernel != b.site.kernel)
 }
 
 /// Whether all bytes that a bound may touch are surely touched by the other side: whichever it is,

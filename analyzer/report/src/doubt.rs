@@ -132,6 +132,10 @@ impl Elaborator<'_> {
             let why = "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
                        is one lock, is not known";
             doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
+        } else if race.weakness == Some(Weakness::Handover) {
+            let why = "one kernel stores to a word atomically behind its access, and an atomic load of that word leads \
+                       the other one to these bytes; whether the load saw the store is not known";
+            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if race.weakness == Some(Weakness::Condition) {
             let why = "a condition decides whether the body of a conditional node runs, and its value is not known";
             let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());

@@ -7,8 +7,15 @@ pub enum OtherKind {
     Float,
     /// Tensor core.
     Tensor,
-    /// Barriers, fences, waits, NOP, and other instructions without a result that matters.
+    /// Waits, NOP, and other instructions without a result that matters.
     Control,
+    /// A barrier of the threads of a block (BAR).
+    Barrier,
+    /// A memory fence (MEMBAR), and whether its scope is the device or the system.
+    Fence {
+        /// It reaches beyond the block and the cluster.
+        device: bool,
+    },
     /// Integer operations without use in addresses (dot products, absolute differences).
     Integer,
     /// Kills the thread (graphics).

@@ -162,36 +162,20 @@ impl Cfg {
     pub(crate) fn new(f: &KernelIr) -> Cfg {
         let n = f.blocks.len();
         let succs: Vec<_> = f.blocks.iter().map(|b| targets(&b.term)).collect();
-        let mut rpo = if n == 0 { Vec::new() } else { post_order(n, 0, |b| succs[b].clone()) };
-        rpo.reverse();
-        let mut order = vec![u32::MAX; n];
-        for (i, b) in rpo.iter().enumerate() {
-            order[b.0 as usize] = i as u32;
-        }
-        let mut preds: Vec<SmallVec<[BlockId; 2]>> = vec![SmallVec::new(); n];
-        for b in &rpo {
-            for s in &succs[b.0 as usize] {
-                preds[s.0 as usize].push(*b);
-            }
-        }
-        let idom: Vec<BlockId> = if n == 0 {
-            Vec::new()
-        } else {
-            dominators(n, 0, &rpo, |b| preds[b].clone()).into_iter().map(BlockId).collect()
-        };
-        let ipdom = Self::post_dominators(f, &succs, &preds, &order);
         let mut cfg = Cfg {
-            preds,
+            preds: Vec::new(),
             succs,
-            rpo,
-            order,
-            idom,
-            ipdom,
+            rpo: Vec::new(),
+            order: Vec::new(),
+            idom: Vec::new(),
+            ipdom: Vec::new(),
             loops: Vec::new(),
             loop_of_header: vec![None; n],
             irreducible: false,
             in_irreducible: vec![false; n],
         };
+        cfg.order_blocks();
+        cfg.ipdom = Self::post_dominators(f, &cfg.succs, &cfg.preds, &cfg.order);
         cfg.find_loops(n);
         cfg
     }
@@ -297,6 +281,42 @@ impl Cfg {
         let (fwd, back) = (reach(s, &self.succs), reach(b, &self.preds));
         for (k, m) in self.in_irreducible.iter_mut().enumerate() {
             *m |= fwd[k] && back[k];
+        }
+    }
+
+    /// The same without some edges. Post-dominators and loops are those of the whole; what is cut
+    /// off has no predecessor.
+    pub(crate) fn without(&self, cut: &[(BlockId, BlockId)]) -> Cfg {
+        let mut cfg = self.clone();
+        for (from, to) in cut {
+            cfg.succs[from.0 as usize].retain(|s| s != to);
+        }
+        cfg.order_blocks();
+        for (b, order) in cfg.order.iter().enumerate() {
+            if *order == u32::MAX {
+                cfg.idom[b] = BlockId(0);
+            }
+        }
+        cfg
+    }
+
+    /// Finds order, predecessors and dominators from the successors.
+    fn order_blocks(&mut self) {
+        let n = self.succs.len();
+        self.rpo = if n == 0 { Vec::new() } else { post_order(n, 0, |b| self.succs[b].clone()) };
+        self.rpo.reverse();
+        self.order = vec![u32::MAX; n];
+        for (i, b) in self.rpo.iter().enumerate() {
+            self.order[b.0 as usize] = i as u32;
+        }
+        self.preds = vec![SmallVec::new(); n];
+        for b in &self.rpo {
+            for s in &self.succs[b.0 as usize] {
+                self.preds[s.0 as usize].push(*b);
+            }
+        }
+        if n != 0 {
+            self.idom = dominators(n, 0, &self.rpo, |b| self.preds[b].clone()).into_iter().map(BlockId).collect();
         }
     }
 

@@ -100,7 +100,7 @@ impl Threader {
             && index != 0
             && self.cfg.preds[index].len() > 1
             && !self.looped[index]
-            && block.insts.len() <= MAX_COPIED
+            && block.insts.iter().filter(|i| !matches!(i.op, Op::Sync(_))).count() <= MAX_COPIED
             && chain < MAX_CHAIN
             && self.copies < MAX_COPIES;
         if !fits {

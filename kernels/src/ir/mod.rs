@@ -32,7 +32,7 @@ mod operand;
 mod pure;
 mod reason;
 
-pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Window};
+pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
 pub(crate) use op::{Cmp, MemSpace};
 pub use operand::Special;
 pub(crate) use operand::{Prefix, Src, SrcOperand};

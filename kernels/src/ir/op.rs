@@ -235,10 +235,39 @@ pub enum Op {
     /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a
     /// constant. Says what the values are; the access itself is a [`Op::Mem`] of its own.
     Loaded(i64),
+    /// Orders accesses, and computes nothing.
+    Sync(Sync),
     /// All destinations unknown.
     Unknown(Reason),
     /// Every variable unknown from here on (a call that was not followed).
     ClobberAll,
+}
+
+/// What orders accesses to memory, beyond the block: fences, the orders of atomic accesses, and the
+/// barriers that hand such an order on to the other threads of a block (PTX ISA, "Memory
+/// Consistency Model", "Causality order").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Sync {
+    /// What atomic loads before it saw comes before what follows it.
+    Acquire,
+    /// What precedes it comes before the atomic stores behind it.
+    Release,
+    /// Both.
+    Fence,
+    /// Threads of a block or a warp meet.
+    Barrier,
+}
+
+impl Sync {
+    /// Orders behind atomic loads.
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Sync::Acquire | Sync::Fence)
+    }
+
+    /// Orders before atomic stores.
+    pub(crate) fn releases(self) -> bool {
+        matches!(self, Sync::Release | Sync::Fence)
+    }
 }
 
 /// Which memory.

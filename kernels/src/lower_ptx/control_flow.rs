@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
+use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term, Var};
 use crate::lower_ptx::arithmetic::alu;
 use crate::lower_ptx::memory_access::{access, any_memory, memory};
 use device_code::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
@@ -384,8 +384,14 @@ fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
                 lower.f.launches_dependents = true;
             }
         }
-        "bar" | "barrier" if has(op, "red") => lower.give_up(i, Reason::CrossLane),
-        "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
+        "bar" | "barrier" => {
+            lower.emit(Op::Sync(Sync::Barrier), &[], &[]);
+            if has(op, "red") {
+                lower.give_up(i, Reason::CrossLane);
+            }
+        }
+        "membar" | "fence" if orders_beyond_cluster(op) => lower.emit(Op::Sync(Sync::Fence), &[], &[]),
+        "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
         "shfl" if shuffle(lower, op, i) => {}
         "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => lower.give_up(i, Reason::CrossLane),
         _ => {
@@ -394,6 +400,14 @@ fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
             }
         }
     }
+}
+
+/// Whether a fence orders accesses towards other kernels. (Those between proxies, and of barriers'
+/// initialisation, order something else.)
+fn orders_beyond_cluster(op: &OpcodeInfo) -> bool {
+    let other = |part: &String| part.starts_with("proxy") || part.starts_with("mbarrier_init");
+    let scopes = ["gl", "gpu", "sys"];
+    !op.parts.iter().any(other) && scopes.iter().any(|scope| has(op, scope))
 }
 
 /// A value from another lane. False: there is no rule for its result.

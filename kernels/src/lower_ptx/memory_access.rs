@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Sync, Var};
 use crate::lower_ptx::control_flow::word;
 use crate::lower_ptx::tensor_core::matrix;
 use device_code::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
@@ -46,6 +46,26 @@ pub(super) fn is_atomic(op: &OpcodeInfo) -> bool {
     }
     let rmw = matches!(op.parts[0].as_str(), "atom" | "red");
     rmw || ["relaxed", "acquire", "release", "volatile"].iter().any(|order| has(op, order))
+}
+
+/// The order of an atomic access that is more than relaxed, as what it orders by itself: before it,
+/// and behind it.
+fn orders(op: &OpcodeInfo) -> (bool, bool) {
+    let both = has(op, "acq_rel");
+    let atomic = is_atomic(op);
+    (atomic && (both || has(op, "release")), atomic && (both || has(op, "acquire")))
+}
+
+/// An access with what it orders.
+fn ordered(lower: &mut Lower<'_>, op: &OpcodeInfo, access: impl FnOnce(&mut Lower<'_>)) {
+    let (releases, acquires) = orders(op);
+    if releases {
+        lower.emit(Op::Sync(Sync::Release), &[], &[]);
+    }
+    access(lower);
+    if acquires {
+        lower.emit(Op::Sync(Sync::Acquire), &[], &[]);
+    }
 }
 
 /// Elements of a vector access.
@@ -110,13 +130,8 @@ pub(super) fn memory(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) ->
                 let mem = Mem { space: MemSpace::Global, kind: AccessKind::Atomic, bytes, addr };
                 // What a compare-and-swap compares.
                 let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
-                match compared {
-                    Some(ty) => {
-                        let value = lower.src(o.get(2), class(ty));
-                        lower.emit(Op::Mem(mem), &[value], &[]);
-                    }
-                    None => lower.emit(Op::Mem(mem), &[], &[]),
-                }
+                let value: Option<SrcOperand> = compared.map(|ty| lower.src(o.get(2), class(ty)));
+                ordered(lower, op, |lower| lower.emit(Op::Mem(mem), value.as_slice(), &[]));
             }
             if op.parts[0] == "atom" {
                 lower.give_up(i, Reason::AtomicResult);
@@ -185,7 +200,8 @@ fn load(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
         Where::Param => load_param(lower, op, i),
         Where::Global | Where::Generic => {
             let addr = global(lower, o.get(1));
-            access(lower, AccessKind::load(is_atomic(op)), bytes * count(op), addr.clone());
+            let loaded = addr.clone();
+            ordered(lower, op, |lower| access(lower, AccessKind::load(is_atomic(op)), bytes * count(op), loaded));
             match addr {
                 // Addresses that come out of memory: tables of pointers can be followed.
                 Addr::Sum(parts, off) if bytes == 8 => {
@@ -214,7 +230,7 @@ fn store(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
         Where::Param => store_param(lower, op, i),
         Where::Global | Where::Generic => {
             let addr = global(lower, o.first());
-            access(lower, AccessKind::store(is_atomic(op)), bytes * count(op), addr);
+            ordered(lower, op, |lower| access(lower, AccessKind::store(is_atomic(op)), bytes * count(op), addr));
         }
     }
 }

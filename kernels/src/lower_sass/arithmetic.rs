@@ -218,6 +218,8 @@ pub(super) fn alu(lower: &mut Lower<'_>, i: &MachineInst) {
         S::Vote { .. } | S::Shfl { .. } | S::Match { .. } | S::Redux { .. } | S::Elect | S::R2ur { .. } => {
             lower.give_up(i, Reason::CrossLane);
         }
+        // B2R: the result of a barrier (`__syncthreads_or`).
+        S::Other(OtherKind::Control) if i.opcode == 0x31c => lower.give_up(i, Reason::CrossLane),
         S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => {
             lower.give_up(i, Reason::Float);
         }

@@ -5,7 +5,7 @@
 //! `.CONV`) may go either way.
 
 use super::{Lower, MAX_INSTS, SassLowerError};
-use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term};
+use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
 use crate::lower_sass::arithmetic::{alu, division};
 use crate::lower_sass::constant_bank::constant_reads;
 use crate::lower_sass::memory_access::{any_memory, memory, opaque_call, passes_registers};
@@ -181,6 +181,12 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
             any_memory(lower, i, Reason::Instruction);
             lower.give_up(i, Reason::Instruction);
         }
+        sass::Opcode::Other(sass::OtherKind::Barrier) | sass::Opcode::Warpsync { .. } => {
+            lower.emit(i, Op::Sync(Sync::Barrier), &[], &[]);
+        }
+        sass::Opcode::Other(sass::OtherKind::Fence { device: true }) => lower.emit(i, Op::Sync(Sync::Fence), &[], &[]),
+        // Behind an acquire, the first-level cache forgets what it held (`CCTL.IVALL`).
+        sass::Opcode::CacheCtl if i.mem.is_empty() => lower.emit(i, Op::Sync(Sync::Acquire), &[], &[]),
         _ if !i.mem.is_empty() => memory(lower, i),
         _ => alu(lower, i),
     }

@@ -22,9 +22,10 @@ use crate::ranges::extent::delinearization::{self, Delinearized};
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
-use crate::ranges::graph::node::{Access, Graph, Target};
+use crate::ranges::graph::node::{Access, Graph, NodeId, Target};
 use crate::ranges::graph::provenance::voted;
 use crate::ranges::graph::provenance::{Provenance, origins};
+use crate::ranges::handovers;
 use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
@@ -48,8 +49,11 @@ pub(crate) struct Analysis {
     pub(super) branches: Vec<Option<Branch>>,
     /// Where the address of each access comes from.
     pub(super) origins: Vec<Provenance>,
-    /// The locks that each access is made under: see `locks`.
-    pub(super) locks: Vec<locks::Words>,
+    /// The locks that each access is made under, and the words by which it is handed over: see
+    /// `locks` and `handovers`.
+    pub(super) locks: Vec<locks::Held>,
+    /// The branches that a launch takes if it is asked for locks: their conditions and outcomes.
+    pub(super) asked: Vec<(NodeId, bool)>,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
@@ -121,11 +125,12 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
             (Term::Branch { taken, fall, .. }, Some(cond)) => Some(Branch { cond: *cond, taken: *taken, fall: *fall }),
             _ => None,
         })
-        .collect();
+        .collect::<Vec<_>>();
     let looked_up_by = per_block::block_axis(&graph);
-    let locks = locks::locks(&graph, &cfg, &origins);
+    let (mut locks, asked) = locks::held(&graph, &cfg, &branches, &origins);
+    handovers::mark(&graph, &cfg, &branches, &mut locks);
     let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
-    Analysis { graph, cfg, branches, origins, locks, looked_up_by, cache, plan }
+    Analysis { graph, cfg, branches, origins, locks, asked, looked_up_by, cache, plan }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).

@@ -1,8 +1,9 @@
 //! The locks of a launch: which of them are held during its accesses, and where their words lie.
 //!
 //! Owns the step from the critical sections of a kernel ([`crate::ranges::locks`]) to one launch of
-//! it. Only the accesses that the launch can make count: a look without the lock, for which a
-//! parameter asks that is not set, takes no lock away from the others.
+//! it, and the same step for handovers ([`crate::ranges::handovers`]). Only the accesses that the
+//! launch can make count: a look without the lock, for which a parameter asks that is not set,
+//! takes no lock away from the others. A lock for which a parameter asks is held where it is set.
 //!
 //! # Bytes by lock
 //!
@@ -12,15 +13,17 @@
 //! that is held, as long as exactly these bytes are touched. So two kernels that find the lock of
 //! one element differently are seen to hold two locks.
 
-use crate::effects::{Base, Extent, KernelAccess, LaunchArgs, Lock};
+use crate::effects::{Base, Extent, KernelAccess, LaunchArgs, Lock, LockRole};
 use crate::ir::{AccessKind, Reason};
 use crate::ranges::analysis::Analysis;
 use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::locks::Held;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -47,6 +50,8 @@ pub(super) type Part = (ReachedBytes<Extent>, Option<Lock>);
 pub(super) struct HeldLocks<'a> {
     analysis: &'a Analysis,
     words: Words,
+    /// Whether it takes the locks that launches are asked for.
+    asked: bool,
     /// Which accesses the launch can make.
     made: Vec<bool>,
     /// The bytes of a direction behind a base, where several locks share them.
@@ -57,14 +62,15 @@ impl<'a> HeldLocks<'a> {
     /// `None`: the kernel takes no lock. All accesses were evaluated with the launch, so the locks
     /// rest on no more of its parameters.
     pub(super) fn of(analysis: &'a Analysis, launch: &LaunchArgs<'_>) -> Option<HeldLocks<'a>> {
-        if analysis.locks.iter().all(SmallVec::is_empty) {
+        if analysis.locks.iter().all(Held::is_empty) {
             return None;
         }
         let mut eval = analysis.eval(launch);
         let made = (0..analysis.locks.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
+        let asked = analysis.asked.iter().all(|(cond, outcome)| eval.ev_pred(*cond) == Cond::of(*outcome));
         let words = words(analysis, &mut eval, launch);
-        let parts = parts(analysis, launch).unwrap_or_default();
-        Some(HeldLocks { analysis, words, made, parts })
+        let parts = parts(analysis, launch, asked).unwrap_or_default();
+        Some(HeldLocks { analysis, words, asked, made, parts })
     }
 
     /// The bytes of a direction behind a base by lock, if there are several and all of these bytes
@@ -78,22 +84,46 @@ impl<'a> HeldLocks<'a> {
         let Analysis { graph, origins, locks, .. } = self.analysis;
         let goes = |k: &usize| graph.accesses[*k].kind == kind && base.may_come_from(&origins[*k]);
         let through = (0..locks.len()).filter(|k| self.made[*k] && goes(k));
-        let mut lock = Lock { words: SmallVec::new() };
+        let mut lock: Option<Lock> = None;
         for k in through {
-            let one = held(&locks[k], &self.words)?;
+            let one = self.held(&locks[k])?;
+            let Some(lock) = &mut lock else {
+                lock = Some(one);
+                continue;
+            };
+            lock.role = lock.role.common(one.role)?;
             lock.words.extend(one.words.into_iter().filter(|word| !lock.words.contains(word)).collect::<Vec<_>>());
         }
-        (!lock.words.is_empty()).then_some(lock)
+        lock
+    }
+
+    /// What orders an access in the launch.
+    fn held(&self, by: &Held) -> Option<Lock> {
+        section(by, self.asked, &self.words).or_else(|| {
+            let made = |k: &&u32| self.made[**k as usize];
+            let gives: SmallVec<[u32; 2]> = by.gives.iter().filter(made).copied().collect();
+            let awaits: SmallVec<[u32; 2]> = by.awaits.iter().filter(made).copied().collect();
+            let role = match (gives.is_empty(), awaits.is_empty()) {
+                (true, true) => return None,
+                (false, true) => LockRole::Gives,
+                (true, false) => LockRole::Awaits,
+                (false, false) => LockRole::Passes,
+            };
+            Some(lock(gives.iter().chain(&awaits), &self.words, role))
+        })
     }
 }
 
+/// The lock that is held during an access in a launch.
+fn section(by: &Held, asked: bool, words: &Words) -> Option<Lock> {
+    let is_held = !by.words.is_empty() && (asked || !by.asked);
+    is_held.then(|| lock(by.words.iter(), words, LockRole::Section))
+}
+
 /// The lock that has these words in a launch.
-fn held(taken: &[u32], words: &Words) -> Option<Lock> {
-    if taken.is_empty() {
-        return None;
-    }
-    let mut lock = Lock { words: SmallVec::new() };
-    for word in taken.iter().filter_map(|k| words.get(k)).flatten() {
+fn lock<'a>(taken: impl Iterator<Item = &'a u32>, words: &Words, role: LockRole) -> Lock {
+    let mut lock = Lock { words: SmallVec::new(), role };
+    for word in taken.filter_map(|k| words.get(k)).flatten() {
         if !lock.words.contains(word) {
             lock.words.push(word.clone());
         }
@@ -102,14 +132,14 @@ fn held(taken: &[u32], words: &Words) -> Option<Lock> {
     if lock.words.is_empty() {
         lock.words.push(UNKNOWN_WORD);
     }
-    Some(lock)
+    lock
 }
 
 fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
     let mut words = Words::default();
-    for k in analysis.locks.iter().flatten() {
-        words.entry(*k).or_insert_with(|| {
-            let (access, reached) = (&analysis.graph.accesses[*k as usize], analysis.reach(eval, *k as usize));
+    for k in analysis.locks.iter().flat_map(Held::all) {
+        words.entry(k).or_insert_with(|| {
+            let (access, reached) = (&analysis.graph.accesses[k as usize], analysis.reach(eval, k as usize));
             let reached = reached.iter().map(|r| r.finished(Int::now));
             let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
             // Of several bases, any sum may be the address.
@@ -120,8 +150,16 @@ fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> W
     words
 }
 
-/// The bytes of a launch by lock: see the head of this file. `None`: that costs too much.
-fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(AccessKind, SymbolicBase), Vec<Part>>> {
+/// The bytes of a launch by lock: see the head of this file. `None`: that costs too much, or no
+/// lock is held.
+fn parts(
+    analysis: &Analysis,
+    launch: &LaunchArgs<'_>,
+    asked: bool,
+) -> Option<FxHashMap<(AccessKind, SymbolicBase), Vec<Part>>> {
+    if analysis.locks.iter().all(|held| held.words.is_empty()) {
+        return None;
+    }
     let blocks = [0, 1, 2].map(|axis| LaunchInput::Grid(axis).read(launch));
     let longest = (0..3_u8).max_by_key(|axis| blocks[usize::from(*axis)])?;
     let count = blocks[usize::from(longest)];
@@ -140,7 +178,7 @@ fn parts(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Option<FxHashMap<(Acce
                     *entry = None;
                     continue;
                 };
-                let lock = held(&analysis.locks[k], &words);
+                let lock = section(&analysis.locks[k], asked, &words);
                 match all.iter_mut().find(|part| part.0 == lock) {
                     Some(part) => part.1.push(r.extent),
                     None => all.push((lock, vec![r.extent])),

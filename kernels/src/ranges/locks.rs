@@ -12,6 +12,10 @@
 //!   same pointer, nothing says which lock it gives back: locks that nest may be elements of one
 //!   array.)
 //!
+//! A launch may be asked for the lock: `if (locked) take(lock);`. Then the branches that rest on
+//! nothing but the launch, and lead past atomic accesses on one side only, are taken to lead to
+//! them. An access that is locked so counts as locked in launches that take all these branches.
+//!
 //! Such an access may be made under more locks, which a thread takes only if it needs them: `if
 //! (second != first) take(second);`. They count too.
 //!
@@ -24,10 +28,12 @@
 //! lowers a finding and does not withdraw it.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Reason};
+use crate::ir::{BlockId, Reason, Special};
+use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Graph, Kind, NodeId, Target};
 use crate::ranges::graph::provenance::Provenance;
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Nodes looked through for one condition.
@@ -41,14 +47,106 @@ struct Acquisition {
 
 /// An instruction that updates memory and asks for the old value: its block, and its place in the
 /// code. A function that is called twice has two of them at one place.
-type Update = (BlockId, u32);
+pub(super) type Update = (BlockId, u32);
 
 /// The words of the locks that are held during an access: the numbers of the accesses that take
 /// them, or give them back. None: it is not locked.
 pub(super) type Words = SmallVec<[u32; 2]>;
 
+/// The words that order an access: the numbers of the accesses that go through them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// The locks that are held during the access.
+    pub(super) words: Words,
+    /// They are held only where the launch takes the locks that it may be asked for: see
+    /// [`asked_for`].
+    pub(super) asked: bool,
+    /// The words that tell others that the access was made: see [`crate::ranges::handovers`].
+    pub(super) gives: Words,
+    /// The words that tell that it may be made.
+    pub(super) awaits: Words,
+}
+
+impl Held {
+    /// Nothing orders the access.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.gives.is_empty() && self.awaits.is_empty()
+    }
+
+    /// The accesses that go through any of the words.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().chain(&self.gives).chain(&self.awaits).copied()
+    }
+}
+
+/// Under which locks each access is made, and the branches that launches have to take for those
+/// which they are asked for.
+pub(super) fn held(
+    g: &Graph,
+    cfg: &Cfg,
+    branches: &[Option<Branch>],
+    origins: &[Provenance],
+) -> (Vec<Held>, Vec<(NodeId, bool)>) {
+    let of = |words: Words| Held { words, ..Held::default() };
+    let mut found: Vec<Held> = locks(g, cfg, origins).into_iter().map(of).collect();
+    let takes = |a: &Access| a.kind.is_atomic() && a.kind.writes() && a.kind.reads();
+    if !g.accesses.iter().any(takes) {
+        return (found, Vec::new());
+    }
+    let (asked, cut) = asked_for(g, cfg, branches);
+    if asked.is_empty() {
+        return (found, Vec::new());
+    }
+    let mut used = false;
+    for (held, words) in found.iter_mut().zip(locks(g, &cfg.without(&cut), origins)) {
+        if held.words.is_empty() && !words.is_empty() {
+            (held.words, held.asked, used) = (words, true, true);
+        }
+    }
+    (found, if used { asked } else { Vec::new() })
+}
+
+/// The branches by which a launch is asked for atomic accesses (`if (locked) take(lock);`): their
+/// conditions, and whether they ask where they hold. And the edges that lead past those accesses.
+fn asked_for(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>]) -> (Vec<(NodeId, bool)>, Vec<(BlockId, BlockId)>) {
+    let (mut asked, mut cut) = (Vec::new(), Vec::new());
+    for (b, branch) in branches.iter().enumerate() {
+        let Some(Branch { cond, taken: Some(taken), fall: Some(fall) }) = *branch else { continue };
+        let (block, Some(meet)) = (BlockId(b as u32), cfg.ipdom[b]) else { continue };
+        let updates = |way: BlockId| {
+            let inside = reachable(cfg, way, &[meet, block]);
+            let is_inside = |a: &Access| a.kind.is_atomic() && (a.block == way || inside.contains(&a.block));
+            way != meet && g.accesses.iter().any(is_inside)
+        };
+        if is_uniform(g, cond) {
+            let (yes, no) = (updates(taken), updates(fall));
+            if yes != no {
+                asked.push((cond, yes));
+                cut.push((block, if yes { fall } else { taken }));
+            }
+        }
+    }
+    (asked, cut)
+}
+
+/// Whether a condition rests on nothing but what is the same in all threads of a launch.
+fn is_uniform(g: &Graph, cond: NodeId) -> bool {
+    let (mut work, mut seen) = (vec![cond], FxHashSet::default());
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        match &g.node(n).kind {
+            Kind::Param(..) | Kind::Const(_) | Kind::Special(Special::Ntid(_) | Special::Nctaid(_)) => {}
+            kind if !kind.is_made() || seen.len() > MAX_NODES || g.operands(n).is_empty() => return false,
+            _ => work.extend(g.operands(n)),
+        }
+    }
+    true
+}
+
 /// Under which locks each access is made.
-pub(super) fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
+fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
     let is_update = |a: &&Access| a.kind.is_atomic() && a.kind.writes() && a.kind.reads();
     let updates: FxHashSet<Update> = g.accesses.iter().filter(is_update).map(|a| (a.block, a.at)).collect();
     let mut found = vec![Words::new(); g.accesses.len()];

@@ -85,6 +85,7 @@ mod memo;
 mod per_block;
 
 mod analysis;
+mod handovers;
 mod held_locks;
 mod locks;
 mod losses;

@@ -90,6 +90,55 @@ fn judge_words(code: &str, options: &[&str]) {
     assert_eq!(cases, 124, "{}{}", ended.out, ended.err);
 }
 
+/// Mailboxes between kernels, by each kind of flag, look and mistake, and locks for which a
+/// parameter asks.
+fn judge_handovers(code: &str, options: &[&str]) {
+    let program = build::cuda_program_if_possible("sim/handovers.cu", "static", &["-w", "-std=c++17"]);
+    let Some(program) = program else { return };
+    let name = format!("handovers-{code}{}", options.concat());
+    let json = build::scratch(&name).join("report.json");
+    let mut command = run::streamsan(["run", "--sim", "--pedantic"]);
+    command.args(options).arg("--json").arg(&json).arg("--").arg(&program);
+    let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", format!("code={code}")));
+    let text = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for line in ended.out.lines().filter(|line| *line != "done") {
+        let mut words = line.splitn(3, ' ');
+        let size: u64 = words.next().and_then(|size| size.parse().ok()).expect("a size");
+        let excuse = words.next().expect("an excuse");
+        let data = |f: &&Value| f["allocation"]["size"] == size;
+        let found: Vec<_> = findings.iter().filter(data).map(|f| (&f["confidence"], &f["weakness"])).collect();
+        let is_right = match excuse {
+            "race" => found.iter().any(|f| f.0 != "possible"),
+            "some" => found.contains(&(&"possible".into(), &"handover".into())),
+            excuse => !found.is_empty() && found.iter().all(|f| *f == (&"possible".into(), &excuse.into())),
+        };
+        if !is_right {
+            wrong.push(format!("{line}: {found:?}"));
+        }
+        cases += 1;
+    }
+    assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+    assert_eq!(cases, 34, "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn what_a_kernel_hands_over_is_possible_in_ptx() {
+    judge_handovers("ptx", &[]);
+}
+
+#[test]
+fn what_a_kernel_hands_over_is_possible_in_machine_code() {
+    judge_handovers("sass", &["--sim-predict"]);
+}
+
+#[test]
+fn what_a_kernel_hands_over_is_possible_by_measured_accesses() {
+    judge_handovers("sass", &["--exact"]);
+}
+
 #[test]
 fn two_locks_are_told_from_one_in_ptx() {
     judge_words("ptx", &[]);

@@ -111,13 +111,13 @@ impl Work<'_, '_> {
     }
 
     /// Where a lock lies. A word that is not known, or lies in no allocation, may be any.
-    fn lock(&mut self, HeldLock(words): &HeldLock, image: ImageId) -> Lock {
+    fn lock(&mut self, HeldLock(words, role): &HeldLock, image: ImageId) -> Lock {
         let mut whole: Option<Lock> = None;
         for (base, bytes) in words {
             let word = self.lock_word(base, bytes, image).unwrap_or(Lock::ANY);
             whole = Some(whole.map_or(word, |lock| lock.or(word)));
         }
-        whole.unwrap_or(Lock::ANY)
+        whole.unwrap_or(Lock::ANY).with_role(*role)
     }
 
     fn lock_word(&mut self, base: &EffectBase, bytes: &EffectExtent, image: ImageId) -> Option<Lock> {

@@ -37,7 +37,10 @@ pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measure
             }
         }
         let open = parts.iter().any(|part| part.lock.is_none());
-        effect.lock = (!words.is_empty() && !open).then_some(HeldLock(words));
+        let mut roles = parts.iter().filter_map(|part| part.lock).map(|lock| Some(lock.1));
+        let first = roles.next().flatten();
+        let role = roles.fold(first, |one, other| one?.common(other?)).filter(|_| !open);
+        effect.lock = role.map(|role| HeldLock(words, role));
         if parts.len() < 2 || !exact || parts.iter().any(|part| !part.exact) {
             measured.push(effect);
             continue;

@@ -9,7 +9,7 @@ use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
 use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
-use kernels::{Gap, Reason};
+use kernels::{Gap, LockRole, Reason};
 use std::sync::Arc;
 use trace::LaunchShape;
 
@@ -133,9 +133,9 @@ impl EffectExtent {
 }
 
 /// A lock that a thread holds, before the addresses of variables are known: base and bytes of each
-/// word that may be it.
+/// word that may be it, and how they order the access.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct HeldLock(pub Vec<(EffectBase, EffectExtent)>);
+pub(crate) struct HeldLock(pub Vec<(EffectBase, EffectExtent)>, pub LockRole);
 
 /// One access of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! The lock that a kernel holds during an access: where its words lie, at most.
+//! The lock that a kernel holds during an access, or the word by which it hands the bytes over:
+//! where its words lie, at most.
 //!
 //! Owns the comparison of two locks. [`crate::accesses`] makes a lock from what the code of
 //! the kernel says, and [`crate::confidence`] asks whether two may be one.
@@ -6,6 +7,7 @@
 use std::num::NonZeroU32;
 
 use super::extent::gcd;
+use kernels::LockRole;
 
 /// The addresses that a lock may lie at: from `lo` on, `width` bytes in every `stride`. Small,
 /// because every access has room for one.
@@ -16,17 +18,18 @@ pub struct Lock {
     len: NonZeroU32,
     /// 0: one word.
     stride: u16,
-    width: u16,
+    width: u8,
+    role: LockRole,
 }
 
 impl Lock {
     /// It may be any lock.
-    pub const ANY: Self = Self { lo: 0, len: NonZeroU32::MAX, stride: 1, width: 1 };
+    pub const ANY: Self = Self { lo: 0, len: NonZeroU32::MAX, stride: 1, width: 1, role: LockRole::Section };
 
     /// Some word between two addresses.
     pub(crate) fn between(lo: u64, hi: u64) -> Self {
         let len = u32::try_from(hi.saturating_sub(lo)).ok().and_then(NonZeroU32::new);
-        len.map_or(Self::ANY, |len| Self { lo, len, stride: 1, width: 1 })
+        len.map_or(Self::ANY, |len| Self { lo, len, ..Self::ANY })
     }
 
     /// Some word below `hi` of those that begin at `lo` and at multiples of these strides from it.
@@ -35,16 +38,38 @@ impl Lock {
         // One piece: an upper bound may be longer than one word.
         let width = if stride == 0 { hi.saturating_sub(lo) } else { width };
         let within = Self::between(lo, hi);
-        match (u16::try_from(stride), u16::try_from(width)) {
-            (Ok(stride), Ok(width)) if within != Self::ANY && (stride == 0 || width < stride) => {
+        match (u16::try_from(stride), u8::try_from(width)) {
+            (Ok(stride), Ok(width)) if within != Self::ANY && (stride == 0 || u16::from(width) < stride) => {
                 Self { stride, width, ..within }
             }
             _ => within,
         }
     }
 
+    /// The same words in another role.
+    #[must_use]
+    pub(crate) fn with_role(self, role: LockRole) -> Self {
+        Self { role, ..self }
+    }
+
+    /// Any words in the same role.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self::ANY.with_role(self.role)
+    }
+
+    fn is_anywhere(self) -> bool {
+        self.with_role(LockRole::Section) == Self::ANY
+    }
+
+    /// Whether the one may hand over what the other waits for: both name words, and may name one.
+    pub(crate) fn may_hand_over(self, other: Self) -> bool {
+        let pair = self.role.may_precede(other.role) || other.role.may_precede(self.role);
+        pair && !self.is_anywhere() && !other.is_anywhere() && self.meets(other)
+    }
+
     fn end(self) -> u64 {
-        if self == Self::ANY { u64::MAX } else { self.lo.saturating_add(u64::from(self.len.get())) }
+        if self.is_anywhere() { u64::MAX } else { self.lo.saturating_add(u64::from(self.len.get())) }
     }
 
     /// Either of two.
@@ -52,11 +77,16 @@ impl Lock {
     pub(crate) fn or(self, other: Self) -> Self {
         let strides = [u64::from(self.stride), u64::from(other.stride), self.lo.abs_diff(other.lo)];
         let (lo, hi) = (self.lo.min(other.lo), self.end().max(other.end()));
-        Self::words(lo, hi, u64::from(self.width.max(other.width)), strides.into_iter())
+        Self::words(lo, hi, u64::from(self.width.max(other.width)), strides.into_iter()).with_role(self.role)
     }
 
     /// Whether the two may be one lock.
     pub(crate) fn may_be(self, other: Self) -> bool {
+        self.role == LockRole::Section && other.role == LockRole::Section && self.meets(other)
+    }
+
+    /// Whether the two may have a word in common.
+    fn meets(self, other: Self) -> bool {
         let stride = gcd(u64::from(self.stride), u64::from(other.stride));
         let apart = stride != 0 && {
             let from = i128::from(other.lo) - i128::from(self.lo);
@@ -68,7 +98,7 @@ impl Lock {
 
     /// Whether every lock that the other may be is one that this may be.
     pub(crate) fn holds(self, other: Self) -> bool {
-        self == other || self.stride == 1 && self.lo <= other.lo && other.end() <= self.end()
+        self == other || self.role == other.role && self.stride == 1 && self.lo <= other.lo && other.end() <= self.end()
     }
 }
 

@@ -39,6 +39,11 @@ pub(crate) fn weak(report: &Report) -> String {
             "of critical sections, which a lock may order",
         ),
         (
+            of(Weakness::Handover),
+            "handed over by an atomic store, which a load may have seen",
+            "handed over by atomic stores, which loads may have seen",
+        ),
+        (
             of(Weakness::Condition),
             "of a body of a conditional node, which may not run (--exact or --confirm tells)",
             "of bodies of conditional nodes, which may not run (--exact or --confirm tells)",

@@ -97,23 +97,21 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
             i.pdst[0] = w.p(81, false);
             (Control, File::R, one)
         }
-        // Nothing written: PMTRIG NOP DEPBAR BAR NANOSLEEP BPT MEMBAR ERRBAR LDGDEPBAR
+        0x11d if matches!(w.opcode, 0x31d | 0x51d | 0x91d | 0xb1d) => return Some(Opcode::Other(OtherKind::Barrier)),
+        // MEMBAR: scope 0 is CTA, 2 GPU, 3 SYS (sm_75 to sm_120, from `nvdisasm`).
+        0x192 if w.opcode == 0x992 => return Some(Opcode::Other(OtherKind::Fence { device: w.b(76, 78) >= 2 })),
+        // Nothing written: PMTRIG NOP DEPBAR NANOSLEEP BPT ERRBAR LDGDEPBAR
         // ENDCOLLECTIVE CGAERRBAR FENCE WARPGROUP UCGABAR UTMACMDFLUSH USETSHMSZ.
         _ if matches!(
             w.opcode,
             0x801
                 | 0x918
                 | 0x91a
-                | 0x31d
-                | 0x51d
-                | 0x91d
-                | 0xb1d
                 | 0x35d
                 | 0xb5d
                 | 0x352
                 | 0x95d
                 | 0x95c
-                | 0x992
                 | 0x9ab
                 | 0x9af
                 | 0x91b

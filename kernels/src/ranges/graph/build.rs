@@ -7,7 +7,7 @@
 
 use super::demanded_bits::replace_partial_words;
 use super::invariant_phis::replace_invariant_phis;
-use super::node::{Graph, Kind, Node, NodeId, Width};
+use super::node::{Graph, Kind, Node, NodeId, SyncPoint, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
@@ -78,8 +78,14 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     }
     for blk in &cfg.rpo {
         for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
-            if let Op::Mem(m) = &inst.op {
-                access(&mut builder, blk.0, i as u32, inst, m);
+            match &inst.op {
+                Op::Mem(m) => access(&mut builder, blk.0, i as u32, inst, m),
+                Op::Sync(sync) => {
+                    let guard = inst.guard.map(|g| builder.pred_operand(&g, blk.0, i as u32));
+                    let before = builder.g.accesses.len() as u32;
+                    builder.g.syncs.push(SyncPoint { block: *blk, before, sync: *sync, guard });
+                }
+                _ => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
 //! with its summary.
 
-use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Pure, Reason, Special, SymbolId};
+use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Pure, Reason, Special, SymbolId, Sync};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -229,6 +229,20 @@ pub(crate) struct Access {
     pub(crate) at: u32,
 }
 
+/// An instruction that orders accesses.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct SyncPoint {
+    /// Where.
+    pub(crate) block: BlockId,
+    /// The number of the first access that was found behind it: it lies before those of its block
+    /// that have this number or a higher one.
+    pub(crate) before: u32,
+    /// What it orders.
+    pub(crate) sync: Sync,
+    /// Guard of the instruction itself.
+    pub(crate) guard: Option<NodeId>,
+}
+
 /// A store to shared memory, or to local memory that no variable stands for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredWords {
@@ -251,6 +265,8 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     /// Memory instructions that may touch global memory.
     pub(crate) accesses: Vec<Access>,
+    /// Fences and barriers.
+    pub(crate) syncs: Vec<SyncPoint>,
     /// Branch condition of each block that has one.
     pub(crate) conds: Vec<Option<NodeId>>,
     /// Stores to local memory.

@@ -91,7 +91,7 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             }
         }
         Opcode::CacheCtl => t.emit(blank(Operation::Nothing)),
-        Opcode::Other(OtherKind::Control) => return other_control(i, t),
+        Opcode::Other(OtherKind::Control | OtherKind::Barrier | OtherKind::Fence { .. }) => return other_control(i, t),
         _ => return Ok(false),
     }
     Ok(true)
