@@ -37,7 +37,7 @@ pub(crate) const RESULT_ANY: u32 = 1 << 17;
 /// Kinds of block barriers, in `y` of their instruction.
 pub const BARRIER_SYNC: u32 = 0;
 pub(crate) const BARRIER_ARRIVE: u32 = 1;
-pub(crate) const BARRIER_POPC: u32 = 2;
+pub(crate) use crate::operations::values::BARRIER_POPC;
 pub(crate) const BARRIER_AND: u32 = 3;
 pub(crate) const BARRIER_OR: u32 = 4;
 

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
 use crate::interface::{CompileError, ParamInfo};
-use crate::operations::operands;
 use crate::operations::table::for_each_operation;
 pub use crate::operations::values::{
     AtomKind, LANES, LaneTy, Next, Pred, ResultUse, Row, Sem, Slot, Update, UpdateOp, WideAccess,
@@ -171,11 +170,6 @@ impl Inst {
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
         matches!(self.op, Operation::WarpBarrier)
-    }
-
-    /// The row with the lanes that are to meet, of BSYNC.
-    pub(crate) fn meeting(&self) -> Option<Slot> {
-        matches!(self.op, Operation::Meet).then(|| operands::Meet::of(self).members())
     }
 }
 

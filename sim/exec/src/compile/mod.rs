@@ -30,7 +30,8 @@ use crate::compile::function::Scope;
 use crate::exec::per_lane::LaneFn;
 use crate::interface::{CompileError, Linker};
 use crate::module_variables::function_index;
-use crate::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Operation, Pred, Program, Row, Slot};
+pub(crate) use crate::operations::operands::blank;
+use crate::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Operation, Program, Row, Slot};
 use layout::SharedLayout;
 
 /// Instructions that a program may have.
@@ -210,23 +211,6 @@ impl<'m> Op<'m> {
     /// The last type among its modifiers.
     pub(crate) fn ty(&self) -> Option<Type> {
         self.types().last()
-    }
-}
-
-/// An instruction of an operation, without operands.
-pub(crate) fn blank(op: Operation) -> Inst {
-    Inst {
-        op,
-        run: op.run(),
-        guard: Pred::ALWAYS,
-        d: Slot::NONE,
-        a: Slot::NONE,
-        b: Slot::NONE,
-        c: Slot::NONE,
-        x: 0,
-        y: 0,
-        z: 0,
-        place: 0,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Video instructions, on whole words (`vadd`, `vshl`, ...) and on bytes and halfwords of a word
-//! (`vadd2`, `vabsdiff4`, `vset4`, ...), with the default selection of lanes. Masks and selectors on
-//! operands, which no compiler writes, are not executed. Nor are forms on whole words that an H200
-//! executes otherwise than the PTX ISA says (measured: sm_90, driver 580): `.min` and `.max` as
-//! second operations, and `.sat` of unsigned results and of `vshl`.
+//! (`vadd2`, `vabsdiff4`, `vset4`, ...), with the default selection of lanes. Masks and selectors
+//! on operands, which no compiler writes, are not executed. Nor are forms on whole words that an
+//! H200 executes otherwise than the PTX ISA says (measured: sm_90, driver 580): `.min` and `.max`
+//! as second operations, and `.sat` of unsigned results and of `vshl`.
 
 use device_code::ptx::{Operand, Type};
 

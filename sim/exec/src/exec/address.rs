@@ -230,7 +230,8 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// Tells the device of an access of the lanes of a mask. `strength` is as a [`Location`] has it.
+    /// Tells the device of an access of the lanes of a mask. `strength` is as a [`Location`] has
+    /// it.
     #[cold]
     pub(crate) fn observe(&mut self, strength: u32, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
         if mask == 0 {

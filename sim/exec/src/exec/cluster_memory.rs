@@ -69,8 +69,8 @@ pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
     w.shared_owner(address).map_or(own, |(rank, offset)| (rank as u64 + 1) << RANK_SHIFT | offset)
 }
 
-/// `mapa`: what is at an address (`shared` = 1: in the window of shared memory, else generic) in the
-/// block of a rank of the cluster.
+/// `mapa`: what is at an address (`shared` = 1: in the window of shared memory, else generic) in
+/// the block of a rank of the cluster.
 #[inline(never)]
 pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MapToBlock::of(i);

@@ -326,8 +326,8 @@ fn add_rows_of<const N: usize>([m, k]: [usize; 2], a: &[f64; MOST], b: &[f64; MO
     }
 }
 
-/// `ldmatrix` and `stmatrix`: matrices of 8 by 8 elements of 16 bits, their rows at the addresses of
-/// lanes.
+/// `ldmatrix` and `stmatrix`: matrices of 8 by 8 elements of 16 bits, their rows at the addresses
+/// of lanes.
 #[inline(never)]
 pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MatrixRows::of(i);

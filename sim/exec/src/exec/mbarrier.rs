@@ -5,13 +5,13 @@
 //! Programs treat it as opaque.
 
 use crate::cluster::RANK_SHIFT;
-use crate::compile::blank;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::exec::per_lane::each;
 use crate::exec::tensor::refused;
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
+use crate::operations::operands::blank;
 use crate::program::{Inst, LANES, Next, Operation, Slot};
 use crate::warp::Warp;
 
@@ -190,12 +190,12 @@ pub(super) fn element_update(update: Operation, address: Slot, operand: Slot, sp
 /// The directions of [`bulk_copy`]: from global to shared memory, from there to global memory,
 /// between blocks of a cluster.
 pub(crate) const INWARD: u32 = 1;
-pub(crate) const OUTWARD: u32 = 0;
+pub(crate) use crate::operations::values::OUTWARD;
 pub(crate) const ACROSS: u32 = 2;
 
-/// `cp.async.bulk`: `size` bytes at once. Where they go to shared memory, the barrier gets them. With
-/// a mask of blocks they go to the same place of every block of the cluster in it, and each has its
-/// own barrier there.
+/// `cp.async.bulk`: `size` bytes at once. Where they go to shared memory, the barrier gets them.
+/// With a mask of blocks they go to the same place of every block of the cluster in it, and each
+/// has its own barrier there.
 #[inline(never)]
 pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::BulkCopy::of(i);

@@ -254,7 +254,7 @@ extern "C" fn holds<A: Lane, F: Fn(A, A) -> bool + Copy>(a: u64, b: u64, _: u64,
 }
 
 /// How a comparison is combined with a third predicate.
-pub const COMBINE_NONE: u32 = 0;
+pub use crate::operations::values::COMBINE_NONE;
 pub const COMBINE_AND: u32 = 1;
 pub const COMBINE_OR: u32 = 2;
 pub(crate) const COMBINE_XOR: u32 = 3;

@@ -8,8 +8,8 @@ use crate::operations::operands;
 use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
-/// Where `how` has how the outcome is combined with a third predicate; below it are the outcomes that
-/// hold, as the machine code has them.
+/// Where `how` has how the outcome is combined with a third predicate; below it are the outcomes
+/// that hold, as the machine code has them.
 pub const BOP: u32 = 4;
 
 /// True when one of the outcomes of `wanted` is that of two numbers.
@@ -65,8 +65,8 @@ pub(crate) fn compare_doubles(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, i, mask, bits)
 }
 
-/// DSETP.MIN and DSETP.MAX (15 in the low bits of `how`): predicate `p` where `a` is the result, `q`
-/// where both are NaN.
+/// DSETP.MIN and DSETP.MAX (15 in the low bits of `how`): predicate `p` where `a` is the result,
+/// `q` where both are NaN.
 #[inline(never)]
 pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::ChooseDouble::of(i);

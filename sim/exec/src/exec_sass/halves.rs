@@ -71,8 +71,8 @@ fn outcomes<S: Small>(w: &Warp<'_>, (a, b): (Slot, Slot), how: (u32, u64), mask:
     bits
 }
 
-/// HSET2: halves of `d` are all ones, or 1.0 (bit 2 of `result`), where the comparison, combined with
-/// a predicate (low bits), holds.
+/// HSET2: halves of `d` are all ones, or 1.0 (bit 2 of `result`), where the comparison, combined
+/// with a predicate (low bits), holds.
 #[inline(never)]
 pub(crate) fn set<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::HalfSet::of(i);
@@ -105,8 +105,8 @@ pub(crate) fn set_preds<S: Small>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next
     Next::Step
 }
 
-/// MUFU of a half: `which` half of `a` (bit 0), negated (1), absolute (2); the function is EX2 (2) or
-/// TANH.
+/// MUFU of a half: `which` half of `a` (bit 0), negated (1), absolute (2); the function is EX2 (2)
+/// or TANH.
 #[inline(never)]
 pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::HalfSpecial::of(i);

@@ -28,8 +28,8 @@ fn term(value: u64, flags: u32, negate: u32, invert: u32) -> u64 {
     }
 }
 
-/// IADD3: `d` = `a` + `b` + `c` and two carries in; `signs` says what is negated. The carries out are
-/// at least one, and at least two.
+/// IADD3: `d` = `a` + `b` + `c` and two carries in; `signs` says what is negated. The carries out
+/// are at least one, and at least two.
 #[inline(never)]
 pub(crate) fn add3(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::Add3::of(i);

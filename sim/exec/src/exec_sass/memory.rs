@@ -7,8 +7,8 @@ use crate::operations::operands;
 use crate::program::{Inst, InstFn, Next};
 use crate::warp::Warp;
 
-/// LDC: from a bank at index + offset; words to several rows, or one cut to `bits`. What lies behind
-/// the bank reads as zero.
+/// LDC: from a bank at index + offset; words to several rows, or one cut to `bits`. What lies
+/// behind the bank reads as zero.
 pub(crate) fn load_bank<T: Cell>() -> InstFn {
     #[inline(never)]
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {

@@ -13,7 +13,7 @@ pub const GREATER: u32 = 4;
 /// Operands are signed.
 pub const SIGNED: u32 = 8;
 /// Where both are equal, predicate `low` decides.
-pub const EXTENDED: u32 = 16;
+pub use crate::operations::values::EXTENDED;
 /// How the outcome is combined with a third predicate: shift of 2 bits.
 pub const COMBINE: u32 = 8;
 

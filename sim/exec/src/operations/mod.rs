@@ -21,7 +21,9 @@ use crate::exec::{call, cluster_memory, control, fragment, load_store, matrix, m
 use crate::exec_sass::predicates::EXTENDED;
 use crate::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::float::float16::{Brain, Half};
+use crate::operations::operands::{call_arguments, call_returns, list, own_returns, unpacked};
 use crate::operations::table::for_each_operation;
+use crate::operations::values::OUTWARD;
 use crate::program::{
     ArgumentHome, AtomKind, Inst, InstFn, Kind, LaneTy, Operation, Pred, Program, ResultUse, Slot, Update,
 };
@@ -163,31 +165,6 @@ impl Operand {
                 .collect(),
         })
     }
-}
-
-/// The predicate of [`integer::packed`].
-#[inline(always)]
-pub(crate) fn unpacked(bits: u64) -> Pred {
-    let number = bits as u32 & 0x7fff;
-    let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
-    Pred(number | (bits as u32 >> 15 & 1) << 31)
-}
-
-#[inline(always)]
-fn list(first: u32, count: u32) -> (usize, usize) {
-    (first as usize, count as usize)
-}
-
-fn call_arguments<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.calls.get(i.x as usize)?.arguments)
-}
-
-fn call_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.calls.get(i.x as usize)?.returns)
-}
-
-fn own_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.functions.get(i.y as usize)?.returns)
 }
 
 /// The instance of a function for the cells of memory of a type.

@@ -33,13 +33,58 @@
 //! }
 //! ```
 
-use crate::block::BARRIER_POPC;
-use crate::exec::mbarrier;
-use crate::exec::per_lane::COMBINE_NONE;
-use crate::exec_sass::predicates::EXTENDED;
 use crate::operations::table::for_each_operation;
-use crate::operations::{call_arguments, call_returns, list, own_returns, unpacked};
+use crate::operations::values::{BARRIER_POPC, COMBINE_NONE, EXTENDED, OUTWARD};
 use crate::program::{ArgumentHome, Inst, Operation, Pred, Program, ResultUse, Slot};
+
+/// The predicate of `exec_sass::integer::packed`.
+#[inline(always)]
+pub(crate) fn unpacked(bits: u64) -> Pred {
+    let number = bits as u32 & 0x7fff;
+    let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
+    Pred(number | (bits as u32 >> 15 & 1) << 31)
+}
+
+#[inline(always)]
+pub(super) fn list(first: u32, count: u32) -> (usize, usize) {
+    (first as usize, count as usize)
+}
+
+pub(super) fn call_arguments<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
+    Some(&program.calls.get(i.x as usize)?.arguments)
+}
+
+pub(super) fn call_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
+    Some(&program.calls.get(i.x as usize)?.returns)
+}
+
+pub(super) fn own_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
+    Some(&program.functions.get(i.y as usize)?.returns)
+}
+
+/// An instruction of an operation, without operands.
+pub(crate) fn blank(op: Operation) -> Inst {
+    Inst {
+        op,
+        run: op.run(),
+        guard: Pred::ALWAYS,
+        d: Slot::NONE,
+        a: Slot::NONE,
+        b: Slot::NONE,
+        c: Slot::NONE,
+        x: 0,
+        y: 0,
+        z: 0,
+        place: 0,
+    }
+}
+
+impl Inst {
+    /// The row with the lanes that are to meet, of BSYNC.
+    pub(crate) fn meeting(&self) -> Option<Slot> {
+        matches!(self.op, Operation::Meet).then(|| Meet::of(self).members())
+    }
+}
 
 /// The number that is at a place.
 macro_rules! number {

@@ -149,8 +149,8 @@ macro_rules! for_each_operation {
                 [a: Read(A), d: Write(D), function: Word(Y), which: Word(Z)],
                 { pure: true, narrow: |_| true };
 
-            // Addresses and memory. `offset` is added to the address. `count` is the number of elements,
-            // which are in `d` or `value` if there is one, otherwise in `all`.
+            // Addresses and memory. `offset` is added to the address. `count` is the number of
+            // elements, which are in `d` or `value` if there is one, otherwise in `all`.
 
             /// The address of a parameter, of a variable of the frame, of dynamic shared memory.
             ParamAddress = load_store::param_address, Kind::ParamAddress, [d: Write(D), offset: Long(X)], {};
@@ -170,7 +170,8 @@ macro_rules! for_each_operation {
                 [rest: Any, address: Read(A), rank: Read(B), d: Write(D), shared: Word(Y)], {};
             RankOf = cluster_memory::rank_of, Kind::Stop,
                 [rest: Any, address: Read(A), d: Write(D), shared: Word(Y)], {};
-            /// A load, of which `bits` are kept; `strength` marks those that are volatile or atomic.
+            /// A load, of which `bits` are kept; `strength` marks those that are volatile or
+            /// atomic.
             Load(ty: LaneTy) = of_cell!(ty, load_store::load),
                 Kind::Load { size: ty.size(), signed: ty.is_signed() }, [
                     address: Read(A), d: Write(D) if |i| i.z >> 4 == 1,
@@ -232,7 +233,7 @@ macro_rules! for_each_operation {
             MbarrierPending = mbarrier::pending, Kind::Stop, [rest: Any, state: Read(A), d: Write(D)], {};
             BulkCopy = mbarrier::bulk_copy, Kind::Stop, [
                 rest: Any, to: Read(A), from: Read(B), size: Read(C), blocks: Read(D),
-                barrier: Read(X) if |i| i.y != mbarrier::OUTWARD, direction: Word(Y)
+                barrier: Read(X) if |i| i.y != OUTWARD, direction: Word(Y)
             ], {};
             /// `element` and `operand` are where the operation of an element finds these two.
             BulkReduce = mbarrier::bulk_reduce, Kind::Stop, [

@@ -231,3 +231,9 @@ pub enum AtomKind {
     AddSingle,
     AddDouble,
 }
+
+/// Numbers that say whether an instruction has an operand: see where each is re-exported.
+pub(crate) const BARRIER_POPC: u32 = 2;
+pub const COMBINE_NONE: u32 = 0;
+pub const EXTENDED: u32 = 16;
+pub(crate) const OUTWARD: u32 = 0;
