@@ -1,20 +1,29 @@
-//! Atomic loads and stores in measured bytes.
+//! Atomic accesses in measured bytes.
 //!
-//! Owns their correction to atomic accesses. NVIDIA's API reports them like any other, and so it
+//! Owns the correction of what a measurement does not tell of them.
+//!
+//! *Loads and stores.* NVIDIA's API reports them like any other, and so it
 //! does the load in front of a compare-and-swap loop. The code knows which they are (`kernels`,
 //! `ranges/graph/cas_loops.rs`), and so do predictions. When the plain loads of a kernel are all
 //! bounded, bytes that were read outside of these bounds were read by an atomic load, because no
 //! other load is left; likewise for stores. Bytes that a plain load may reach too stay read.
+//!
+//! *Scopes.* An update counts as measured whatever its scope is. One with the scope of a block or a
+//! cluster is predicted as a read and a write, because it protects nothing from other kernels. When
+//! the updates of wider scope are all bounded, bytes that were updated outside of these bounds were
+//! updated with the narrow scope, and count as read and written. Bytes that both may reach stay
+//! atomic.
 
 use super::compare::{PredictedBytes, reach};
 use super::measured::{end, kind};
 use crate::exact::byte_set::ByteSet;
-use crate::launches::effects::{Evaluated, Knowledge};
+use crate::launches::effects::{Effect, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations};
 use trace::{ExactRun, ImageId, exact_kind};
 
-/// Marks the loads and stores that must be atomic ones.
-pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut [ExactRun]) {
+/// Marks the loads and stores that must be atomic ones, and the updates that must have a narrow
+/// scope.
+pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut Vec<ExactRun>) {
     if known.knowledge == Knowledge::Unknown || known.indirect {
         return;
     }
@@ -36,6 +45,29 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
             }
         }
     }
+    narrow(known, image, memory, runs);
+}
+
+/// Makes reads and writes of the updates that must have a narrow scope.
+fn narrow(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut Vec<ExactRun>) {
+    let is_update = |run: &ExactRun| kind(run) == AccessKind::Atomic;
+    let writes = |e: &Effect| e.kind == AccessKind::Write;
+    if !known.effects.iter().any(writes) || !runs.iter().any(is_update) {
+        return;
+    }
+    let Some(wide) = bounds(known, AccessKind::Atomic, image, memory) else { return };
+    let written = bounds(known, AccessKind::Write, image, memory);
+    let mut stores = Vec::new();
+    for run in runs.iter_mut().filter(|run| is_update(run)) {
+        let all = run.start..end(run);
+        let may_be_narrow = written.as_ref().is_none_or(|written| written.meets(all.start, all.end));
+        if may_be_narrow && !wide.meets(all.start, all.end) {
+            let with = |kind| run.kind & !exact_kind::MASK | kind;
+            stores.push(ExactRun { kind: with(exact_kind::WRITE), ..*run });
+            run.kind = with(exact_kind::READ);
+        }
+    }
+    runs.extend(stores);
 }
 
 /// The bytes that accesses of a kind may touch; `None` when some of them are not known.
@@ -55,7 +87,7 @@ fn bounds(known: &Evaluated, of: AccessKind, image: ImageId, memory: &mut Alloca
 mod tests {
     use super::*;
     use crate::exact::measured;
-    use crate::launches::effects::{Effect, EffectBase, EffectExtent};
+    use crate::launches::effects::{EffectBase, EffectExtent};
     use crate::memory::Allocation;
 
     const READ: AccessKind = AccessKind::Read;
@@ -84,6 +116,38 @@ mod tests {
         assert_eq!(kinds(vec![sum()], &[(0x1000, 0x100)]), [LOADED]);
         let input = range(READ, 0x1800, 0x1900);
         assert_eq!(kinds(vec![sum(), input], &[(0x1000, 0x100), (0x1800, 0x100)]), [LOADED, READ]);
+    }
+
+    /// The kinds of one update of 256 bytes from 0x1000, after settling, in order.
+    fn updated(effects: Vec<Effect>) -> Vec<AccessKind> {
+        let mut memory = Allocations::default();
+        memory.alloc(Allocation::variable(0x1000, 0x1000));
+        let known = Evaluated { effects, knowledge: Knowledge::Exact, ..measured::effects(&[]) };
+        let update = ExactRun { start: 0x1000, stride: 8, width: 4, count: 32, kind: exact_kind::ATOMIC };
+        let mut runs = vec![update];
+        settle(&known, ImageId::NONE, &mut memory, &mut runs);
+        assert!(runs.iter().all(|run| (run.start, run.stride, run.count) == (0x1000, 8, 32)));
+        runs.iter().map(kind).collect()
+    }
+
+    #[test]
+    fn what_no_wide_update_reaches_has_a_narrow_scope() {
+        let block = || [range(READ, 0x1000, 0x1100), range(AccessKind::Write, 0x1000, 0x1100)];
+        let beside = |others: &[Effect]| updated([&block()[..], others].concat());
+        assert_eq!(beside(&[]), [READ, AccessKind::Write]);
+        assert_eq!(beside(&[range(ATOMIC, 0x1100, 0x1200)]), [READ, AccessKind::Write]);
+        // Any of these may have been the update.
+        for wide in [range(ATOMIC, 0x1000, 0x1004), range(ATOMIC, 0x10f8, 0x1200)] {
+            assert_eq!(beside(&[wide]), [ATOMIC]);
+        }
+        let open = |base| Effect::new(base, ATOMIC, EffectExtent::Unknown);
+        assert_eq!(beside(&[open(EffectBase::Param(0, 0x1000))]), [ATOMIC]);
+        assert_eq!(beside(&[open(EffectBase::Unknown)]), [ATOMIC]);
+        // Nothing is predicted that could be a narrow update.
+        assert_eq!(updated(vec![range(READ, 0x1000, 0x1100)]), [ATOMIC]);
+        assert_eq!(updated(vec![range(AccessKind::Write, 0x1800, 0x1900)]), [ATOMIC]);
+        let anywhere = Effect::new(EffectBase::Unknown, AccessKind::Write, EffectExtent::Unknown);
+        assert_eq!(updated(vec![anywhere]), [READ, AccessKind::Write]);
     }
 
     #[test]
