@@ -134,8 +134,8 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
-    /// The host may have learned through memory that the work was over: from a flag that a kernel or
-    /// a stream writes, or from a host function of a graph.
+    /// The host may have learned through memory that the work was over: from a flag that a kernel
+    /// or a stream writes, or from a host function of a graph.
     Message,
     /// A condition decides whether one of the two runs: it is in a body of a conditional node.
     Condition,

@@ -106,9 +106,15 @@ pub(super) fn held(
     (found, if used { asked } else { Vec::new() })
 }
 
+/// A condition, and whether a launch asks for atomic accesses where it holds.
+type Asked = (NodeId, bool);
+
+/// From one block to another.
+type Edge = (BlockId, BlockId);
+
 /// The branches by which a launch is asked for atomic accesses (`if (locked) take(lock);`): their
 /// conditions, and whether they ask where they hold. And the edges that lead past those accesses.
-fn asked_for(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>]) -> (Vec<(NodeId, bool)>, Vec<(BlockId, BlockId)>) {
+fn asked_for(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>]) -> (Vec<Asked>, Vec<Edge>) {
     let (mut asked, mut cut) = (Vec::new(), Vec::new());
     for (b, branch) in branches.iter().enumerate() {
         let Some(Branch { cond, taken: Some(taken), fall: Some(fall) }) = *branch else { continue };

@@ -211,8 +211,8 @@ impl Engine {
         before.map(|(id, _)| HostFuncId(*id)).collect()
     }
 
-    /// Whether nothing orders an op behind a host function that has not returned. Only of an op that
-    /// was enqueued later.
+    /// Whether nothing orders an op behind a host function that has not returned. Only of an op
+    /// that was enqueued later.
     pub fn runs_beside_function(&self, func: HostFuncId, epoch: Epoch) -> bool {
         let Some((function, _)) = self.host_funcs.get(&func.0) else { return false };
         // What its stream has waited for since the op counts, too.

@@ -108,9 +108,7 @@ pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExe
     epoch
 }
 
-impl Engine {
-    /// Whether no work of a graph is in front of a node, and it is none itself.
-    pub(crate) fn is_early_node(&self, exec: GraphExecId, index: u32) -> bool {
-        self.execs.get(&exec.0).is_some_and(|known| known.early.contains(&index))
-    }
+/// Whether no work of a graph is in front of a node, and it is none itself.
+pub(crate) fn is_early_node(engine: &Engine, exec: GraphExecId, index: u32) -> bool {
+    engine.execs.get(&exec.0).is_some_and(|known| known.early.contains(&index))
 }

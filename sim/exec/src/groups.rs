@@ -2,8 +2,7 @@
 //! which of them runs next; `Warp::run` executes the one that was picked.
 
 use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
-use crate::operations::operands;
-use crate::program::LANES;
+use crate::program::{LANES, Pred};
 use crate::warp::Warp;
 
 /// What keeps a group from running.
@@ -104,21 +103,21 @@ impl Warp<'_> {
 
     /// Writes what a barrier's reduction (`barrier.red`) found for lanes that waited at it.
     fn write_barrier_result(&mut self, group: Group, result: u32) {
-        let i = operands::Barrier::of(&self.env.program.code[group.pc as usize]);
-        if i.what() < BARRIER_POPC {
+        let (what, to) = self.env.program.code[group.pc as usize].barrier_result();
+        if what < BARRIER_POPC {
             return;
         }
         // The running frame may be another one: results go to the frame of the lanes that waited.
         let (rbase, pbase) = (self.rbase, self.pbase);
         (self.rbase, self.pbase) = (group.rbase, group.pbase);
-        match i.what() {
+        match what {
             BARRIER_POPC => {
-                let row = self.absolute(group.rbase + i.d().0);
+                let row = self.absolute(group.rbase + to.0);
                 (0..LANES).filter(|l| group.mask >> l & 1 != 0).for_each(|l| row.0[l] = u64::from(result & 0xffff));
             }
             kind => {
                 let flag = if kind == BARRIER_AND { RESULT_ALL } else { RESULT_ANY };
-                self.set_pred(i.p(), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
+                self.set_pred(Pred(to.0), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
             }
         }
         (self.rbase, self.pbase) = (rbase, pbase);

@@ -167,6 +167,13 @@ impl Inst {
         Inst { op, run: op.run(), ..self }
     }
 
+    /// Of a barrier: what its lanes learn, and the row, or the predicate, that holds it. The types
+    /// that name operands are above this module, and above the scheduler.
+    pub(crate) fn barrier_result(&self) -> (u32, Slot) {
+        debug_assert!(matches!(self.op, Operation::Barrier));
+        (self.y, self.d)
+    }
+
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
         matches!(self.op, Operation::WarpBarrier)

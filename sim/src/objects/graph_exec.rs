@@ -102,7 +102,8 @@ impl GraphExec {
     }
 
     /// Replaces what the copy of a node does; the kind must stay. Host functions may be inside
-    /// child graphs, at any depth (measured: H200, driver 580, `tests/gpu/programs/child_host_nodes.cu`).
+    /// child graphs, at any depth (measured: H200, driver 580,
+    /// `tests/gpu/programs/child_host_nodes.cu`).
     pub(crate) fn set(&self, source: usize, task: Task) -> Result<(), CUresult> {
         let mut nodes = lock(&self.nodes);
         let Some(node) = nodes.iter_mut().find(|node| node.source == source) else {

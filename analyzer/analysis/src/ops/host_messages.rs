@@ -4,17 +4,16 @@
 //! may have received. What that means for a race is decided in [`super::host_touch`].
 //!
 //! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
-//! all before them is over. The host receives such a message by a load. Where all its loads are seen
-//! (`--host-accesses`), it cannot have received one before it has looked at bytes that the kernel
-//! stores a flag in: see [`Allocations::speaks_openly`]. A look is all that is known. Whether the
-//! flag was set, and whether the kernel sets it behind its other stores, is not.
-//!
-//! [`Allocations::speaks_openly`]: detect::memory::Allocations::speaks_openly
+//! all before them is over. The host receives such a message by a load. Where all its loads are
+//! seen (`--host-accesses`), it cannot have received one before it has looked at bytes that the
+//! kernel stores a flag in: see [`speaks_openly`]. A look is all that is known. Whether the flag
+//! was set, and whether the kernel sets it behind its other stores, is not.
 
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
 use detect::host_watch;
 use detect::memory::Cause;
+use detect::memory::allocations::{flags_in, speaks_openly};
 use trace::{Epoch, KernelId, StreamId};
 
 /// Work that may send messages.
@@ -32,7 +31,7 @@ pub(super) fn look(state: &mut ProcessState, start: u64, end: u64) {
         return state.touches.lose_sight();
     }
     let ordering = &state.ordering;
-    let found: Vec<Epoch> = state.memory.flags_in(start, end).filter(|epoch| !ordering.host_saw(*epoch)).collect();
+    let found: Vec<Epoch> = flags_in(&state.memory, start, end).filter(|epoch| !ordering.host_saw(*epoch)).collect();
     found.into_iter().for_each(|epoch| state.touches.look_at(epoch));
 }
 
@@ -61,7 +60,7 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
         if facts.code.signals(kernel, def, arch) {
             let unheard = !state.touches.has_looked_at(epoch)
                 && !facts.code.listens(kernel, def, arch)
-                && state.memory.speaks_openly(epoch);
+                && speaks_openly(&state.memory, epoch);
             senders.push(Sender { epoch, unheard });
         }
     }

@@ -8,7 +8,7 @@ use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::exec::per_lane::each;
-use crate::exec::tensor::refused;
+use crate::exec::refused;
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
 use crate::operations::operands::blank;

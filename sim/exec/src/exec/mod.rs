@@ -21,3 +21,21 @@ pub mod tensor;
 pub(crate) mod texture;
 pub(crate) mod vector_access;
 pub mod warp_sync;
+
+use crate::interface::{CompileError, FaultKind};
+use crate::program::Next;
+use crate::warp::Warp;
+
+/// An operation on a tile, or an element of one, that there is not for this type of elements.
+fn refused(w: &mut Warp<'_>, mask: u32) -> Next {
+    let kind = unsupported(w, "a reduction of a tile of this type");
+    w.fail(kind, mask)
+}
+
+fn unsupported(w: &Warp<'_>, instruction: &str) -> FaultKind {
+    FaultKind::Unsupported(Box::new(CompileError::Unsupported {
+        instruction: instruction.to_owned(),
+        function: w.env.kernel.name.clone(),
+        line: w.env.program.line(w.pc),
+    }))
+}

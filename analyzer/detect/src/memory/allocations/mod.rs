@@ -30,7 +30,7 @@ mod sharing;
 mod variables;
 
 pub use lookup::{Home, Location};
-pub use openness::may_be_flag;
+pub use openness::{flags_in, may_be_flag, speaks_openly};
 
 use super::access_map::AccessMap;
 use super::allocation::InOrder;

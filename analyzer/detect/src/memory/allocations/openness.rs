@@ -30,42 +30,40 @@ pub fn may_be_flag(access: &Access) -> bool {
     access.site.cause == Cause::Kernel && access.kind.writes() && (access.kind.is_atomic() || few || !known)
 }
 
-impl Allocations {
-    /// The work of kernels whose flags the host may find in these bytes.
-    pub fn flags_in(&self, start: u64, end: u64) -> impl Iterator<Item = Epoch> {
-        let moved = self.locate(start).map_or(0, |place| place.address.wrapping_sub(start));
-        let bytes = |by: u64| Extent::exact(start.wrapping_add(by), end.saturating_add(by));
-        let looked = [bytes(0), bytes(moved)];
-        let is_found = move |access: &Access| {
-            let known = access.extent.precision != Precision::Unknown;
-            may_be_flag(access) && (!known || looked.iter().any(|bytes| bytes.meet(&access.extent) != Meet::No))
-        };
-        self.accesses_in(&FLAGS).filter(is_found).map(|access| access.epoch)
-    }
+/// The work of kernels whose flags the host may find in these bytes.
+pub fn flags_in(memory: &Allocations, start: u64, end: u64) -> impl Iterator<Item = Epoch> {
+    let moved = memory.locate(start).map_or(0, |place| place.address.wrapping_sub(start));
+    let bytes = |by: u64| Extent::exact(start.wrapping_add(by), end.saturating_add(by));
+    let looked = [bytes(0), bytes(moved)];
+    let is_found = move |access: &Access| {
+        let known = access.extent.precision != Precision::Unknown;
+        may_be_flag(access) && (!known || looked.iter().any(|bytes| bytes.meet(&access.extent) != Meet::No))
+    };
+    memory.accesses_in(&FLAGS).filter(is_found).map(|access| access.epoch)
+}
 
-    /// Whether this work of a kernel can tell the host nothing that the host does not load from
-    /// memory that is held. It cannot while
-    ///
-    /// - it writes to memory of the host where nothing looks for loads;
-    /// - it updates such memory by atomics, or loads from it by such: it may answer the host;
-    /// - another op reads what it writes elsewhere by atomics: that one may tell the host.
-    pub fn speaks_openly(&self, epoch: Epoch) -> bool {
-        self.roots.iter().all(|(start, root)| {
-            let kind = self.infos.get(&root.id).and_then(|info| info.kind);
-            let mut own = root.map.iter().filter(|access| access.epoch == epoch);
-            match kind.filter(|kind| FLAGS.contains(kind)) {
-                Some(MemoryKind::ModuleGlobal) if !root.held => !own.any(|access| may_be_flag(&access)),
-                Some(kind) => own.all(|access| match access.kind {
-                    AccessKind::Atomic | AccessKind::AtomicRead => false,
-                    _ => !access.kind.writes() || is_held(start, root, kind, &access.extent),
-                }),
-                None => {
-                    let tells = own.any(|access| access.kind.writes() && access.kind.is_atomic());
-                    !tells || !root.map.iter().any(|other| other.epoch != epoch && other.kind.reads())
-                }
+/// Whether this work of a kernel can tell the host nothing that the host does not load from
+/// memory that is held. It cannot while
+///
+/// - it writes to memory of the host where nothing looks for loads;
+/// - it updates such memory by atomics, or loads from it by such: it may answer the host;
+/// - another op reads what it writes elsewhere by atomics: that one may tell the host.
+pub fn speaks_openly(memory: &Allocations, epoch: Epoch) -> bool {
+    memory.roots.iter().all(|(start, root)| {
+        let kind = memory.infos.get(&root.id).and_then(|info| info.kind);
+        let mut own = root.map.iter().filter(|access| access.epoch == epoch);
+        match kind.filter(|kind| FLAGS.contains(kind)) {
+            Some(MemoryKind::ModuleGlobal) if !root.held => !own.any(|access| may_be_flag(&access)),
+            Some(kind) => own.all(|access| match access.kind {
+                AccessKind::Atomic | AccessKind::AtomicRead => false,
+                _ => !access.kind.writes() || is_held(start, root, kind, &access.extent),
+            }),
+            None => {
+                let tells = own.any(|access| access.kind.writes() && access.kind.is_atomic());
+                !tells || !root.map.iter().any(|other| other.epoch != epoch && other.kind.reads())
             }
-        })
-    }
+        }
+    })
 }
 
 /// Whether all loads of the host from these bytes of a root are seen.

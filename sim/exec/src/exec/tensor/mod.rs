@@ -5,7 +5,8 @@ pub mod map;
 use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::exec::mbarrier::{bytes_came, element_update};
 use crate::exec::tensor::map::{SIZE, TensorMap};
-use crate::interface::{AccessKind, CompileError, FaultKind};
+use crate::exec::{refused, unsupported};
+use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next};
 use crate::warp::Warp;
@@ -15,20 +16,6 @@ use crate::warp::Warp;
 pub(crate) const LOAD: u32 = 0;
 pub(crate) const STORE: u32 = 1;
 pub(crate) const REDUCE: u32 = 2;
-
-/// An operation that there is not for this type of elements.
-pub(in crate::exec) fn refused(w: &mut Warp<'_>, mask: u32) -> Next {
-    let kind = unsupported(w, "a reduction of a tile of this type");
-    w.fail(kind, mask)
-}
-
-fn unsupported(w: &Warp<'_>, instruction: &str) -> FaultKind {
-    FaultKind::Unsupported(Box::new(CompileError::Unsupported {
-        instruction: instruction.to_owned(),
-        function: w.env.kernel.name.clone(),
-        line: w.env.program.line(w.pc),
-    }))
-}
 
 /// The bytes of a map, which may lie among the parameters.
 fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, FaultKind> {
