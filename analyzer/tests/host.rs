@@ -497,3 +497,61 @@ fn only_a_host_function_before_the_work_tells_it_of_a_touch() {
         }
     }
 }
+
+/// A stream that waits for a value which nobody was seen to write may wait for the host, which may
+/// fill the source before it writes the value. Where a write is seen, the host is not needed, and
+/// what is in front of the wait, or beside it, does not wait.
+#[test]
+fn a_copy_behind_an_open_wait_may_wait_for_the_host() {
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Write {
+        No,
+        Before,
+        Between,
+        OfLess,
+    }
+    const C: StreamId = StreamId(9);
+    const FLAG: u64 = PINNED + (1 << 20);
+    let all = [Write::No, Write::Before, Write::Between, Write::OfLess];
+    for (write, stream, behind) in all.into_iter().flat_map(|w| [(w, A, true), (w, A, false), (w, B, true)]) {
+        for compare in [WaitCompare::Equal, WaitCompare::GreaterEqual, WaitCompare::And] {
+            let mut p = Program::new();
+            p.malloc(X, N);
+            p.alloc(PINNED, N, MemoryKind::PinnedHost);
+            p.alloc(FLAG, N, MemoryKind::PinnedHost);
+            let wait = Op::WaitValue { stream, address: FLAG, value: 1, width: 4, compare };
+            let writes = |p: &mut Program, value| {
+                p.does(
+                    "cuStreamWriteValue32",
+                    Op::WriteValue { stream: C, address: FLAG, value, width: 4, barrier: true },
+                );
+                // A value that may still be written may tell the host something, too.
+                p.sync(C);
+            };
+            if write == Write::Before {
+                writes(&mut p, 1);
+            }
+            if behind {
+                p.does("cuStreamWaitValue32", wait);
+            }
+            match write {
+                Write::Between => writes(&mut p, 1),
+                Write::OfLess => writes(&mut p, 0),
+                _ => {}
+            }
+            p.copy(A, X, PINNED, N, H2D);
+            watch(&mut p, 1, A, false);
+            if !behind {
+                p.does("cuStreamWaitValue32", wait);
+            }
+            changed(&mut p, 1);
+            let waits = behind && stream == A && matches!(write, Write::No | Write::OfLess);
+            let confidence = if waits { "possible" } else { "certain" };
+            assert_eq!(
+                p.verdict(),
+                [format!("write-after-read {confidence}")],
+                "{write:?} {stream:?} {behind} {compare:?}"
+            );
+        }
+    }
+}

@@ -134,6 +134,9 @@ pub enum Weakness {
     /// The work comes after a host function that had not returned when the host touched the bytes,
     /// and that may wait for the thread which did.
     HostFunction,
+    /// The work was behind a wait of its stream for a value in memory that nobody had been seen to
+    /// write, when the host touched the bytes: the host may write it.
+    OpenWait,
     /// The host may have learned through memory that the work was over: from a flag that a kernel
     /// or a stream writes, or from a host function of a graph.
     Message,
@@ -163,8 +166,9 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::HostFunction,
+        Self::OpenWait,
         Self::Message,
         Self::Condition,
         Self::Locks,
@@ -182,6 +186,7 @@ impl Weakness {
     pub fn name(self) -> &'static str {
         match self {
             Self::HostFunction => "host-function",
+            Self::OpenWait => "open-wait",
             Self::Message => "message",
             Self::Condition => "condition",
             Self::Locks => "locks",

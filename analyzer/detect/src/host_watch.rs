@@ -18,6 +18,7 @@ use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
 use trace::{Epoch, MemoryKind, Region, TimelineId};
 
+use crate::confidence::Weakness;
 use crate::memory::allocations::Home;
 use crate::memory::{Access, Allocations, Cause, Dim, Extent, Meet, Precision};
 use crate::state::happens_before::Ordering;
@@ -39,8 +40,9 @@ pub struct HostWatch {
     pub known: ClockSnapshot,
     /// Whether other work may have been writing to the bytes then.
     pub void: bool,
-    /// Whether the work was then behind a host function that had not returned.
-    pub awaits: bool,
+    /// What the work was then behind, if that may wait for the host: a host function that had not
+    /// returned, or a wait of its stream that nothing seen had ended.
+    pub awaits: Option<Weakness>,
 }
 
 /// All watches of a process.

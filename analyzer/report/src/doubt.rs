@@ -141,6 +141,10 @@ impl Elaborator<'_> {
             let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());
             doubt.settle.extend(self.measuring.settle(again));
             doubts.push(doubt);
+        } else if race.weakness == Some(Weakness::OpenWait) {
+            let why = "the previous access is behind a wait of its stream for a value in memory, which the host may \
+                       write after this access";
+            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if is_staged_copy(self.names.call(previous.site.call), previous) {
             let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
                        it (rule C3)";

@@ -4,9 +4,8 @@
 //! something else explains a changed byte: that is [`detect::host_watch`]. Accesses that
 //! were seen themselves, and are compared with all work, are in [`super::host_touch`].
 
-use crate::process::host_touches::possible_behind_function;
 use crate::process::state::ProcessState;
-use detect::confidence::Confidence;
+use detect::confidence::{Confidence, Weakness};
 use detect::host_watch;
 use detect::host_watch::HostWatch;
 use detect::memory::allocations::Home;
@@ -40,10 +39,14 @@ pub(super) fn watch(state: &mut ProcessState, op: &Op<'_>, origin: &Origin) {
     if home == Home::Pageable && !state.memory.accesses(home).any(|e| is_read(&e)) {
         return;
     }
-    let begun = HostWatch { work, home, known: state.ordering.known(), void: false, awaits: false };
+    let begun = HostWatch { work, home, known: state.ordering.known(), void: false, awaits: None };
     let void = begun.is_overwritten(&state.memory);
-    let awaits = state.ordering.awaits_host_function(epoch, HostFuncId::NONE) != Awaits::No
+    let behind_function = state.ordering.awaits_host_function(epoch, HostFuncId::NONE) != Awaits::No
         || state.watches.awaits_graph(epoch, &state.ordering);
+    let awaits = match behind_function {
+        true => Some(Weakness::HostFunction),
+        false => state.ordering.is_blocked(stream).then_some(Weakness::OpenWait),
+    };
     state.watches.begin(watch, HostWatch { void, awaits, ..begun });
 }
 
@@ -71,9 +74,11 @@ pub(super) fn host_access(state: &mut ProcessState, op: &Op<'_>, origin: &Origin
     let Some(race) = Race::judge(&watch.work, &access, false) else { return };
     let race = Race { confidence: Confidence::Certain, ..race };
     // Of a change it is not known when it was: as early as the watch began, maybe.
-    let awaits = watch.awaits && (!in_the_act || state.watches.awaits_graph(watch.work.epoch, &state.ordering));
+    let awaits = watch.awaits.filter(|weakness| {
+        !in_the_act || *weakness == Weakness::OpenWait || state.watches.awaits_graph(watch.work.epoch, &state.ordering)
+    });
     let judged = match in_the_act {
-        _ if awaits => Some(possible_behind_function(race)),
+        _ if awaits.is_some() => Some(Race { confidence: Confidence::Possible, weakness: awaits, ..race }),
         true => {
             state.touches.behind_function(&state.ordering, state.options.judging.host_threads, race, HostFuncId::NONE)
         }

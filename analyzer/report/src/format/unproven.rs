@@ -59,6 +59,11 @@ pub(crate) fn weak(report: &Report) -> String {
             "of launches of one kernel whose calls are not followed (--exact or --confirm tells)",
         ),
         (
+            of(Weakness::OpenWait),
+            "behind a wait for a value in memory that the host may write",
+            "behind waits for values in memory that the host may write",
+        ),
+        (
             of(Weakness::Message),
             "of the host with work that may have told it through memory that it is over",
             "of the host with work that may have told it through memory that it is over",
