@@ -13,10 +13,10 @@ use super::loads_stores::{self, LoadStore};
 use super::{MachineAccess, SignalFrame};
 
 /// Bits of the addresses that programs have, unless they ask for more than that.
-pub const ADDRESSES: u64 = 48;
+pub(crate) const ADDRESSES: u64 = 48;
 /// The size of a page, which the kernel was built with: 4, 16 or 64 KiB.
 #[inline]
-pub fn page_size() -> u64 {
+pub(crate) fn page_size() -> u64 {
     static PAGE: AtomicU64 = AtomicU64::new(0);
     let known = PAGE.load(Ordering::Relaxed);
     if known != 0 {
@@ -29,28 +29,28 @@ pub fn page_size() -> u64 {
 }
 
 /// DWARF's number of the stack pointer.
-pub const SP: Register = AArch64::SP;
+pub(crate) const SP: Register = AArch64::SP;
 /// DWARF's number of the frame pointer.
-pub const FP: Register = AArch64::X29;
+pub(crate) const FP: Register = AArch64::X29;
 /// DWARF's number of the return address.
-pub const RA: Register = AArch64::X30;
+pub(crate) const RA: Register = AArch64::X30;
 /// Registers that unwind information may name: x19 to x30, d8 to d15, whether x30 is signed.
-pub const MOST_RULES: usize = 24;
+pub(crate) const MOST_RULES: usize = 24;
 /// Whose extensions of DWARF the compilers use: `DW_CFA_AARCH64_negate_ra_state`.
-pub const VENDOR: gimli::Vendor = gimli::Vendor::AArch64;
+pub(crate) const VENDOR: gimli::Vendor = gimli::Vendor::AArch64;
 /// Calls put the return address into a register.
-pub const HAS_LINK: bool = true;
+pub(crate) const HAS_LINK: bool = true;
 /// `struct rt_sigframe` of the kernel: 128 bytes of `siginfo`, then a `ucontext` whose registers
 /// begin at 184.
-pub const SIGNAL_FRAME: SignalFrame = SignalFrame { fp: 544, sp: 560, pc: 568, link: Some(552) };
+pub(crate) const SIGNAL_FRAME: SignalFrame = SignalFrame { fp: 544, sp: 560, pc: 568, link: Some(552) };
 /// `mov x8, 139; svc 0`: a return from a signal handler.
-pub const SIGRETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+pub(crate) const SIGRETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 /// Bytes below a return address that a call instruction takes.
-pub const LONGEST_CALL: usize = 4;
+pub(crate) const LONGEST_CALL: usize = 4;
 
 /// Program counter, stack pointer and frame pointer of the caller.
 #[inline(always)]
-pub fn registers() -> (u64, u64, u64) {
+pub(crate) fn registers() -> (u64, u64, u64) {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.
     unsafe {
@@ -66,13 +66,13 @@ pub fn registers() -> (u64, u64, u64) {
 /// Where a frame keeps its return address: above the word of the frame pointer, wherever in the
 /// frame these two lie.
 #[inline(always)]
-pub fn return_slot(cfa: u64, saved_fp: i64) -> u64 {
+pub(crate) fn return_slot(cfa: u64, saved_fp: i64) -> u64 {
     cfa.wrapping_add_signed(saved_fp).wrapping_add(8)
 }
 
 /// The return address that a saved word stands for: without its signature.
 #[inline(always)]
-pub fn strip(word: u64) -> u64 {
+pub(crate) fn strip(word: u64) -> u64 {
     let plain: u64;
     // SAFETY: `xpaclri`, by its number as a hint; it changes x30 alone.
     unsafe {
@@ -83,18 +83,18 @@ pub fn strip(word: u64) -> u64 {
 
 /// The caller's stack pointer after a frame record at `record`, whose first word is `fp`: compilers
 /// that find a frame by the stack pointer keep the record at its bottom.
-pub fn sp_above(record: u64, fp: u64) -> u64 {
+pub(crate) fn sp_above(record: u64, fp: u64) -> u64 {
     fp.max(record + 16)
 }
 
 /// Whether the bytes before a return address are a call: `bl`, `blr`, or `blr` with a signature.
-pub fn is_call(bytes: &[u8]) -> bool {
+pub(crate) fn is_call(bytes: &[u8]) -> bool {
     let code = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     code & 0xfc00_0000 == 0x9400_0000 || code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800
 }
 
 /// `rt_sigprocmask(-1, set, NULL, 8)` with a set at `address`, without `errno`.
-pub fn probe(address: u64) -> i64 {
+pub(crate) fn probe(address: u64) -> i64 {
     let result: i64;
     // SAFETY: reads 8 bytes or answers EFAULT, and always refuses `how == -1`.
     unsafe {
@@ -113,7 +113,7 @@ pub fn probe(address: u64) -> i64 {
 
 /// Address of the thread's control block. The thread library's own state lies below it, and below
 /// that the thread's stack.
-pub fn thread_pointer() -> u64 {
+pub(crate) fn thread_pointer() -> u64 {
     let tp: u64;
     // SAFETY: reads a register.
     unsafe { core::arch::asm!("mrs {}, tpidr_el0", out(reg) tp, options(nostack, nomem, preserves_flags)) };
@@ -122,7 +122,7 @@ pub fn thread_pointer() -> u64 {
 
 /// Address of `streamsan_local` in the calling thread.
 #[inline(always)]
-pub fn local() -> *const c_void {
+pub(crate) fn local() -> *const c_void {
     let local: *const c_void;
     // SAFETY: the TLS ABI (initial exec): the offset from the thread pointer lies in the table of
     // global offsets and stays.
@@ -139,7 +139,7 @@ pub fn local() -> *const c_void {
 }
 
 /// Where [`local`] lies, counted from what `tpidr_el0` points to.
-pub fn local_offset() -> u64 {
+pub(crate) fn local_offset() -> u64 {
     let offset: u64;
     // SAFETY: as above.
     unsafe {
@@ -153,18 +153,18 @@ pub fn local_offset() -> u64 {
 }
 
 /// The interrupted instruction's address.
-pub fn pc(context: &libc::ucontext_t) -> u64 {
+pub(crate) fn pc(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.pc
 }
 
 /// The interrupted thread's stack pointer.
-pub fn sp(context: &libc::ucontext_t) -> u64 {
+pub(crate) fn sp(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.sp
 }
 
 /// Whether a fault came of a store: the kernel says so in a record behind the registers
 /// (`esr_context`). Where that is missing, the instruction says it.
-pub fn is_store(context: &libc::ucontext_t, is_readable: fn(u64, u64) -> bool) -> bool {
+pub(crate) fn is_store(context: &libc::ucontext_t, is_readable: fn(u64, u64) -> bool) -> bool {
     match syndrome(context) {
         // A data abort: WnR, but for maintenance of caches, which reads nothing and is a write.
         Some(esr) if matches!(esr >> 26 & 63, 0x24 | 0x25) => esr & 1 << 6 != 0,
@@ -196,21 +196,21 @@ fn syndrome(context: &libc::ucontext_t) -> Option<u64> {
 }
 
 /// There is no trap flag that a program could set: nothing is executed.
-pub fn try_step() -> bool {
+pub(crate) fn try_step() -> bool {
     false
 }
 
 /// Nothing: see [`try_step`].
-pub fn set_stepping(_context: &mut libc::ucontext_t, _on: bool) {}
+pub(crate) fn set_stepping(_context: &mut libc::ucontext_t, _on: bool) {}
 
 /// No instruction repeats itself.
-pub fn repeated(_context: &libc::ucontext_t, _address: u64) -> Option<u64> {
+pub(crate) fn repeated(_context: &libc::ucontext_t, _address: u64) -> Option<u64> {
     None
 }
 
 /// What the instruction at this address does to memory. `is_readable`: whether all bytes of a range
 /// can be read.
-pub fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> MachineAccess {
+pub(crate) fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> MachineAccess {
     let known =
         read(instruction, is_readable).map(|access| MachineAccess { bytes: access.bytes, atomic: access.atomic });
     known.unwrap_or(MachineAccess { bytes: 1, atomic: false })
@@ -226,7 +226,7 @@ fn read(instruction: u64, is_readable: fn(u64, u64) -> bool) -> Option<LoadStore
 
 /// Whether [`blocks`] may be called.
 #[inline]
-pub fn has_blocks() -> bool {
+pub(crate) fn has_blocks() -> bool {
     false
 }
 
@@ -234,7 +234,7 @@ pub fn has_blocks() -> bool {
 ///
 /// # Safety
 /// [`has_blocks`] said so.
-pub unsafe fn blocks<const A: u64, const B: u64>(_at: u64, _len: u64) -> [u64; 16] {
+pub(crate) unsafe fn blocks<const A: u64, const B: u64>(_at: u64, _len: u64) -> [u64; 16] {
     unreachable!("has_blocks says no")
 }
 

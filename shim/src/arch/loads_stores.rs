@@ -3,7 +3,7 @@
 
 /// An instruction's access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LoadStore {
+pub(crate) struct LoadStore {
     /// Bytes touched.
     pub bytes: u64,
     /// Stores, also if it loads before.
@@ -13,7 +13,7 @@ pub struct LoadStore {
 }
 
 /// `None`: no load and no store, or one that is not known here.
-pub fn decode(code: u32) -> Option<LoadStore> {
+pub(crate) fn decode(code: u32) -> Option<LoadStore> {
     let field = |low: u32, width: u32| code >> low & ((1 << width) - 1);
     let (size, vector, load) = (field(30, 2), field(26, 1) == 1, field(22, 1) == 1);
     let plain = |bytes: u64, writes| Some(LoadStore { bytes, writes, atomic: false });

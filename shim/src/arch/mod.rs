@@ -11,7 +11,7 @@ mod loads_stores;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::*;
+pub(crate) use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
 

@@ -7,7 +7,7 @@
 use core::arch::{asm, naked_asm};
 
 /// Bits of the addresses that programs have, unless they ask for more than that.
-pub const ADDRESSES: u32 = 48;
+pub(crate) const ADDRESSES: u32 = 48;
 
 /// The body of a function that is told the address of an access. Six instructions while nothing is
 /// asked, nine where no device can reach the 64 KiB around it. Runs are moved on by the shim. The
@@ -166,7 +166,7 @@ pub(crate) unsafe extern "C" fn set_bytes() {
 ///
 /// # Safety
 /// The address is valid, may be written and is a multiple of 16.
-pub unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
+pub(crate) unsafe fn exchange_16(a: *mut u128, expected: u128, value: u128) -> u128 {
     let (low, high): (u64, u64);
     // SAFETY: the caller's promise.
     unsafe {
