@@ -128,23 +128,28 @@ impl Elaborator<'_> {
             doubts.extend(self.doubt_of(side, access, again));
         }
         let (previous, access) = (&race.previous, &race.access);
-        if race.weakness == Some(Weakness::Locks) {
-            let why = "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
-                       is one lock, is not known";
-            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
-        } else if race.weakness == Some(Weakness::Handover) {
-            let why = "one kernel stores to a word atomically behind its access, and an atomic load of that word leads \
-                       the other one to these bytes; whether the load saw the store is not known";
+        let by_rule = match race.weakness {
+            Some(Weakness::Locks) => Some(
+                "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
+                 is one lock, is not known",
+            ),
+            Some(Weakness::Handover) => Some(
+                "one kernel stores to a word atomically behind its access, and an atomic load of that word leads \
+                 the other one to these bytes; whether the load saw the store is not known",
+            ),
+            Some(Weakness::OpenWait) => Some(
+                "the previous access is behind a wait of its stream for a value in memory, which the host may \
+                 write after this access",
+            ),
+            _ => None,
+        };
+        if let Some(why) = by_rule {
             doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if race.weakness == Some(Weakness::Condition) {
             let why = "a condition decides whether the body of a conditional node runs, and its value is not known";
             let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why.into());
             doubt.settle.extend(self.measuring.settle(again));
             doubts.push(doubt);
-        } else if race.weakness == Some(Weakness::OpenWait) {
-            let why = "the previous access is behind a wait of its stream for a value in memory, which the host may \
-                       write after this access";
-            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if is_staged_copy(self.names.call(previous.site.call), previous) {
             let why = "drivers often finish a copy from pageable memory before it returns, and CUDA does not promise \
                        it (rule C3)";

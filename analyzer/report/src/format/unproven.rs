@@ -20,24 +20,14 @@ pub(crate) fn weak(report: &Report) -> String {
         let shown = |f: &&Finding| f.internal || f.latent || f.standing != GateStatus::New;
         report.findings.iter().filter(which).filter(|f| !shown(f)).count() as u64
     };
+    // The words for one pair and for several, where they are the same.
+    let invariant = |why: Weakness, words: &'static str| (of(why), words, words);
     let kinds = [
         (of(Weakness::Rim), "that meets at the edge of an upper bound", "that meet at the edge of an upper bound"),
-        (of(Weakness::Indices), "selected by loaded indices on both sides", "selected by loaded indices on both sides"),
-        (
-            of(Weakness::Texels),
-            "of texels that are not known (--exact or --confirm tells, on the simulated GPU)",
-            "of texels that are not known (--exact or --confirm tells, on the simulated GPU)",
-        ),
-        (
-            of(Weakness::Pieces),
-            "around bytes that data select (--exact or --confirm tells)",
-            "around bytes that data select (--exact or --confirm tells)",
-        ),
-        (
-            of(Weakness::Locks),
-            "of critical sections, which a lock may order",
-            "of critical sections, which a lock may order",
-        ),
+        invariant(Weakness::Indices, "selected by loaded indices on both sides"),
+        invariant(Weakness::Texels, "of texels that are not known (--exact or --confirm tells, on the simulated GPU)"),
+        invariant(Weakness::Pieces, "around bytes that data select (--exact or --confirm tells)"),
+        invariant(Weakness::Locks, "of critical sections, which a lock may order"),
         (
             of(Weakness::Handover),
             "handed over by an atomic store, which a load may have seen",
@@ -48,14 +38,12 @@ pub(crate) fn weak(report: &Report) -> String {
             "of a body of a conditional node, which may not run (--exact or --confirm tells)",
             "of bodies of conditional nodes, which may not run (--exact or --confirm tells)",
         ),
-        (
-            of(Weakness::HostFunction),
-            "behind a host function that may wait for the host (--host-order threads decides)",
+        invariant(
+            Weakness::HostFunction,
             "behind a host function that may wait for the host (--host-order threads decides)",
         ),
-        (
-            of(Weakness::Calls),
-            "of launches of one kernel whose calls are not followed (--exact or --confirm tells)",
+        invariant(
+            Weakness::Calls,
             "of launches of one kernel whose calls are not followed (--exact or --confirm tells)",
         ),
         (
@@ -63,11 +51,7 @@ pub(crate) fn weak(report: &Report) -> String {
             "behind a wait for a value in memory that the host may write",
             "behind waits for values in memory that the host may write",
         ),
-        (
-            of(Weakness::Message),
-            "of the host with work that may have told it through memory that it is over",
-            "of the host with work that may have told it through memory that it is over",
-        ),
+        invariant(Weakness::Message, "of the host with work that may have told it through memory that it is over"),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
     let all = kinds.iter().map(|k| k.0).sum::<u64>();

@@ -6,8 +6,8 @@
 //!
 //! `lookup` is the look-up by address. `variables` handles `__device__` variables, `sharing` memory
 //! that other processes have too, `host_side` memory that the host uses unseen, `openness` messages
-//! of kernels to the host, and `leftovers` values that may still be there. All of them add methods
-//! to [`Allocations`] and know this file only.
+//! of kernels to the host, and `leftovers` values that may still be there. All of them know this
+//! file only, and work on [`Allocations`].
 //!
 //! # Lifetimes
 //!
