@@ -83,6 +83,74 @@ fn a_segment_that_is_cut_off_or_lacks_a_frame_is_named_and_nothing_is_invented()
     }
 }
 
+/// Copies that are left over: by a tool that copied while the recording went on, by hand, by a link.
+#[test]
+fn a_segment_that_is_there_twice_is_named_and_read_once() {
+    for waits in [false, true] {
+        let (_scratch, folder, all) = after_a_gap(waits);
+        let whole = findings(&checked(&folder).0);
+        for number in &all {
+            let path = segment(&folder, *number);
+            let twins = [folder.join(format!("{number:06}.part")), folder.join(format!("{number:07}.trace"))];
+            for twin in twins {
+                for linked in [false, true] {
+                    match linked {
+                        false => _ = std::fs::copy(&path, &twin).expect("copied"),
+                        true => std::os::unix::fs::symlink(&path, &twin).expect("linked"),
+                    }
+                    let (outcomes, error) = checked(&folder);
+                    let named = format!("segment {number} is there twice: {}", twin.display());
+                    assert!(error.as_ref().is_some_and(|error| error.contains(&named)), "{twin:?}: {error:?}");
+                    assert_eq!(findings(&outcomes), whole, "{twin:?}");
+                    std::fs::remove_file(&twin).expect("there");
+                }
+            }
+        }
+        // A number that nothing can follow, in a header whose checksum is right.
+        let path = segment(&folder, *all.last().expect("some"));
+        let bytes = std::fs::read(&path).expect("there");
+        let mut writer = Vec::new();
+        let mut head = Reader::new(&bytes[..]).expect("a trace").segment().expect("a segment");
+        head.number = u64::MAX;
+        trace::file::Writer::segment(&mut writer, &head).and_then(|mut writer| writer.finish()).expect("written");
+        let (_, error) = with(&folder, *all.last().expect("some"), &writer);
+        assert!(error.contains("are missing"), "{error}");
+        assert_eq!(checked(&folder).1, None, "all is as it was");
+    }
+}
+
+#[test]
+fn other_recordings_in_the_folder_are_named() {
+    let (_scratch, folder, all) = after_a_gap(false);
+    let (_other_scratch, other, _) = after_a_gap(false);
+    let below = folder.join("rank1");
+    let part = |folder: &Path| std::fs::read(segment(folder, all[0])).expect("there");
+    let mut file = Vec::new();
+    trace::file::Writer::new(&mut file).and_then(|mut writer| writer.finish()).expect("written");
+    let strangers = [
+        (folder.join("rank7.trace"), file.clone(), true),
+        (folder.join("notes.txt"), file.clone(), true),
+        (below.join("000000.trace"), part(&other), true),
+        (below.join("one.trace"), file, true),
+        // What is saved of a recording is a part of it.
+        (below.join("000000.trace"), part(&folder), false),
+        (folder.join("notes.txt"), b"a note".to_vec(), false),
+        (below.join("notes.txt"), b"a note".to_vec(), false),
+    ];
+    for (path, bytes, is_stranger) in strangers {
+        std::fs::create_dir_all(&below).expect("a folder");
+        std::fs::write(&path, bytes).expect("written");
+        let error = checked(&folder).1;
+        let named = error.as_ref().is_some_and(|error| error.contains("is no part of this recording"));
+        assert!(named == is_stranger && error.is_some() == is_stranger, "{}: {error:?}", path.display());
+        if path.starts_with(&below) {
+            std::fs::remove_dir_all(&below).expect("there");
+        } else {
+            std::fs::remove_file(&path).expect("there");
+        }
+    }
+}
+
 /// Who looks on never takes a recording that goes on for one that has lost its end, nor stops it.
 #[test]
 fn a_recording_that_is_watched_all_the_time_goes_on() {

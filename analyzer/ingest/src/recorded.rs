@@ -113,7 +113,8 @@ fn without_digits(path: &Path) -> Vec<u8> {
     pattern
 }
 
-fn is_trace(path: &Path) -> bool {
+/// Whether this is a regular file that begins as traces do.
+pub(crate) fn is_trace(path: &Path) -> bool {
     let mut head = [0; 8];
     system::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && head == trace::file::MAGIC

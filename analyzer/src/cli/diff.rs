@@ -37,11 +37,25 @@ pub(crate) struct DiffArgs {
 struct Findings {
     shown: BTreeMap<String, Value>,
     set_aside: BTreeMap<String, Value>,
+    /// Why the run was not fully checked, if it was not.
+    doubt: Option<String>,
+}
+
+/// Where the coverage of a report says that its run was not fully checked.
+const DOUBTS: [&str; 7] = ["unread", "unjudged", "mispredicted", "unchecked", "disabled", "not_simulated", "lost"];
+
+/// The first reason why the run of a report was not fully checked. A baseline has none.
+fn doubt(report: &Value) -> Option<String> {
+    DOUBTS.iter().find_map(|key| match &report["coverage"][key] {
+        Value::Array(lines) => Some(lines.first()?.as_str()?.to_owned()),
+        Value::Object(lost) => Some(format!("lost: {}", lost.keys().next()?)),
+        _ => None,
+    })
 }
 
 impl Findings {
     fn read(file: &str) -> Result<Self, String> {
-        let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+        let text = system::local_files::read_named(file).map_err(|error| format!("{file}: {error}"))?;
         let report: Value =
             serde_json::from_slice(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
         let shown =
@@ -53,6 +67,7 @@ impl Findings {
         Ok(Self {
             shown: by_name(shown)?,
             set_aside: by_name(report["set_aside"].as_array().map_or(&[], Vec::as_slice))?,
+            doubt: doubt(&report),
         })
     }
 
@@ -61,12 +76,19 @@ impl Findings {
     }
 }
 
-/// Compares them: `--error-exitcode` when there are new ones.
+/// Compares them: `--error-exitcode` when there are new ones; otherwise 70 when the newer run was
+/// not fully checked.
 pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
     let (old, new) = match (Findings::read(&args.old), Findings::read(&args.new)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(error), _) | (_, Err(error)) => return wrong(&error),
     };
+    for (report, file, so) in [(&old, &args.old, "new"), (&new, &args.new, "gone")] {
+        if let Some(why) = &report.doubt {
+            let why = harmless(why);
+            system::say!("NOTE: {file}: not fully checked ({why}): a finding may seem {so} that is not");
+        }
+    }
     let split = |from: &Findings, there: &Findings, known: bool| -> Vec<Value> {
         from.shown.iter().filter(|(name, _)| there.has(name) == known).map(|(_, finding)| finding.clone()).collect()
     };
@@ -86,7 +108,8 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         printed = print(&text);
     }
     let fails = options.error_exitcode != 0 && !added.is_empty();
-    printed.and(fails, Reason::Findings(options.error_exitcode))
+    // What the older run did not find is new, if anything; what the newer one did not, may be there.
+    printed.and(fails, Reason::Findings(options.error_exitcode)).and(new.doubt.is_some(), Reason::Incomplete)
 }
 
 /// A finding in one line.

@@ -1,7 +1,7 @@
 //! `streamsan explain`: what the kernels of a file read and write.
 
 use super::arguments::Given;
-use super::common::{print, wrong};
+use super::common::{print, unreadable, wrong};
 use crate::tools::explain::{Asked, describe};
 use settings::Options;
 use settings::exit_code::Ending;
@@ -28,8 +28,10 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
-        Ok(Asked::Text(text)) => print(&text),
-        Ok(Asked::Nothing(names)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
+        Ok((Asked::Text(text), torn)) => print(&text).joined(unreadable(&args.file, torn)),
+        // The kernel may be in the part that cannot be read.
+        Ok((Asked::Nothing(_), torn @ Some(_))) => unreadable(&args.file, torn),
+        Ok((Asked::Nothing(names), None)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
         Err(error) => wrong(&error),
     }
 }

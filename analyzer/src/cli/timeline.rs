@@ -5,12 +5,13 @@ use std::io::Write;
 use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
 use crate::cli::outputs::StandardOutput;
-use crate::tools;
+use crate::tools::timeline::{Drawn, draw};
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::Ending;
 use system::file_name::FileName;
-use system::output;
+use system::output::{self, Replacement};
+use trace::file::FileError;
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]
@@ -20,6 +21,33 @@ pub(crate) struct TimelineArgs {
     file: FileName,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Timeline as u16 }>,
+}
+
+/// Draws into a file, or to standard output. A regular file is replaced when the drawing is
+/// complete, and stays where there is nothing to draw.
+fn drawn(trace: &FileName, path: &FileName) -> std::io::Result<(Drawn, Option<FileError>)> {
+    let (mut file, mut out);
+    let mut replacement = None;
+    let to: &mut dyn Write = if path.is(output::STANDARD) {
+        out = std::io::stdout().lock();
+        &mut out
+    } else {
+        replacement = output::replaceable(path).and_then(|place| Replacement::begin(&place));
+        match &mut replacement {
+            Some(new) => new,
+            None => {
+                file = std::fs::File::create(path)?;
+                &mut file
+            }
+        }
+    };
+    let (drawn, error) = draw(trace, std::io::BufWriter::new(to))?;
+    if let Some(new) = replacement
+        && (error.is_none() || drawn != Drawn::default())
+    {
+        new.finish()?;
+    }
+    Ok((drawn, error))
 }
 
 /// Draws it.
@@ -35,15 +63,11 @@ pub(crate) fn main(args: &TimelineArgs, mut options: Options) -> Ending {
         return ending;
     }
     let path = options.output.unwrap_or_default();
-    let to: std::io::Result<Box<dyn Write>> = match path.is(output::STANDARD) {
-        true => Ok(Box::new(std::io::stdout().lock())),
-        false => std::fs::File::create(&path).map(|file| Box::new(file) as Box<dyn Write>),
-    };
-    let made = to.and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
-    match made {
+    match drawn(file, &path) {
         // A reader that has seen enough (head) closes the pipe: no error of ours.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ending::default(),
         Err(error) => failed(&format!("{path} can not be written: {error}")),
+        Ok((drawn, Some(error))) if drawn == Drawn::default() => unreadable(file, Some(error)),
         Ok((drawn, error)) => {
             let (ops, arrows) = (counted(drawn.slices, "op", "ops"), counted(drawn.flows, "arrow", "arrows"));
             system::say!("{path}: {ops} and {arrows}, in logical time; open it at ui.perfetto.dev");

@@ -161,7 +161,10 @@ impl Server {
                     process.stop.store(true, Ordering::Relaxed);
                 }
             }
-            let _ = process.thread.join();
+            if process.thread.join().is_err() {
+                // What it was is on standard error already.
+                self.shared.gives_up(format!("process {}: an internal error ended its analysis", process.pid));
+            }
         }
         let mut outcomes = std::mem::take(&mut *lock(&self.shared.outcomes));
         outcomes.sort_by_key(|(index, _)| *index);
@@ -309,5 +312,29 @@ fn receive(socket: &OwnedFd, secret: Option<&str>) -> Result<Option<(OwnedFd, i3
         (Subject::Ring, None) => Err(Told::Wrong("it sent no ring".into())),
         (Subject::Unchecked, _) => Err(Told::Unchecked(format!("process {pid}: {}", text()))),
         (Subject::NotSimulated, _) => Err(Told::NotSimulated(text())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server with one process that the thread reads.
+    fn after(reader: impl FnOnce() + Send + 'static) -> Vec<String> {
+        let sink = Sink { across: None, analysis: None, recorder: None, early: None };
+        let mut server = Server::open(&sink).expect("a server");
+        let pid = std::process::id() as i32;
+        let thread = std::thread::spawn(reader);
+        lock(&server.shared.connected).push(Connected { pid, stop: Arc::default(), thread });
+        server.finish();
+        server.unchecked()
+    }
+
+    #[test]
+    fn a_process_whose_reader_panics_was_not_checked() {
+        let unchecked = after(|| panic!("as a fault of the analysis would"));
+        assert_eq!(unchecked.len(), 1, "{unchecked:?}");
+        assert!(unchecked[0].contains("internal error"), "{unchecked:?}");
+        assert!(after(|| ()).is_empty());
     }
 }

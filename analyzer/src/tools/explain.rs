@@ -31,31 +31,32 @@ pub(crate) enum Asked {
     Nothing(Vec<String>),
 }
 
-/// The text (or JSON) about the kernels of a file, or about those that were launched in a trace;
-/// `only`: those whose mangled name contains it. The error is a line for the user.
-pub(crate) fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<Asked, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+/// The text (or JSON) about the kernels of a file, or about those that were launched in a trace, and
+/// why the trace could not be read to its end; `only`: those whose mangled name contains it. The
+/// error is a line for the user.
+pub(crate) fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<(Asked, Option<FileError>), String> {
+    let bytes = local_files::read_named(path).map_err(|error| format!("{path}: {error}"))?;
     let is_trace = bytes.starts_with(&trace::file::MAGIC);
+    let mut torn = None;
     let kernels = if is_trace {
         drop(bytes);
-        let launched = Launched::read(path).map_err(|error| format!("{path}: {error}"))?;
+        let launched;
+        (launched, torn) = Launched::read(path);
         let kernels = launched.explain(only);
         if kernels.is_empty() {
-            return Ok(Asked::Nothing(launched.names()));
+            return Ok((Asked::Nothing(launched.names()), torn));
         }
         kernels
     } else {
         let named = |error| format!("{path}: {error}");
         let kernels = explain(&bytes, only, detect::launches::image_reader::cache()).map_err(named)?;
         if kernels.is_empty() {
-            return Ok(Asked::Nothing(kernels::kernel_names(&bytes).map_err(named)?));
+            return Ok((Asked::Nothing(kernels::kernel_names(&bytes).map_err(named)?), None));
         }
         kernels
     };
-    if json {
-        return Ok(Asked::Text(format!("{:#}\n", explain_json(&kernels))));
-    }
-    Ok(Asked::Text(kernels.iter().map(words).collect()))
+    let text = if json { format!("{:#}\n", explain_json(&kernels)) } else { kernels.iter().map(words).collect() };
+    Ok((Asked::Text(text), torn))
 }
 
 /// The kernels that a trace has launched, and where their code is.
@@ -70,15 +71,16 @@ struct Launched {
 }
 
 impl Launched {
-    fn read(path: &FileName) -> Result<Self, FileError> {
+    /// What the trace has, and why it has no more.
+    fn read(path: &FileName) -> (Self, Option<FileError>) {
         let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
         let mut found = Self { shared, ..Self::default() };
         recorded::each_late(path, |_, op| found.take(op));
-        recorded::each_record(path, |_, bytes| {
+        let read = recorded::each_record(path, |_, bytes| {
             if let Ok(record) = Record::decode(bytes) {
                 found.take(&record.op);
             }
-        })?;
+        });
         // Which files may be read is known at the end.
         for (id, (path, offset, size)) in std::mem::take(&mut found.in_files) {
             let read = || match found.files.may_read(&path) {
@@ -90,7 +92,7 @@ impl Launched {
                 found.images.insert(id, code);
             }
         }
-        Ok(found)
+        (found, read.err())
     }
 
     fn take(&mut self, op: &Op<'_>) {

@@ -50,6 +50,30 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes that are read of something that is no regular file: a device may have no end.
+const MOST_OF_A_STREAM: u64 = 64 << 20;
+
+/// Reads a file that the user names: a regular one, or a pipe of at most 64 MiB to its end.
+pub fn read_named(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        io::Read::read_to_end(&mut file, &mut bytes)?;
+        return Ok(bytes);
+    }
+    io::Read::read_to_end(&mut io::Read::take(file, MOST_OF_A_STREAM + 1), &mut bytes)?;
+    match bytes.len() as u64 > MOST_OF_A_STREAM {
+        true => Err(io::Error::other("it is no regular file, and did not end within 64 MiB")),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a text that the user names, as [`read_named`] does.
+pub fn read_named_text(path: impl AsRef<Path>) -> io::Result<String> {
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+    String::from_utf8(read_named(path)?).map_err(not_text)
+}
+
 /// What identifies a file as long as it exists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Identity {

@@ -123,24 +123,56 @@ const LINKS: usize = 40;
 /// Puts a new file into the place of another one, with its mode. `None`: that can not be done, and
 /// the old one is as it was.
 fn replace(file: &Path, bytes: &[u8]) -> Option<()> {
-    let mode = std::fs::metadata(file).ok()?.mode() & 0o7777;
-    let mut template = file.parent()?.join(".streamsan-XXXXXX").into_os_string().into_vec();
-    template.push(0);
-    // SAFETY: template is a writable C string that ends in six X; the descriptor is nobody else's.
-    let mut made = unsafe {
-        let fd = libc::mkostemp(template.as_mut_ptr().cast(), libc::O_CLOEXEC);
-        (fd >= 0).then(|| std::fs::File::from_raw_fd(fd))?
-    };
-    template.pop();
-    let temporary = PathBuf::from(OsString::from_vec(template));
-    let written = made
-        .write_all(bytes)
-        .and_then(|()| made.set_permissions(std::fs::Permissions::from_mode(mode)))
-        .and_then(|()| std::fs::rename(&temporary, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
+    let mut made = Replacement::begin(file)?;
+    made.file.write_all(bytes).and_then(|()| made.finish()).ok()
+}
+
+/// A file that takes the place of another one when it is complete. Without that it is removed, and
+/// the old one stays.
+pub struct Replacement {
+    file: File,
+    temporary: PathBuf,
+    place: PathBuf,
+}
+
+impl Replacement {
+    /// Begins a file beside this one ([`replaceable`]), with its mode. `None`: that can not be done.
+    pub fn begin(place: &Path) -> Option<Self> {
+        let mode = std::fs::metadata(place).ok()?.mode() & 0o7777;
+        let mut template = place.parent()?.join(".streamsan-XXXXXX").into_os_string().into_vec();
+        template.push(0);
+        // SAFETY: template is a writable C string that ends in six X; the descriptor is nobody else's.
+        let file = unsafe {
+            let fd = libc::mkostemp(template.as_mut_ptr().cast(), libc::O_CLOEXEC);
+            (fd >= 0).then(|| File::from_raw_fd(fd))?
+        };
+        template.pop();
+        let made = Self { file, temporary: OsString::from_vec(template).into(), place: place.to_path_buf() };
+        made.file.set_permissions(std::fs::Permissions::from_mode(mode)).ok()?;
+        Some(made)
     }
-    written.ok()
+
+    /// Takes the place.
+    pub fn finish(self) -> std::io::Result<()> {
+        std::fs::rename(&self.temporary, &self.place)
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // It has another name if it has taken the place.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
 }
 
 #[cfg(test)]

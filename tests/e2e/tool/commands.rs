@@ -146,10 +146,50 @@ fn reports_are_compared_by_fingerprint() {
         (code, json["new"].as_array().map(Vec::len), json["gone"].as_array().map(Vec::len)),
         (Some(66), Some(1), Some(0))
     );
+    // What a run did not find that was not fully checked may be there.
+    let mut value: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&clean).expect("written")).expect("JSON");
+    let half = path("half.json");
+    for (key, doubt) in [
+        ("unread", serde_json::json!(["the trace is cut off"])),
+        ("unchecked", serde_json::json!(["process 1: no room"])),
+        ("disabled", serde_json::json!(["the analyzer died"])),
+        ("not_simulated", serde_json::json!(["cuFoo"])),
+        ("lost", serde_json::json!({ "RangePush": 2 })),
+    ] {
+        let was = std::mem::replace(&mut value["coverage"][key], doubt);
+        std::fs::write(&half, value.to_string()).expect("written");
+        for (old, new, code) in
+            [(&racy_report, &half, 70), (&half, &clean, 0), (&half, &half, 70), (&half, &racy_report, 66)]
+        {
+            let (got, _, err) = diff(&["--quiet"], old, new);
+            assert_eq!(got, Some(code), "{key}: {err}");
+            let lines = [old, new].iter().filter(|file| **file == &half).count();
+            assert_eq!(err.matches("half.json: not fully checked (").count(), lines, "{key}: {err}");
+        }
+        value["coverage"][key] = was;
+    }
     for (bad, why) in [(PathBuf::from("/nosuch"), "No such file"), (racy(), "this is no report")] {
         let (code, out, err) = diff(&[], &clean, &bad);
         assert_eq!((code, out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
         assert!(err.contains(why), "{err}");
+    }
+}
+
+/// The current folder may be anybody's: a folder of traces, a shared one for temporary files.
+#[test]
+fn fleet_imports_nothing_from_the_current_folder() {
+    let folder = build::scratch("fleet-imports");
+    let foreign = "open('imported', 'w').close()\n";
+    std::fs::create_dir_all(folder.join("streamsan/fleet")).expect("a folder");
+    for file in ["streamsan/__init__.py", "streamsan/fleet/__init__.py", "argparse.py", "json.py", "ray.py"] {
+        std::fs::write(folder.join(file), foreign).expect("written");
+    }
+    for path in ["", ":", "/nosuch:"] {
+        let mut fleet = streamsan(["fleet", "--help"]);
+        let ended = end(fleet.current_dir(&folder).env("PYTHONPATH", path));
+        assert!(matches!(ended.code(), Some(0 | 2)), "{path}: {}", ended.err);
+        assert!(!folder.join("imported").exists(), "{path}: {}", ended.err);
     }
 }
 

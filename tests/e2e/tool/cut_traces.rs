@@ -74,7 +74,7 @@ fn a_trace_that_is_cut_off_or_lacks_a_frame_is_never_green() {
         (&["dump", "--json"], 70),
         (&["memory"], 70),
         (&["coverage"], 70),
-        (&["explain"], 2),
+        (&["explain"], 70),
         (&["excess"], 70),
         (&["timeline", "-o", text(&drawn)], 70),
     ] {

@@ -80,6 +80,49 @@ fn output_to_a_full_disk_is_an_error_of_every_command() {
 }
 
 #[test]
+fn a_device_without_an_end_is_an_error_and_not_read_for_ever() {
+    let folder = build::scratch("endless");
+    let (trace, report) = (recorded(&folder), report(&folder));
+    let (trace, report) = (text(&trace), text(&report));
+    for args in [
+        &["check", "--baseline", "/dev/zero", trace][..],
+        &["check", "--suppressions", "/dev/zero", trace],
+        &["check", "--with", "/dev/zero", trace],
+        &["check", "--config", "/dev/zero", trace],
+        &["check", "--learned", "/dev/zero", trace],
+        &["diff", "/dev/zero", report],
+        &["explain", "/dev/zero"],
+    ] {
+        let ended = end(&mut streamsan(args));
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{args:?}: {}", ended.err);
+        assert!(ended.err.contains("no regular file"), "{args:?}: {}", ended.err);
+    }
+    // A pipe has an end: a shell's substitution of a process is one.
+    let (from, mut to) = std::io::pipe().expect("a pipe");
+    std::io::Write::write_all(&mut to, b"# nothing\n").expect("room");
+    drop(to);
+    let ended = end(streamsan(["check", "--suppressions", "/dev/stdin", trace]).stdin(from));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+}
+
+#[test]
+fn a_time_line_takes_the_place_of_the_old_one_when_it_is_complete() {
+    let folder = build::scratch("timeline-whole");
+    let (trace, picture) = (recorded(&folder), folder.join("picture.json"));
+    std::fs::write(&picture, "old").expect("written");
+    let ended = end(&mut streamsan(["timeline", "/dev/null", "-o", text(&picture)]));
+    assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    assert_eq!(std::fs::read(&picture).expect("there"), b"old");
+    let ended = end(&mut streamsan(["timeline", text(&trace), "-o", text(&picture)]));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let drawn: serde_json::Value = serde_json::from_slice(&std::fs::read(&picture).expect("there")).expect("JSON");
+    assert!(drawn["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
+    let left = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let hidden: Vec<_> = left.filter(|name| name.as_encoded_bytes().starts_with(b".")).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
 fn files_of_other_versions_are_refused() {
     let folder = build::scratch("versions");
     let (trace, report) = (recorded(&folder), report(&folder));

@@ -7,10 +7,13 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::{
-    BLOCK, FILE_VERSION, FRAME_HEAD, FileError, FrameHead, LATE, MAGIC, UNCHAINED_FILE, UNPACKED_MORE,
-    UNPACKED_PER_BYTE, word,
+    AGAIN, BLOCK, END, FILE_VERSION, FRAME_HEAD, FileError, FrameHead, LATE, MAGIC, STATE, UNCHAINED_FILE,
+    UNPACKED_MORE, UNPACKED_PER_BYTE, word,
 };
 use crate::segment::{SEGMENT_HEAD, SEGMENT_VERSION, SegmentHead, UNCHAINED_SEGMENT};
+
+/// Marks that only frames of segments have.
+const OF_SEGMENTS: u32 = STATE | AGAIN | END;
 
 /// Hands the late definitions of a trace to `each`, with the number of their process (without
 /// [`LATE`]), passing over everything else without unpacking it. Damage ends the search:
@@ -212,7 +215,13 @@ impl<R: Read> Reader<R> {
         }
         frame.records.reserve(head.raw as usize);
         let got = self.decompressor.decompress_to_buffer(&self.stored, &mut frame.records);
-        got.map_err(|_| damaged("it does not decompress"))?;
+        let got = got.map_err(|_| damaged("it does not decompress"))?;
+        if got != head.raw as usize {
+            return Err(damaged("it does not hold as many bytes as it claims"));
+        }
+        if self.segment.is_none() && head.process & OF_SEGMENTS != 0 {
+            return Err(damaged("it has a mark of segments, and this file is none"));
+        }
         (frame.process, frame.at, frame.upto) = (head.process, at, self.at);
         Ok(true)
     }

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::*;
-use crate::segment::{SegmentHead, UNCHAINED_SEGMENT};
+use crate::segment::{SEGMENT_VERSION, SegmentHead, UNCHAINED_SEGMENT};
 
 /// Number of records in the samples.
 const RECORDS: u32 = 5000;
@@ -313,6 +313,56 @@ fn what_a_file_unpacks_to_is_bounded_by_its_size() {
     // What programs record is far from it, and so is a large image of zeros.
     for (frames, raw) in [(1, 1 << 20), (20, 1 << 20), (1, 31 << 20)] {
         assert!(read(&claims(frames, raw, false)).1.is_none(), "{frames} frames of {raw}");
+    }
+}
+
+/// The file with other words in the heads of its frames, whose checksums are right.
+fn forged(bytes: &[u8], mut change: impl FnMut(usize, &mut FrameHead, &mut Vec<u8>)) -> Vec<u8> {
+    let (header, frames) = frames(bytes);
+    let mut made = header.to_vec();
+    let mut before = crc32fast::hash(header);
+    for (n, frame) in frames.iter().enumerate() {
+        let (head, stored) = frame.split_at(FRAME_HEAD);
+        let mut head = FrameHead::decode(head.try_into().expect("a head"), true).expect("a head");
+        let mut stored = stored.to_vec();
+        change(n, &mut head, &mut stored);
+        let head = FrameHead::chained(head.process, head.raw as usize, &stored, before);
+        made.extend(head.encode());
+        made.extend(&stored);
+        before = head.sum;
+    }
+    made
+}
+
+#[test]
+fn a_frame_that_is_not_what_it_claims_is_damage() {
+    for bytes in samples() {
+        let (all, error) = read(&bytes);
+        assert!(error.is_none() && forged(&bytes, |_, _, _| ()) == bytes);
+        let last = frames(&bytes).1.len() - 1;
+        let is_segment = bytes[8..12] == SEGMENT_VERSION.to_le_bytes();
+        type Change = fn(&mut FrameHead, &mut Vec<u8>);
+        let wrong: [(Change, bool); 6] = [
+            (|_, stored| stored.clear(), false),
+            (|head, _| head.raw += 1, false),
+            (|head, _| head.raw -= 1, false),
+            (|head, _| head.process |= STATE, is_segment),
+            (|head, _| head.process |= AGAIN, is_segment),
+            (|head, _| head.process |= END, is_segment),
+        ];
+        for (kind, (change, right)) in wrong.into_iter().enumerate() {
+            for at in 0..last {
+                let forged = forged(&bytes, |n, head, stored| {
+                    if n == at {
+                        change(head, stored);
+                    }
+                });
+                let (records, error) = read(&forged);
+                let found = matches!(error, Some(FileError::Damaged { .. }));
+                assert!(found != right, "change {kind} of frame {at}: {error:?}");
+                assert!(right || records.len() < all.len() && all.starts_with(&records), "{kind}, {at}");
+            }
+        }
     }
 }
 

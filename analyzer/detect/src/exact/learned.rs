@@ -215,7 +215,7 @@ impl Learned {
 
     /// Reads a file. A missing file holds nothing. The error is one line for the user.
     pub fn read(path: &FileName) -> Result<Self, String> {
-        match std::fs::read(path) {
+        match system::local_files::read(path) {
             Ok(bytes) if bytes.is_empty() => Ok(Self::default()),
             Ok(bytes) => Self::parse(&bytes).map_err(|why| format!("--learned {path}: {why}")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),

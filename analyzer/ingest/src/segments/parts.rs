@@ -150,7 +150,9 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
             Err(error) => missing.push(format!("{}: {error}", path.display())),
         }
     }
-    found.sort_by(|a, b| (a.0.number, &a.1).cmp(&(b.0.number, &b.1)));
+    // Of two with one number the finished one is read.
+    let rank = |(head, path): &(SegmentHead, PathBuf)| (head.number, named(path) == Some(UNFINISHED), path.clone());
+    found.sort_by_cached_key(rank);
     found.dedup_by(|a, b| a.1 == b.1);
     let Some((first, _)) = found.first().cloned() else {
         return Err(if goes_on {
@@ -162,8 +164,17 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
     if found.iter().any(|(head, _)| head.recording != first.recording) {
         return Err(FileError::Parts("the segments in this folder are of several recordings".into()));
     }
-    let (mut files, mut notes, mut next) = (Vec::new(), Vec::new(), 0);
+    missing.extend(
+        strangers(folder, first.recording)?.iter().map(|path| {
+            format!("{} is no part of this recording, and was not read: check it by itself", path.display())
+        }),
+    );
+    let (mut files, mut notes, mut next) = (Vec::<Part>::new(), Vec::new(), 0);
     for (head, path) in found {
+        if files.last().and_then(|part| part.number) == Some(head.number) {
+            missing.push(format!("segment {} is there twice: {} was not read", head.number, path.display()));
+            continue;
+        }
         let begins = head.number != next;
         if begins && next == 0 && head.keeps_last {
             notes.push(format!("{}: begins at segment {}, the first that was kept", folder.display(), head.number));
@@ -172,7 +183,7 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
         }
         let bytes = fs::metadata(&path)?.len();
         files.push(Part { path, number: Some(head.number), begins, bytes });
-        next = head.number + 1;
+        next = head.number.saturating_add(1);
     }
     if goes_on {
         notes.push(format!(
@@ -182,6 +193,31 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
         ));
     }
     Ok(Parts { files, shared: shared(folder), missing, notes, lacks_end_mark, must_end: !goes_on })
+}
+
+/// Traces and recordings in the folder of a recording that are none of its files. What was saved of
+/// it lies in folders below, and is of the same recording.
+fn strangers(folder: &Path, recording: u64) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| {
+        if path.is_dir() {
+            return path.file_name().is_none_or(|name| name != SHARED) && holds_another(path, recording);
+        }
+        named(path).is_none() && crate::recorded::is_trace(path)
+    });
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a folder holds segments of another recording, or a trace.
+fn holds_another(folder: &Path, recording: u64) -> bool {
+    // A folder that can not be read is not known to hold one: nobody said that it is a recording.
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    entries.into_iter().any(|path| match named(&path) {
+        Some(_) => head(&path).is_ok_and(|(head, _)| head.recording != recording),
+        None => path.is_file() && crate::recorded::is_trace(&path),
+    })
 }
 
 /// The files in a folder that are named as segments are, and whether a recording goes on there: a

@@ -23,6 +23,7 @@ use settings::{FailOn, Options};
 use std::io::ErrorKind;
 use suppressions::Suppression;
 use system::file_name::FileName;
+use system::local_files;
 use system::printable::harmless;
 
 /// All decisions of the user, read from their files.
@@ -39,7 +40,7 @@ impl Gate {
     pub fn open(options: &Options) -> Result<Self, String> {
         let mut suppressions = Vec::new();
         for file in &options.suppressions {
-            let text = std::fs::read_to_string(file).map_err(|e| format!("suppressions {file}: {e}"))?;
+            let text = local_files::read_named_text(file).map_err(|e| format!("suppressions {file}: {e}"))?;
             suppressions.extend(suppressions::read(&file.to_string(), &text)?);
         }
         let read = |file: &FileName| {
@@ -48,7 +49,7 @@ impl Gate {
             if is_own && std::fs::metadata(file).map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.len() == 0) {
                 return Ok(Baseline::default());
             }
-            let text = std::fs::read_to_string(file).map_err(|e| format!("baseline {file}: {e}"))?;
+            let text = local_files::read_named_text(file).map_err(|e| format!("baseline {file}: {e}"))?;
             Baseline::read(&text).map_err(|e| format!("baseline {file}: {e}"))
         };
         let baseline = options.baseline.as_ref().map(read).transpose()?;

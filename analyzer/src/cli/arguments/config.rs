@@ -34,7 +34,7 @@ pub(crate) const NAME: &str = "streamsan.toml";
 pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<(), String> {
     let path = match named {
         Some(word) if word == "off" => return Ok(()),
-        Some(path) => PathBuf::from(path),
+        Some(path) => regular(PathBuf::from(path))?,
         None => match std::env::current_dir().ok().and_then(|folder| find(&folder)) {
             Some(path) => regular(trusted(path)?)?,
             None => return Ok(()),

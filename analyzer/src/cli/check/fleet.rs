@@ -24,8 +24,10 @@ const INSTALL: &str = "'fleet' is in the Python package: pip install 'streamsan[
 
 /// Becomes Python. A package or a dependency that is missing is one line, and code 2.
 pub(crate) fn main(args: &FleetArgs) -> Ending {
+    // Python searches the current folder first: its files may be anybody's, and are not imported.
     let script = format!(
         "import sys\n\
+         sys.path[:] = [path for path in sys.path if path]\n\
          try:\n    from streamsan.fleet.__main__ import main\n\
          except ImportError as error:\n    sys.stderr.write(f\"streamsan: {{error}}; {}\\n\")\n    sys.exit(2)\n\
          sys.exit(main(sys.argv[1:]))",

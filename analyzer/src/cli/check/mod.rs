@@ -124,7 +124,7 @@ fn without_end_mark(parts: &[Parts]) -> Option<String> {
 fn written(options: &Options) -> Result<Vec<WrittenWait>, String> {
     let mut waits = Vec::new();
     for file in &options.with {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let text = system::local_files::read_named_text(file).map_err(|error| format!("{file}: {error}"))?;
         waits.extend(written::read(&file.to_string(), &text)?);
     }
     Ok(waits)
