@@ -17,6 +17,7 @@ mod schedules;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Trial};
+use tests::runs;
 
 /// The beginning of a list's names, and what makes its tests.
 type List = (&'static str, fn() -> Vec<Trial>);
@@ -56,7 +57,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
 
 /// A test of a list.
 fn trial(list: &str, name: &str, test: impl FnOnce() -> Result<(), String> + Send + 'static) -> Trial {
-    Trial::test(format!("{list}::{name}"), move || Ok(test()?))
+    Trial::test(format!("{list}::{name}"), move || Ok(runs::test(test)?))
 }
 
 /// What a test gives that may be listed as failing: it must fail then.

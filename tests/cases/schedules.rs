@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libtest_mimic::Trial;
-use tests::{build, fake, product, run};
+use tests::{build, fake, product, run, runs};
 
 use crate::{programs, trial};
 
@@ -143,7 +143,7 @@ impl Outcome {
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = build::scratch("schedules-libraries");
+        let folder = runs::kept("schedules-libraries");
         for (name, built) in
             [("libcuda.so.1", "libstreamsan_sim.so"), ("libcudart.so.13", "libstreamsan_sim_cudart.so")]
         {

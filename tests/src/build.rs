@@ -11,20 +11,13 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::product;
+pub use crate::runs::scratch;
 
 /// Where compiled programs are kept, beside the target folder's profiles, for the product's
 /// processor.
 pub fn cache() -> PathBuf {
     let name = if product::is_aarch64() { "e2e-aarch64" } else { "e2e" };
     let folder = product::profile_folder().parent().expect("a target folder").join(name);
-    std::fs::create_dir_all(&folder).expect("the target folder can be written");
-    folder
-}
-
-/// A folder of its own for one test, emptied; it stays there for a look after a failure.
-pub fn scratch(name: &str) -> PathBuf {
-    let folder = cache().join("runs").join(format!("{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder
 }

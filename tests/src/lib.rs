@@ -17,5 +17,6 @@ pub mod product;
 pub mod recorded;
 pub mod replay;
 pub mod run;
+pub mod runs;
 pub mod scripted;
 pub mod verdict;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tests::run::{Ended, command, end};
 use tests::{build, fake, product};
@@ -22,6 +23,7 @@ fn environment() -> Option<PathBuf> {
         let run = std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
         let folder = build::cache().join("runs").join(format!("wheel-{run}"));
         let stamp = build::once(&folder.join("ready"), |stamp| {
+            remove_old();
             install(&folder);
             std::fs::write(stamp, "").map_err(|error| error.to_string())
         });
@@ -46,6 +48,19 @@ fn install(folder: &Path) {
     ran(Command::new("python3").args(["-m", "venv"]).arg(&venv));
     let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"];
     ran(Command::new(venv.join("bin/python")).args(pip).arg(&wheel));
+    std::fs::remove_dir_all(dist).expect("its packages are installed");
+}
+
+/// Removes what runs before this one have left: each holds the product. (Another may be going on.)
+fn remove_old() {
+    const LONGEST: Duration = Duration::from_secs(3 * 3600);
+    let entries = std::fs::read_dir(build::cache().join("runs")).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("wheel-")) {
+        let made = entry.metadata().and_then(|about| about.modified()).ok();
+        if made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age > LONGEST) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The program of this name in the environment, which nothing else helps to find anything.

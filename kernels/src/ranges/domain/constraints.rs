@@ -197,21 +197,37 @@ pub(crate) struct Near {
 pub(crate) struct Relevant {
     pub(crate) near: Rc<Near>,
     /// Those that the form adds.
-    pub(crate) more: SmallVec<[ConstraintRef; 8]>,
+    more: SmallVec<[ConstraintRef; 8]>,
+    /// As [`Near::index`]. (A search asks for the constraints about an atom thousands of times.)
+    index: SmallVec<[(AtomId, u32, Int); 8]>,
+}
+
+/// The atoms of constraints, ascending, with the constraints' places in the list and coefficients.
+pub(crate) fn by_atom(cons: &[ConstraintRef]) -> SmallVec<[(AtomId, u32, Int); 8]> {
+    let mut index: SmallVec<[(AtomId, u32, Int); 8]> = SmallVec::new();
+    for (k, c) in cons.iter().enumerate() {
+        index.extend(c.terms.iter().map(|t| (t.0, k as u32, t.1)));
+    }
+    index.sort_unstable_by_key(|e| (e.0, e.1));
+    index
 }
 
 impl Relevant {
+    pub(crate) fn new(near: Rc<Near>, more: SmallVec<[ConstraintRef; 8]>) -> Relevant {
+        Relevant { index: by_atom(&more), near, more }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.near.cons.is_empty() && self.more.is_empty()
     }
 
     /// The constraints about an atom, with its coefficient.
     pub(crate) fn about(&self, x: AtomId) -> impl Iterator<Item = (&AffineForm, Int)> {
-        let index = &self.near.index;
-        let from = index.partition_point(|e| e.0 < x);
-        let known = index[from..].iter().take_while(move |e| e.0 == x);
+        let of = move |index: &'_ [(AtomId, u32, Int)]| index.partition_point(|e| e.0 < x);
+        let known = self.near.index[of(&self.near.index)..].iter().take_while(move |e| e.0 == x);
         let known = known.map(|e| (&self.near.cons[e.1 as usize].form, e.2));
-        let more = self.more.iter().map(move |c| (&c.form, c.coef(x))).filter(|e| e.1 != 0);
+        let more = self.index[of(&self.index)..].iter().take_while(move |e| e.0 == x);
+        let more = more.map(|e| (&self.more[e.1 as usize].form, e.2));
         known.chain(more)
     }
 }

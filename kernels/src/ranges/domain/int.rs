@@ -24,11 +24,13 @@ pub(crate) struct Int {
 }
 
 impl Int {
+    #[inline]
     pub(crate) const fn new(v: i128) -> Int {
         Int { low: v as u64, high: (v >> 64) as i64, slot: 0 }
     }
 
     /// A number that depends on the launch: the tape makes these.
+    #[inline]
     pub(crate) const fn traced(v: i128, slot: u32) -> Int {
         Int { low: v as u64, high: (v >> 64) as i64, slot }
     }
@@ -54,6 +56,7 @@ impl Int {
     }
 
     /// `2^k`
+    #[inline]
     pub(crate) const fn pow2(k: u32) -> Int {
         Int::new(1 << k)
     }

@@ -22,6 +22,7 @@ impl Atoms {
         hi
     }
 
+    #[inline]
     fn term_hi(&self, x: AtomId, c: Int, strict: bool) -> Int {
         let a = &self[x];
         if strict && a.opaque.is_some() {

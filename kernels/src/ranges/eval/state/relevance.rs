@@ -6,8 +6,7 @@
 
 use super::atoms::Atoms;
 use crate::ranges::domain::affine::{AffineForm, AtomId};
-use crate::ranges::domain::constraints::{Bits, ConstraintRef, ConstraintSet, MAX_ATOMS, Near, Relevant};
-use crate::ranges::domain::int::Int;
+use crate::ranges::domain::constraints::{Bits, ConstraintRef, ConstraintSet, MAX_ATOMS, Near, Relevant, by_atom};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -17,7 +16,7 @@ impl Atoms {
         let near = self.near(facts, strict);
         let mut more: SmallVec<[ConstraintRef; 8]> = SmallVec::new();
         if near.count > MAX_ATOMS || f.terms.iter().all(|t| near.seen.has(t.0.0)) {
-            return Relevant { near, more };
+            return Relevant::new(near, more);
         }
         let mut seen = self.seen.borrow_mut();
         seen.start(self.len(), self.con_count as usize);
@@ -40,7 +39,7 @@ impl Atoms {
                 break;
             }
         }
-        Relevant { near, more }
+        Relevant::new(near, more)
     }
 
     fn near(&self, facts: &ConstraintSet, strict: bool) -> Rc<Near> {
@@ -84,11 +83,6 @@ impl Atoms {
                 break;
             }
         }
-        let mut index: SmallVec<[(AtomId, u32, Int); 8]> = SmallVec::new();
-        for (k, c) in cons.iter().enumerate() {
-            index.extend(c.terms.iter().map(|t| (t.0, k as u32, t.1)));
-        }
-        index.sort_unstable_by_key(|e| (e.0, e.1));
-        Near { epoch: self.epoch, cons, index, seen, count, met }
+        Near { epoch: self.epoch, index: by_atom(&cons), cons, seen, count, met }
     }
 }
