@@ -112,7 +112,6 @@ fn judge_handovers(code: &str, options: &[&str]) {
         let found: Vec<_> = findings.iter().filter(data).map(|f| (&f["confidence"], &f["weakness"])).collect();
         let is_right = match excuse {
             "race" => found.iter().any(|f| f.0 != "possible"),
-            "some" => found.contains(&(&"possible".into(), &"handover".into())),
             excuse => !found.is_empty() && found.iter().all(|f| *f == (&"possible".into(), &excuse.into())),
         };
         if !is_right {
@@ -121,7 +120,7 @@ fn judge_handovers(code: &str, options: &[&str]) {
         cases += 1;
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    assert_eq!(cases, 34, "{}{}", ended.out, ended.err);
+    assert_eq!(cases, 47, "{}{}", ended.out, ended.err);
 }
 
 #[test]
