@@ -205,6 +205,9 @@ impl Totals {
             }
             if show && (!self.gaps || !known(a)) {
                 println!("     {:#x} {:?} {:x?} several={} {:?}", a.at, a.kind, a.base, a.several, a.extent);
+                if let Some(lock) = &a.lock {
+                    println!("         {:?} {:x?}", lock.role, lock.words);
+                }
             }
         }
     }

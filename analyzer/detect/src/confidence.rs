@@ -48,7 +48,9 @@
 //!
 //! So is a handover: one kernel stores to a word atomically behind its access, and an atomic load
 //! of what may be that word decides the access of the other, with a release and an acquire between
-//! (`kernels`, `ranges/handovers.rs`). Whether the load saw the store, the code does not say.
+//! (`kernels`, `ranges/handovers.rs`). Whether the load saw the store, the code does not say. Nor
+//! does it where further kernels lie between the two, each of which awaits a word of the one before
+//! it and gives one to the next ([`is_handed_on`]): causality order is transitive.
 //!
 //! So is a pair of which one side, or both, is in a body of a conditional node: the value of a
 //! condition decides at each launch whether the body runs ([`crate::memory::Site::conditional`]).
@@ -113,7 +115,7 @@ use serde::{Deserialize, Serialize};
 
 use trace::{KernelId, StackId};
 
-use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Precision};
+use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Precision, Relays};
 
 /// How certain it is that the two accesses share a byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -284,6 +286,12 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
 fn hands_over(a: &Access, b: &Access) -> bool {
     let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
     lock.may_hand_over(other) && (lock != other || a.site.kernel != b.site.kernel)
+}
+
+/// Whether other kernels may have handed the bytes on from one of two accesses to the other.
+pub fn is_handed_on(relays: &Relays, a: &Access, b: &Access) -> bool {
+    let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    (lock != other || a.site.kernel != b.site.kernel) && relays.link(lock, other)
 }
 
 /// Whether all bytes that a bound may touch are surely touched by the other side: whichever it is,

@@ -4,11 +4,11 @@
 //! does not change which path a thread takes. Branches that depend on divergence alone (`.DIV`,
 //! `.CONV`) may go either way.
 
-use super::{Lower, MAX_INSTS, SassLowerError};
+use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
 use crate::lower_sass::arithmetic::{alu, division};
 use crate::lower_sass::constant_bank::constant_reads;
-use crate::lower_sass::memory_access::{any_memory, memory, opaque_call, passes_registers};
+use crate::lower_sass::memory_access::{StackMove, any_memory, memory, opaque_call, passes_registers, stack_move};
 use device_code::sass::{self, BraMode, Flow, MachineInst};
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,17 +24,22 @@ type Context = Vec<usize>;
 struct Work {
     ids: HashMap<(Context, usize), BlockId>,
     todo: Vec<(Context, usize)>,
+    /// Where R1 is at the start of each block.
+    stacks: HashMap<BlockId, i64>,
 }
 
 impl Work {
-    fn id(&mut self, f: &mut crate::ir::KernelIr, ctx: &Context, at: usize) -> BlockId {
+    /// The block of a place that the instruction under way leads to.
+    fn id(&mut self, lower: &mut Lower<'_>, ctx: &Context, at: usize) -> BlockId {
         let key = (ctx.clone(), at);
         if let Some(b) = self.ids.get(&key) {
+            lower.stack_is_lost |= self.stacks[b] != lower.stack;
             return *b;
         }
-        let b = BlockId(f.blocks.len() as u32);
-        f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
+        let b = BlockId(lower.f.blocks.len() as u32);
+        lower.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
         self.ids.insert(key.clone(), b);
+        self.stacks.insert(b, lower.stack);
         self.todo.push(key);
         b
     }
@@ -135,14 +140,15 @@ pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), SassLowerError> {
             leader[k + 1] = true;
         }
     }
-    let mut work = Work { ids: HashMap::new(), todo: Vec::new() };
+    let mut work = Work { ids: HashMap::new(), todo: Vec::new(), stacks: HashMap::new() };
     // The entry has no predecessors, even when the code loops back to its start.
     lower.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
-    let start = work.id(&mut lower.f, &Vec::new(), lower.code.entry);
+    let start = work.id(lower, &Vec::new(), lower.code.entry);
     lower.f.blocks[0].term = Term::Jump(start);
     let mut total = 0;
     while let Some((ctx, at)) = work.todo.pop() {
         let id = work.ids[&(ctx.clone(), at)];
+        lower.stack = work.stacks[&id];
         let mut k = at;
         let term = loop {
             total += 1;
@@ -160,7 +166,7 @@ pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), SassLowerError> {
                 break Term::Exit;
             }
             if leader[k] {
-                break Term::Jump(work.id(&mut lower.f, &ctx, k));
+                break Term::Jump(work.id(lower, &ctx, k));
             }
         };
         let code = std::mem::take(&mut lower.out);
@@ -174,6 +180,13 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
         return;
     }
     constant_reads(lower, i);
+    if lower.local == LocalMemory::Frames && i.may_write(sass::File::R, 1) {
+        match stack_move(lower.code, i) {
+            Some(StackMove::Start) => lower.stack = 0,
+            Some(StackMove::By(Some(more))) => lower.stack += more,
+            _ => lower.stack_is_lost = true,
+        }
+    }
     match i.op {
         sass::Opcode::AcqBulk => lower.f.waits_for_dependency = true,
         sass::Opcode::PreExit => lower.f.launches_dependents = true,
@@ -232,12 +245,12 @@ fn branch(cond: SrcOperand, taken: Option<BlockId>, fall: Option<BlockId>) -> Te
 
 fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, work: &mut Work) -> Term {
     let more = k + 1 < lower.code.insts.len();
-    let next = |l: &mut Lower<'_>, work: &mut Work| more.then(|| work.id(&mut l.f, ctx, k + 1));
+    let next = |l: &mut Lower<'_>, work: &mut Work| more.then(|| work.id(l, ctx, k + 1));
     match i.flow() {
         Flow::Next => {
             // WARPSYNC.COLLECTIVE: the helper comes back behind it.
             let fall = next(lower, work);
-            let t = i.target.and_then(|t| lower.code.index_of(t)).map(|t| work.id(&mut lower.f, ctx, t));
+            let t = i.target.and_then(|t| lower.code.index_of(t)).map(|t| work.id(lower, ctx, t));
             Term::Switch(fall.into_iter().chain(t).collect())
         }
         Flow::Branch(_) => {
@@ -251,7 +264,7 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
             };
             let undecided = undecided(i);
             let fall = if cond.is_imm(1) && !undecided { None } else { next(lower, work) };
-            let taken = work.id(&mut lower.f, ctx, t);
+            let taken = work.id(lower, ctx, t);
             if undecided {
                 return Term::Switch(std::iter::once(taken).chain(fall).collect());
             }
@@ -263,7 +276,7 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
                 out.extend(next(lower, work));
             }
             for t in indirect_targets(lower, k) {
-                out.push(work.id(&mut lower.f, ctx, t));
+                out.push(work.id(lower, ctx, t));
             }
             Term::Switch(out)
         }
@@ -276,7 +289,7 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
             let cond = condition(lower, i);
             let fall = if cond.is_imm(1) { None } else { next(lower, work) };
             let back = ctx.split_last().map(|(r, outer)| (outer.to_vec(), *r));
-            let taken = back.map(|(outer, r)| work.id(&mut lower.f, &outer, r));
+            let taken = back.map(|(outer, r)| work.id(lower, &outer, r));
             branch(cond, taken, fall)
         }
         Flow::Call(_) => {
@@ -287,14 +300,14 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
             match lower.code.target(i) {
                 // A call that nothing returns from is a jump.
                 Some(t) if !returns(lower, t) => {
-                    let taken = work.id(&mut lower.f, ctx, t);
+                    let taken = work.id(lower, ctx, t);
                     let fall = if cond.is_imm(1) { None } else { next(lower, work) };
                     branch(cond, Some(taken), fall)
                 }
                 Some(t) if ctx.len() < MAX_CALLS && more => {
                     let mut inner = ctx.clone();
                     inner.push(k + 1);
-                    let taken = work.id(&mut lower.f, &inner, t);
+                    let taken = work.id(lower, &inner, t);
                     let fall = if cond.is_imm(1) { None } else { next(lower, work) };
                     branch(cond, Some(taken), fall)
                 }

@@ -5,7 +5,7 @@
 //! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
 //! not only addressed through R1.)
 
-use super::{Code, Lower, P};
+use super::{Code, LocalMemory, Lower, P};
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
@@ -14,44 +14,76 @@ use smallvec::SmallVec;
 /// Registers that hold arguments of a call, and its results.
 const ARGUMENTS: std::ops::Range<u32> = 4..16;
 
-/// Is every local access at a constant offset from R1, and R1 set at the start only (from the
-/// driver's word, and one adjustment)? Not where a call is not followed, which may be given the
-/// address of anything there.
-pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
-    let mut sets = 0;
-    let mut adjusted = false;
+/// How local memory is reached. Where a call is not followed, it may be given the address of
+/// anything there.
+pub(super) fn local_memory(code: &Code<'_>) -> LocalMemory {
+    let not_by_r1 =
+        |m: &sass::MemOperand| m.space == sass::AddressSpace::Local && (m.base != sass::Reg::SP || m.ubase.is_some());
+    let not_followed =
+        |i: &MachineInst| matches!(i.flow(), Flow::Call(_)) && code.target(i).is_none() && code.known_call(i).is_none();
+    if code.insts.iter().any(|i| i.mem.iter().any(not_by_r1) || not_followed(i)) {
+        return LocalMemory::Unknown;
+    }
+    let (mut sets, mut moves, mut escapes) = (0, 0, false);
     for i in code.insts {
-        if i.mem.iter().any(|m| m.space == sass::AddressSpace::Local && (m.base != sass::Reg::SP || m.ubase.is_some()))
-        {
-            return false;
-        }
-        if matches!(i.flow(), Flow::Call(_)) && code.target(i).is_none() && code.known_call(i).is_none() {
-            return false;
-        }
-        if matches!(i.op, sass::Opcode::Call { .. }) || !i.may_write(sass::File::R, 1) {
-            continue;
-        }
-        let driver = i.src.iter().any(|s| match s.value {
-            Value::Const(c) => {
-                c.bank == Bank::Number(0)
-                    && u32::try_from(c.offset) == Ok(code.generation.bank0().stack_pointer)
-                    && c.index == sass::Index::None
-            }
-            _ => false,
-        });
-        if driver && i.guard.always() {
-            sets += 1;
-        } else if !adjusted
-            && i.guard.always()
-            && matches!(i.op, sass::Opcode::Viadd { .. } | sass::Opcode::Iadd3 { .. } | sass::Opcode::Iadd { .. })
-            && i.src.iter().any(|s| s.value == Value::Reg(sass::Reg::SP))
-        {
-            adjusted = true;
-        } else {
-            return false;
+        let sets_r1 = !matches!(i.op, sass::Opcode::Call { .. }) && i.may_write(sass::File::R, 1);
+        match sets_r1.then(|| stack_move(code, i)) {
+            Some(None) => return LocalMemory::Unknown,
+            Some(Some(StackMove::Start)) => sets += 1,
+            Some(Some(StackMove::By(_))) => moves += 1,
+            // Where it ends is compared with the end of the memory.
+            None if matches!(i.op, sass::Opcode::Isetp { .. }) => {}
+            None => escapes |= i.src.iter().any(|s| s.value == Value::Reg(sass::Reg::SP)),
         }
     }
-    sets <= 1
+    match (sets, moves) {
+        (0 | 1, 0 | 1) => LocalMemory::OneFrame,
+        // Frames lie below each other, and one function may get a pointer to another one's.
+        _ if escapes => LocalMemory::Unknown,
+        _ => LocalMemory::Frames,
+    }
+}
+
+/// What an instruction does to R1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StackMove {
+    /// It sets it to the driver's word.
+    Start,
+    /// It adds a constant, if it is one.
+    By(Option<i64>),
+}
+
+/// What an instruction that sets R1 does to it. `None`: something else.
+pub(super) fn stack_move(code: &Code<'_>, i: &MachineInst) -> Option<StackMove> {
+    let is_driver = |s: &sass::InstOperand| match s.value {
+        Value::Const(c) => {
+            c.bank == Bank::Number(0)
+                && u32::try_from(c.offset) == Ok(code.generation.bank0().stack_pointer)
+                && c.index == sass::Index::None
+        }
+        _ => false,
+    };
+    let is_r1 = |s: &sass::InstOperand| s.value == Value::Reg(sass::Reg::SP);
+    if !i.guard.always() {
+        return None;
+    }
+    if i.src.iter().any(is_driver) {
+        return Some(StackMove::Start);
+    }
+    let adds = matches!(i.op, sass::Opcode::Viadd { .. } | sass::Opcode::Iadd3 { .. } | sass::Opcode::Iadd { .. });
+    if !adds || !i.src.iter().any(is_r1) {
+        return None;
+    }
+    let mut by = Some(0);
+    for s in i.src.iter().filter(|s| !is_r1(s)) {
+        let constant = match s.value {
+            Value::Reg(r) if r.is_zero() => Some(0),
+            Value::Imm(v) if !s.neg && !s.inv => Some(i64::from(v as i32)),
+            _ => None,
+        };
+        by = by.zip(constant).map(|(sum, more)| sum + more);
+    }
+    Some(StackMove::By(by.filter(|_| i.src.iter().filter(|s| is_r1(s)).count() == 1)))
 }
 
 /// Is some word of shared memory loaded from a constant address, and is every store to shared
@@ -268,8 +300,9 @@ fn handle(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> SrcOp
     }
 }
 
-/// The variable of the local word at this offset.
+/// The variable of the local word at this offset from R1.
 fn slot(lower: &mut Lower<'_>, off: i64) -> Var {
+    let off = off + lower.stack;
     if let Some(v) = lower.slots.get(&off) {
         return *v;
     }
@@ -294,9 +327,9 @@ fn local_load(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy) {
     let off = i.mem[0].offset;
     let words = ty.regs();
     let d: SmallVec<[Var; 4]> = (0..words).map(|k| lower.dst(i, k)).collect();
-    if ty.bytes() < 4 || (lower.local_ok && off % 4 != 0) {
+    if ty.bytes() < 4 || (lower.local.is_slots() && off % 4 != 0) {
         lower.give_up(i, Reason::Local);
-    } else if lower.local_ok {
+    } else if lower.local.is_slots() {
         let s: SmallVec<[SrcOperand; 4]> =
             (0..words).map(|k| SrcOperand::var(slot(lower, off + 4 * i64::from(k)))).collect();
         lower.emit(i, Op::Mov, &s, &d);
@@ -310,7 +343,7 @@ fn local_load(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy) {
 fn local_store(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy) {
     let off = i.mem[0].offset;
     let words = ty.regs();
-    if lower.local_ok {
+    if lower.local.is_slots() {
         if ty.bytes() < 4 || off % 4 != 0 {
             let d: SmallVec<[Var; 2]> = (off.div_euclid(4)..=(off + i64::from(ty.bytes()) - 1).div_euclid(4))
                 .map(|w| slot(lower, 4 * w))

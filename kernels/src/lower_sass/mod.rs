@@ -141,15 +141,38 @@ const P: u32 = 512;
 const UP: u32 = 520;
 const FIRST_FREE: u32 = 528;
 
+/// How the instructions of a kernel reach local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LocalMemory {
+    /// At constant offsets from an R1 that is set once.
+    OneFrame,
+    /// At constant offsets from R1, which the functions that are called lower and raise by
+    /// constants.
+    Frames,
+    /// In other ways.
+    Unknown,
+}
+
+impl LocalMemory {
+    /// Whether slots are variables.
+    fn is_slots(self) -> bool {
+        self != LocalMemory::Unknown
+    }
+}
+
 /// State of lowering one kernel.
 struct Lower<'a> {
     code: &'a Code<'a>,
     f: KernelIr,
     out: Vec<crate::ir::Inst>,
-    /// Variable of a local slot, by byte offset from R1.
+    /// Variable of a local slot, by byte offset from R1 as it is set at the start.
     slots: HashMap<i64, Var>,
-    /// Local memory is only reached at constant offsets from an R1 that is set once.
-    local_ok: bool,
+    /// How local memory is reached.
+    local: LocalMemory,
+    /// Where R1 is now, from where it is set at the start; 0 unless functions have frames.
+    stack: i64,
+    /// Two ways to a block leave R1 at different places.
+    stack_is_lost: bool,
     /// Loads from shared memory can be told from the stores that they see.
     shared_ok: bool,
     /// Whether what is called at an instruction comes back.
@@ -165,6 +188,15 @@ pub(crate) fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
     if code.entry >= code.insts.len() {
         return Err(SassLowerError::Empty);
     }
+    let local = memory_access::local_memory(code);
+    match lower_with(code, local)? {
+        Some(f) => Ok(f),
+        None => lower_with(code, LocalMemory::Unknown).map(Option::unwrap_or_default),
+    }
+}
+
+/// `None`: local memory is not reached like this.
+fn lower_with(code: &Code<'_>, local: LocalMemory) -> Result<Option<KernelIr>, SassLowerError> {
     let mut f = KernelIr { name: code.name.to_owned(), params: code.params.clone(), ..KernelIr::default() };
     for n in 0..FIRST_FREE {
         f.vars.push(if n < P { Class::W32 } else { Class::Pred });
@@ -174,13 +206,15 @@ pub(crate) fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
         f,
         out: Vec::new(),
         slots: HashMap::new(),
-        local_ok: memory_access::local_is_simple(code),
+        local,
+        stack: 0,
+        stack_is_lost: false,
         shared_ok: memory_access::shared_is_simple(code),
         returning: HashMap::new(),
     };
     note_constants(&mut lower);
     blocks(&mut lower)?;
-    Ok(lower.f)
+    Ok((!lower.stack_is_lost).then_some(lower.f))
 }
 
 impl Lower<'_> {

@@ -30,6 +30,7 @@ use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
+use crate::ranges::ways;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
@@ -127,8 +128,9 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         })
         .collect::<Vec<_>>();
     let looked_up_by = per_block::block_axis(&graph);
-    let (mut locks, asked) = locks::held(&graph, &cfg, &branches, &origins);
-    handovers::mark(&graph, &cfg, &branches, &mut locks);
+    let live = cfg.without(&ways::never_taken(&graph, &branches));
+    let (mut locks, asked) = locks::held(&graph, &live, &branches, &origins);
+    handovers::mark(&graph, &live, &branches, &mut locks);
     let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
     Analysis { graph, cfg, branches, origins, locks, asked, looked_up_by, cache, plan }
 }

@@ -34,6 +34,7 @@ use crate::ir::{BlockId, Combine, Reason, Special, Sync};
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Graph, Kind, NodeId};
 use crate::ranges::locks::{Held, Update, Words};
+use crate::ranges::ways::{self, Edge, Entered, Point, Stops, stops};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 
@@ -45,30 +46,6 @@ const MAX_VISITS: usize = 2_000_000;
 
 /// Nodes looked through for one condition.
 const MAX_NODES: usize = 400;
-
-/// A place in the code: block, and place among its accesses and synchronising instructions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Point {
-    block: BlockId,
-    place: u64,
-}
-
-impl Point {
-    fn of_access(g: &Graph, k: u32) -> Point {
-        Point { block: g.accesses[k as usize].block, place: u64::from(k) << 32 | u64::from(u32::MAX) }
-    }
-
-    fn of_sync(g: &Graph, k: u32) -> Point {
-        let sync = &g.syncs[k as usize];
-        Point { block: sync.block, place: u64::from(sync.before) << 32 | u64::from(k) }
-    }
-}
-
-/// Places at which a way ends, by block.
-type Stops = Vec<Vec<u64>>;
-
-/// The blocks that ways enter.
-type Entered = Vec<bool>;
 
 /// A branch that looks may decide.
 struct Choice {
@@ -156,7 +133,7 @@ impl<'a> Flow<'a> {
         let look = |k: &u32| {
             let at = Point::of_access(g, *k);
             let [to, without_acquire, without_barrier] =
-                [&flow.free, &flow.acquires, &flow.barriers].map(|stops| flow.from(at, stops, &[]));
+                [&flow.free, &flow.acquires, &flow.barriers].map(|stops| ways::from(cfg, at, stops, &[]));
             Look { access: *k, at, to, without_acquire, without_barrier }
         };
         flow.looks = looks.iter().map(look).collect();
@@ -173,38 +150,6 @@ impl<'a> Flow<'a> {
             flow.awaited = awaited.collect();
         }
         flow
-    }
-
-    /// The blocks that ways from a place enter, up to stops, and without some edges.
-    fn from(&self, at: Point, stops: &Stops, cut: &[(BlockId, BlockId)]) -> Entered {
-        let mut entered = vec![false; self.cfg.succs.len()];
-        if !stops[at.block.0 as usize].iter().any(|stop| *stop > at.place) {
-            let next = self.cfg.succs[at.block.0 as usize].iter().copied();
-            self.go_on(next.filter(|s| !cut.contains(&(at.block, *s))).collect(), stops, cut, &mut entered);
-        }
-        entered
-    }
-
-    fn go_on(&self, mut work: Vec<BlockId>, stops: &Stops, cut: &[(BlockId, BlockId)], entered: &mut Entered) {
-        while let Some(b) = work.pop() {
-            if !std::mem::replace(&mut entered[b.0 as usize], true) && stops[b.0 as usize].is_empty() {
-                work.extend(self.cfg.succs[b.0 as usize].iter().filter(|s| !cut.contains(&(b, **s))));
-            }
-        }
-    }
-
-    /// Whether a way among these comes to a place.
-    fn arrives(from: Option<Point>, entered: &Entered, stops: &Stops, to: Point) -> bool {
-        let stops = &stops[to.block.0 as usize];
-        let straight = from.is_some_and(|from| {
-            let between = |stop: &u64| *stop > from.place && *stop < to.place;
-            from.block == to.block && from.place < to.place && !stops.iter().any(between)
-        });
-        straight || entered[to.block.0 as usize] && !stops.iter().any(|stop| *stop < to.place)
-    }
-
-    fn leads(&self, from: Point, to: Point, stops: &Stops, cut: &[(BlockId, BlockId)]) -> bool {
-        Self::arrives(Some(from), &self.from(from, stops, cut), stops, to)
     }
 
     /// The branches that rest on looks.
@@ -265,8 +210,8 @@ impl<'a> Flow<'a> {
         let met = (basis.lanes || basis.shared) && self.is_cut_off(at, &self.barriers, &[]);
         let is_behind = |look: &&Look| {
             let a = &self.g.accesses[look.access as usize];
-            let own = if Self::arrives(Some(look.at), &look.to, &self.free, at) {
-                let meets = !Self::arrives(Some(look.at), &look.without_barrier, &self.barriers, at);
+            let own = if ways::arrives(Some(look.at), &look.to, &self.free, at) {
+                let meets = !ways::arrives(Some(look.at), &look.without_barrier, &self.barriers, at);
                 basis.lanes || basis.shared && meets
             } else {
                 met
@@ -316,14 +261,14 @@ impl<'a> Flow<'a> {
     fn acquired(&self, looks: &Words, to: Point) -> Words {
         let is = |look: &&Look| {
             looks.contains(&look.access)
-                && Self::arrives(Some(look.at), &look.to, &self.free, to)
-                && !Self::arrives(Some(look.at), &look.without_acquire, &self.acquires, to)
+                && ways::arrives(Some(look.at), &look.to, &self.free, to)
+                && !ways::arrives(Some(look.at), &look.without_acquire, &self.acquires, to)
         };
         self.looks.iter().filter(is).map(|look| look.access).collect()
     }
 
     /// The edges behind which a look has decided that a thread comes to a place, and those looks.
-    fn decided(&self, to: Point) -> (Vec<(BlockId, BlockId)>, Words) {
+    fn decided(&self, to: Point) -> (Vec<Edge>, Words) {
         let (mut edges, mut words) = (Vec::new(), Words::new());
         for choice in &self.choices {
             let looks = choice.looks.each_ref().map(|looks| self.acquired(looks, to));
@@ -335,8 +280,8 @@ impl<'a> Flow<'a> {
             let comes = |way: &Option<BlockId>| {
                 way.is_some_and(|way| {
                     let mut entered = vec![false; stops.len()];
-                    self.go_on(vec![way], &stops, &[], &mut entered);
-                    Self::arrives(None, &entered, &stops, to)
+                    ways::go_on(self.cfg, vec![way], &stops, &[], &mut entered);
+                    ways::arrives(None, &entered, &stops, to)
                 })
             };
             let k = match choice.ways.each_ref().map(comes) {
@@ -355,8 +300,8 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether all ways from the start to a place are cut.
-    fn is_cut_off(&self, to: Point, stops: &Stops, cut: &[(BlockId, BlockId)]) -> bool {
-        !self.leads(Point { block: BlockId(0), place: 0 }, to, stops, cut)
+    fn is_cut_off(&self, to: Point, stops: &Stops, cut: &[Edge]) -> bool {
+        !ways::leads(self.cfg, Point { block: BlockId(0), place: 0 }, to, stops, cut)
     }
 
     /// The words that a barrier's threads look at before they come there.
@@ -369,14 +314,14 @@ impl<'a> Flow<'a> {
             stops[at.block.0 as usize].push(at.place);
             let mut entered = vec![false; stops.len()];
             stops[b.0 as usize].push(0);
-            self.go_on(vec![way], &stops, &[], &mut entered);
+            ways::go_on(self.cfg, vec![way], &stops, &[], &mut entered);
             let looks = self.looks.iter().filter(|look| words.contains(&look.access));
-            let looks = looks.into_iter().any(|look| Self::arrives(None, &entered, &stops, look.at));
+            let looks = looks.into_iter().any(|look| ways::arrives(None, &entered, &stops, look.at));
             let mut stops = self.looked.clone();
             stops[b.0 as usize].push(0);
             let mut entered = vec![false; stops.len()];
-            self.go_on(vec![way], &stops, &[], &mut entered);
-            (looks, Self::arrives(None, &entered, &stops, at))
+            ways::go_on(self.cfg, vec![way], &stops, &[], &mut entered);
+            (looks, ways::arrives(None, &entered, &stops, at))
         };
         // The branches behind which some threads look and others do not.
         let passes_by = |(b, branch): (usize, &Option<Branch>)| {
@@ -421,7 +366,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The words that an access at a place awaits, and the edges behind which it has.
-    fn awaits(&self, at: Point, guard: Option<NodeId>) -> (Words, Vec<(BlockId, BlockId)>) {
+    fn awaits(&self, at: Point, guard: Option<NodeId>) -> (Words, Vec<Edge>) {
         let own = guard.map(|guard| self.acquired(&self.looks_told(guard, true, at), at)).unwrap_or_default();
         let (edges, mut words) = self.decided(at);
         if !edges.is_empty() && self.is_cut_off(at, &self.free, &edges) {
@@ -446,10 +391,10 @@ impl<'a> Flow<'a> {
 
     /// Whether an access is over when a store tells of it. `edges`: behind which it has been waited
     /// for.
-    fn gives(&self, access: u32, store: u32, edges: &[(BlockId, BlockId)]) -> bool {
+    fn gives(&self, access: u32, store: u32, edges: &[Edge]) -> bool {
         let (from, to) = (Point::of_access(self.g, access), Point::of_access(self.g, store));
         let (own, other) = (&self.g.accesses[access as usize], &self.g.accesses[store as usize]);
-        if !self.leads(from, to, &self.free, &[]) || self.leads(from, to, &self.releases, &[]) {
+        if !ways::leads(self.cfg, from, to, &self.free, &[]) || ways::leads(self.cfg, from, to, &self.releases, &[]) {
             return false;
         }
         let by_itself = self.cfg.post_dominates(to.block, from.block)
@@ -457,19 +402,7 @@ impl<'a> Flow<'a> {
             && other.guard.is_none_or(|guard| own.guard == Some(guard));
         let mut awaited = self.free.clone();
         self.awaited.iter().for_each(|(at, _)| awaited[at.block.0 as usize].push(at.place));
-        (by_itself || !self.leads(from, to, &self.barriers, &[])) && !self.leads(to, from, &awaited, edges)
+        (by_itself || !ways::leads(self.cfg, from, to, &self.barriers, &[]))
+            && !ways::leads(self.cfg, to, from, &awaited, edges)
     }
-}
-
-/// Where synchronising instructions of a kind are. One with a guard counts if an atomic access
-/// beside it has the same guard.
-fn stops(g: &Graph, blocks: usize, is: impl Fn(Sync) -> bool) -> Stops {
-    let mut stops = vec![Vec::new(); blocks];
-    for (k, sync) in (0_u32..).zip(&g.syncs).filter(|(_, s)| is(s.sync)) {
-        let beside = |a: &Access| a.kind.is_atomic() && a.block == sync.block && a.guard == sync.guard;
-        if sync.guard.is_none() || g.accesses.iter().any(beside) {
-            stops[sync.block.0 as usize].push(Point::of_sync(g, k).place);
-        }
-    }
-    stops
 }

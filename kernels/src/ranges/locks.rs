@@ -11,6 +11,11 @@
 //! - no write to the same address lies between the two. (Of a write to another address through the
 //!   same pointer, nothing says which lock it gives back: locks that nest may be elements of one
 //!   array.)
+//! - an acquire lies on each way from the taking to the access, and a release on each way from
+//!   there to a write that gives the lock back: a fence of the device or the system, or the order
+//!   of the update itself. A lock without them excludes threads but orders no memory ("Memory
+//!   Consistency Model", PTX ISA; "Atomic Functions", programming guide). Where a call is not
+//!   followed, its code may have them.
 //!
 //! A launch may be asked for the lock: `if (locked) take(lock);`. Then the branches that rest on
 //! nothing but the launch, and lead past atomic accesses on one side only, are taken to lead to
@@ -28,10 +33,11 @@
 //! lowers a finding and does not withdraw it.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Reason, Special};
+use crate::ir::{BlockId, Reason, Special, Sync};
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Graph, Kind, NodeId, Target};
 use crate::ranges::graph::provenance::Provenance;
+use crate::ranges::ways::{self, Edge, Point, Stops};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -109,9 +115,6 @@ pub(super) fn held(
 /// A condition, and whether a launch asks for atomic accesses where it holds.
 type Asked = (NodeId, bool);
 
-/// From one block to another.
-type Edge = (BlockId, BlockId);
-
 /// The branches by which a launch is asked for atomic accesses (`if (locked) take(lock);`): their
 /// conditions, and whether they ask where they hold. And the edges that lead past those accesses.
 fn asked_for(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>]) -> (Vec<Asked>, Vec<Edge>) {
@@ -164,8 +167,9 @@ fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
         (!updates.is_empty()).then_some(Acquisition { block: BlockId(b as u32), updates })
     });
     let branches: Vec<Acquisition> = branches.collect();
+    let fences = Fences::of(g, cfg);
     for (k, access) in g.accesses.iter().enumerate().filter(|(_, a)| !a.kind.is_atomic()) {
-        let section = Section { g, cfg, origins, access: k };
+        let section = Section { g, cfg, origins, fences: &fences, access: k };
         let own = access.guard.map(|guard| updates_behind(g, guard, &updates)).filter(|updates| !updates.is_empty());
         if let Some(updates) = own {
             section.close(access.block, &[access.block], &updates, &mut found[k]);
@@ -272,11 +276,35 @@ fn dominates(cfg: &Cfg, a: BlockId, mut b: BlockId) -> bool {
     b == a
 }
 
+/// Where a kernel orders memory.
+struct Fences {
+    acquires: Stops,
+    releases: Stops,
+    /// Calls that are not followed may order it, too.
+    unseen: bool,
+}
+
+impl Fences {
+    fn of(g: &Graph, cfg: &Cfg) -> Fences {
+        let [acquires, releases] =
+            [Sync::acquires, Sync::releases].map(|is: fn(Sync) -> bool| ways::stops(g, cfg.succs.len(), is));
+        let unseen = g.accesses.iter().any(|a| matches!(a.target, Target::Passed(_) | Target::Unknown(_)));
+        Fences { acquires, releases, unseen }
+    }
+
+    /// Whether all ways from one access to another pass one of these.
+    fn lie_between(g: &Graph, cfg: &Cfg, stops: &Stops, (from, to): (usize, usize)) -> bool {
+        let [from, to] = [from, to].map(|k| Point::of_access(g, k as u32));
+        !ways::leads(cfg, from, to, stops, &[])
+    }
+}
+
 /// What follows the taking of a lock.
 struct Section<'a> {
     g: &'a Graph,
     cfg: &'a Cfg,
     origins: &'a [Provenance],
+    fences: &'a Fences,
     access: usize,
 }
 
@@ -302,9 +330,11 @@ impl Section<'_> {
             locks.any(|l| !l.words.is_disjoint(&from.words) || !l.symbols.is_disjoint(&from.symbols))
                 || at_one_address(k)
         };
+        // (Code that no launch comes to gives nothing back.)
         let is_release = |k: &usize| {
             let a = &accesses[*k];
-            a.kind.is_atomic() && a.kind.writes() && !updates.contains(&update(*k)) && akin(*k)
+            let writes = a.kind.is_atomic() && a.kind.writes() && self.cfg.order[a.block.0 as usize] != u32::MAX;
+            writes && !updates.contains(&update(*k)) && akin(*k)
         };
         let releases: Vec<usize> = (0..accesses.len()).filter(is_release).collect();
         let exact: Vec<usize> = releases.iter().copied().filter(|k| at_one_address(*k)).collect();
@@ -320,6 +350,13 @@ impl Section<'_> {
         };
         let opens = exact.iter().any(|k| given_back_between(*k));
         if opens || !releases.iter().any(|k| later(*k)) {
+            return;
+        }
+        let fences = self.fences;
+        let between = |stops, from, to| fences.unseen || Fences::lie_between(self.g, self.cfg, stops, (from, to));
+        let acquires = |take: &usize| between(&fences.acquires, *take, self.access);
+        let released = |give: &usize| later(*give) && between(&fences.releases, self.access, *give);
+        if !takes.iter().all(acquires) || !releases.iter().any(released) {
             return;
         }
         let others = if exact.is_empty() { &releases[..] } else { &[] };

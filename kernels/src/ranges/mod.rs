@@ -89,5 +89,6 @@ mod handovers;
 mod held_locks;
 mod locks;
 mod losses;
+mod ways;
 
 pub(crate) use analysis::{Analysis, analyse};

@@ -1,8 +1,7 @@
 // Pairs of kernels on two streams that nothing orders: one writes data and then a flag, the other one
 // looks at the flag and reads the data. By each kind of store, look and mistake. And critical sections
 // whose lock a parameter asks for. Each pair has data with a size that no other has: for each, the program
-// prints the size, what excuses the pair ("handover" or "locks"; "race": nothing; "some": a part of it),
-// and the case.
+// prints the size, what excuses the pair ("handover" or "locks"; "race": nothing), and the case.
 #include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
@@ -175,31 +174,41 @@ template <bool CARELESS> __attribute__((noinline)) void ring() {
     printf("%zu %s ring%s\n", size, CARELESS ? "race" : "handover", CARELESS ? ", careless" : "");
 }
 
-// A buffer that is handed on, and changed in place. Racy: the last one awaits the first flag.
-__global__ void change(int *data, unsigned *from, unsigned *to) {
-    if (threadIdx.x == 0) while (!look<BY_OBJECT, RIGHT>(from)) {}
+// A buffer that is handed on, and changed in place, by the kernels between a writer and a reader.
+enum Relay { TO_EACH, DOES_NOT_AWAIT, DOES_NOT_GIVE, AWAITS_RELAXED, GIVES_RELAXED, RELAYS };
+static const char *const relays[] = {"each hands on", "one does not await", "one does not give", "one awaits without order", "one gives without order"};
+
+template <int R> __global__ void change(int *data, unsigned *from, unsigned *to) {
+    if (R != DOES_NOT_AWAIT && threadIdx.x == 0) while (!look<BY_OBJECT, R == AWAITS_RELAXED ? RELAXED_LOAD : RIGHT>(from)) {}
     __syncthreads();
     data[threadIdx.x] += 1;
     __syncthreads();
-    if (threadIdx.x == 0) put<OBJECT, RIGHT>(to);
+    if (R != DOES_NOT_GIVE && threadIdx.x == 0) put<OBJECT, R == GIVES_RELAXED ? RELAXED_STORE : RIGHT>(to);
 }
 
 // (A call site of their own each: findings at one place are one.)
-template <bool RACY> __attribute__((noinline)) void relay(cudaStream_t c) {
+template <int LENGTH, int R> __attribute__((noinline)) void relay(cudaStream_t (&others)[4]) {
     size_t size = 4096 + 16 * count++;
     int *data, *out;
     unsigned *words;
     CHECK(cudaMalloc(&data, size));
     CHECK(cudaMalloc(&out, 4 * THREADS));
-    CHECK(cudaMalloc(&words, 16));
-    CHECK(cudaMemset(words, 0, 16));
+    CHECK(cudaMalloc(&words, 64));
+    CHECK(cudaMemset(words, 0, 64));
+    // Nobody else sets the flag behind the one that does not give.
+    if (R == DOES_NOT_GIVE) CHECK(cudaMemset(words + LENGTH, 1, 4));
     CHECK(cudaDeviceSynchronize());
     write<OBJECT, RIGHT><<<1, THREADS, 0, a>>>(data, words);
-    change<<<1, THREADS, 0, b>>>(data, words, words + 1);
-    read<BY_OBJECT, ONE_SPINS, RIGHT><<<1, THREADS, 0, c>>>(data, words + !RACY, out, 100);
+    for (int i = 0; i + 1 < LENGTH; i++) change<TO_EACH><<<1, THREADS, 0, others[i]>>>(data, words + i, words + i + 1);
+    change<R><<<1, THREADS, 0, others[LENGTH - 1]>>>(data, words + LENGTH - 1, words + LENGTH);
+    read<BY_OBJECT, ONE_SPINS, RIGHT><<<1, THREADS, 0, others[3]>>>(data, words + LENGTH, out, 100);
     CHECK(cudaDeviceSynchronize());
-    // The first and the last one of three are in order by the one between: docs/reference/limits.md.
-    printf("%zu some relay, awaiting the %s flag\n", size, RACY ? "first" : "second");
+    printf("%zu %s relay of %d: %s\n", size, R == TO_EACH ? "handover" : "race", LENGTH, relays[R]);
+}
+
+template <int LENGTH, int R> void relay_all(cudaStream_t (&others)[4]) {
+    relay<LENGTH, R>(others);
+    if constexpr (R + 1 < RELAYS) relay_all<LENGTH, R + 1>(others);
 }
 
 // A critical section, if the parameters ask for it, or if the data do.
@@ -246,13 +255,13 @@ template <int A> void ask_all() {
 }
 
 int main() {
-    cudaStream_t c;
+    cudaStream_t others[4];
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
-    CHECK(cudaStreamCreateWithFlags(&c, cudaStreamNonBlocking));
+    for (cudaStream_t &other : others) CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     load<0>();
     ring<false>(), ring<true>();
-    relay<false>(c), relay<true>(c);
+    relay_all<1, 0>(others), relay_all<2, 0>(others), relay_all<3, 0>(others);
     ask_all<0>();
     puts("done");
     return 0;

@@ -35,8 +35,11 @@ struct Words {
 };
 
 template <int F> __device__ bool try_take(int *word) {
-    if (F == SWAP) return atomicCAS(word, 0, 1) == 0;
-    if (F == EXCHANGE) return atomicExch(word, 1) == 0;
+    if (F == SWAP || F == EXCHANGE) {
+        int old = F == SWAP ? atomicCAS(word, 0, 1) : atomicExch(word, 1);
+        __threadfence();
+        return old == 0;
+    }
     if (F == OBJECT) return cuda::atomic_ref<int, cuda::thread_scope_device>(*word).exchange(1, cuda::memory_order_acquire) == 0;
     if (F == FLAG) return !reinterpret_cast<cuda::std::atomic_flag *>(word)->test_and_set(cuda::std::memory_order_acquire);
     int old;

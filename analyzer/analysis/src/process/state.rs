@@ -9,7 +9,7 @@ use super::gaps::Gaps;
 use super::host_touches::HostTouches;
 use super::options::AnalysisOptions;
 use super::submissions::Submissions;
-use detect::confidence::{self, Confidence};
+use detect::confidence::{self, Confidence, Weakness};
 use detect::coverage::{Coverage, KernelCoverage};
 use detect::early_free::EarlyFreeWatch;
 use detect::exact::confirm;
@@ -186,6 +186,12 @@ impl ProcessState {
             // (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which GPUDirect RDMA demands).
             !(staged && observed && race.access.site.cause == Cause::Message)
         });
+        let relays = &self.memory.relays;
+        for race in self.races.iter_mut().filter(|race| race.confidence > Confidence::Possible) {
+            if confidence::is_handed_on(relays, &race.previous, &race.access) {
+                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Handover));
+            }
+        }
         race::merge(&mut self.races);
         let least = self.least_suspected();
         self.exact.suspect(&self.races, least);

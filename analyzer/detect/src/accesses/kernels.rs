@@ -44,6 +44,7 @@ impl Work<'_, '_> {
                     _ => {
                         self.site.guessed = effect.guessed();
                         self.site.lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
+                        self.site.lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
                         self.effect(effect, image);
                         (self.site.guessed, self.site.lock) = (false, None);
                     }

@@ -1,8 +1,9 @@
 //! The lock that a kernel holds during an access, or the word by which it hands the bytes over:
 //! where its words lie, at most.
 //!
-//! Owns the comparison of two locks. [`crate::accesses`] makes a lock from what the code of
-//! the kernel says, and [`crate::confidence`] asks whether two may be one.
+//! Owns the comparison of two locks, and the search for a third one between two. [`crate::accesses`]
+//! makes a lock from what the code of the kernel says, and [`crate::confidence`] asks whether two
+//! may be one.
 
 use std::num::NonZeroU32;
 
@@ -102,9 +103,47 @@ impl Lock {
     }
 }
 
+/// Maximum number of relays that are kept. Programs hand data on by a few words.
+const MAX_RELAYS: usize = 64;
+
+/// The words by which kernels handed on bytes that had been handed to them ([`LockRole::Passes`]).
+#[derive(Debug, Default)]
+pub struct Relays(Vec<Lock>);
+
+impl Relays {
+    /// Notes the words of an access.
+    pub(crate) fn note(&mut self, lock: Lock) {
+        let known = lock.role != LockRole::Passes || lock.is_anywhere() || self.0.contains(&lock);
+        if !known && self.0.len() < MAX_RELAYS {
+            self.0.push(lock);
+        }
+    }
+
+    /// Whether one of two accesses may be handed over to the other one by these: causality order
+    /// is transitive.
+    pub(crate) fn link(&self, one: Lock, other: Lock) -> bool {
+        let follows = |from: Lock, to: Lock| from.role.may_precede(to.role) && from.meets(to);
+        let leads = |from: Lock, to: Lock| {
+            if from.is_anywhere() || to.is_anywhere() || !from.role.may_precede(to.role) {
+                return false;
+            }
+            let (mut work, mut open) = (vec![from], self.0.clone());
+            while let Some(at) = work.pop() {
+                if follows(at, to) && at != from {
+                    return true;
+                }
+                let next: Vec<Lock> = open.extract_if(.., |relay| follows(at, *relay)).collect();
+                work.extend(next);
+            }
+            false
+        };
+        !self.0.is_empty() && (leads(one, other) || leads(other, one))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Lock;
+    use super::{Lock, LockRole, Relays};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -137,6 +176,30 @@ mod tests {
         assert!(!member(0).may_be(member(4)) && member(0).may_be(member(16)) && !member(4).may_be(word(24)));
         assert!(!word(0).may_be(word(4)) && word(0).may_be(word(0)) && Lock::ANY.may_be(word(4)));
         assert!(!word(0).or(word(8)).may_be(word(4)) && word(0).or(word(8)).may_be(word(8)));
+    }
+
+    #[test]
+    fn relays_link_the_ends_of_a_chain() {
+        let flags = |role, all: &[u64]| {
+            let word = |at: &u64| Lock::words(*at, *at + 4, 4, [].into_iter());
+            let whole = all.iter().map(word).reduce(Lock::or).expect("a flag");
+            whole.with_role(role)
+        };
+        let (first, last) = (flags(LockRole::Gives, &[0]), flags(LockRole::Awaits, &[64]));
+        let chain = [[0, 16], [16, 32], [32, 48], [48, 64]].map(|both| flags(LockRole::Passes, &both));
+        for without in 0..=chain.len() {
+            let mut relays = Relays::default();
+            chain.iter().enumerate().filter(|(k, _)| *k != without).for_each(|(_, relay)| relays.note(*relay));
+            // All four are needed.
+            let whole = without == chain.len();
+            assert_eq!((relays.link(first, last), relays.link(last, first)), (whole, whole), "{without}");
+            assert!(!relays.link(first, first) && !relays.link(last, last));
+            let other = flags(LockRole::Awaits, &[80]);
+            assert!(!relays.link(first, other) && !relays.link(other, last));
+            assert!(!relays.link(first, Lock::ANY.with_role(LockRole::Awaits)));
+            let section = |lock: Lock| lock.with_role(LockRole::Section);
+            assert!(!relays.link(section(first), last) && !relays.link(first, section(last)));
+        }
     }
 
     proptest! {

@@ -41,7 +41,7 @@ pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
 pub use escapes::{Escapes, Missed};
 pub use extent::{Dim, Extent, Meet, Precision};
-pub use lock::Lock;
+pub use lock::{Lock, Relays};
 pub use pieces::Pieces;
 pub use region::Region;
 pub use roots::Slot;

@@ -36,7 +36,7 @@ use super::access_map::AccessMap;
 use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
-use super::{Allocation, AllocationId, Escapes, Object, Strays};
+use super::{Allocation, AllocationId, Escapes, Object, Relays, Strays};
 use crate::memory::generations::{Number, Spot, Stamps};
 use crate::memory::interval_map::{At, Span, Spans};
 use rustc_hash::FxHashMap;
@@ -87,6 +87,8 @@ pub struct Allocations {
     pub strays: Strays,
     /// Work that escaped captures.
     pub escapes: Escapes,
+    /// Kernels that hand on what is handed to them.
+    pub relays: Relays,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     /// The program's names for its allocations: each name once, counted from 1.
