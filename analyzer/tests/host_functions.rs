@@ -1,5 +1,5 @@
-//! Host accesses beside host functions: a function that has not ended holds back the work behind it,
-//! and tells that work of what its thread knows.
+//! Host accesses beside host functions: a function that has not ended holds back the work behind
+//! it, and tells that work of what its thread knows.
 
 use crate::host::{N, caught, changed, computing, touch, watch};
 use crate::support::*;

@@ -13,7 +13,7 @@ use crate::rules::events::join_event;
 use crate::state::graph_exec::ExternalNode;
 use crate::state::sync_vars::Condition;
 
-/// The graph is new or was made anew: its nodes follow.
+/// The graph is new or was updated: its nodes follow.
 pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {
     let known = engine.execs.entry(exec.0).or_default();
     known.links.clear();

@@ -1,5 +1,5 @@
-//! Files of code that are held: a living process has loaded them, and a build may replace them while
-//! it runs.
+//! Files of code that are held: a living process has loaded them, and a build may replace them
+//! while it runs.
 //!
 //! Owns which of them are open, for all processes and images. Where a trace names the file, nothing
 //! is held: `system::local_files` says whether it is read.
@@ -16,7 +16,7 @@ use trace::FileIdentity;
 /// A file of a program that runs here and now: it stays that file even if another one gets its
 /// name.
 #[derive(Clone, Debug)]
-pub(crate) struct Held(Hold);
+pub(crate) struct HeldFile(Hold);
 
 #[derive(Clone, Debug)]
 enum Hold {
@@ -37,23 +37,23 @@ static HELD: Mutex<Option<HashMap<FileIdentity, Weak<File>>>> = Mutex::new(None)
 
 /// Holds a file that a living process has loaded. `None`: a trace names it, which may be from
 /// another machine and another time.
-pub(crate) fn hold(path: &Path, identity: FileIdentity) -> Option<Held> {
+pub(crate) fn hold(path: &Path, identity: FileIdentity) -> Option<HeldFile> {
     if local_files::are_named_by_traces() {
         return None;
     }
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let held = held.get_or_insert_default();
     if let Some(file) = held.get(&identity).and_then(Weak::upgrade) {
-        return Some(Held(Hold::Open(file)));
+        return Some(HeldFile(Hold::Open(file)));
     }
     held.retain(|_, file| file.strong_count() > 0);
-    let Ok(file) = open_same(path, identity) else { return Some(Held(Hold::Replaced)) };
+    let Ok(file) = open_same(path, identity) else { return Some(HeldFile(Hold::Replaced)) };
     if held.len() >= MOST_HELD {
-        return Some(Held(Hold::Later(identity)));
+        return Some(HeldFile(Hold::Later(identity)));
     }
     let file = Arc::new(file);
     held.insert(identity, Arc::downgrade(&file));
-    Some(Held(Hold::Open(file)))
+    Some(HeldFile(Hold::Open(file)))
 }
 
 fn identity_of(file: &File) -> io::Result<FileIdentity> {
@@ -67,7 +67,7 @@ fn open_same(path: &Path, identity: FileIdentity) -> io::Result<File> {
     if is_same { Ok(file) } else { Err(io::Error::from(io::ErrorKind::StaleNetworkFileHandle)) }
 }
 
-impl Held {
+impl HeldFile {
     /// The file; `None`: it is gone, or another one has its name.
     pub(crate) fn file(&self, path: &Path) -> Option<Arc<File>> {
         match &self.0 {
@@ -101,7 +101,7 @@ mod tests {
         |path| fs::rename(path, path.with_extension("old")).expect("ours"),
     ];
 
-    fn content(held: &Held, path: &Path) -> Option<Vec<u8>> {
+    fn content(held: &HeldFile, path: &Path) -> Option<Vec<u8>> {
         let file = held.file(path)?;
         let mut bytes = vec![0; file.metadata().expect("open").len() as usize];
         std::os::unix::fs::FileExt::read_exact_at(&*file, &mut bytes, 0).expect("readable");
@@ -117,7 +117,7 @@ mod tests {
             let identity = identity_of(&local_files::open(&path).expect("there")).expect("a file");
             let first = hold(&path, identity).expect("a living process");
             // One that more files are open than may be, before.
-            let late = Held(Hold::Later(identity));
+            let late = HeldFile(Hold::Later(identity));
             assert_eq!(content(&late, &path).as_deref(), Some(&b"mine"[..]));
             replace(&path);
             assert_eq!(content(&first, &path).as_deref(), Some(&b"mine"[..]), "{index}");

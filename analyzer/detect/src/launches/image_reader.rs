@@ -5,7 +5,7 @@
 //! fail: every error becomes a short reason that the coverage line counts.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, HeldLock, Launch, PointerTable, VariableTable};
-use crate::launches::held_files::{self, Held};
+use crate::launches::held_files::{self, HeldFile};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
@@ -61,7 +61,7 @@ enum Source {
 #[derive(Clone, Debug)]
 pub struct ImageFile {
     path: PathBuf,
-    held: Option<Held>,
+    held: Option<HeldFile>,
 }
 
 impl ImageFile {

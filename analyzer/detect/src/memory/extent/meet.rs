@@ -1,6 +1,7 @@
 //! Whether two extents share a byte.
 //!
-//! Owns the answer for each pair of shapes, and how long patterns are compared before it is "maybe".
+//! Owns the answer for each pair of shapes, and how long patterns are compared before it is
+//! "maybe".
 
 use kernels::Dim;
 
