@@ -28,6 +28,7 @@ mod forbid;
 mod found_values;
 mod hints;
 mod host;
+mod host_functions;
 mod hunt;
 mod ipc;
 mod launch_replay;

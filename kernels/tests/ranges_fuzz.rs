@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 const KERNELS: usize = 40;
-/// Launches of each kernel that are held against evaluations only.
+/// Launches of each kernel that are compared with evaluations only.
 const LAUNCHES: usize = 40;
 
 /// Is offset `at` one of `base + sum(stride * j)`?

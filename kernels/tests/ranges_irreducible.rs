@@ -7,7 +7,7 @@ use device_code::arch::Arch;
 use device_code::image::CodeRef;
 use kernels::{AccessKind, CodeImage, Extent, LaunchArgs, Reason};
 
-/// Stores to a tile before it is made anew (`MADE`), and behind that, where the second way in
+/// Stores to a tile before it is made again (`MADE`), and behind that, where the second way in
 /// leads.
 const PTX: &str = r"
 .version 8.0
@@ -60,7 +60,7 @@ fn reached(first: &str, made: &str) -> Result<(i64, i64), Reason> {
 #[test]
 fn a_value_that_is_passed_on_is_one_of_those_that_are_made() {
     assert_eq!(reached("mov.u32 %r4, 3;", "mov.u32 %r4, 7;"), Ok((12, 4096 + 7 * 4 + 4)));
-    // Made anew, and still the block's own.
+    // Made again, and still the block's own.
     let own = "shl.b32 %r4, %r3, 3;";
     assert_eq!(reached(own, "shl.b32 %r4, %r3, 3;"), Ok((0, 4096 + 24 * 4 + 4)));
     assert_eq!(reached(own, "shl.b32 %r4, %r3, 2; add.u32 %r4, %r4, %r4;"), Ok((0, 4096 + 24 * 4 + 4)));

@@ -39,7 +39,7 @@ const OPERATORS: [&str; 24] = [
     "nn.functional.cross_entropy",
 ];
 
-/// One from each class of kernels, whose predictions are held against what they touch. (`cargo
+/// One from each class of kernels, whose predictions are compared with what they touch. (`cargo
 /// xtask oracle` has all.)
 const MEASURED: [&str; 10] = [
     "add",

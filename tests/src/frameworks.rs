@@ -106,7 +106,7 @@ pub fn command(name: &str, packages: Packages, arguments: &[&str], options: &[&s
         Packages::TorchCompiling => {
             command.env("LD_LIBRARY_PATH", nvrtc()?);
         }
-        // Compiled anew, and nothing is left in the developer's home.
+        // Compiled again, and nothing is left in the developer's home.
         Packages::Triton => {
             command.env("TRITON_CACHE_DIR", build::scratch(&format!("triton-{}", arguments.join("-"))));
         }

@@ -101,7 +101,7 @@ pub fn shim() -> PathBuf {
 /// What `cargo xtask VERB` prints, which is a path: an environment that it installs unless it is
 /// there.
 pub fn xtask(verb: &str) -> Result<PathBuf, String> {
-    // Beside prebuilt binaries cargo would build it anew, with other features of its dependencies.
+    // Beside prebuilt binaries cargo would build it again, with other features of its dependencies.
     let built = bin().join("xtask");
     let mut command = if std::env::var_os("STREAMSAN_BIN").is_some() && built.exists() {
         Command::new(built)

@@ -62,7 +62,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
         command.env_remove(name);
     }
     command.env("LD_LIBRARY_PATH", fake::folder());
-    // Kernels are analysed anew, by this build, and nothing is left in the developer's home.
+    // Kernels are analysed again, by this build, and nothing is left in the developer's home.
     command.env("STREAMSAN_CACHE", "off");
     command.stdin(Stdio::null());
     command

@@ -34,6 +34,7 @@ pub mod segment;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
+pub use op::file_identity::*;
 pub use op::items::*;
 pub use op::kinds::*;
 pub use op::launch_shape::*;

@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use object::Object;
 
@@ -21,6 +21,11 @@ static FOREIGN: AtomicBool = AtomicBool::new(false);
 /// From now on files are named by traces. Call it before any is read.
 pub fn named_by_traces() {
     FOREIGN.store(true, Ordering::Relaxed);
+}
+
+/// Whether files are named by traces, which may be from another machine and another time.
+pub fn are_named_by_traces() -> bool {
+    FOREIGN.load(Ordering::Relaxed)
 }
 
 /// The folders of `--symbol-path`: they are searched before the one of the system.
@@ -74,88 +79,6 @@ pub fn read_named_text(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(read_named(path)?).map_err(not_text)
 }
 
-/// What identifies a file as long as it exists.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Identity {
-    /// Its device.
-    pub device: u64,
-    /// Its number there.
-    pub inode: u64,
-    /// Its size in bytes.
-    pub size: u64,
-    /// When its content was last changed: seconds and nanoseconds.
-    pub modified: (i64, u32),
-}
-
-impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        let modified = (meta.mtime(), meta.mtime_nsec() as u32);
-        Ok(Self { device: meta.dev(), inode: meta.ino(), size: meta.size(), modified })
-    }
-}
-
-/// A file of a program that runs here and now: it stays that file even if another one gets its
-/// name.
-#[derive(Clone, Debug)]
-pub struct Held(Hold);
-
-#[derive(Clone, Debug)]
-enum Hold {
-    /// Open since it was named.
-    Open(Arc<File>),
-    /// Too many are open: it is opened when it is read.
-    Later(Identity),
-    /// Its name was another file's already.
-    Replaced,
-}
-
-/// Files that are held open at most: descriptors are scarce, and programs with code in more files
-/// are rare.
-const MOST_HELD: usize = 128;
-
-/// The files that are held open, shared by all processes and images.
-static HELD: Mutex<Option<HashMap<Identity, Weak<File>>>> = Mutex::new(None);
-
-/// Holds a file that a living process has loaded. `None`: a trace names it, which may be from
-/// another machine and another time.
-pub fn hold(path: &Path, identity: Identity) -> Option<Held> {
-    if FOREIGN.load(Ordering::Relaxed) {
-        return None;
-    }
-    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    let held = held.get_or_insert_default();
-    if let Some(file) = held.get(&identity).and_then(Weak::upgrade) {
-        return Some(Held(Hold::Open(file)));
-    }
-    held.retain(|_, file| file.strong_count() > 0);
-    let Ok(file) = open_same(path, identity) else { return Some(Held(Hold::Replaced)) };
-    if held.len() >= MOST_HELD {
-        return Some(Held(Hold::Later(identity)));
-    }
-    let file = Arc::new(file);
-    held.insert(identity, Arc::downgrade(&file));
-    Some(Held(Hold::Open(file)))
-}
-
-/// Opens a file that has to be this one.
-fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
-    let file = open(path)?;
-    let is_same = Identity::of(&file).is_ok_and(|found| found == identity);
-    if is_same { Ok(file) } else { Err(io::Error::from(io::ErrorKind::StaleNetworkFileHandle)) }
-}
-
-impl Held {
-    /// The file; `None`: it is gone, or another one has its name.
-    pub fn file(&self, path: &Path) -> Option<Arc<File>> {
-        match &self.0 {
-            Hold::Open(file) => Some(Arc::clone(file)),
-            Hold::Later(identity) => open_same(path, *identity).ok().map(Arc::new),
-            Hold::Replaced => None,
-        }
-    }
-}
-
 /// What the recording of one process says of its files. Shared by all that read files for it.
 #[derive(Clone, Default)]
 pub struct RecordedFiles(Arc<Mutex<Known>>);
@@ -184,7 +107,7 @@ impl RecordedFiles {
 
     /// Whether this file is read.
     pub fn may_read(&self, path: &Path) -> bool {
-        if !FOREIGN.load(Ordering::Relaxed) {
+        if !are_named_by_traces() {
             return true;
         }
         // Where it lies in truth: `..` and links lead out of any folder.
@@ -221,57 +144,4 @@ fn has_build_id(path: &Path, build_id: &[u8]) -> bool {
     // fault that every debugger shares.
     let Ok(map) = (unsafe { memmap2::Mmap::map(&file) }) else { return false };
     object::File::parse(&*map).is_ok_and(|file| file.build_id().ok().flatten() == Some(build_id))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    /// Ways in which a name comes to lead to another file, or to none.
-    const WAYS: [fn(&Path); 5] = [
-        |path| fs::remove_file(path).expect("ours"),
-        |path| {
-            fs::write(path.with_extension("new"), b"others").expect("writable");
-            fs::rename(path.with_extension("new"), path).expect("ours");
-        },
-        |path| {
-            fs::remove_file(path).expect("ours");
-            fs::write(path, b"others").expect("writable");
-        },
-        |path| {
-            fs::remove_file(path).expect("ours");
-            std::os::unix::fs::symlink("another", path).expect("a link");
-        },
-        |path| fs::rename(path, path.with_extension("old")).expect("ours"),
-    ];
-
-    fn content(held: &Held, path: &Path) -> Option<Vec<u8>> {
-        let file = held.file(path)?;
-        let mut bytes = vec![0; file.metadata().expect("open").len() as usize];
-        std::os::unix::fs::FileExt::read_exact_at(&*file, &mut bytes, 0).expect("readable");
-        Some(bytes)
-    }
-
-    #[test]
-    fn a_file_that_is_held_stays_itself_and_one_that_was_replaced_is_not_read() {
-        let folder = crate::private_file::folder("streamsan-held-").expect("a folder");
-        for (index, replace) in WAYS.into_iter().enumerate() {
-            let path = folder.join(format!("file{index}"));
-            fs::write(&path, b"mine").expect("writable");
-            let identity = Identity::of(&open(&path).expect("there")).expect("a file");
-            let first = hold(&path, identity).expect("a living process");
-            // One that more files are open than may be, before.
-            let late = Held(Hold::Later(identity));
-            assert_eq!(content(&late, &path).as_deref(), Some(&b"mine"[..]));
-            replace(&path);
-            assert_eq!(content(&first, &path).as_deref(), Some(&b"mine"[..]), "{index}");
-            assert_eq!(content(&late, &path), None, "{index}");
-            // While one holds it, all may.
-            assert!(content(&hold(&path, identity).expect("held"), &path).is_some(), "{index}");
-            drop(first);
-            assert_eq!(content(&hold(&path, identity).expect("an answer"), &path), None, "{index}");
-        }
-        fs::remove_dir_all(folder).expect("ours");
-    }
 }

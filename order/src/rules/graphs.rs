@@ -5,29 +5,30 @@
 //! and host functions. The order of the nodes of one launch among themselves is the analyzer's: all
 //! of them have the launch's epoch.
 
-use trace::{GraphExecId, Op, StreamId};
+use trace::codec::List;
+use trace::{Dependency, GraphExecId, Op, StreamId};
 
 use crate::engine::Engine;
 use crate::rules::events::join_event;
 use crate::state::graph_exec::ExternalNode;
 use crate::state::sync_vars::Condition;
 
-/// The graph is new or was made anew: its nodes follow.
+/// The graph is new or was updated: its nodes follow.
 pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {
     let known = engine.execs.entry(exec.0).or_default();
     known.links.clear();
     known.early.clear();
 }
 
-/// One node. A body that does not decode belongs to no such node that we know. `early`: all nodes
-/// in front of it are early ones, see [`crate::state::graph_exec::GraphExec::early`].
+/// One node. A body that does not decode belongs to no such node that we know. The node may be an
+/// early one only if all its dependencies are.
 pub(crate) fn graph_node(
     engine: &mut Engine,
     exec: GraphExecId,
-    (index, early): (u32, bool),
+    index: u32,
     enabled: bool,
-    tag: u16,
-    body: &[u8],
+    dependencies: List<'_, Dependency>,
+    (tag, body): (u16, &[u8]),
 ) {
     const RECORD: u16 = 38;
     const WAIT: u16 = 39;
@@ -35,9 +36,10 @@ pub(crate) fn graph_node(
     const WAIT_VALUE: u16 = 102;
     const HOST_FUNC: u16 = 99;
     let known = engine.execs.entry(exec.0).or_default();
+    let follows_early = dependencies.iter().all(|on| known.early.contains(&on.from));
     known.links.retain(|(i, _)| *i != index);
     known.early.remove(&index);
-    if early && matches!(tag, RECORD | WAIT | WAIT_VALUE) {
+    if follows_early && matches!(tag, RECORD | WAIT | WAIT_VALUE) {
         known.early.insert(index);
     }
     if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE | HOST_FUNC) {
@@ -106,9 +108,4 @@ pub(crate) fn graph_launch(engine: &mut Engine, stream: StreamId, exec: GraphExe
     known.last = Some(now);
     engine.execs.insert(exec.0, known);
     epoch
-}
-
-/// Whether no work of a graph is in front of a node, and it is none itself.
-pub(crate) fn is_early_node(engine: &Engine, exec: GraphExecId, index: u32) -> bool {
-    engine.execs.get(&exec.0).is_some_and(|known| known.early.contains(&index))
 }

@@ -1,35 +1,11 @@
 //! The files that images are mapped from.
 //!
-//! Owns what identifies a file, and what was looked up of each object file. Which file an image is
-//! in, and whether it still is, `crate::ids::image_bytes` finds out.
+//! Owns what was looked up of each object file. Which file an image is in, and whether it still is,
+//! `crate::ids::image_bytes` finds out.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use trace::FileIdentity;
 
 use super::HandleTable;
-
-/// What identifies a file as long as it exists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FileIdentity {
-    /// Its device.
-    pub device: u64,
-    /// Its number there.
-    pub inode: u64,
-    /// Its size in bytes.
-    pub size: u64,
-    /// When its content was last changed: seconds and nanoseconds.
-    pub modified: (i64, u32),
-}
-
-impl FileIdentity {
-    /// That of the file that a path leads to now.
-    pub fn of(path: &[u8]) -> Option<Self> {
-        let meta = std::fs::metadata(OsStr::from_bytes(path)).ok()?;
-        let modified = (meta.mtime(), meta.mtime_nsec() as u32);
-        Some(Self { device: meta.dev(), inode: meta.ino(), size: meta.size(), modified })
-    }
-}
 
 /// The file of an object file that was mapped.
 #[derive(Clone)]

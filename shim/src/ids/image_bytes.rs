@@ -8,7 +8,9 @@
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::handles::image_files::{FileIdentity, ImageFile, ImageFiles};
+use trace::FileIdentity;
+
+use crate::handles::image_files::{ImageFile, ImageFiles};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -113,18 +115,23 @@ pub enum Stored {
     File(Vec<u8>, u64, Option<FileIdentity>),
 }
 
+/// What identifies the file that a path leads to now.
+pub fn identity_at(path: &[u8]) -> Option<FileIdentity> {
+    std::fs::metadata(OsStr::from_bytes(path)).ok().map(|meta| FileIdentity::new(&meta))
+}
+
 /// Where these bytes are stored: in a file only if its path still leads to what is mapped.
 pub fn stored(bytes: &[u8], known: &ImageFiles) -> Stored {
     let Some((loader, offset)) = file_of(bytes.as_ptr(), bytes.len()) else { return Stored::Here };
     // One look for all images of an object file, and a cheap one for each.
     let object = (bytes.as_ptr() as u64).wrapping_sub(offset);
-    let same = |known: &ImageFile| FileIdentity::of(&known.path).is_some_and(|now| now == known.identity);
+    let same = |known: &ImageFile| identity_at(&known.path).is_some_and(|now| now == known.identity);
     if let Some(file) = known.get(object, &loader).filter(same) {
         return Stored::File(file.path, offset, Some(file.identity));
     }
     match mapped_path(bytes.as_ptr() as u64) {
         Some(path) if path.ends_with(b" (deleted)") => Stored::Here,
-        Some(path) => match FileIdentity::of(&path) {
+        Some(path) => match identity_at(&path) {
             Some(identity) => {
                 known.set(object, &loader, ImageFile { path: path.clone(), identity });
                 Stored::File(path, offset, Some(identity))
@@ -221,7 +228,7 @@ mod tests {
         let known = ImageFiles::default();
         for _ in 0..2 {
             let Stored::File(path, at, Some(identity)) = stored(&DATA, &known) else { panic!("in its file") };
-            assert_eq!((at, Some(identity)), (offset, FileIdentity::of(&path)));
+            assert_eq!((at, Some(identity)), (offset, identity_at(&path)));
         }
         let heap = Box::new([0_u8; 64]);
         assert_eq!(stored(&heap[..], &known), Stored::Here);

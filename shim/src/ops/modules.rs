@@ -8,11 +8,10 @@ use std::ffi::CStr;
 
 use cuda_sys::*;
 use trace::codec::Text;
-use trace::{ImageId, ImageSource, Op};
+use trace::{FileIdentity, ImageId, ImageSource, Op};
 
-use crate::handles::image_files::FileIdentity;
 use crate::handles::unlisted_images::ImageOwner;
-use crate::ids::image_bytes::{self, Stored};
+use crate::ids::image_bytes::{self, Stored, identity_at};
 use crate::observe::host_watch::variable_found;
 use crate::runtime::handle_cache;
 
@@ -64,8 +63,8 @@ fn define_in_file(
 ) {
     let path = Text(path);
     cx.define(&Op::Image { id, source: ImageSource::File, path, offset, size, bytes: &[] });
-    if let Some(FileIdentity { device, inode, size, modified: (modified, nanoseconds) }) = identity {
-        cx.define(&Op::ImageFile { id, path, device, inode, size, modified, nanoseconds });
+    if let Some(identity) = identity {
+        cx.define(&identity.op(id, path));
     }
 }
 
@@ -88,7 +87,7 @@ unsafe fn module_file_loaded(cx: &mut Cx<'_>, owner: *mut c_void, path: *const c
     let path = unsafe { CStr::from_ptr(path) };
     match image_bytes::small_file(path) {
         Some(bytes) => define_inline(cx, id, &bytes),
-        None => define_in_file(cx, id, path.to_bytes(), (0, 0), FileIdentity::of(path.to_bytes())),
+        None => define_in_file(cx, id, path.to_bytes(), (0, 0), identity_at(path.to_bytes())),
     }
     remember_image(cx, owner, id);
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
 use crate::interface::{CompileError, ParamInfo};
+use crate::operations::encoding::Fields;
 use crate::operations::table::for_each_operation;
 pub use crate::operations::values::{
     AtomKind, LANES, LaneTy, Next, Pred, ResultUse, Row, Sem, Slot, Update, UpdateOp, WideAccess,
@@ -130,8 +131,8 @@ macro_rules! operations {
 for_each_operation!(operations);
 
 /// One instruction, in one line of the processor's cache. Its operation's row in
-/// `operations::table` says what the fields mean. They are written where instructions are compiled,
-/// and read by their names through the types of `operations::operands`.
+/// `operations::table` says what the fields mean. They are written by their names through the types
+/// of `operations::build`, and read through those of `operations::operands`.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub struct Inst {
@@ -139,15 +140,9 @@ pub struct Inst {
     /// The function of `op`, looked up when the instruction was made.
     pub run: InstFn,
     pub guard: Pred,
-    pub(crate) d: Slot,
-    pub(crate) a: Slot,
-    pub(crate) b: Slot,
-    pub(crate) c: Slot,
-    pub(crate) x: u64,
-    pub(crate) y: u32,
-    pub(crate) z: u32,
     /// Where it comes from: an index into `Program::places`.
     pub(crate) place: u32,
+    pub(crate) fields: Fields,
 }
 
 const _: () = assert!(size_of::<Inst>() == 64);
@@ -162,18 +157,6 @@ pub(crate) struct Origin {
 }
 
 impl Inst {
-    /// The same operands with another operation.
-    pub(crate) fn with(self, op: Operation) -> Inst {
-        Inst { op, run: op.run(), ..self }
-    }
-
-    /// Of a barrier: what its lanes learn, and the row, or the predicate, that holds it. The types
-    /// that name operands are above this module, and above the scheduler.
-    pub(crate) fn barrier_result(&self) -> (u32, Slot) {
-        debug_assert!(matches!(self.op, Operation::Barrier));
-        (self.y, self.d)
-    }
-
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
         matches!(self.op, Operation::WarpBarrier)
@@ -352,7 +335,7 @@ pub struct Program {
     pub(crate) calls: Vec<CallSite>,
     pub tables: Vec<Vec<u32>>,
     /// What bulk reductions do with each element; None: nothing that is executed here.
-    pub(crate) reductions: Vec<Option<Operation>>,
+    pub(crate) reductions: Vec<Option<Update>>,
     pub functions: Vec<FunctionCode>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,
@@ -426,11 +409,12 @@ impl Program {
     }
 
     /// Appends an instruction from a place.
-    pub(crate) fn push(&mut self, inst: Inst, place: Origin) {
+    pub(crate) fn push(&mut self, mut inst: Inst, place: Origin) {
         if self.places.last() != Some(&place) {
             self.places.push(place);
         }
-        self.code.push(Inst { place: self.places.len() as u32 - 1, ..inst });
+        inst.place = self.places.len() as u32 - 1;
+        self.code.push(inst);
     }
 
     /// The line of the PTX, or the offset, of the instruction at `pc`; zero where there is none.

@@ -68,7 +68,7 @@ pub(super) struct Region {
     /// compiled.
     pub(crate) entered: AtomicU32,
     pub(crate) missed: AtomicU32,
-    /// How often it was compiled anew.
+    /// How often it was compiled again.
     pub(crate) renewed: AtomicU32,
     /// Registers of which nothing is supposed any more.
     pub(crate) varying: Mutex<BTreeSet<usize>>,

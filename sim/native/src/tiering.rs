@@ -12,7 +12,7 @@ use super::pack::width::Width;
 use sim_exec::program::Program;
 use sim_exec::warp::Warp;
 
-/// Packs that may find other values than was supposed before the region is compiled anew.
+/// Packs that may find other values than was supposed before the region is compiled again.
 const MISSES: u32 = 12;
 
 /// What a profiler calls code.

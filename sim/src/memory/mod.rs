@@ -290,7 +290,7 @@ impl Memory {
         let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let mut arena = lock(&self.host);
         let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
-        // Only granules that are new: mapping one anew would undo what a tool has done to its
+        // Only granules that are new: mapping one again would undo what a tool has done to its
         // protection.
         let (from, to) = (at & !(GRANULE - 1), (at + rounded + GRANULE - 1) & !(GRANULE - 1));
         let mut granule = from;

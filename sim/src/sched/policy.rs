@@ -3,7 +3,7 @@
 //!
 //! A race shows in a result when its two sides run in the order that the program did not mean. So
 //! one of them must be held back past work that is not ordered behind anything. No single way of
-//! choosing does that for every program: choosing anew each time hardly ever overtakes a chain of
+//! choosing does that for every program: choosing afresh each time hardly ever overtakes a chain of
 //! fifty operations as a whole, and ranking whole streams never singles out one operation of a long
 //! stream. `random` therefore takes one of four ways by the seed, and the details by the seed too
 //! (the ranking of streams with points of change is the idea of probabilistic concurrency testing,
@@ -39,9 +39,9 @@ const BACK: u64 = 1 << 63;
 fn random(seed: u64, id: u64, lane: u64) -> u64 {
     let detail = mix(seed);
     match seed % 4 {
-        // Every operation anew.
+        // Each operation by itself.
         0 => mix(seed ^ mix(id)),
-        // Lanes have ranks, drawn anew now and then.
+        // Lanes have ranks, drawn again now and then.
         1 => {
             let span = 4 << (detail % 6);
             mix(detail ^ mix(lane) ^ mix((id + detail % span) / span + BACK))

@@ -32,7 +32,7 @@ fn the_runtimes_entry_points_are_ours() {
 
 #[test]
 fn the_patch_of_exact_mode_notes_what_warps_touch() {
-    // The program includes the patch: compiled anew when that changes.
+    // The program includes the patch: compiled again when that changes.
     let patch = std::fs::read(product::root().join("shim/patch/exact.cu")).expect("the patch");
     let content = patch.iter().fold(0_u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(*byte)));
     let content = format!("-DCONTENT={content}");

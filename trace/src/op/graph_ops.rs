@@ -19,7 +19,7 @@ macro_rules! graph_ops {
         /// The graph.
         graph: GraphId,
     }
-    /// An executable graph was made or made anew (update): its nodes follow as [`Op::GraphNode`].
+    /// An executable graph was made or updated: its nodes follow as [`Op::GraphNode`].
     130 GraphExec {
         /// Its id.
         exec: GraphExecId,

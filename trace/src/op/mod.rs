@@ -31,6 +31,7 @@
 //! The types of fields are in [`kinds`] (small enumerations), [`items`] (items of lists, bits of
 //! flags), [`region`] (the bytes that a copy touches) and [`launch_shape`].
 
+pub mod file_identity;
 pub mod items;
 pub mod kinds;
 pub mod launch_shape;

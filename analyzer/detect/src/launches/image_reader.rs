@@ -5,6 +5,7 @@
 //! fail: every error becomes a short reason that the coverage line counts.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, HeldLock, Launch, PointerTable, VariableTable};
+use crate::launches::held_files::{self, HeldFile};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
@@ -20,8 +21,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use system::file_name::FileName;
-use system::local_files::{self, Held, Identity, RecordedFiles};
-use trace::{ImageId, ImageSource, LaunchShape, Op};
+use system::local_files::{self, RecordedFiles};
+use trace::{FileIdentity, ImageId, ImageSource, LaunchShape, Op};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 
@@ -60,7 +61,7 @@ enum Source {
 #[derive(Clone, Debug)]
 pub struct ImageFile {
     path: PathBuf,
-    held: Option<Held>,
+    held: Option<HeldFile>,
 }
 
 impl ImageFile {
@@ -76,9 +77,8 @@ impl ImageFile {
 
     /// Takes an [`Op::ImageFile`].
     pub fn identify(&mut self, op: &Op<'_>) {
-        let Op::ImageFile { path, device, inode, size, modified, nanoseconds, .. } = *op else { return };
-        let identity = Identity { device, inode, size, modified: (modified, nanoseconds) };
-        self.held = local_files::hold(path.path(), identity);
+        let (Some(identity), Op::ImageFile { path, .. }) = (FileIdentity::recorded(op), op) else { return };
+        self.held = held_files::hold(path.path(), identity);
     }
 
     /// Whether it is another file by now, or none.

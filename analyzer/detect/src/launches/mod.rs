@@ -4,9 +4,9 @@
 //! ([`crate::launch_memory`]) and does not know allocations or order.
 //!
 //! The files in the order of use: [`kernel_code`] is the interface to a kernel's code,
-//! [`image_reader`] its implementation by the crate `kernels`, [`effects`] the result, [`coalesce`]
-//! shortens the list of effects, and [`param_mask`] says which parameter bytes the result depends
-//! on.
+//! [`image_reader`] its implementation by the crate `kernels` ([`held_files`] are the files it
+//! reads), [`effects`] the result, [`coalesce`] shortens the list of effects, and [`param_mask`]
+//! says which parameter bytes the result depends on.
 //!
 //! Two pairs know each other. [`effects`] and [`kernel_code`]: code produces effects, and the
 //! summary of a launch asks the code what is missing from them. [`effects`] and [`coalesce`]: a
@@ -14,6 +14,7 @@
 
 pub(crate) mod coalesce;
 pub mod effects;
+pub(crate) mod held_files;
 pub mod image_reader;
 pub mod kernel_code;
 pub(crate) mod param_mask;

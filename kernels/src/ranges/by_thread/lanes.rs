@@ -241,7 +241,7 @@ impl<'a> ThreadLanes<'a> {
                 Tags::All(_) => 1,
                 Tags::Each(_) => self.len,
             };
-            // What comes out as before makes nothing else anew.
+            // An unchanged result changes nothing else.
             self.values[k] = old.filter(|old| old.is_same(&out));
             if self.values[k].is_none() {
                 self.made[k] = self.clock;

@@ -6,7 +6,7 @@
 //! The linker takes the symbol version from the library's name, so one build gives one version. In
 //! the copy, the other name replaces the first wherever that stands (the string table of the
 //! dynamic section, and the static by which the library itself knows which one it is), and the
-//! hashes of its version definitions are computed anew.
+//! hashes of its version definitions are computed again.
 
 use std::process::ExitCode;
 

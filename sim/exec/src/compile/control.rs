@@ -3,11 +3,12 @@
 
 use device_code::ptx::{Operand, Parameter, Type};
 
-use super::{Op, bits, blank};
+use super::{Op, bits};
 use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::exec::warp_sync;
-use crate::program::{ArgumentHome, CallSite, Inst, Operation, Pred, Sem, Slot};
+use crate::operations::build;
+use crate::program::{ArgumentHome, CallSite, Pred, Sem, Slot};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -21,20 +22,20 @@ impl<'m> Scope<'_, 'm> {
                 [index, Operand::Table(table)] => {
                     let a = self.src(Some(index), Type::U32)?;
                     let y = self.first_table() + table.0;
-                    self.emit(Inst { a, y, ..blank(Operation::BranchTable) });
+                    self.emit(build::BranchTable { index: a, table: y });
                 }
                 _ => return self.misfit(),
             },
             "call" => self.call(op, operands)?,
             "ret" => {
                 let y = self.number;
-                self.emit(Inst { y, ..blank(Operation::Return) });
+                self.emit(build::Return { function: y });
             }
-            "exit" => self.emit(blank(Operation::Exit)),
-            "trap" | "brkpt" => self.emit(blank(Operation::Trap)),
-            "membar" | "fence" => self.emit(blank(Operation::Fence)),
-            "nanosleep" => self.emit(blank(Operation::GiveWay)),
-            "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(blank(Operation::Nothing)),
+            "exit" => self.emit(build::Exit {}),
+            "trap" | "brkpt" => self.emit(build::Trap {}),
+            "membar" | "fence" => self.emit(build::Fence {}),
+            "nanosleep" => self.emit(build::GiveWay {}),
+            "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(build::Nothing {}),
             "bar" | "barrier" => self.barrier(op, operands)?,
             "vote" => self.vote(op, operands)?,
             "shfl" => self.shuffle(op, operands)?,
@@ -42,12 +43,12 @@ impl<'m> Scope<'_, 'm> {
             "redux" => self.redux(op, operands)?,
             "activemask" => {
                 let d = self.dst(operands.first())?;
-                self.emit(Inst { d, ..blank(Operation::ActiveMask) });
+                self.emit(build::ActiveMask { d });
             }
             "elect" => {
                 let (d, p) = self.pair(operands.first())?;
                 let a = self.src(operands.get(1), Type::B32)?;
-                self.emit(Inst { d, a, z: p.0, ..blank(Operation::Elect) });
+                self.emit(build::Elect { members: a, d, p });
             }
             "mov" => self.mov(op, operands)?,
             "selp" => {
@@ -55,7 +56,7 @@ impl<'m> Scope<'_, 'm> {
                 let d = self.dst(operands.first())?;
                 let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
                 let c = self.src_pred(operands.get(3))?;
-                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
+                self.emit(build::Select { a, b, which: c, d });
             }
             "and" | "or" | "xor" | "not" if op.ty() == Some(Type::Pred) => {
                 let d = self.dst_pred(operands.first())?;
@@ -71,7 +72,7 @@ impl<'m> Scope<'_, 'm> {
                         (a, self.src_pred(operands.get(2))?, y)
                     }
                 };
-                self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y, ..blank(Operation::Predicate) });
+                self.emit(build::Predicate { a, b, d, function: y });
             }
             _ => return Ok(false),
         }
@@ -91,7 +92,7 @@ impl<'m> Scope<'_, 'm> {
         if ty == Type::Pred {
             let d = self.dst_pred(operands.first())?;
             let a = self.src_pred(operands.get(1))?;
-            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(a.0), y: 3, ..blank(Operation::Predicate) });
+            self.emit(build::Predicate { a, b: a, d, function: 3 });
             return Ok(());
         }
         let unpack = matches!(operands.first(), Some(Operand::Vector(_)));
@@ -99,15 +100,12 @@ impl<'m> Scope<'_, 'm> {
         if !unpack && !pack && ty != Type::B128 {
             let d = self.dst(operands.first())?;
             let a = self.src(operands.get(1), ty)?;
-            self.emit_op(crate::exec::per_lane::op1(|a: u64| a).is(Sem::Move), d, [a, a, a], 0);
+            self.emit(crate::exec::per_lane::op1(|a: u64| a).is(Sem::Move).of([a]).to(d));
             return Ok(());
         }
         let (into, into_width) = self.wide(operands.first(), ty, true)?;
         let (from, from_width) = self.wide(operands.get(1), ty, false)?;
-        let y = self.list(&[into.clone(), from.clone()].concat());
-        let (x, z) = (from.len() as u64, into.len() as u32);
-        let inst = Inst { a: Slot(from_width), b: Slot(into_width), x, y, z, ..blank(Operation::Repack) };
-        self.emit(inst);
+        self.emit(build::Repack { from, into, from_bits: from_width, into_bits: into_width });
         Ok(())
     }
 
@@ -187,9 +185,9 @@ impl<'m> Scope<'_, 'm> {
         if callee.is_some_and(|number| self.c.program.functions[number as usize].builtin.is_some()) {
             self.callees.pop();
         }
-        let x = self.c.program.calls.len() as u64;
+        let site = self.c.program.calls.len() as u32;
         self.c.program.calls.push(CallSite { caller: self.number, callee, arguments, returns });
-        self.emit(Inst { a, x, ..blank(Operation::Call) });
+        self.emit(build::Call { function: a, site });
         Ok(())
     }
 
@@ -219,11 +217,15 @@ impl<'m> Scope<'_, 'm> {
         // barrier.cluster.arrive/wait
         if op.has("warp") {
             let a = self.src(operands.first(), Type::B32)?;
-            self.emit(Inst { a, ..blank(Operation::WarpBarrier) });
+            self.emit(build::WarpBarrier { members: a });
             return Ok(());
         }
         if op.has("cluster") {
-            self.emit(blank(if op.has("wait") { Operation::ClusterWait } else { Operation::ClusterArrive }));
+            if op.has("wait") {
+                self.emit(build::ClusterWait {});
+            } else {
+                self.emit(build::ClusterArrive {});
+            }
             return Ok(());
         }
         let kind = match op.parts.iter().position(|part| part == "red") {
@@ -234,19 +236,23 @@ impl<'m> Scope<'_, 'm> {
             None => block::BARRIER_SYNC,
         };
         let mut rest = operands;
-        let mut inst = Inst { y: kind, ..blank(Operation::Barrier) };
+        let (mut d, mut p, mut truth) = (None, None, None);
         if kind >= block::BARRIER_POPC {
             let [first, middle @ .., last] = operands else { return self.misfit() };
-            inst.d =
-                if kind == block::BARRIER_POPC { self.dst(Some(first))? } else { Slot(self.dst_pred(Some(first))?.0) };
-            inst.c = Slot(self.src_pred(Some(last))?.0);
+            if kind == block::BARRIER_POPC {
+                d = Some(self.dst(Some(first))?);
+            } else {
+                p = Some(self.dst_pred(Some(first))?);
+            }
+            truth = Some(self.src_pred(Some(last))?);
             rest = middle;
         }
-        inst.a = self.src(rest.first(), Type::B32)?;
-        if let Some(count) = rest.get(1) {
-            inst.b = self.src(Some(count), Type::B32)?;
-        }
-        self.emit(inst);
+        let number = self.src(rest.first(), Type::B32)?;
+        let threads = match rest.get(1) {
+            Some(count) => self.src(Some(count), Type::B32)?,
+            None => Slot::NONE,
+        };
+        self.emit(build::Barrier { number, threads, truth, d, p, what: kind });
         Ok(())
     }
 
@@ -255,13 +261,16 @@ impl<'m> Scope<'_, 'm> {
             Some(kind) => kind as u32,
             None => return self.unsupported(op),
         };
-        let d = if y == 3 { self.dst(operands.first())? } else { Slot(self.dst_pred(operands.first())?.0) };
-        let a = Slot(self.src_pred(operands.get(1))?.0);
+        let (d, p) = match y {
+            3 => (Some(self.dst(operands.first())?), None),
+            _ => (None, Some(self.dst_pred(operands.first())?)),
+        };
+        let truth = self.src_pred(operands.get(1))?;
         if !op.has("sync") {
             return self.unsupported(op);
         }
-        let b = self.src(operands.get(2), Type::B32)?;
-        self.emit(Inst { d, a, b, y, ..blank(Operation::Vote) });
+        let members = self.src(operands.get(2), Type::B32)?;
+        self.emit(build::Vote { truth, members, d, p, mode: y });
         Ok(())
     }
 
@@ -271,10 +280,10 @@ impl<'m> Scope<'_, 'm> {
             _ => return self.unsupported(op),
         };
         let (d, p) = self.pair(operands.first())?;
-        let a = self.src(operands.get(1), Type::B32)?;
-        let (b, c) = (self.src(operands.get(2), Type::B32)?, self.src(operands.get(3), Type::B32)?);
+        let value = self.src(operands.get(1), Type::B32)?;
+        let (lane, clamp) = (self.src(operands.get(2), Type::B32)?, self.src(operands.get(3), Type::B32)?);
         let members = self.src(operands.get(4), Type::B32)?;
-        self.emit(Inst { d, a, b, c, x: u64::from(members.0), y, z: p.0, ..blank(Operation::Shuffle) });
+        self.emit(build::Shuffle { value, lane, clamp, members, d, inside: p, mode: y });
         Ok(())
     }
 
@@ -282,8 +291,9 @@ impl<'m> Scope<'_, 'm> {
         let (d, p) = self.pair(operands.first())?;
         let a = self.src(operands.get(1), op.ty().unwrap_or(Type::B32))?;
         let b = self.src(operands.get(2), Type::B32)?;
-        let y = u32::from(op.has("all"));
-        self.emit(Inst { d, a, b, y, z: p.0, ..blank(Operation::Match) });
+        let all = op.has("all");
+        let same = all.then_some(p);
+        self.emit(build::Match { value: a, members: b, d, same, all: u32::from(all) });
         Ok(())
     }
 
@@ -329,7 +339,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), Type::B32)?;
         let b = self.src(operands.get(2), Type::B32)?;
         let y = if op.has("abs") { y + warp_sync::REDUX_ABS } else { y };
-        self.emit(Inst { d, a, b, y, ..blank(Operation::Reduce) });
+        self.emit(build::Reduce { value: a, members: b, d, function: y });
         Ok(())
     }
 }

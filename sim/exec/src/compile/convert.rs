@@ -2,13 +2,14 @@
 
 use device_code::ptx::{Operand, Type};
 
-use super::{Op, bits, blank, lane};
+use super::{Op, bits};
 use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::{LaneFn, each, op1, op2, op2x, op3};
 use crate::float::float16::{Brain, Half, Small};
 use crate::float::*;
+use crate::operations::build;
 use crate::operations::operands;
-use crate::program::{Inst, Next, Operation, Sem, Slot};
+use crate::program::{Inst, Next, Sem};
 use crate::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -286,9 +287,9 @@ impl<'m> Scope<'_, 'm> {
             let d = self.dst(operands.first())?;
             let z = if to == Type::F16x2 { FLOAT16 } else { BRAIN16 };
             self.emit(match (to, x) {
-                (Type::F16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Half>(a, b))) },
-                (Type::Bf16x2, 0) => Inst { d, a, b, ..lane(op2(|a: f32, b: f32| pair_of::<Brain>(a, b))) },
-                _ => Inst { d, a, b, x, z, ..blank(Operation::PackPair) },
+                (Type::F16x2, 0) => op2(|a: f32, b: f32| pair_of::<Half>(a, b)).of([a, b]).to(d),
+                (Type::Bf16x2, 0) => op2(|a: f32, b: f32| pair_of::<Brain>(a, b)).of([a, b]).to(d),
+                _ => build::PackPair { high: a, low: b, d, to: z, flags: x }.into(),
             });
             return Ok(true);
         }
@@ -297,52 +298,48 @@ impl<'m> Scope<'_, 'm> {
         // A signed result fills the register it goes to.
         let register = operands.first().and_then(|operand| self.register_type(operand)).map_or(bits(to), bits);
         let (from_bits, to_bits) = (bits(from), bits(to));
-        let inst = match (is_float(from), is_float(to)) {
+        let inst: Inst = match (is_float(from), is_float(to)) {
             (true, true) => match (from, to, x) {
-                (Type::F32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: f32| f64::from(a)).is(Sem::Convert)) },
-                (Type::F64, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
-                (Type::F32, Type::F16, 0) => Inst { d, a, ..lane(op1(|a: f32| Half::cut_single(a))) },
-                (Type::F32, Type::Bf16, 0) => Inst { d, a, ..lane(op1(|a: f32| Brain::cut_single(a))) },
-                (Type::F16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| output(Half::widen(a), 0))) },
+                (Type::F32, Type::F64, 0) => op1(|a: f32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
+                (Type::F64, Type::F32, 0) => op1(|a: f64| a as f32).is(Sem::Convert).of([a]).to(d),
+                (Type::F32, Type::F16, 0) => op1(|a: f32| Half::cut_single(a)).of([a]).to(d),
+                (Type::F32, Type::Bf16, 0) => op1(|a: f32| Brain::cut_single(a)).of([a]).to(d),
+                (Type::F16, Type::F32, 0) => op1(|a: u16| output(Half::widen(a), 0)).of([a]).to(d),
                 // A shift, of NaNs too (measured on an H100).
-                (Type::Bf16, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u16| u32::from(a) << 16)) },
-                _ => Inst { d, a, x, y: format(from), z: format(to), ..blank(Operation::FloatToFloat) },
+                (Type::Bf16, Type::F32, 0) => op1(|a: u16| u32::from(a) << 16).of([a]).to(d),
+                _ => build::FloatToFloat { a, d, from: format(from), to: format(to), flags: x }.into(),
             },
             (true, false) => match (from, to, x) {
-                (Type::F32, Type::S32, x) if x == INTEGER | 1 => {
-                    Inst { d, a, ..lane(op1(|a: f32| a as i32).is(Sem::Convert)) }
-                }
-                (Type::F32, Type::U32, x) if x == INTEGER | 1 => {
-                    Inst { d, a, ..lane(op1(|a: f32| a as u32).is(Sem::Convert)) }
-                }
+                (Type::F32, Type::S32, x) if x == INTEGER | 1 => op1(|a: f32| a as i32).is(Sem::Convert).of([a]).to(d),
+                (Type::F32, Type::U32, x) if x == INTEGER | 1 => op1(|a: f32| a as u32).is(Sem::Convert).of([a]).to(d),
                 _ => {
-                    let b = Slot(u32::from(is_signed(to)));
-                    Inst { d, a, b, x, y: format(from), z: to_bits, ..blank(Operation::FloatToInt) }
+                    let signed = u32::from(is_signed(to));
+                    build::FloatToInt { a, d, from: format(from), bits: to_bits, signed, flags: x }.into()
                 }
             },
             (false, true) => match (from, to, x) {
-                (Type::S32, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: i32| a as f32).is(Sem::Convert)) },
-                (Type::U32, Type::F32, 0) => Inst { d, a, ..lane(op1(|a: u32| a as f32).is(Sem::Convert)) },
-                (Type::S32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: i32| f64::from(a)).is(Sem::Convert)) },
-                (Type::U32, Type::F64, 0) => Inst { d, a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
+                (Type::S32, Type::F32, 0) => op1(|a: i32| a as f32).is(Sem::Convert).of([a]).to(d),
+                (Type::U32, Type::F32, 0) => op1(|a: u32| a as f32).is(Sem::Convert).of([a]).to(d),
+                (Type::S32, Type::F64, 0) => op1(|a: i32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
+                (Type::U32, Type::F64, 0) => op1(|a: u32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
                 _ => {
-                    let b = Slot(u32::from(is_signed(from)));
-                    Inst { d, a, b, x, y: from_bits, z: format(to), ..blank(Operation::IntToFloat) }
+                    let signed = u32::from(is_signed(from));
+                    build::IntToFloat { a, d, bits: from_bits, to: format(to), signed, flags: x }.into()
                 }
             },
             (false, false) => {
                 let keep = if is_signed(to) && is_signed(from) { register.max(to_bits) } else { to_bits };
                 let ones = u64::MAX >> (64 - keep.min(64));
                 if x & SAT != 0 {
-                    let (b, c) = (Slot(u32::from(is_signed(from))), Slot(u32::from(is_signed(to))));
-                    Inst { d, a, b, c, x: ones, y: from_bits, z: to_bits, ..blank(Operation::IntToInt) }
+                    let (from_signed, to_signed) = (u32::from(is_signed(from)), u32::from(is_signed(to)));
+                    build::IntToInt { a, d, from_bits, to_bits, from_signed, to_signed, kept: ones }.into()
                 } else if is_signed(to) && register > to_bits {
                     // Cut to the type first, then extended to the register by its sign.
                     let narrow = if from_bits <= to_bits { from } else { to };
                     let ones = u64::MAX >> (64 - register.min(64));
-                    Inst { d, a, b: a, x: ones, ..lane(extend(narrow)) }
+                    extend(narrow).of([a, a]).with(ones).to(d)
                 } else {
-                    Inst { d, a, b: a, x: u64::MAX >> (64 - to_bits.min(64)), ..lane(extend(from)) }
+                    extend(from).of([a, a]).with(u64::MAX >> (64 - to_bits.min(64))).to(d)
                 }
             }
         };
@@ -351,7 +348,7 @@ impl<'m> Scope<'_, 'm> {
         self.emit(inst);
         if widen {
             let ones = u64::MAX >> (64 - register.min(64));
-            self.emit(Inst { d, a: d, b: d, x: ones, ..lane(extend(to)) });
+            self.emit(extend(to).of([d, d]).with(ones).to(d));
         }
         Ok(true)
     }
@@ -373,7 +370,7 @@ impl<'m> Scope<'_, 'm> {
                 if a & 0x7f80_0000 == 0x7f80_0000 { a } else { a.wrapping_add(even) & !0x1fff }
             })
         };
-        self.emit_op(run, d, [a, a, a], 0);
+        self.emit(run.of([a]).to(d));
         Ok(true)
     }
 
@@ -387,7 +384,7 @@ impl<'m> Scope<'_, 'm> {
         let (a, b) = (self.src(operands.get(1), Type::S32)?, self.src(operands.get(2), Type::S32)?);
         let c = if operands.len() > 3 { self.src(operands.get(3), Type::B32)? } else { self.c.constant(0) };
         let d = self.dst(operands.first())?;
-        self.emit_op(run, d, [a, b, c], 0);
+        self.emit(run.of([a, b, c]).to(d));
         Ok(true)
     }
 }

@@ -7,7 +7,7 @@ use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x, set, setp};
 use crate::float::approximate::{self, Approximation, SpecialFunction, special};
 use crate::float::*;
-use crate::program::Sem;
+use crate::program::{Pred, Sem};
 
 /// The constant that carries an opcode's rounding mode and flags.
 pub(super) fn flags(op: Op<'_>) -> u64 {
@@ -198,7 +198,7 @@ impl<'m> Scope<'_, 'm> {
             sources[at] = self.src(Some(operand), ty)?;
         }
         let d = self.dst(operands.first())?;
-        self.emit_op(run, d, sources, flags(op));
+        self.emit(run.of(sources).with(flags(op)).to(d));
         Ok(true)
     }
 
@@ -220,9 +220,7 @@ impl<'m> Scope<'_, 'm> {
         let run = if ty == Type::F32 { test!(f32) } else { test!(f64) };
         let a = self.src(operands.get(1), ty)?;
         let p = self.dst_pred(operands.first())?;
-        let none = crate::program::Pred::ALWAYS.0;
-        let d = crate::program::Slot(p.0);
-        self.emit(crate::program::Inst { d, a, b: a, z: none, ..super::lane(run) });
+        self.emit(run.of([a, a]).test(p, Pred::ALWAYS));
         Ok(true)
     }
 }

@@ -4,13 +4,13 @@
 use device_code::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
-use super::{Compiler, MAX_CODE, Op, bits, blank, lane, places};
+use super::{Compiler, MAX_CODE, Op, bits, places};
 use crate::exec::control;
 use crate::exec::load_store::{FRAME, GENERIC, PARAM};
-use crate::exec::per_lane::LaneFn;
 use crate::interface::CompileError;
 use crate::module_variables::symbol_address;
-use crate::program::{Inst, Operation, Origin, Pred, Slot};
+use crate::operations::build::{self, Build};
+use crate::program::{Inst, Origin, Pred, Slot};
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
@@ -191,9 +191,10 @@ impl<'c, 'm> Scope<'c, 'm> {
         // Falling off the end is a return.
         self.guard = Pred::ALWAYS;
         let number = self.number;
-        self.emit(Inst { y: number, ..blank(Operation::Return) });
+        self.emit(build::Return { function: number });
         for (at, label) in std::mem::take(&mut self.fixups) {
-            self.c.program.code[at as usize].x = u64::from(self.target(label));
+            let target = self.target(label);
+            self.c.program.code[at as usize].lead_to(target);
         }
         let (function, body) = (self.function, self.body);
         let returns = places(&function.returns, &self.variables, &self.homes);
@@ -246,24 +247,24 @@ impl<'c, 'm> Scope<'c, 'm> {
     }
 
     /// Appends an instruction under the current guard.
-    pub(crate) fn emit(&mut self, inst: Inst) {
+    pub(crate) fn emit(&mut self, inst: impl Build) {
+        let inst = inst.build(&mut self.c.program.slots);
+        self.append(inst);
+    }
+
+    fn append(&mut self, mut inst: Inst) {
+        inst.guard = self.guard;
         let location = self.current.and_then(|i| i.location).and_then(|at| self.body.locations.get(at as usize));
         let location = location.filter(|location| location.line != 0).copied();
         let location = location.map_or(u32::MAX, |location| self.c.location(location.file, location.line));
         let line = self.line();
-        self.c.program.push(Inst { guard: self.guard, ..inst }, Origin { line, location });
+        self.c.program.push(inst, Origin { line, location });
     }
 
     /// Appends a branch to a label.
     pub(crate) fn emit_branch(&mut self, label: Label) {
         self.fixups.push((self.c.program.code.len() as u32, label));
-        self.emit(blank(Operation::Branch));
-    }
-
-    /// Appends `d = run(a, b, c)`.
-    pub(crate) fn emit_op(&mut self, run: LaneFn, d: Slot, sources: [Slot; 3], x: u64) {
-        let [a, b, c] = sources;
-        self.emit(Inst { d, a, b, c, x, ..lane(run) });
+        self.emit(build::Branch { target: 0 });
     }
 
     /// A new row.
@@ -356,9 +357,7 @@ impl<'c, 'm> Scope<'c, 'm> {
                     return Err(CompileError::Unsupported { instruction, function: self.name(), line });
                 }
                 let kind = control::special_by_name(text).map_or(0, |kind| kind as u32);
-                let d = self.temporary();
-                self.emit(Inst { d, y: kind, ..blank(Operation::Special) });
-                Ok(d)
+                Ok(self.result_of(|d| build::Special { d, number: kind }))
             }
             Some(&Operand::Local(local, offset)) => {
                 let home = self.variables[local.index()];
@@ -387,15 +386,19 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     fn variable_address(&mut self, home: VariableHome, offset: i64) -> Slot {
         let plus = |base: u32| u64::from(base).wrapping_add(offset as u64);
-        let (run, x) = match home {
-            VariableHome::Shared(base) => return self.c.constant(plus(base)),
-            VariableHome::Device(base) => return self.c.constant(base.wrapping_add(offset as u64)),
-            VariableHome::Param(base) => (Operation::ParamAddress, plus(base)),
-            VariableHome::Frame(base) => (Operation::FrameAddress, plus(base)),
-            VariableHome::Dynamic => (Operation::DynamicShared, offset as u64),
-        };
+        match home {
+            VariableHome::Shared(base) => self.c.constant(plus(base)),
+            VariableHome::Device(base) => self.c.constant(base.wrapping_add(offset as u64)),
+            VariableHome::Param(base) => self.result_of(|d| build::ParamAddress { d, offset: plus(base) }),
+            VariableHome::Frame(base) => self.result_of(|d| build::FrameAddress { d, offset: plus(base) }),
+            VariableHome::Dynamic => self.result_of(|d| build::DynamicShared { d, offset: offset as u64 }),
+        }
+    }
+
+    /// A new row with the result of an instruction.
+    fn result_of<I: Build>(&mut self, inst: impl FnOnce(Slot) -> I) -> Slot {
         let d = self.temporary();
-        self.emit(Inst { d, x, ..blank(run) });
+        self.emit(inst(d));
         d
     }
 

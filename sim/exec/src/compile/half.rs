@@ -5,13 +5,13 @@
 
 use device_code::ptx::{Operand, Type};
 
+use super::Op;
 use super::float::{flags, float_comparisons};
-use super::{Op, lane};
 use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::{Lane, LaneFn, op2x, op3x, set, setp};
 use crate::float::float16::{Brain, Half, Small};
 use crate::float::*;
-use crate::program::{Inst, LaneTy, Pred, Sem, Slot};
+use crate::program::{LaneTy, Pred, Sem};
 
 /// A half as a register holds it.
 #[derive(Clone, Copy)]
@@ -209,7 +209,7 @@ impl<'m> Scope<'_, 'm> {
             sources[at] = self.src(Some(operand), wide)?;
         }
         let d = self.dst(operands.first())?;
-        self.emit_op(run, d, sources, x);
+        self.emit(run.of(sources).with(x).to(d));
         Ok(true)
     }
 
@@ -231,13 +231,13 @@ impl<'m> Scope<'_, 'm> {
         let (a, b) = (self.src(operands.get(1), Type::B32)?, self.src(operands.get(2), Type::B32)?);
         let shift = crate::exec::per_lane::op1(|a: u32| a >> 16);
         let (upper_a, upper_b) = (self.temporary(), self.temporary());
-        self.emit_op(shift, upper_a, [a, a, a], 0);
-        self.emit_op(shift, upper_b, [b, b, b], 0);
+        self.emit(shift.of([a]).to(upper_a));
+        self.emit(shift.of([b]).to(upper_b));
         if op.name() == "setp" {
             let Some(Operand::Pair(pair)) = operands.first() else { return self.misfit() };
             for (operand, a, b) in [(&pair.0, a, b), (&pair.1, upper_a, upper_b)] {
                 let p = self.dst_pred(Some(operand))?;
-                self.emit(Inst { d: Slot(p.0), a, b, z: Pred::ALWAYS.0, ..lane(run) });
+                self.emit(run.of([a, b]).test(p, Pred::ALWAYS));
             }
             return Ok(true);
         }
@@ -247,11 +247,11 @@ impl<'m> Scope<'_, 'm> {
             _ => 0xffff,
         };
         let (low, high) = (self.temporary(), self.temporary());
-        self.emit(Inst { d: low, a, b, x: one, ..lane(run) });
-        self.emit(Inst { d: high, a: upper_a, b: upper_b, x: one, ..lane(run) });
+        self.emit(run.of([a, b]).with(one).to(low));
+        self.emit(run.of([upper_a, upper_b]).with(one).to(high));
         let d = self.dst(operands.first())?;
         let join = op2x(|low: u32, high: u32, _| low | high << 16);
-        self.emit_op(join, d, [low, high, high], 0);
+        self.emit(join.of([low, high]).to(d));
         Ok(true)
     }
 
@@ -294,7 +294,7 @@ impl<'m> Scope<'_, 'm> {
             sources[at + 1] = self.src(Some(operand), Type::B64)?;
         }
         let d = self.dst(operands.first())?;
-        self.emit_op(run, d, sources, flags(op));
+        self.emit(run.of(sources).with(flags(op)).to(d));
         Ok(true)
     }
 }

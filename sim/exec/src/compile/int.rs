@@ -3,11 +3,12 @@
 use device_code::ptx::{Operand, Type};
 
 use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, halves, lop3, prmt, szext, wide};
-use super::{Op, bits, blank, lane};
+use super::{Op, bits};
 use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane;
 use crate::exec::per_lane::{LaneFn, op1, op2, op3, op3x, set, setp};
-use crate::program::{Inst, Operation, Sem, Slot};
+use crate::operations::build;
+use crate::program::{Pred, Sem, Slot};
 
 /// `f(a)` for each integer type.
 macro_rules! int1 {
@@ -211,7 +212,7 @@ impl<'m> Scope<'_, 'm> {
             sources[at] = sources[0];
         }
         let d = self.dst(operands.first())?;
-        self.emit_op(run, d, sources, 0);
+        self.emit(run.of(sources).to(d));
         Ok((d, sources))
     }
 
@@ -307,7 +308,7 @@ impl<'m> Scope<'_, 'm> {
                 other => self.src(other, double)?,
             };
             let d = self.dst(operands.first())?;
-            self.emit_op(run, d, [a, b, addend], 0);
+            self.emit(run.of([a, b, addend]).to(d));
         } else {
             self.simple(op, operands, ty, run)?;
         }
@@ -345,7 +346,8 @@ impl<'m> Scope<'_, 'm> {
         }
         let d = self.dst(operands.first())?;
         let [a, b, c] = sources;
-        self.emit(Inst { d, a, b, c, x: u64::from(flag.0), y, ..blank(Operation::WithCarry) });
+        let (c, carry, over) = (multiply.then_some(c), reads.then_some(flag), op.has("cc").then_some(flag));
+        self.emit(build::WithCarry { a, b, c, carry, d, over, how: y });
         Ok(true)
     }
 
@@ -360,13 +362,13 @@ impl<'m> Scope<'_, 'm> {
             64 => op2(|c: u32, e: u32| u64::from(c.min(0xff)) | u64::from(e.min(0xff)) << 8),
             _ => op2(|c: u32, e: u32| u64::from(c & 0xff) | u64::from(e & 0xff) << 8),
         };
-        self.emit_op(pair, both, [c, e, e], 0);
+        self.emit(pair.of([c, e]).to(both));
         let run = if bits(ty) == 64 {
             op3(|a: u64, b: u64, p: u64| bfi(a, b, p, 64))
         } else {
             op3(|a: u32, b: u32, p: u64| bfi(u64::from(a), u64::from(b), p, 32) as u32)
         };
-        self.emit_op(run, d, [a, b, both], 0);
+        self.emit(run.of([a, b, both]).to(d));
         Ok(true)
     }
 
@@ -381,15 +383,14 @@ impl<'m> Scope<'_, 'm> {
             let d = if matches!(pair.0, Operand::Sink) { self.temporary() } else { self.dst(Some(&pair.0))? };
             let p = self.dst_pred(Some(&pair.1))?;
             let q = self.src_pred(operands.get(5))?;
-            self.emit_op(run, d, [a, b, c], *table);
+            self.emit(run.of([a, b, c]).with(*table).to(d));
             let y = if op.has("and") { per_lane::COMBINE_AND } else { per_lane::COMBINE_OR };
             let zero = self.c.constant(0);
             let ne = setp(|a: u32, b: u32| a != b).is(Sem::Ne);
-            let none = crate::program::Pred::ALWAYS.0;
-            self.emit(Inst { d: Slot(p.0), a: d, b: zero, c: Slot(q.0), y, z: none, ..lane(ne) });
+            self.emit(ne.of([d, zero]).combined(y, q).test(p, Pred::ALWAYS));
         } else {
             let d = self.dst(operands.first())?;
-            self.emit_op(run, d, [a, b, c], *table);
+            self.emit(run.of([a, b, c]).with(*table).to(d));
         }
         Ok(true)
     }
@@ -405,7 +406,7 @@ impl<'m> Scope<'_, 'm> {
         let d = self.dst(operands.first())?;
         let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
         let c = self.src(operands.get(3), by)?;
-        self.emit_op(run, d, [a, b, c], 0);
+        self.emit(run.of([a, b, c]).to(d));
         Ok(true)
     }
 
@@ -456,27 +457,27 @@ impl<'m> Scope<'_, 'm> {
             _ => per_lane::COMBINE_NONE,
         };
         let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
-        let mut inst = Inst { a, b, y, ..lane(run) };
+        let mut outcome = run.of([a, b]);
         if y != per_lane::COMBINE_NONE {
-            inst.c = Slot(self.src_pred(operands.get(3))?.0);
+            outcome = outcome.combined(y, self.src_pred(operands.get(3))?);
         }
         if op.name() == "setp" {
             let (p, q) = match operands.first() {
                 Some(Operand::Pair(pair)) => (self.dst_pred(Some(&pair.0))?, self.dst_pred(Some(&pair.1))?),
-                other => (self.dst_pred(other)?, crate::program::Pred::ALWAYS),
+                other => (self.dst_pred(other)?, Pred::ALWAYS),
             };
-            (inst.d, inst.z) = (Slot(p.0), q.0);
+            self.emit(outcome.test(p, q));
         } else {
-            inst.d = self.dst(operands.first())?;
+            let d = self.dst(operands.first())?;
             let result = op.types().next().unwrap_or(Type::U32);
-            inst.x = match result {
+            let holds = match result {
                 Type::F32 => u64::from(1f32.to_bits()),
                 Type::F16 => 0x3c00,
                 Type::Bf16 => 0x3f80,
                 _ => u64::MAX >> (64 - bits(result)),
             };
+            self.emit(outcome.with(holds).to(d));
         }
-        self.emit(inst);
         Ok(())
     }
 }

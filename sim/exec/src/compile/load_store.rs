@@ -3,14 +3,15 @@
 
 use device_code::ptx::{AddressBase, Operand, Type};
 
-use super::{Op, bits, blank};
+use super::{Op, bits};
 use crate::compile::function::{Result, SCRATCH, Scope, VariableHome};
 use crate::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
-use crate::exec::load_store::{BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE};
+use crate::exec::load_store::{BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, PLAIN, SHARED, STRONG, VOLATILE};
 use crate::exec::mbarrier;
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
-use crate::program::{Inst, InstFn, LaneTy, Operation, Slot, Update, UpdateOp, WideAccess};
+use crate::operations::build::{self, Elements};
+use crate::program::{InstFn, LaneTy, Slot, Update, UpdateOp, WideAccess};
 
 /// The state space that an opcode names.
 pub(super) fn space_of(op: Op<'_>) -> u32 {
@@ -27,13 +28,13 @@ pub(super) fn space_of(op: Op<'_>) -> u32 {
 }
 
 /// Whether an access reaches other kernels atomically, as loads and stores carry it.
-fn strength_of(op: Op<'_>) -> Slot {
+fn strength_of(op: Op<'_>) -> u32 {
     if op.has("volatile") {
-        Slot(VOLATILE)
+        VOLATILE
     } else if ["relaxed", "acquire", "release"].iter().any(|order| op.has(order)) && !is_in_block(op) {
-        Slot(STRONG)
+        STRONG
     } else {
-        Slot::NONE
+        PLAIN
     }
 }
 
@@ -60,32 +61,34 @@ impl<'m> Scope<'_, 'm> {
                 let back = op.has("to");
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::U64)?;
-                let inst = Inst { d, a, y: u32::from(back), z: space_of(op), ..blank(Operation::ConvertAddress) };
+                let inst = build::ConvertAddress { a, d, space: space_of(op), back: u32::from(back) };
                 self.emit(inst);
             }
             "isspacep" => {
-                let d = Slot(self.dst_pred(operands.first())?.0);
+                let p = self.dst_pred(operands.first())?;
                 let a = self.src(operands.get(1), Type::U64)?;
                 let y = u32::from(op.has("shared::cluster"));
-                self.emit(Inst { d, a, y, z: space_of(op), ..blank(Operation::IsSpace) });
+                self.emit(build::IsSpace { address: a, p, space: space_of(op), cluster: y });
             }
             "mapa" | "getctarank" => {
                 let window = op.has("shared::cluster");
                 let d = self.dst(operands.first())?;
                 let ty = if window { Type::B32 } else { Type::B64 };
                 let a = self.src(operands.get(1), ty)?;
-                let (b, run) = match op.name() {
-                    "mapa" => (self.src(operands.get(2), Type::B32)?, Operation::MapToBlock),
-                    _ => (a, Operation::RankOf),
-                };
-                self.emit(Inst { d, a, b, y: u32::from(window), ..blank(run) });
+                let shared = u32::from(window);
+                if op.name() == "mapa" {
+                    let rank = self.src(operands.get(2), Type::B32)?;
+                    self.emit(build::MapToBlock { address: a, rank, d, shared });
+                } else {
+                    self.emit(build::RankOf { address: a, d, shared });
+                }
             }
             // Hints, and promises about memory that caches nothing here.
-            "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(blank(Operation::Nothing)),
+            "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(build::Nothing {}),
             "createpolicy" => {
                 let d = self.dst(operands.first())?;
                 let a = self.c.constant(0);
-                self.emit_op(crate::exec::per_lane::op1(|a: u64| a), d, [a, a, a], 0);
+                self.emit(crate::exec::per_lane::op1(|a: u64| a).of([a]).to(d));
             }
             "cp" => self.copy(op, operands)?,
             _ => return Ok(false),
@@ -125,25 +128,23 @@ impl<'m> Scope<'_, 'm> {
                 width = width.max(bits(register));
             }
         }
-        let y = if count > 1 { self.list(&slots) } else { 0 };
-        let (d, c) = (slots[0], Slot(width.min(64)));
+        let (ty, bits) = (cell_of(ty), width.min(64));
+        let Elements { one: d, all, count } = Elements::new(slots);
         if let Some(Operand::Memory(AddressBase::Local(local), offset)) = operands.get(1)
             && let VariableHome::Param(at) = self.variables[local.index()]
         {
-            let x = u64::from(at).wrapping_add(*offset as u64);
+            let from = u64::from(at).wrapping_add(*offset as u64);
             let size = u64::from(ty.size() * count);
             let variable = &self.body.variables[local.index()];
-            if *offset < 0 || *offset as u64 + size > variable.size() || x % u64::from(ty.size()) != 0 {
+            if *offset < 0 || *offset as u64 + size > variable.size() || from % u64::from(ty.size()) != 0 {
                 return self.misfit();
             }
-            let run = Operation::LoadParam(cell_of(ty));
-            self.emit(Inst { d, c, x, y, z: count << 4, ..blank(run) });
+            self.emit(build::LoadParam { ty, d, all, offset: from, count, bits });
             return Ok(());
         }
-        let (a, x, space) = self.address(operands.get(1), space_of(op))?;
-        let run = Operation::Load(cell_of(ty));
-        let b = strength_of(op);
-        self.emit(Inst { d, a, b, c, x, y, z: count << 4 | space, ..blank(run) });
+        let (address, offset, space) = self.address(operands.get(1), space_of(op))?;
+        let strength = strength_of(op);
+        self.emit(build::Load { ty, address, d, all, offset, space, count, bits, strength });
         Ok(())
     }
 
@@ -156,7 +157,7 @@ impl<'m> Scope<'_, 'm> {
             return self.wide_access(op, operands.first(), WideAccess::Store, [None, operands.get(1), None]);
         }
         let count = self.count(op);
-        let (a, x, space) = self.address(operands.first(), space_of(op))?;
+        let (address, offset, space) = self.address(operands.first(), space_of(op))?;
         let elements = self.elements(operands.get(1));
         if elements.len() != count as usize {
             return self.misfit();
@@ -165,10 +166,9 @@ impl<'m> Scope<'_, 'm> {
         for element in elements {
             slots.push(self.src(Some(element), ty)?);
         }
-        let y = if count > 1 { self.list(&slots) } else { 0 };
-        let run = Operation::Store(cell_of(ty));
-        let d = strength_of(op);
-        self.emit(Inst { d, a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
+        let Elements { one: value, all, count } = Elements::new(slots);
+        let strength = strength_of(op);
+        self.emit(build::Store { ty: cell_of(ty), address, value, all, offset, space, count, strength });
         if op.has("async") {
             // `st.async`: done at once, and the barrier learns how many bytes came.
             let bytes = self.c.constant(u64::from(ty.size() * count));
@@ -179,17 +179,9 @@ impl<'m> Scope<'_, 'm> {
 
     /// Makes bytes arrive at the barrier at an address.
     fn complete(&mut self, barrier: Option<&'m Operand>, bytes: Slot) -> Result<()> {
-        let (a, x, space) = self.address(barrier, SHARED)?;
-        let inst = Inst {
-            d: SCRATCH,
-            a,
-            b: bytes,
-            x,
-            y: mbarrier::COMPLETE,
-            z: 1 << 4 | space,
-            ..blank(Operation::MbarrierOperate)
-        };
-        self.emit(inst);
+        let (address, offset, space) = self.address(barrier, SHARED)?;
+        let what = mbarrier::COMPLETE;
+        self.emit(build::MbarrierOperate { address, number: bytes, d: SCRATCH, offset, space, what });
         Ok(())
     }
 
@@ -204,19 +196,19 @@ impl<'m> Scope<'_, 'm> {
         if self.count(op) > 1 || op.has("async") {
             return self.unsupported(op);
         }
-        let (a, x, space) = self.address(address, space_of(op))?;
+        let (address, offset, space) = self.address(address, space_of(op))?;
         if !matches!(space, GLOBAL | SHARED | GENERIC) {
             return self.unsupported(op);
         }
-        let mut slots = Vec::new();
+        let mut halves = [const { Vec::new() }; 3];
         for (at, value) in values.into_iter().enumerate() {
-            match value {
-                Some(value) => slots.extend(self.wide(Some(value), Type::B128, at == 0)?.0),
-                None => slots.extend([SCRATCH; 2]),
-            }
+            halves[at] = match value {
+                Some(value) => self.wide(Some(value), Type::B128, at == 0)?.0,
+                None => vec![SCRATCH; 2],
+            };
         }
-        let y = self.list(&slots);
-        self.emit(Inst { a, x, y, z: space, ..blank(Operation::Wide(access)) });
+        let [old, value, other] = halves;
+        self.emit(build::Wide { access, address, old, value, other, offset, space });
         Ok(())
     }
 
@@ -235,30 +227,31 @@ impl<'m> Scope<'_, 'm> {
             let other = rest.get(2).filter(|_| op.has("cas"));
             return self.wide_access(op, rest.first(), access, [operands.first(), rest.get(1), other]);
         }
-        let (a, x, space) = self.address(rest.first(), space_of(op))?;
-        let Some((run, vector)) = atomic(op, ty) else { return self.unsupported(op) };
+        let (address, offset, space) = self.address(rest.first(), space_of(op))?;
+        let Some(update) = atomic(op, ty) else { return self.unsupported(op) };
         if count > 1 {
-            let Some(run) = vector else { return self.unsupported(op) };
+            if !update.has_vectors() {
+                return self.unsupported(op);
+            }
             let sources = self.elements(rest.get(1));
-            let mut slots = Vec::new();
+            let (mut d, mut b) = (Vec::new(), Vec::new());
             for at in 0..count as usize {
-                slots.push(match operands.first() {
+                d.push(match operands.first() {
                     Some(Operand::Vector(list)) if returns => self.dst(list.get(at))?,
                     _ => SCRATCH,
                 });
             }
             for at in 0..count as usize {
-                slots.push(self.src(sources.get(at).copied(), ty)?);
+                b.push(self.src(sources.get(at).copied(), ty)?);
             }
-            let y = self.list(&slots);
-            self.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
+            self.emit(build::AtomicVector { update, address, d, b, offset, space });
             return Ok(());
         }
         let d = if returns { self.dst(operands.first())? } else { SCRATCH };
         let b = self.src(rest.get(1), ty)?;
         let c = if op.has("cas") { self.src(rest.get(2), ty)? } else { b };
-        let y = if is_in_block(op) { BLOCK_SCOPE } else { 0 };
-        self.emit(Inst { d, a, b, c, x, y, z: 1 << 4 | space, ..blank(run) });
+        let scope = if is_in_block(op) { BLOCK_SCOPE } else { 0 };
+        self.emit(build::Atomic { update, address, b, c, d, offset, space, scope });
         Ok(())
     }
 
@@ -270,34 +263,27 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
-            self.emit(blank(Operation::Nothing));
+            self.emit(build::Nothing {});
             return Ok(());
         }
-        let Some(Operand::Int(size)) = operands.get(2) else { return self.misfit() };
-        let (a, x, space) = self.address(operands.first(), SHARED)?;
-        let (b, from, _) = self.address(operands.get(1), GLOBAL)?;
-        let c = match operands.get(3) {
+        let Some(Operand::Int(bytes)) = operands.get(2) else { return self.misfit() };
+        let (to, to_offset, space) = self.address(operands.first(), SHARED)?;
+        let (from, from_offset, _) = self.address(operands.get(1), GLOBAL)?;
+        let size = match operands.get(3) {
             Some(operand @ (Operand::Int(_) | Operand::Register(_)))
                 if self.register_type(operand) != Some(Type::Pred) =>
             {
                 self.src(Some(operand), Type::U32)?
             }
-            None => self.c.constant(*size),
+            None => self.c.constant(*bytes),
             Some(_) => return self.unsupported(op),
         };
-        if !matches!(size, 4 | 8 | 16) || from > u64::from(u32::MAX) {
+        let Ok(from_offset) = u32::try_from(from_offset) else { return self.unsupported(op) };
+        if !matches!(bytes, 4 | 8 | 16) {
             return self.unsupported(op);
         }
-        self.emit(Inst {
-            d: Slot(from as u32),
-            a,
-            b,
-            c,
-            x,
-            y: *size as u32,
-            z: 1 << 4 | space,
-            ..blank(Operation::CopyAsync)
-        });
+        let bytes = *bytes as u32;
+        self.emit(build::CopyAsync { to, from, size, to_offset, from_offset, bytes, space });
         Ok(())
     }
 }
@@ -315,8 +301,8 @@ fn cell_of(ty: Type) -> LaneTy {
     }
 }
 
-/// The atomic operation that an opcode names: on scalars, and on vectors where PTX has it.
-pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<(Operation, Option<Operation>)> {
+/// The atomic operation that an opcode names.
+pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<Update> {
     let kind = op.parts[1..].iter().find_map(|part| {
         Some(match part.as_str() {
             "add" => UpdateOp::Add,
@@ -332,13 +318,19 @@ pub(super) fn atomic(op: Op<'_>, ty: Type) -> Option<(Operation, Option<Operatio
             _ => return None,
         })
     })?;
-    updates(Update { op: kind, ty })
+    Some(Update { op: kind, ty }).filter(|update| update.exists())
 }
 
-/// An atomic operation on scalars, and on vectors where PTX has it. None: there is none such.
-pub(crate) fn updates(update: Update) -> Option<(Operation, Option<Operation>)> {
-    let (_, vector) = functions(update)?;
-    Some((Operation::Atomic(update), vector.map(|_| Operation::AtomicVector(update))))
+impl Update {
+    /// Whether there is such an operation on scalars.
+    pub(crate) fn exists(self) -> bool {
+        functions(self).is_some()
+    }
+
+    /// Whether PTX has it on vectors.
+    pub(crate) fn has_vectors(self) -> bool {
+        matches!(functions(self), Some((_, Some(_))))
+    }
 }
 
 /// The function of an atomic operation on scalars.

@@ -2,7 +2,7 @@
 
 use device_code::ptx::{Operand, Type};
 
-use super::{Op, blank};
+use super::Op;
 use crate::compile::function::{Result, SCRATCH, Scope};
 use crate::compile::load_store::{atomic, space_of};
 use crate::exec::load_store::{GLOBAL, SHARED};
@@ -11,7 +11,8 @@ use crate::exec::matrix::sparse::{Factor, SparseForm};
 use crate::exec::matrix::{Element, Form};
 use crate::exec::mbarrier;
 use crate::exec::tensor;
-use crate::program::{Inst, Operation, Slot};
+use crate::operations::build;
+use crate::program::Slot;
 
 /// The types of elements, by their numbers in tensor maps.
 const TILE_TYPES: [Type; 11] = [
@@ -86,7 +87,7 @@ impl<'m> Scope<'_, 'm> {
             "ldmatrix" | "stmatrix" => self.matrix_rows(op, operands)?,
             "movmatrix" => {
                 let (a, d) = (self.src(operands.get(1), Type::B32)?, self.dst(operands.first())?);
-                self.emit(Inst { d, a, ..blank(Operation::Transpose) });
+                self.emit(build::Transpose { a, d });
             }
             "mbarrier" => self.mbarrier(op, operands)?,
             _ => return Ok(false),
@@ -136,13 +137,11 @@ impl<'m> Scope<'_, 'm> {
             return self.misfit();
         }
         // `row.col` is the only layout of mma; that of fragments is settled when they are loaded.
-        let x = Form { a, b, c, d, saturate: op.has("satfinite"), m, n, k }.pack();
-        let z = [to.len(), sc.len(), sa.len(), sb.len()].iter().rev().fold(0, |z, &count| z << 6 | count as u32);
+        let form = Form { a, b, c, d, saturate: op.has("satfinite"), m, n, k }.pack();
         if [&to, &sc, &sa, &sb].iter().any(|slots| slots.len() > 63) {
             return self.misfit();
         }
-        let y = self.list(&[to, sc, sa, sb].concat());
-        self.emit(Inst { x, y, z: z | u32::from(opaque) << 31, ..blank(Operation::Multiply) });
+        self.emit(build::Multiply { c: sc, a: sa, b: sb, d: to, form, opaque: u32::from(opaque) });
         Ok(())
     }
 
@@ -159,7 +158,7 @@ impl<'m> Scope<'_, 'm> {
             slots.extend(list);
         }
         let y = self.list(&slots);
-        self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplyNarrow) });
+        self.emit(build::MultiplyNarrow { slots: y, form: form.pack() });
         Ok(())
     }
 
@@ -183,7 +182,7 @@ impl<'m> Scope<'_, 'm> {
         }
         slots.push(self.src(operands.get(4), Type::B32)?);
         let y = self.list(&slots);
-        self.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplySparse) });
+        self.emit(build::MultiplySparse { slots: y, form: form.pack() });
         Ok(())
     }
 
@@ -201,13 +200,13 @@ impl<'m> Scope<'_, 'm> {
             if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
         let wide = if found == Element::F64 { Type::B64 } else { Type::B32 };
         let slots = self.slots(fragment, wide, !store)?;
-        let (a, x, space) = self.address(address, space_of(op))?;
+        let (address, offset, space) = self.address(address, space_of(op))?;
         let column_major = op.has("col");
-        let b = match operands.get(2) {
+        let stride = match operands.get(2) {
             Some(stride) => self.src(Some(stride), Type::B32)?,
             None => self.c.constant(if column_major { rows } else { columns } as u64),
         };
-        let Ok(offset) = u32::try_from(x) else { return self.unsupported(op) };
+        let Ok(offset) = u32::try_from(offset) else { return self.unsupported(op) };
         let register = if found == Element::F64 { 8 } else { 4 };
         if slots.len() > 63 || slots.len() * 32 * register < rows * columns * found.size() as usize {
             return self.misfit();
@@ -222,9 +221,9 @@ impl<'m> Scope<'_, 'm> {
             n: columns,
             k: usize::from(column_major),
         };
-        let z = space | (slots.len() as u32) << 8 | u32::from(store) << 30;
-        let y = self.list(&slots);
-        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(Operation::Transfer) });
+        let (from, into) = if store { (Some(slots), None) } else { (None, Some(slots)) };
+        let (store, form) = (u32::from(store), form.pack());
+        self.emit(build::Transfer { address, stride, from, into, offset, space, store, form });
         Ok(())
     }
 
@@ -236,13 +235,13 @@ impl<'m> Scope<'_, 'm> {
         let (list, address) =
             if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
         let slots = self.slots(list, Type::B32, !store)?;
-        let (a, x, _) = self.address(address, SHARED)?;
+        let (address, offset, _) = self.address(address, SHARED)?;
         if !matches!(slots.len(), 1 | 2 | 4) {
             return self.misfit();
         }
-        let z = (slots.len() as u32) << 4 | u32::from(op.has("trans")) << 30;
-        let y = self.list(&slots);
-        self.emit(Inst { d: Slot(x as u32), a, x: u64::from(store), y, z, ..blank(Operation::MatrixRows) });
+        let (from, into) = if store { (Some(slots), None) } else { (None, Some(slots)) };
+        let (offset, store, transposed) = (offset as u32, u32::from(store), u32::from(op.has("trans")));
+        self.emit(build::MatrixRows { address, from, into, offset, store, transposed });
         Ok(())
     }
 
@@ -250,38 +249,31 @@ impl<'m> Scope<'_, 'm> {
         let one = self.c.constant(1);
         let what = op.part(1);
         match what {
-            "inval" => self.emit(blank(Operation::Nothing)),
+            "inval" => self.emit(build::Nothing {}),
             "pending_count" => {
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::B64)?;
-                self.emit(Inst { d, a, ..blank(Operation::MbarrierPending) });
+                self.emit(build::MbarrierPending { state: a, d });
             }
             "test_wait" | "try_wait" => {
                 let p = self.dst_pred(operands.first())?;
                 let parity = op.has("parity");
-                let (a, x, space) = self.address(operands.get(1), SHARED)?;
-                let b = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
+                let (address, offset, space) = self.address(operands.get(1), SHARED)?;
+                let phase = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
                 let space = space_for(op, space);
-                self.emit(Inst {
-                    d: Slot(p.0),
-                    a,
-                    b,
-                    x,
-                    y: u32::from(parity),
-                    z: 1 << 4 | space,
-                    ..blank(Operation::MbarrierTest)
-                });
+                let parity = u32::from(parity);
+                self.emit(build::MbarrierTest { address, phase, p, offset, space, parity });
             }
             "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
                 let returns = what.starts_with("arrive") && !matches!(operands.first(), Some(Operand::Memory(..)));
                 let d = if returns { self.dst(operands.first())? } else { SCRATCH };
                 let rest = &operands[usize::from(returns)..];
-                let (a, x, space) = self.address(rest.first(), SHARED)?;
-                let b = match rest.get(1) {
+                let (address, offset, space) = self.address(rest.first(), SHARED)?;
+                let number = match rest.get(1) {
                     Some(operand) => self.src(Some(operand), Type::B32)?,
                     None => one,
                 };
-                let y = match what {
+                let what = match what {
                     "init" => mbarrier::INIT,
                     "arrive" if op.has("expect_tx") => mbarrier::ARRIVE_EXPECT,
                     "arrive" => mbarrier::ARRIVE,
@@ -291,7 +283,7 @@ impl<'m> Scope<'_, 'm> {
                     _ => mbarrier::COMPLETE,
                 };
                 let space = space_for(op, space);
-                self.emit(Inst { d, a, b, x, y, z: 1 << 4 | space, ..blank(Operation::MbarrierOperate) });
+                self.emit(build::MbarrierOperate { address, number, d, offset, space, what });
             }
             _ => return self.unsupported(op),
         }
@@ -303,23 +295,15 @@ impl<'m> Scope<'_, 'm> {
         if op.has("mbarrier") {
             // What was copied is there already: with its own arrival counted in, nothing changes.
             if op.has("noinc") {
-                let (a, x, space) = self.address(operands.first(), SHARED)?;
-                let b = self.c.constant(1);
-                let inst = Inst {
-                    d: SCRATCH,
-                    a,
-                    b,
-                    x,
-                    y: mbarrier::ARRIVE,
-                    z: 1 << 4 | space,
-                    ..blank(Operation::MbarrierOperate)
-                };
-                self.emit(inst);
+                let (address, offset, space) = self.address(operands.first(), SHARED)?;
+                let number = self.c.constant(1);
+                let what = mbarrier::ARRIVE;
+                self.emit(build::MbarrierOperate { address, number, d: SCRATCH, offset, space, what });
             }
             return Ok(());
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("prefetch") {
-            self.emit(blank(Operation::Nothing));
+            self.emit(build::Nothing {});
             return Ok(());
         }
         if op.has("tensor") {
@@ -336,15 +320,15 @@ impl<'m> Scope<'_, 'm> {
             ("global", "shared" | "shared::cta") => mbarrier::OUTWARD,
             _ => return self.unsupported(op),
         };
-        let a = self.whole_address(operands.first())?;
-        let b = self.whole_address(operands.get(1))?;
-        let c = self.src(operands.get(2), Type::B32)?;
-        let x = if way == mbarrier::OUTWARD { 0 } else { u64::from(self.whole_address(operands.get(3))?.0) };
-        let d = match op.has("multicast::cluster") {
+        let to = self.whole_address(operands.first())?;
+        let from = self.whole_address(operands.get(1))?;
+        let size = self.src(operands.get(2), Type::B32)?;
+        let barrier = if way == mbarrier::OUTWARD { None } else { Some(self.whole_address(operands.get(3))?) };
+        let blocks = match op.has("multicast::cluster") {
             true => self.src(operands.get(4), Type::B16)?,
             false => Slot::NONE,
         };
-        self.emit(Inst { d, a, b, c, x, y: way, ..blank(Operation::BulkCopy) });
+        self.emit(build::BulkCopy { to, from, size, blocks, barrier, direction: way });
         Ok(())
     }
 
@@ -356,7 +340,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let constant = self.c.constant(offset);
         let sum = self.temporary();
-        self.emit_op(crate::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)), sum, [slot, constant, slot], 0);
+        self.emit(crate::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)).of([slot, constant]).to(sum));
         Ok(sum)
     }
 
@@ -388,19 +372,16 @@ impl<'m> Scope<'_, 'm> {
         }
         // A map says itself how many axes it has: one with more is not read past the list.
         coordinates.resize(5, self.c.constant(0));
-        let (a, b) = (self.whole_address(map)?, self.whole_address(shared)?);
-        let c = if what == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
-        let mut x = u64::from(what);
+        let (map, shared) = (self.whole_address(map)?, self.whole_address(shared)?);
+        let barrier = if what == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
+        let mut reduction = 0;
         if reduces {
             // The type of the elements is the map's: an operation for each.
-            x |= (self.c.program.reductions.len() as u64) << 32;
-            for ty in TILE_TYPES {
-                self.c.program.reductions.push(atomic(op, ty).map(|(update, _)| update));
-            }
+            reduction = self.c.program.reductions.len() as u32;
+            self.c.program.reductions.extend(TILE_TYPES.map(|ty| atomic(op, ty)));
         }
-        let y = self.list(&coordinates);
-        let (d, operand) = (self.temporary(), self.temporary());
-        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(Operation::TensorTile) });
+        let (element, operand) = (self.temporary(), self.temporary());
+        self.emit(build::TensorTile { map, shared, barrier, coordinates, element, operand, what, reduction });
         Ok(())
     }
 
@@ -413,15 +394,15 @@ impl<'m> Scope<'_, 'm> {
             _ => return self.unsupported(op),
         };
         let Some(ty) = op.ty() else { return self.unsupported(op) };
-        let Some((run, _)) = atomic(op, ty) else { return self.unsupported(op) };
-        let (a, b) = (self.whole_address(operands.first())?, self.whole_address(operands.get(1))?);
-        let c = self.src(operands.get(2), Type::B32)?;
+        let Some(update) = atomic(op, ty) else { return self.unsupported(op) };
+        let (to, from) = (self.whole_address(operands.first())?, self.whole_address(operands.get(1))?);
+        let size = self.src(operands.get(2), Type::B32)?;
         let barrier = if space == SHARED { self.whole_address(operands.get(3))? } else { Slot::NONE };
-        let (d, operand) = (self.temporary(), self.temporary());
-        let y = self.c.program.reductions.len() as u32;
-        self.c.program.reductions.push(Some(run));
-        let x = u64::from(space) | u64::from(ty.size()) << 4 | u64::from(barrier.0) << 16;
-        self.emit(Inst { d, a, b, c, x, y, z: operand.0, ..blank(Operation::BulkReduce) });
+        let (element, operand) = (self.temporary(), self.temporary());
+        let reduction = self.c.program.reductions.len() as u32;
+        self.c.program.reductions.push(Some(update));
+        let bytes = ty.size();
+        self.emit(build::BulkReduce { to, from, size, barrier, element, operand, reduction, space, bytes });
         Ok(())
     }
 }

@@ -27,11 +27,9 @@ use std::sync::atomic::AtomicU64;
 use device_code::ptx::{Module, Parameter, Type};
 
 use crate::compile::function::Scope;
-use crate::exec::per_lane::LaneFn;
 use crate::interface::{CompileError, Linker};
 use crate::module_variables::function_index;
-pub(crate) use crate::operations::operands::blank;
-use crate::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Operation, Program, Row, Slot};
+use crate::program::{ArgumentHome, Builtin, FunctionCode, LANES, Program, Row, Slot};
 use layout::SharedLayout;
 
 /// Instructions that a program may have.
@@ -212,11 +210,6 @@ impl<'m> Op<'m> {
     pub(crate) fn ty(&self) -> Option<Type> {
         self.types().last()
     }
-}
-
-/// The same for a function of one lane's values.
-pub(crate) fn lane(f: LaneFn) -> Inst {
-    blank(Operation::Lane(f.op))
 }
 
 /// The places of a function's parameters or return values.

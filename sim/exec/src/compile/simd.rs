@@ -154,7 +154,7 @@ impl<'m> Scope<'_, 'm> {
             Some(operand) => self.src(Some(operand), Type::B32)?,
             None => self.c.constant(0),
         };
-        self.emit_op(op3x(run), d, [a, b, c], v.pack());
+        self.emit(op3x(run).of([a, b, c]).with(v.pack()).to(d));
         Ok(true)
     }
 }

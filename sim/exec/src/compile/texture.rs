@@ -5,11 +5,12 @@
 
 use device_code::ptx::{AddressBase, Operand, Type};
 
-use super::{Op, blank, lane};
+use super::Op;
 use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::op2;
 use crate::float::approximate::{self, SpecialFunction};
-use crate::program::{Inst, Operation, Slot};
+use crate::operations::build;
+use crate::program::Slot;
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -68,10 +69,8 @@ impl<'m> Scope<'_, 'm> {
         if results.len() > 4 || coordinates.len() > 16 || values.len() > 8 {
             return self.misfit();
         }
-        let y = self.list(&[results.clone(), coordinates.clone(), values.clone()].concat());
-        let x = u64::from(self.text(op.text));
-        let z = results.len() as u32 | (coordinates.len() as u32) << 8 | (values.len() as u32) << 16;
-        self.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(Operation::Texture) });
+        let text = self.text(op.text);
+        self.emit(build::Texture { object, coordinates, values, results, text });
         Ok(true)
     }
 
@@ -83,11 +82,11 @@ impl<'m> Scope<'_, 'm> {
             (float(a) * approximate::special(SpecialFunction::Rcp, float(largest))).to_bits()
         });
         let largest = self.temporary();
-        self.emit(Inst { d: largest, a: direction[0], b: direction[1], ..lane(larger) });
-        self.emit(Inst { d: largest, a: direction[2], b: largest, ..lane(larger) });
+        self.emit(larger.of([direction[0], direction[1]]).to(largest));
+        self.emit(larger.of([direction[2], largest]).to(largest));
         for part in direction {
             let d = self.temporary();
-            self.emit(Inst { d, a: *part, b: largest, ..lane(scaled) });
+            self.emit(scaled.of([*part, largest]).to(d));
             *part = d;
         }
     }

@@ -7,11 +7,11 @@ use device_code::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredS
 use super::translation::Translation;
 use crate::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::exec::per_lane::op1;
 use crate::machine_module::code_address;
-use crate::program::{Inst, Operation, Pred, Sem, Slot};
+use crate::operations::build;
+use crate::program::{Pred, Sem, Slot};
 
 /// Low 12 bits of instructions of which the decoder knows only that they are control.
 const NOP: u16 = 0x918;
@@ -38,16 +38,16 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
     match i.op {
         Opcode::Exit => {
             under(&i.psrc[..1], t);
-            t.emit(blank(Operation::Exit));
+            t.emit(build::Exit {});
         }
         // Kernels never overlap by programmatic dependent launch.
-        Opcode::AcqBulk | Opcode::PreExit => t.emit(blank(Operation::Nothing)),
+        Opcode::AcqBulk | Opcode::PreExit => t.emit(build::Nothing {}),
         Opcode::Bra { .. } => branch(i, t)?,
         Opcode::Jmp => {
             under(&i.psrc[..1], t);
             let place = t.target_of(i)?;
             t.jump_to(place);
-            t.emit(blank(Operation::Branch));
+            t.emit(build::Branch { target: 0 });
         }
         Opcode::Brx => {
             // The register counts from the section's start, the constant from the next
@@ -65,17 +65,17 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
         }
         Opcode::Bssy { barrier } => {
             let d = t.barrier_row(barrier);
-            t.emit(Inst { d, ..blank(Operation::Begin) });
+            t.emit(build::Begin { d });
         }
         Opcode::Bsync { barrier } => {
             under(&i.psrc[..1], t);
             let a = t.barrier_row(barrier);
-            t.emit(Inst { a, y: u32::from(barrier), ..blank(Operation::Meet) });
+            t.emit(build::Meet { members: a });
         }
         Opcode::Break { barrier } => {
             under(&i.psrc[..1], t);
             let d = t.barrier_row(barrier);
-            t.emit(Inst { d, ..blank(Operation::Leave) });
+            t.emit(build::Leave { members: d });
         }
         Opcode::Bmov => move_barrier(i, t)?,
         // Up to ENDCOLLECTIVE, or to the BSYNC behind an exclusive one, lanes of other masks
@@ -84,13 +84,13 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             under(&i.psrc[..1], t);
             // WARPSYNC.ALL has no mask.
             let a = if i.src.is_empty() { t.constant(u64::from(u32::MAX)) } else { t.source(i, 0)? };
-            t.emit(Inst { a, ..blank(Operation::WarpBarrier) });
+            t.emit(build::WarpBarrier { members: a });
             if collective || exclusive {
                 t.exclusive = true;
-                t.emit(Inst { d: EXCLUSIVE, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
+                t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(EXCLUSIVE));
             }
         }
-        Opcode::CacheCtl => t.emit(blank(Operation::Nothing)),
+        Opcode::CacheCtl => t.emit(build::Nothing {}),
         Opcode::Other(OtherKind::Control | OtherKind::Barrier | OtherKind::Fence { .. }) => return other_control(i, t),
         _ => return Ok(false),
     }
@@ -110,7 +110,7 @@ pub(super) fn under(conditions: &[PredSrc], t: &mut Translation<'_>) {
         }
         let d = t.temporary_pred();
         t.guard = Pred::ALWAYS;
-        t.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y: 0, ..blank(Operation::Predicate) });
+        t.emit(build::Predicate { a, b, d, function: 0 });
         t.guard = d;
     }
 }
@@ -123,7 +123,7 @@ fn branch(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
     match (mode, i.src.first().copied()) {
         (BraMode::Plain | BraMode::Uniform, None) => {
             t.jump_to(place);
-            t.emit(blank(Operation::Branch));
+            t.emit(build::Branch { target: 0 });
         }
         // Taken by the lanes of a mask in a uniform register; `.DIV`: where others of the mask
         // are elsewhere, `.CONV`: where none are.
@@ -133,10 +133,11 @@ fn branch(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
                 None => t.constant(0xffff_ffff),
             };
             // The guard only says which lanes count: all lanes jump, or none.
-            let c = Slot(t.guard.0);
+            let which = t.guard;
             t.guard = Pred::ALWAYS;
             t.jump_to(place);
-            t.emit(Inst { a, c, y: u32::from(mode == BraMode::Conv), ..blank(Operation::BranchIfApart) });
+            let unless = u32::from(mode == BraMode::Conv);
+            t.emit(build::BranchIfApart { members: a, which, target: 0, unless });
         }
         _ => return t.unsupported(i),
     }
@@ -150,9 +151,9 @@ fn indirect(i: &MachineInst, base: u64, call: bool, t: &mut Translation<'_>) -> 
     let a = t.pair(&InstOperand { regs: 2, ..source })?;
     if call {
         let d = first_argument(t);
-        t.emit(Inst { d, a, x: base, ..blank(Operation::CallAddress) });
+        t.emit(build::CallAddress { address: a, offset: base, arguments: d });
     } else {
-        t.emit(Inst { a, x: base, ..blank(Operation::JumpAddress) });
+        t.emit(build::JumpAddress { address: a, offset: base });
     }
     Ok(())
 }
@@ -168,12 +169,12 @@ fn call(i: &MachineInst, abs: bool, t: &mut Translation<'_>) -> Result<()> {
         && t.module.declared(address).is_some()
     {
         let (a, d) = (t.constant(address), first_argument(t));
-        t.emit(Inst { d, a, ..blank(Operation::CallAddress) });
+        t.emit(build::CallAddress { address: a, offset: 0, arguments: d });
         return Ok(());
     }
     let place = t.target_of(i)?;
     t.jump_to(place);
-    t.emit(blank(Operation::Branch));
+    t.emit(build::Branch { target: 0 });
     Ok(())
 }
 
@@ -192,29 +193,29 @@ fn move_barrier(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
     let row = t.barrier_row(number as u8);
     if let Some(source) = i.src.get(1).copied() {
         let a = t.src(&source)?;
-        t.emit(Inst { d: row, a, ..blank(Operation::SetBarrier) });
+        t.emit(build::SetBarrier { a, d: row });
     } else {
         let d = t.dst(i, 0);
         // BMOV.32.CLEAR: bit 84.
         let clear = u32::from(t.word >> 84 & 1 != 0);
-        t.emit(Inst { d, a: row, y: clear, ..blank(Operation::GetBarrier) });
+        t.emit(build::GetBarrier { barrier: row, d, clear });
     }
     Ok(())
 }
 
 fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
     match i.opcode {
-        YIELD => t.emit(blank(Operation::Yield)),
-        CLUSTER_ARRIVE => t.emit(blank(Operation::ClusterArrive)),
-        CLUSTER_WAIT => t.emit(blank(Operation::ClusterWait)),
+        YIELD => t.emit(build::Yield {}),
+        CLUSTER_ARRIVE => t.emit(build::ClusterArrive {}),
+        CLUSTER_WAIT => t.emit(build::ClusterWait {}),
         ENDCOLLECTIVE => {
             t.exclusive = false;
-            t.emit(blank(Operation::Nothing));
+            t.emit(build::Nothing {});
         }
-        NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => t.emit(blank(Operation::Nothing)),
-        ERRBAR | CGAERRBAR | MEMBAR => t.emit(blank(Operation::Fence)),
-        opcode if NANOSLEEP.contains(&opcode) => t.emit(blank(Operation::Sleep)),
-        BREAKPOINT => t.emit(blank(Operation::Trap)),
+        NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
+        ERRBAR | CGAERRBAR | MEMBAR => t.emit(build::Fence {}),
+        opcode if NANOSLEEP.contains(&opcode) => t.emit(build::Sleep {}),
+        BREAKPOINT => t.emit(build::Trap {}),
         opcode if BLOCK_BARRIER.contains(&opcode) => block_barrier(i, t)?,
         BARRIER_RESULT if bits(78, 80, t) == 1 => {
             // What the last BAR.RED found is kept in a row and a predicate of its own.
@@ -223,8 +224,7 @@ fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             }
             let d = t.pdst(i, 0);
             if d != Pred::ALWAYS {
-                let a = Slot(RESULT_PRED.0);
-                t.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
+                t.emit(build::Predicate { a: RESULT_PRED, b: RESULT_PRED, d, function: 0 });
             }
         }
         _ => return Ok(false),
@@ -253,7 +253,7 @@ fn block_barrier(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
         // Both in one register.
         _ => {
             let d = t.temporary();
-            t.emit(Inst { d, a: register, ..lane(op1(|a: u32| a >> 16 & 0xfff)) });
+            t.emit(op1(|a: u32| a >> 16 & 0xfff).of([register]).to(d));
             d
         }
     };
@@ -266,12 +266,12 @@ fn block_barrier(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
         (2, 2) => BARRIER_OR,
         _ => return t.unsupported(i),
     };
-    let d = if y == BARRIER_POPC { RESULT } else { Slot(RESULT_PRED.0) };
+    let (d, p) = ((y == BARRIER_POPC).then_some(RESULT), (y > BARRIER_POPC).then_some(RESULT_PRED));
     let pred = PredSrc {
         pred: device_code::sass::Pred { num: bits(87, 90, t) as u8, uniform: false },
         not: bits(90, 91, t) != 0,
     };
-    let c = Slot(t.psrc(pred).0);
-    t.emit(Inst { d, a: number, b: threads, c, y, ..blank(Operation::Barrier) });
+    let truth = (y >= BARRIER_POPC).then(|| t.psrc(pred));
+    t.emit(build::Barrier { number, threads, truth, d, p, what: y });
     Ok(())
 }

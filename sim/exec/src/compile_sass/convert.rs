@@ -7,10 +7,10 @@ use super::float::rounding;
 use super::translation::Translation;
 use crate::compile::convert::{BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, packing};
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2x};
 use crate::float::FTZ;
-use crate::program::{Inst, Operation, Sem, Slot};
+use crate::operations::build;
+use crate::program::{Inst, Sem, Slot};
 
 fn format(bytes: u8) -> u32 {
     match bytes {
@@ -31,18 +31,20 @@ pub(super) fn convert(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
         Opcode::I2f { signed, round, from, to, part } => {
             let a = if from == 8 { t.pair(&i.src[0])? } else { t.raw_word(&i.src[0], 0)? };
             let a = shifted(a, 8 * from * part, t);
-            let x = rounding(numbered(round));
-            let inst = match (from, to, signed, x) {
-                (4, 4, true, 0) => Inst { a, ..lane(op1(|a: i32| a as f32).is(Sem::Convert)) },
-                (4, 4, false, 0) => Inst { a, ..lane(op1(|a: u32| a as f32).is(Sem::Convert)) },
-                (4, 8, true, _) => Inst { a, ..lane(op1(|a: i32| f64::from(a)).is(Sem::Convert)) },
-                (4, 8, false, _) => Inst { a, ..lane(op1(|a: u32| f64::from(a)).is(Sem::Convert)) },
+            let flags = rounding(numbered(round));
+            let d = result_row(i, to, t);
+            let inst: Inst = match (from, to, signed, flags) {
+                (4, 4, true, 0) => op1(|a: i32| a as f32).is(Sem::Convert).of([a]).to(d),
+                (4, 4, false, 0) => op1(|a: u32| a as f32).is(Sem::Convert).of([a]).to(d),
+                (4, 8, true, _) => op1(|a: i32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
+                (4, 8, false, _) => op1(|a: u32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
                 _ => {
-                    let b = Slot(u32::from(signed));
-                    Inst { a, b, x, y: 8 * u32::from(from), z: format(to), ..blank(Operation::IntToFloat) }
+                    let (bits, to, signed) = (8 * u32::from(from), format(to), u32::from(signed));
+                    build::IntToFloat { a, d, bits, to, signed, flags }.into()
                 }
             };
-            converted(i, inst, to, t);
+            t.emit(inst);
+            converted(i, d, to, t);
         }
         Opcode::F2i { signed, round, ftz, from, to, part, nan_zero } => {
             if part > 1 {
@@ -50,10 +52,11 @@ pub(super) fn convert(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             }
             let a = float_source(&i.src[0], from, part, t)?;
             let nan = if nan_zero { NAN_ZERO } else { NAN_TOP };
-            let x = INTEGER | rounding(numbered(round)) | nan | if ftz { FTZ } else { 0 };
-            let b = Slot(u32::from(signed));
-            let z = 8 * u32::from(to);
-            converted(i, Inst { a, b, x, y: format(from), z, ..blank(Operation::FloatToInt) }, to, t);
+            let flags = INTEGER | rounding(numbered(round)) | nan | if ftz { FTZ } else { 0 };
+            let d = result_row(i, to, t);
+            let (from, bits) = (format(from), 8 * u32::from(to));
+            t.emit(build::FloatToInt { a, d, from, bits, signed: u32::from(signed), flags });
+            converted(i, d, to, t);
             if signed && to < 4 {
                 let d = t.dst(i, 0);
                 let run: LaneFn = if to == 1 {
@@ -61,7 +64,7 @@ pub(super) fn convert(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
                 } else {
                     op1(|a: i16| i32::from(a)).is(Sem::Move)
                 };
-                t.emit(Inst { d, a: d, ..lane(run) });
+                t.emit(run.of([d]).to(d));
             }
         }
         Opcode::Arithmetic(op) => return convert_floats(i, op, t),
@@ -74,38 +77,41 @@ fn convert_floats(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> R
     match op {
         Arithmetic::Frnd { round, ftz, bytes, half } => {
             let a = float_source(&i.src[0], bytes, half, t)?;
-            let x = INTEGER | rounding(round) | if ftz { FTZ } else { 0 };
-            let (y, z) = (format(bytes), format(bytes));
-            converted(i, Inst { a, x, y, z, ..blank(Operation::FloatToFloat) }, bytes, t);
+            let flags = INTEGER | rounding(round) | if ftz { FTZ } else { 0 };
+            let d = result_row(i, bytes, t);
+            t.emit(build::FloatToFloat { a, d, from: format(bytes), to: format(bytes), flags });
+            converted(i, d, bytes, t);
         }
         Arithmetic::F2f { round, ftz, from, to, bf16, half } => {
             let a = float_source(&i.src[0], from, half, t)?;
-            let x = rounding(round) | if ftz { FTZ } else { 0 };
-            let inst = match (from, to, x) {
-                (4, 8, 0) => Inst { a, ..lane(op1(|a: f32| f64::from(a)).is(Sem::Convert)) },
-                (8, 4, 0) => Inst { a, ..lane(op1(|a: f64| a as f32).is(Sem::Convert)) },
+            let flags = rounding(round) | if ftz { FTZ } else { 0 };
+            let d = result_row(i, to, t);
+            let inst: Inst = match (from, to, flags) {
+                (4, 8, 0) => op1(|a: f32| f64::from(a)).is(Sem::Convert).of([a]).to(d),
+                (8, 4, 0) => op1(|a: f64| a as f32).is(Sem::Convert).of([a]).to(d),
                 _ => {
-                    let z = if bf16 { BRAIN16 } else { format(to) };
-                    Inst { a, x, y: format(from), z, ..blank(Operation::FloatToFloat) }
+                    let to = if bf16 { BRAIN16 } else { format(to) };
+                    build::FloatToFloat { a, d, from: format(from), to, flags }.into()
                 }
             };
-            converted(i, inst, to, t);
+            t.emit(inst);
+            converted(i, d, to, t);
         }
         Arithmetic::I2fp { signed, round: SassRound::Zero } => {
             let (a, d) = (t.raw_word(&i.src[0], 0)?, t.dst(i, 0));
-            let (b, x) = (Slot(u32::from(signed)), rounding(SassRound::Zero));
-            t.emit(Inst { d, a, b, x, y: 32, z: FLOAT32, ..blank(Operation::IntToFloat) });
+            let (signed, flags) = (u32::from(signed), rounding(SassRound::Zero));
+            t.emit(build::IntToFloat { a, d, bits: 32, to: FLOAT32, signed, flags });
         }
         Arithmetic::F2ip { round } => {
             let (a, d) = (t.raw_word(&i.src[0], 0)?, t.dst(i, 0));
             let x = INTEGER | rounding(round);
-            t.emit(Inst { d, a, b: Slot(0), x, y: FLOAT32, z: 8, ..blank(Operation::FloatToInt) });
+            t.emit(build::FloatToInt { a, d, from: FLOAT32, bits: 8, signed: 0, flags: x });
         }
         Arithmetic::I2fp { signed, .. } => {
             let (a, d) = (t.raw_word(&i.src[0], 0)?, t.dst(i, 0));
             let run: LaneFn =
                 if signed { op1(|a: i32| a as f32).is(Sem::Convert) } else { op1(|a: u32| a as f32).is(Sem::Convert) };
-            t.emit(Inst { d, a, ..lane(run) });
+            t.emit(run.of([a]).to(d));
         }
         Arithmetic::F2fp { bf16, relu, round, merge } => {
             let (mut a, mut b) = (t.raw_word(&i.src[0], 0)?, t.raw_word(&i.src[1], 0)?);
@@ -117,7 +123,7 @@ fn convert_floats(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> R
             }
             let x = rounding(round) | if relu { RELU } else { 0 };
             let (d, z) = (t.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
-            t.emit(Inst { d, a, b, x, z, ..blank(Operation::PackPair) });
+            t.emit(build::PackPair { high: a, low: b, d, to: z, flags: x });
         }
         Arithmetic::I2i { bits, signed } => {
             let (a, d) = (t.source(i, 0)?, t.dst(i, 0));
@@ -127,28 +133,28 @@ fn convert_floats(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> R
                 (_, true) => op1(|a: i32| a.clamp(-0x80, 0x7f)),
                 (_, false) => op1(|a: i32| a.clamp(0, 0xff)),
             };
-            t.emit(Inst { d, a, ..lane(run) });
+            t.emit(run.of([a]).to(d));
         }
         Arithmetic::I2ip { bits, signed } => {
             let Some(run) = packing(bits.into(), signed) else { return t.unsupported(i) };
             let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a, b, c, ..lane(run) });
+            t.emit(run.of([a, b, c]).to(d));
         }
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// Emits an instruction whose result has so many bytes.
-fn converted(i: &MachineInst, inst: Inst, bytes: u8, t: &mut Translation<'_>) {
+/// The row for a result of so many bytes: of 8 one that [`converted`] splits.
+fn result_row(i: &MachineInst, bytes: u8, t: &mut Translation<'_>) -> Slot {
+    if bytes == 8 { t.temporary() } else { t.dst(i, 0) }
+}
+
+/// Puts the result that is in the row of [`result_row`] where it belongs.
+fn converted(i: &MachineInst, d: Slot, bytes: u8, t: &mut Translation<'_>) {
     if bytes == 8 {
-        let d = t.temporary();
-        t.emit(Inst { d, ..inst });
         t.split(i, d);
-    } else {
-        let d = t.dst(i, 0);
-        t.emit(Inst { d, ..inst });
     }
 }
 
@@ -157,7 +163,7 @@ fn shifted(a: Slot, by: u8, t: &mut Translation<'_>) -> Slot {
         return a;
     }
     let d = t.temporary();
-    t.emit(Inst { d, a, b: a, x: u64::from(by), ..lane(op2x(|a: u32, _: u32, x| a >> x)) });
+    t.emit(op2x(|a: u32, _: u32, x| a >> x).of([a, a]).with(u64::from(by)).to(d));
     d
 }
 
@@ -177,6 +183,6 @@ fn float_source(operand: &InstOperand, bytes: u8, part: u8, t: &mut Translation<
         (true, true) => op1(|a: u16| a | 0x8000),
     };
     let d = t.temporary();
-    t.emit(Inst { d, a, ..lane(run) });
+    t.emit(run.of([a]).to(d));
     Ok(d)
 }

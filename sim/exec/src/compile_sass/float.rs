@@ -5,12 +5,12 @@ use device_code::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst,
 
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3, op3x};
 use crate::exec_sass::floats::BOP;
 use crate::float::approximate::{Approximation, SpecialFunction, special, special_double};
 use crate::float::*;
-use crate::program::{Inst, Operation, Pred, Sem, Slot};
+use crate::operations::build::{self, Build};
+use crate::program::{Pred, Sem, Slot};
 
 /// A rounding mode as the functions of `float` have it.
 pub(super) fn rounding(round: SassRound) -> u64 {
@@ -118,29 +118,28 @@ fn arithmetic(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> Resul
                 true => return t.unsupported(i),
                 false => (single(&i.src[0], t)?, single(&i.src[1], t)?),
             };
-            chosen(i, Inst { a, b, x, ..lane(min) }, Inst { a, b, x, ..lane(max) }, t);
+            chosen(i, |d| min.of([a, b]).with(x).to(d), |d| max.of([a, b]).with(x).to(d), t);
         }
         Arithmetic::Fsel { ftz } => {
             let (a, b, c) = (single(&i.src[0], t)?, single(&i.src[1], t)?, t.psrc(i.psrc[0]));
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
+            t.emit(build::Select { a, b, which: c, d });
             if ftz {
-                t.emit(Inst { d, a: d, ..lane(op1(flush)) });
+                t.emit(op1(flush).of([d]).to(d));
             }
         }
         Arithmetic::Fset { cmp, bop, ftz } => {
             let (a, b, c) = (single(&i.src[0], t)?, single(&i.src[1], t)?, t.psrc(i.psrc[0]));
             let p = t.temporary_pred();
-            let y = u32::from(cmp) | combining(bop) << BOP;
-            let x = if ftz { FTZ } else { 0 };
-            let z = Pred::ALWAYS.0;
-            t.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(Operation::FloatCompare(false)) });
+            let how = u32::from(cmp) | combining(bop) << BOP;
+            let flags = if ftz { FTZ } else { 0 };
+            t.emit(build::FloatCompare { double: false, a, b, combined: c, p, q: Pred::ALWAYS, how, flags });
             let (d, one, zero) = (t.dst(i, 0), t.constant(u64::from(1f32.to_bits())), t.constant(0));
-            t.emit(Inst { d, a: one, b: zero, c: Slot(p.0), ..blank(Operation::Select) });
+            t.emit(build::Select { a: one, b: zero, which: p, d });
         }
         Arithmetic::Fchk => {
             let (a, b, d) = (single(&i.src[0], t)?, single(&i.src[1], t)?, t.pdst(i, 0));
-            t.emit(Inst { d: Slot(d.0), a, b, ..blank(Operation::CheckQuotient) });
+            t.emit(build::CheckQuotient { a, b, p: d });
         }
         Arithmetic::Dadd(round) => {
             let run = match round {
@@ -178,7 +177,7 @@ pub(super) fn single(operand: &InstOperand, t: &mut Translation<'_>) -> Result<S
         (true, true) => op1(|a: u32| a | 0x8000_0000),
     };
     let d = t.temporary();
-    t.emit(Inst { d, a, ..lane(run) });
+    t.emit(run.of([a]).to(d));
     Ok(d)
 }
 
@@ -192,7 +191,7 @@ pub(super) fn double(operand: &InstOperand, t: &mut Translation<'_>) -> Result<S
         (true, true) => op1(|a: f64| negate_double(absolute_double(a))),
     };
     let d = t.temporary();
-    t.emit(Inst { d, a, ..lane(run) });
+    t.emit(run.of([a]).to(d));
     Ok(d)
 }
 
@@ -203,7 +202,7 @@ fn single_op(i: &MachineInst, run: LaneFn, x: u64, t: &mut Translation<'_>) -> R
         None => b,
     };
     let d = t.dst(i, 0);
-    t.emit(Inst { d, a, b, c, x, ..lane(run) });
+    t.emit(run.of([a, b, c]).with(x).to(d));
     Ok(())
 }
 
@@ -214,23 +213,28 @@ fn double_op(i: &MachineInst, run: LaneFn, x: u64, t: &mut Translation<'_>) -> R
         None => b,
     };
     let d = t.temporary();
-    t.emit(Inst { d, a, b, c, x, ..lane(run) });
+    t.emit(run.of([a, b, c]).with(x).to(d));
     t.split(i, d);
     Ok(())
 }
 
 /// The result of `min` where predicate source 0 holds, else of `max`.
-pub(super) fn chosen(i: &MachineInst, min: Inst, max: Inst, t: &mut Translation<'_>) {
+pub(super) fn chosen<I: Build>(
+    i: &MachineInst,
+    min: impl Fn(Slot) -> I,
+    max: impl Fn(Slot) -> I,
+    t: &mut Translation<'_>,
+) {
     let d = t.dst(i, 0);
     let pred = t.psrc(i.psrc[0]);
     match pred {
-        Pred::ALWAYS => t.emit(Inst { d, ..min }),
-        Pred::NEVER => t.emit(Inst { d, ..max }),
+        Pred::ALWAYS => t.emit(min(d)),
+        Pred::NEVER => t.emit(max(d)),
         _ => {
             let (low, high) = (t.temporary(), t.temporary());
-            t.emit(Inst { d: low, ..min });
-            t.emit(Inst { d: high, ..max });
-            t.emit(Inst { d, a: low, b: high, c: Slot(pred.0), ..blank(Operation::Select) });
+            t.emit(min(low));
+            t.emit(max(high));
+            t.emit(build::Select { a: low, b: high, which: pred, d });
         }
     }
 }
@@ -240,14 +244,14 @@ fn compare_floats(i: &MachineInst, cmp: u8, bop: BoolOp, wide: bool, ftz: bool, 
         true => (double(&i.src[0], t)?, double(&i.src[1], t)?),
         false => (single(&i.src[0], t)?, single(&i.src[1], t)?),
     };
-    let (c, d, z) = (t.psrc(i.psrc[0]), t.pdst(i, 0), t.pdst(i, 1));
-    let run = match (wide, cmp) {
-        (true, 0 | 15) => Operation::ChooseDouble,
-        _ => Operation::FloatCompare(wide),
-    };
-    let y = u32::from(cmp) | combining(bop) << BOP;
-    let x = if ftz { FTZ } else { 0 };
-    t.emit(Inst { d: Slot(d.0), a, b, c: Slot(c.0), x, y, z: z.0, ..blank(run) });
+    let (combined, p, q) = (t.psrc(i.psrc[0]), t.pdst(i, 0), t.pdst(i, 1));
+    let how = u32::from(cmp) | combining(bop) << BOP;
+    if let (true, 0 | 15) = (wide, cmp) {
+        t.emit(build::ChooseDouble { a, b, combined, p, q, how });
+    } else {
+        let flags = if ftz { FTZ } else { 0 };
+        t.emit(build::FloatCompare { double: wide, a, b, combined, p, q, how, flags });
+    }
     Ok(())
 }
 
@@ -260,7 +264,7 @@ fn mufu(i: &MachineInst, func: u8, half: bool, part: u8, t: &mut Translation<'_>
             return t.unsupported(i);
         }
         let z = u32::from(part) | u32::from(operand.neg) << 1 | u32::from(operand.abs) << 2;
-        t.emit(Inst { d, a, y: u32::from(func), z, ..blank(Operation::HalfSpecial) });
+        t.emit(build::HalfSpecial { a, d, function: u32::from(func), which: z });
         return Ok(());
     }
     macro_rules! unit {
@@ -287,6 +291,6 @@ fn mufu(i: &MachineInst, func: u8, half: bool, part: u8, t: &mut Translation<'_>
         operand.regs = 1;
     }
     let a = single(&operand, t)?;
-    t.emit(Inst { d, a, ..lane(run) });
+    t.emit(run.of([a]).to(d));
     Ok(())
 }

@@ -5,12 +5,12 @@ use device_code::sass::{Arithmetic, HalfMode, Halves, InstOperand, MachineInst, 
 
 use super::float::combining;
 use super::translation::Translation;
-use crate::compile::blank;
 use crate::compile::function::Result;
 use crate::compile::half::{ADD, FUSED, MAX, MAX_NAN, MIN, MIN_NAN, MULTIPLY, RELU};
 use crate::exec_sass::halves;
 use crate::float::{FTZ, SAT};
-use crate::program::{Inst, Operation, Slot};
+use crate::operations::build;
+use crate::program::Slot;
 
 fn part(halves: Halves) -> u32 {
     match halves {
@@ -41,50 +41,46 @@ pub(super) fn half(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
         Arithmetic::Hfma2 { mode, halves, .. } => half_op(i, FUSED, mode, &halves, t)?,
         Arithmetic::Hmnmx2 { mode, halves, nan } => {
             let (min, max) = if nan { (MIN_NAN, MAX_NAN) } else { (MIN, MAX) };
-            let min = half_inst(i, min, mode, &halves, t)?;
-            let max = half_inst(i, max, mode, &halves, t)?;
-            chosen(i, min, max, t);
+            let (rows, reading) = half_sources(i, &halves, t)?;
+            chosen(i, |d| half_inst(min | reading, mode, rows, d), |d| half_inst(max | reading, mode, rows, d), t);
         }
         Arithmetic::Hset2 { cmp, bop, mode, halves: parts, float } => {
-            let operands = half_inst(i, 0, mode, &parts, t)?;
-            let mut inst = operands.with(Operation::HalfSet(mode.bf16));
-            inst.y |= u32::from(cmp);
-            inst.c = Slot(t.psrc(i.psrc[0]).0);
-            inst.z = combining(bop) | u32::from(float) << 2;
-            let d = t.dst(i, 0);
-            t.emit(Inst { d, ..inst });
+            let ([a, b, _], reading) = half_sources(i, &parts, t)?;
+            let (combined, d) = (t.psrc(i.psrc[0]), t.dst(i, 0));
+            let result = combining(bop) | u32::from(float) << 2;
+            let (how, flags) = (u32::from(cmp) | reading, flags(mode));
+            t.emit(build::HalfSet { bf16: mode.bf16, a, b, combined, d, how, flags, result });
         }
         Arithmetic::Hsetp2 { cmp, bop, mode, halves: parts, both } => {
-            let operands = half_inst(i, 0, mode, &parts, t)?;
-            let mut inst = operands.with(Operation::HalfSetPreds(mode.bf16));
-            inst.y |= u32::from(cmp);
-            inst.c = Slot(t.psrc(i.psrc[0]).0);
-            inst.d = Slot(t.pdst(i, 0).0);
-            inst.z = t.pdst(i, 1).0;
-            inst.x |= u64::from(combining(bop)) << 32 | u64::from(both) << 34;
-            t.emit(inst);
+            let ([a, b, _], reading) = half_sources(i, &parts, t)?;
+            let (combined, p, q) = (t.psrc(i.psrc[0]), t.pdst(i, 0), t.pdst(i, 1));
+            let flags = flags(mode) | u64::from(combining(bop)) << 32 | u64::from(both) << 34;
+            let how = u32::from(cmp) | reading;
+            t.emit(build::HalfSetPreds { bf16: mode.bf16, a, b, combined, p, q, how, flags });
         }
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// The instruction of an operation, without its destination.
-fn half_inst(i: &MachineInst, element: u32, mode: HalfMode, parts: &[Halves], t: &mut Translation<'_>) -> Result<Inst> {
+/// The rows of the operands, and how each is read.
+fn half_sources(i: &MachineInst, parts: &[Halves], t: &mut Translation<'_>) -> Result<([Slot; 3], u32)> {
     let mut rows = [t.constant(0); 3];
-    let mut y = element;
+    let mut read = 0;
     for (at, &halves) in parts.iter().enumerate() {
         rows[at] = t.raw_word(&i.src[at], 0)?;
-        y |= reading(at as u32, halves, &i.src[at]);
+        read |= reading(at as u32, halves, &i.src[at]);
     }
-    let run = Operation::Halves(mode.bf16, mode.single);
-    let [a, b, c] = rows;
-    Ok(Inst { a, b, c, x: flags(mode), y, ..blank(run) })
+    Ok((rows, read))
+}
+
+fn half_inst(how: u32, mode: HalfMode, [a, b, c]: [Slot; 3], d: Slot) -> build::Halves {
+    build::Halves { bf16: mode.bf16, single: mode.single, a, b, c, d, how, flags: flags(mode) }
 }
 
 fn half_op(i: &MachineInst, element: u32, mode: HalfMode, parts: &[Halves], t: &mut Translation<'_>) -> Result<()> {
-    let inst = half_inst(i, element, mode, parts, t)?;
+    let (rows, reading) = half_sources(i, parts, t)?;
     let d = t.dst(i, 0);
-    t.emit(Inst { d, ..inst });
+    t.emit(half_inst(element | reading, mode, rows, d));
     Ok(())
 }

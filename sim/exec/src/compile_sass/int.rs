@@ -4,10 +4,10 @@ use device_code::sass::{InstOperand, Lanes, MachineInst, MulKind, Opcode, VecTy}
 
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
-use crate::exec_sass::integer::{self, packed};
-use crate::program::{Inst, Operation, Pred, Sem, Slot};
+use crate::exec_sass::integer;
+use crate::operations::build;
+use crate::program::{Pred, Sem, Slot};
 
 /// Returns false when the instruction is of another family.
 pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
@@ -19,7 +19,7 @@ pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
         Opcode::Sel { wide: false } => {
             let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.psrc(i.psrc[0]));
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a, b, c: Slot(c.0), ..blank(Operation::Select) });
+            t.emit(build::Select { a, b, which: c, d });
         }
         Opcode::Iadd3 { x, wide: false } => add3(i, x, t)?,
         Opcode::Lea { hi, x, sx32, shift } => lea(i, (hi, x, sx32), u32::from(shift), t)?,
@@ -61,7 +61,7 @@ pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
         // sm_90 on.
         Opcode::Viadd { lanes: Lanes::One } => {
             let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
-            t.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+            t.emit(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add).of([a, b]).to(d));
         }
         Opcode::Vimnmx { ty, relu } => {
             let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
@@ -76,7 +76,7 @@ pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
         Opcode::Viaddmnmx { ty: ty @ (VecTy::U32 | VecTy::S32), relu } => {
             let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
             let (sum, d) = (t.temporary(), t.dst(i, 0));
-            t.emit(Inst { d: sum, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+            t.emit(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add).of([a, b]).to(sum));
             return Ok(lesser(i, ty, [sum, c], d, t)? && (!relu || not_negative(ty, d, t)));
         }
         _ => return Ok(false),
@@ -103,13 +103,13 @@ fn lesser(i: &MachineInst, ty: VecTy, [a, b]: [Slot; 2], d: Slot, t: &mut Transl
         _ => return t.unsupported(i),
     };
     match t.psrc(i.psrc[0]) {
-        Pred::ALWAYS => t.emit(Inst { d, a, b, ..lane(min) }),
-        Pred::NEVER => t.emit(Inst { d, a, b, ..lane(max) }),
+        Pred::ALWAYS => t.emit(min.of([a, b]).to(d)),
+        Pred::NEVER => t.emit(max.of([a, b]).to(d)),
         c => {
             let (low, high) = (t.temporary(), t.temporary());
-            t.emit(Inst { d: low, a, b, ..lane(min) });
-            t.emit(Inst { d: high, a, b, ..lane(max) });
-            t.emit(Inst { d, a: low, b: high, c: Slot(c.0), ..blank(Operation::Select) });
+            t.emit(min.of([a, b]).to(low));
+            t.emit(max.of([a, b]).to(high));
+            t.emit(build::Select { a: low, b: high, which: c, d });
         }
     }
     Ok(true)
@@ -125,14 +125,14 @@ fn not_negative(ty: VecTy, d: Slot, t: &mut Translation<'_>) -> bool {
         }),
         _ => return true,
     };
-    t.emit(Inst { d, a: d, ..lane(run) });
+    t.emit(run.of([d]).to(d));
     true
 }
 
 /// Appends `dst = run(a)`.
 pub(super) fn unary(i: &MachineInst, a: Slot, run: LaneFn, t: &mut Translation<'_>) {
     let d = t.dst(i, 0);
-    t.emit(Inst { d, a, ..lane(run) });
+    t.emit(run.of([a]).to(d));
 }
 
 fn add3(i: &MachineInst, x: bool, t: &mut Translation<'_>) -> Result<()> {
@@ -147,22 +147,15 @@ fn add3(i: &MachineInst, x: bool, t: &mut Translation<'_>) -> Result<()> {
     if plain && !negated {
         let zero = t.constant(0);
         if c == zero {
-            t.emit(Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+            t.emit(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add).of([a, b]).to(d));
         } else {
-            t.emit(Inst {
-                d,
-                a,
-                b,
-                c,
-                ..lane(op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3))
-            });
+            t.emit(op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3).of([a, b, c]).to(d));
         }
         return Ok(());
     }
-    let flags = flags(&i.src);
-    let preds = [carries[0], carries[1], t.pdst(i, 0), t.pdst(i, 1)];
-    let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
-    t.emit(Inst { d, a, b, c, x, y: flags, ..blank(Operation::Add3) });
+    let signs = flags(&i.src);
+    let ([carry, carry2], over, over2) = (carries, t.pdst(i, 0), t.pdst(i, 1));
+    t.emit(build::Add3 { a, b, c, carry, carry2, d, over, over2, signs });
     Ok(())
 }
 
@@ -191,7 +184,7 @@ fn lea(i: &MachineInst, (hi, x, sx32): (bool, bool, bool), shift: u32, t: &mut T
         };
         let value = if sx32 {
             let d = t.temporary();
-            t.emit(Inst { d, a: low, ..lane(op1(|a: i32| i64::from(a)).is(Sem::Move)) });
+            t.emit(op1(|a: i32| i64::from(a)).is(Sem::Move).of([low]).to(d));
             d
         } else {
             t.joined(low, high)
@@ -201,18 +194,17 @@ fn lea(i: &MachineInst, (hi, x, sx32): (bool, bool, bool), shift: u32, t: &mut T
             (_, true) => op2x(|a: u64, _: u32, s: u64| (!(a << s) >> 32) as u32),
             _ => op2x(|a: u64, _: u32, s: u64| ((a << s) >> 32) as u32).is(Sem::ShiftedHigh),
         };
-        t.emit(Inst { d: term, a: value, b, x: shift, ..lane(run) });
+        t.emit(run.of([value, b]).with(shift).to(term));
     } else {
-        t.emit(Inst { d: term, a: low, b, x: shift, ..lane(op2x(|a: u32, _: u32, s: u64| a << s).is(Sem::Shifted)) });
+        t.emit(op2x(|a: u32, _: u32, s: u64| a << s).is(Sem::Shifted).of([low, b]).with(shift).to(term));
     }
     // The signs are left to the sum: that of a zero carries, too.
     let shifted = if hi { InstOperand { neg: false, inv: false, ..a } } else { a };
-    let sign = flags(&[shifted, added]);
+    let signs = flags(&[shifted, added]);
     let carry = if x { t.psrc(i.psrc[0]) } else { Pred::NEVER };
-    let preds = [carry, Pred::NEVER, t.pdst(i, 0), Pred::ALWAYS];
-    let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));
+    let (carry2, over, over2) = (Pred::NEVER, t.pdst(i, 0), Pred::ALWAYS);
     let (d, c) = (t.dst(i, 0), t.constant(0));
-    t.emit(Inst { d, a: term, b, c, x, y: sign, ..blank(Operation::Add3) });
+    t.emit(build::Add3 { a: term, b, c, carry, carry2, d, over, over2, signs });
     Ok(())
 }
 
@@ -226,12 +218,12 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
         if carry == Pred::NEVER {
             // Names that compilers give a move, a sum, a product.
             let inst = match () {
-                () if a == zero || b == zero => Inst { d, a: c, ..lane(op1(|a: u32| a).is(Sem::Move)) },
-                () if b == one => Inst { d, a, b: c, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) },
-                () if c == zero => Inst { d, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) },
+                () if a == zero || b == zero => op1(|a: u32| a).is(Sem::Move).of([c]).to(d),
+                () if b == one => op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add).of([a, c]).to(d),
+                () if c == zero => op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul).of([a, b]).to(d),
                 () => {
                     let run = op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c)).is(Sem::MulAdd);
-                    Inst { d, a, b, c, ..lane(run) }
+                    run.of([a, b, c]).to(d)
                 }
             };
             t.emit(inst);
@@ -239,9 +231,9 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
         }
         let one_more = selected(carry, t);
         let own = t.temporary();
-        t.emit(Inst { d: own, a, b, ..lane(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul)) });
+        t.emit(op2(|a: u32, b: u32| a.wrapping_mul(b)).is(Sem::Mul).of([a, b]).to(own));
         let run = op3(|a: u32, b: u32, c: u32| a.wrapping_add(b).wrapping_add(c)).is(Sem::Add3);
-        t.emit(Inst { d, a: own, b: c, c: one_more, ..lane(run) });
+        t.emit(run.of([own, c, one_more]).to(d));
         return Ok(());
     }
     let (neg, inv) = (c.neg, c.inv);
@@ -249,7 +241,7 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
     if neg || inv {
         let own = t.temporary();
         let run: LaneFn = if neg { op1(|a: u64| a.wrapping_neg()).is(Sem::Neg) } else { op1(|a: u64| !a).is(Sem::Not) };
-        t.emit(Inst { d: own, a: c, ..lane(run) });
+        t.emit(run.of([c]).to(own));
         c = own;
     }
     let own = t.temporary();
@@ -265,9 +257,9 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
             (_, false) => op3(|a: u32, b: u32, c: u64| ((u64::from(a) * u64::from(b)).wrapping_add(c) >> 32) as u32),
         };
         if kind == MulKind::High {
-            t.emit(Inst { d, a, b, c, ..lane(run) });
+            t.emit(run.of([a, b, c]).to(d));
         } else {
-            t.emit(Inst { d: own, a, b, c, ..lane(run) });
+            t.emit(run.of([a, b, c]).to(own));
             t.split(i, own);
         }
         return Ok(());
@@ -277,19 +269,18 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
     } else {
         op2(|a: u32, b: u32| u64::from(a) * u64::from(b)).is(Sem::MulWide)
     };
-    t.emit(Inst { d: own, a, b, ..lane(run) });
+    t.emit(run.of([a, b]).to(own));
     let sum = t.temporary();
     let out = if t.guard_is(t.pdst(i, 0)) { t.temporary_pred() } else { t.pdst(i, 0) };
-    let x = packed(carry) | packed(out) << 32;
-    t.emit(Inst { d: sum, a: own, b: c, x, ..blank(Operation::AddWide) });
+    t.emit(build::AddWide { a: own, b: c, carry, d: sum, over: out });
     if kind == MulKind::High {
-        t.emit(Inst { d, a: sum, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
+        t.emit(op1(|a: u64| (a >> 32) as u32).is(Sem::High).of([sum]).to(d));
     } else {
         t.split(i, sum);
     }
     if out != t.pdst(i, 0) {
         let d = t.pdst(i, 0);
-        t.emit(Inst { d: Slot(d.0), a: Slot(out.0), b: Slot(out.0), ..blank(Operation::Predicate) });
+        t.emit(build::Predicate { a: out, b: out, d, function: 0 });
     }
     Ok(())
 }
@@ -297,6 +288,6 @@ fn multiply_add(i: &MachineInst, kind: MulKind, signed: bool, x: bool, t: &mut T
 /// A row with 1 where a predicate holds, else 0.
 pub(crate) fn selected(pred: Pred, t: &mut Translation<'_>) -> Slot {
     let (d, a, b) = (t.temporary(), t.constant(1), t.constant(0));
-    t.emit(Inst { d, a, b, c: Slot(pred.0), ..blank(Operation::Select) });
+    t.emit(build::Select { a, b, which: pred, d });
     d
 }

@@ -8,48 +8,46 @@ use device_code::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
 use super::operands::{EXCLUSIVE, SCRATCH};
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
-use crate::exec::load_store::SHARED;
 use crate::exec::per_lane::{op1, op2x};
-use crate::program::{Inst, Operation, Pred, Sem, Slot};
+use crate::operations::build;
+use crate::program::{Pred, Sem, Slot};
 
 /// Returns false when the instruction is of another family.
 pub(super) fn lanes(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
     match i.op {
         Opcode::Vote { mode } => {
-            let a = Slot(t.psrc(i.psrc[0]).0);
-            let b = members(t);
+            let truth = t.psrc(i.psrc[0]);
+            let members = members(t);
             if i.dst.is_some_and(|run| !run.is_dropped()) {
                 let d = t.dst(i, 0);
-                t.emit(Inst { d, a, b, y: 3, ..blank(Operation::Vote) });
+                t.emit(build::Vote { truth, members, d: Some(d), p: None, mode: 3 });
             }
-            let d = t.pdst(i, 0);
-            if d != Pred::ALWAYS {
-                let y = match mode {
+            let p = t.pdst(i, 0);
+            if p != Pred::ALWAYS {
+                let mode = match mode {
                     VoteMode::All => 0,
                     VoteMode::Any => 1,
                     VoteMode::Eq => 2,
                 };
-                t.emit(Inst { d: Slot(d.0), a, b, y, ..blank(Operation::Vote) });
+                t.emit(build::Vote { truth, members, d: None, p: Some(p), mode });
             }
         }
         Opcode::Shfl { mode } => {
-            let y = match mode {
+            let mode = match mode {
                 ShflMode::Up => 0,
                 ShflMode::Down => 1,
                 ShflMode::Bfly => 2,
                 ShflMode::Idx => 3,
             };
-            let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
-            let (d, z) = (t.dst(i, 0), t.pdst(i, 0));
-            let x = u64::from(Slot::NONE.0);
-            t.emit(Inst { d, a, b, c, x, y, z: z.0, ..blank(Operation::Shuffle) });
+            let (value, lane, clamp) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
+            let (d, inside) = (t.dst(i, 0), t.pdst(i, 0));
+            t.emit(build::Shuffle { value, lane, clamp, members: Slot::NONE, d, inside, mode });
         }
         Opcode::Match { any, wide } => {
-            let a = if wide { t.pair(&i.src[0])? } else { t.source(i, 0)? };
-            let (d, z) = (t.dst(i, 0), t.pdst(i, 0));
-            let b = members(t);
-            t.emit(Inst { d, a, b, y: u32::from(!any), z: z.0, ..blank(Operation::Match) });
+            let value = if wide { t.pair(&i.src[0])? } else { t.source(i, 0)? };
+            let (d, same) = (t.dst(i, 0), (!any).then(|| t.pdst(i, 0)));
+            let members = members(t);
+            t.emit(build::Match { value, members, d, same, all: u32::from(!any) });
         }
         Opcode::Redux { op, signed } => {
             let y = match (op, signed) {
@@ -66,13 +64,13 @@ pub(super) fn lanes(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             let b = members(t);
             // Before sm_90 no BSYNC stands behind it: each reduction has a WARPSYNC of its own.
             t.exclusive &= t.module.arch.sm >= 90;
-            t.emit(Inst { d, a, b, y, ..blank(Operation::Reduce) });
+            t.emit(build::Reduce { value: a, members: b, d, function: y });
         }
         // Of the lanes that execute together.
         Opcode::Elect if i.psrc[0].always() => {
             let a = members(t);
             let (d, z) = (t.dst(i, 0), t.pdst(i, 0));
-            t.emit(Inst { d, a, z: z.0, ..blank(Operation::Elect) });
+            t.emit(build::Elect { members: a, d, p: z });
         }
         Opcode::Matrix { regs, store: false } => tiles(i, regs, t)?,
         Opcode::CopyAsync { bytes, zfill } => copy_async(i, bytes, zfill, t)?,
@@ -90,19 +88,18 @@ fn members(t: &Translation<'_>) -> Slot {
 fn tiles(i: &MachineInst, regs: u8, t: &mut Translation<'_>) -> Result<()> {
     let transposed = match bits(78, 80, t) {
         0 => 0,
-        1 => 1 << 30,
+        1 => 1,
         _ => return t.unsupported(i),
     };
-    let (a, x, _) = address(i, &i.mem[0], t)?;
+    let (address, offset, _) = address(i, &i.mem[0], t)?;
     let slots: Vec<Slot> = (0..regs).map(|_| t.temporary()).collect();
-    let y = t.list(&slots);
-    let z = SHARED | u32::from(regs) << 4 | transposed;
-    t.emit(Inst { d: Slot(x as u32), a, y, z, ..blank(Operation::MatrixRows) });
+    let (into, offset) = (Some(slots.clone()), offset as u32);
+    t.emit(build::MatrixRows { address, from: None, into, offset, store: 0, transposed });
     // The address may be one of the results.
     for (word, &a) in slots.iter().enumerate() {
         let d = t.dst(i, word as u8);
         if d != SCRATCH {
-            t.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
+            t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(d));
         }
     }
     Ok(())
@@ -112,37 +109,27 @@ fn copy_async(i: &MachineInst, bytes: u8, zfill: bool, t: &mut Translation<'_>) 
     // Where it is false nothing is read, and zeros are written. (What is not to be written at
     // all stands under the guard.)
     let is_read = t.psrc(i.psrc[0]);
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let (to, to_offset, space) = address(i, &i.mem[0], t)?;
     let (from, offset, _) = address(i, &i.mem[1], t)?;
     let size = u64::from(bytes);
     let mut count = t.constant(size);
     let (b, source) = (t.temporary(), t.temporary());
-    t.emit(Inst { d: source, a: from, b: from, x: offset, ..lane(op2x(|a: u64, _: u64, x: u64| a.wrapping_add(x))) });
+    t.emit(op2x(|a: u64, _: u64, x: u64| a.wrapping_add(x)).of([from, from]).with(offset).to(source));
     if zfill {
         // The low bits of the address are the number of bytes that are not read.
         let read = t.temporary();
         let run = op2x(|a: u64, _: u64, x: u64| x - (a & (x - 1)));
-        t.emit(Inst { d: read, a: source, b: source, x: size, ..lane(run) });
+        t.emit(run.of([source, source]).with(size).to(read));
         let run = op2x(|a: u64, _: u64, x: u64| a & !(x - 1));
-        t.emit(Inst { d: b, a: source, b: source, x: size, ..lane(run) });
+        t.emit(run.of([source, source]).with(size).to(b));
         count = read;
     } else {
-        t.emit(Inst { d: b, a: source, ..lane(op1(|a: u64| a).is(Sem::Move)) });
+        t.emit(op1(|a: u64| a).is(Sem::Move).of([source]).to(b));
     }
     let kept = t.temporary();
     let zero = t.constant(0);
-    let c = Slot(is_read.0);
-    t.emit(Inst { d: kept, a: count, b: zero, c, ..blank(Operation::Select) });
-    let count = kept;
-    t.emit(Inst {
-        d: Slot(0),
-        a,
-        b,
-        c: count,
-        x,
-        y: u32::from(bytes),
-        z: space | 1 << 4,
-        ..blank(Operation::CopyAsync)
-    });
+    t.emit(build::Select { a: count, b: zero, which: is_read, d: kept });
+    let bytes = u32::from(bytes);
+    t.emit(build::CopyAsync { to, from: b, size: kept, to_offset, from_offset: 0, bytes, space });
     Ok(())
 }

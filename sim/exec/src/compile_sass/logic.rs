@@ -5,10 +5,10 @@ use device_code::sass::{Arithmetic, BoolOp, Comparison, MachineInst, Opcode};
 use super::translation::Translation;
 use crate::compile::bits::{lop3, prmt};
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::exec::per_lane::{LaneFn, op2, op2x, op3, op3x};
 use crate::exec_sass::predicates::{COMBINE, EQUAL, EXTENDED, GREATER, LESS, SIGNED};
-use crate::program::{Inst, Operation, Pred, Sem, Slot};
+use crate::operations::build;
+use crate::program::{Pred, Sem};
 
 /// Returns false when the instruction is of another family.
 pub(super) fn logic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
@@ -24,16 +24,16 @@ pub(super) fn logic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             };
             let result = t.dst(i, 0);
             if pred == Pred::ALWAYS {
-                t.emit(Inst { d: result, a, b, c, x: u64::from(lut), ..lane(run) });
+                t.emit(run.of([a, b, c]).with(u64::from(lut)).to(result));
                 return Ok(true);
             }
             // A register of its own, for the predicate reads it again.
             let d = t.temporary();
-            t.emit(Inst { d, a, b, c, x: u64::from(lut), ..lane(run) });
-            t.emit(Inst { d: result, a: d, ..lane(crate::exec::per_lane::op1(|a: u32| a).is(Sem::Move)) });
+            t.emit(run.of([a, b, c]).with(u64::from(lut)).to(d));
+            t.emit(crate::exec::per_lane::op1(|a: u32| a).is(Sem::Move).of([d]).to(result));
             let third = t.psrc(i.psrc[0]);
             let y = u32::from(pand);
-            t.emit(Inst { d: Slot(pred.0), a: d, c: Slot(third.0), y, ..blank(Operation::NotZero) });
+            t.emit(build::NotZero { a: d, combined: third, p: pred, combine: y });
         }
         Opcode::Shf { right, wrap, ty, hi } => {
             let [a, b, c] = [t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?];
@@ -45,7 +45,7 @@ pub(super) fn logic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             } else {
                 op2x(|a: u32, _: u32, x: u64| a.min(x as u32)).is(Sem::MinCount)
             };
-            t.emit(Inst { d: shift, a: b, b, x: most, ..lane(run) });
+            t.emit(run.of([b, b]).with(most).to(shift));
             let value = t.joined(a, c);
             let run: LaneFn = match (right, ty.signed(), hi) {
                 (true, true, true) => op2(|a: i64, b: u32| ((a >> b.min(63)) >> 32) as u32).is(Sem::ShrHigh),
@@ -58,7 +58,7 @@ pub(super) fn logic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
                 (false, _, false) => op2(|a: u64, b: u32| a.checked_shl(b).unwrap_or(0) as u32).is(Sem::ShlLow),
             };
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a: value, b: shift, ..lane(run) });
+            t.emit(run.of([value, shift]).to(d));
         }
         Opcode::Prmt { mode } => {
             let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
@@ -72,7 +72,7 @@ pub(super) fn logic(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
                 _ => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x1010, 0x3232, 0x1010, 0x3232][(s & 3) as usize])),
             };
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a, b, c, ..lane(run) });
+            t.emit(run.of([a, b, c]).to(d));
         }
         Opcode::Sgxt { signed, wrap } => {
             let run: LaneFn = match (signed, wrap) {
@@ -117,33 +117,32 @@ pub(super) fn predicates(i: &MachineInst, t: &mut Translation<'_>) -> Result<boo
             };
             let y =
                 outcomes | if ty.signed() { SIGNED } else { 0 } | if ex { EXTENDED } else { 0 } | combine << COMBINE;
-            let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.psrc(i.psrc[0]));
-            let (d, z) = (t.pdst(i, 0), t.pdst(i, 1));
-            let x = u64::from(t.psrc(i.psrc[1]).0);
-            t.emit(Inst { d: Slot(d.0), a, b, c: Slot(c.0), x, y, z: z.0, ..blank(Operation::IntCompare) });
+            let (a, b, combined) = (t.source(i, 0)?, t.source(i, 1)?, t.psrc(i.psrc[0]));
+            let (p, q) = (t.pdst(i, 0), t.pdst(i, 1));
+            let low = ex.then(|| t.psrc(i.psrc[1]));
+            t.emit(build::IntCompare { a, b, combined, low, p, q, how: y });
         }
         Opcode::Plop3 { lut0, lut1 } => {
-            let [a, b, c] = i.psrc.map(|source| Slot(t.psrc(source).0));
+            let [a, b, c] = i.psrc.map(|source| t.psrc(source));
             let (d, z) = (t.pdst(i, 0), t.pdst(i, 1));
             let y = u32::from(lut0) | u32::from(lut1) << 8;
-            t.emit(Inst { d: Slot(d.0), a, b, c, y, z: z.0, ..blank(Operation::Table) });
+            t.emit(build::Table { a, b, c, p: d, q: z, tables: y });
         }
         Opcode::Arithmetic(Arithmetic::Signs { lut }) => {
             let [a, b, c] = [t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?];
             let (d, sign) = (t.pdst(i, 0), t.temporary());
             let run = op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32) >> 31);
-            t.emit(Inst { d: sign, a, b, c, x: u64::from(lut), ..lane(run) });
-            let always = Slot(Pred::ALWAYS.0);
-            t.emit(Inst { d: Slot(d.0), a: sign, c: always, y: 1, ..blank(Operation::NotZero) });
+            t.emit(run.of([a, b, c]).with(u64::from(lut)).to(sign));
+            t.emit(build::NotZero { a: sign, combined: Pred::ALWAYS, p: d, combine: 1 });
         }
         Opcode::P2r { byte } => {
             let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
             let z = t.first_pred(i.uniform);
-            t.emit(Inst { d, a, b, y: u32::from(byte), z, ..blank(Operation::ToRegister) });
+            t.emit(build::ToRegister { a, mask: b, from: Pred(z), d, byte: u32::from(byte) });
         }
         Opcode::R2p { byte } => {
             let (a, b, z) = (t.source(i, 0)?, t.source(i, 1)?, t.first_pred(i.uniform));
-            t.emit(Inst { a, b, y: u32::from(byte), z, ..blank(Operation::FromRegister) });
+            t.emit(build::FromRegister { a, mask: b, into: Pred(z), byte: u32::from(byte) });
         }
         _ => return Ok(false),
     }
@@ -153,7 +152,7 @@ pub(super) fn predicates(i: &MachineInst, t: &mut Translation<'_>) -> Result<boo
 /// Appends `dst = run(source 0, source 1)`.
 pub(super) fn binary(i: &MachineInst, run: LaneFn, t: &mut Translation<'_>) -> Result<()> {
     let (a, b, d) = (t.source(i, 0)?, t.source(i, 1)?, t.dst(i, 0));
-    t.emit(Inst { d, a, b, ..lane(run) });
+    t.emit(run.of([a, b]).to(d));
     Ok(())
 }
 

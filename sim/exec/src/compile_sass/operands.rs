@@ -10,11 +10,11 @@ use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, P
 
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
-use crate::exec::load_store::GLOBAL;
+use crate::exec::load_store::{GLOBAL, PLAIN};
 use crate::exec::per_lane::{LaneFn, op1, op2};
 use crate::interface::CompileError;
-use crate::program::{Inst, LANES, LaneTy, LaunchWord, Operation, Pred, Row, Sem, Slot};
+use crate::operations::build;
+use crate::program::{LANES, LaneTy, LaunchWord, Pred, Row, Sem, Slot};
 
 /// The row that takes dropped results.
 pub(crate) const SCRATCH: Slot = Slot(1);
@@ -157,9 +157,18 @@ impl Translation<'_> {
             if u64::from(offset) + u64::from(bytes) > size {
                 return self.wrong(format!("c[0x3][{offset:#x}] lies outside the bank"));
             }
-            let (d, a) = (self.temporary(), self.constant(start));
-            let run = Operation::Load(if bytes == 8 { LaneTy::U64 } else { LaneTy::U32 });
-            self.emit(Inst { d, a, x: u64::from(offset), c: Slot(8 * bytes), z: GLOBAL | 1 << 4, ..blank(run) });
+            let (d, address) = (self.temporary(), self.constant(start));
+            self.emit(build::Load {
+                ty: if bytes == 8 { LaneTy::U64 } else { LaneTy::U32 },
+                address,
+                d: Some(d),
+                all: None,
+                offset: u64::from(offset),
+                space: GLOBAL,
+                count: 1,
+                bits: 8 * bytes,
+                strength: PLAIN,
+            });
             return Ok(d);
         }
         let Some((_, words, size)) = self.machine.banks.iter().find(|(number, ..)| *number == bank) else {
@@ -207,7 +216,7 @@ impl Translation<'_> {
             _ => return Ok(a),
         };
         let d = self.temporary();
-        self.emit(Inst { d, a, ..lane(run) });
+        self.emit(run.of([a]).to(d));
         Ok(d)
     }
 
@@ -237,12 +246,7 @@ impl Translation<'_> {
             return low;
         }
         let d = self.temporary();
-        self.emit(Inst {
-            d,
-            a: low,
-            b: high,
-            ..lane(op2(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32).is(Sem::Join))
-        });
+        self.emit(op2(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32).is(Sem::Join).of([low, high]).to(d));
         d
     }
 
@@ -265,8 +269,8 @@ impl Translation<'_> {
 
     /// Puts the halves of a row of 64 bits into two rows.
     pub(crate) fn halved(&mut self, value: Slot, low: Slot, high: Slot) {
-        self.emit(Inst { d: low, a: value, ..lane(op1(|a: u64| a as u32).is(Sem::Move)) });
-        self.emit(Inst { d: high, a: value, ..lane(op1(|a: u64| (a >> 32) as u32).is(Sem::High)) });
+        self.emit(op1(|a: u64| a as u32).is(Sem::Move).of([value]).to(low));
+        self.emit(op1(|a: u64| (a >> 32) as u32).is(Sem::High).of([value]).to(high));
     }
 
     /// The predicate of result `at`.

@@ -6,11 +6,11 @@ use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 use super::families::instruction;
 use super::operands::PREDS;
 use super::translation::Translation;
-use crate::compile::blank;
 use crate::compile::function::Result;
 use crate::interface::CompileError;
 use crate::machine_module::code_place;
-use crate::program::{Builtin, CompiledSection, FunctionCode, Operation, Pred, Program};
+use crate::operations::build;
+use crate::program::{Builtin, CompiledSection, FunctionCode, Pred, Program};
 
 /// Relocations of an immediate operand by the low word of an address. 0x3e and 0x3f are those of a
 /// kernel that another one launches.
@@ -45,7 +45,7 @@ impl Translation<'_> {
             if target == u32::MAX {
                 return self.wrong(format!("a jump leads to {offset:#x} of section {section}, where no code is"));
             }
-            self.program.code[at as usize].x = u64::from(target);
+            self.program.code[at as usize].lead_to(target);
         }
         let entry = self.machine.sections[0].starts.get((self.kernel.entry / INST_BYTES) as usize).copied();
         let Some(entry) = entry.filter(|&entry| entry != u32::MAX) else { return self.wrong("no code at its entry") };
@@ -96,7 +96,7 @@ impl Translation<'_> {
         }
         // Nothing may run past the end.
         self.begin(Pred::ALWAYS);
-        self.emit(blank(Operation::Trap));
+        self.emit(build::Trap {});
         self.machine.sections.push(CompiledSection { number: section, starts, error: None });
         Ok(())
     }

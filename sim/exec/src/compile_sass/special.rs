@@ -4,12 +4,12 @@ use crate::compile_sass::int::unary;
 use device_code::sass::{MachineInst, Opcode, SpecialReg};
 
 use super::translation::Translation;
-use crate::compile::blank;
 use crate::compile::function::Result;
 use crate::exec::control::Special;
 use crate::exec::per_lane::op1;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
-use crate::program::{Inst, Operation, Sem, Slot};
+use crate::operations::build;
+use crate::program::Sem;
 
 /// Returns false when the instruction is of another family.
 pub(super) fn special(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
@@ -20,7 +20,7 @@ pub(super) fn special(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             unary(i, a, op1(|a: u32| a).is(Sem::Move), t);
             if !i.pdst[0].is_true() {
                 let d = t.pdst(i, 0);
-                t.emit(Inst { d: Slot(d.0), a, ..blank(Operation::Differs) });
+                t.emit(build::Differs { a, p: d });
             }
         }
         Opcode::Lepc => {
@@ -74,11 +74,11 @@ fn special_register(i: &MachineInst, sr: SpecialReg, wide: bool, t: &mut Transla
     };
     if wide {
         let d = t.temporary();
-        t.emit(Inst { d, y: which as u32, ..blank(Operation::Special) });
+        t.emit(build::Special { d, number: which as u32 });
         t.split(i, d);
         return Ok(());
     }
     let d = t.dst(i, 0);
-    t.emit(Inst { d, y: which as u32, a: Slot::NONE, ..blank(Operation::Special) });
+    t.emit(build::Special { d, number: which as u32 });
     Ok(())
 }

@@ -4,13 +4,13 @@ use device_code::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, 
 
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::exec::matrix::narrow::NarrowForm;
 use crate::exec::matrix::sparse::{Factor, SparseForm};
 use crate::exec::matrix::{Element, Form};
 use crate::exec::per_lane::{LaneFn, op2x, op3};
 use crate::exec_sass::tensor::{self, dot_bytes, dot_words};
-use crate::program::{Inst, Operation, Slot};
+use crate::operations::build;
+use crate::program::Slot;
 
 fn element(ty: MatrixTy) -> Option<Element> {
     Some(match ty {
@@ -31,7 +31,7 @@ pub(super) fn tensor(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
         Arithmetic::Mma { .. } => multiply_matrices(i, op, t)?,
         Arithmetic::Movm => {
             let (d, a) = (t.dst(i, 0), t.raw_word(&i.src[0], 0)?);
-            t.emit(Inst { d, a, ..blank(Operation::Transpose) });
+            t.emit(build::Transpose { a, d });
         }
         Arithmetic::Idp { four, high, a_signed, b_signed } => {
             let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
@@ -47,13 +47,13 @@ pub(super) fn tensor(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             };
             let b = if high {
                 let d = t.temporary();
-                t.emit(Inst { d, a: b, ..lane(crate::exec::per_lane::op1(|a: u32| a >> 16)) });
+                t.emit(crate::exec::per_lane::op1(|a: u32| a >> 16).of([b]).to(d));
                 d
             } else {
                 b
             };
             let d = t.dst(i, 0);
-            t.emit(Inst { d, a, b, c, ..lane(run) });
+            t.emit(run.of([a, b, c]).to(d));
         }
         Arithmetic::Vabsdiff { signed } => {
             let run: LaneFn = match signed {
@@ -80,7 +80,7 @@ pub(super) fn tensor(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
 fn of_three(i: &MachineInst, run: LaneFn, t: &mut Translation<'_>) -> Result<()> {
     let (a, b, c) = (t.source(i, 0)?, t.source(i, 1)?, t.source(i, 2)?);
     let d = t.dst(i, 0);
-    t.emit(Inst { d, a, b, c, ..lane(run) });
+    t.emit(run.of([a, b, c]).to(d));
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn matrix_rows(operand: &InstOperand, ty: MatrixTy, t: &mut Translation<'_>) -> 
             value
         } else {
             let d = t.temporary();
-            t.emit(Inst { d, a: value, b: value, x, ..lane(op2x(|a: u64, _: u64, x| a ^ x)) });
+            t.emit(op2x(|a: u64, _: u64, x| a ^ x).of([value, value]).with(x).to(d));
             d
         });
     }
@@ -141,7 +141,7 @@ fn multiply_matrices(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -
         let Some(form) = form else { return t.unsupported(i) };
         let metadata = t.raw_word(&i.src[3], 0)?;
         let y = t.list(&[to, sc, sa, sb, vec![metadata]].concat());
-        t.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplySparse) });
+        t.emit(build::MultiplySparse { slots: y, form: form.pack() });
         return Ok(());
     }
     let (Some(ea), Some(eb)) = (element(a), element(b)) else {
@@ -155,14 +155,12 @@ fn multiply_matrices(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -
             sat,
         };
         let y = t.list(&[to, sc, sa, sb].concat());
-        t.emit(Inst { x: form.pack(), y, ..blank(Operation::MultiplyNarrow) });
+        t.emit(build::MultiplyNarrow { slots: y, form: form.pack() });
         return Ok(());
     };
     let (m, k) = (usize::from(m), usize::from(k));
-    let x = Form { a: ea, b: eb, c: sum, d: sum, saturate: sat, m, n: 8, k }.pack();
-    let z = [to.len(), sc.len(), sa.len(), sb.len()].iter().rev().fold(0, |z, &count| z << 6 | count as u32);
-    let y = t.list(&[to.clone(), sc, sa, sb].concat());
-    t.emit(Inst { x, y, z, ..blank(Operation::Multiply) });
+    let form = Form { a: ea, b: eb, c: sum, d: sum, saturate: sat, m, n: 8, k }.pack();
+    t.emit(build::Multiply { c: sc, a: sa, b: sb, d: to.clone(), form, opaque: 0 });
     if wide {
         for (at, value) in to.into_iter().enumerate() {
             let (low, high) = (t.dst(i, 2 * at as u8), t.dst(i, 2 * at as u8 + 1));

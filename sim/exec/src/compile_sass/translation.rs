@@ -9,7 +9,8 @@ use device_code::sass::MachineInst;
 use crate::compile::function::Result;
 use crate::interface::CompileError;
 use crate::machine_module::{MachineKernel, MachineModule};
-use crate::program::{Inst, MachineTables, Origin, Pred, Program, Slot};
+use crate::operations::build::Build;
+use crate::program::{MachineTables, Origin, Pred, Program, Slot};
 
 /// One kernel's machine code while it is compiled.
 pub(crate) struct Translation<'m> {
@@ -83,8 +84,9 @@ impl<'m> Translation<'m> {
     }
 
     /// Appends an instruction under the guard of the machine instruction.
-    pub(crate) fn emit(&mut self, inst: Inst) {
-        let place = Origin { line: self.pc, location: self.location };
-        self.program.push(Inst { guard: self.guard, ..inst }, place);
+    pub(crate) fn emit(&mut self, inst: impl Build) {
+        let mut inst = inst.build(&mut self.program.slots);
+        inst.guard = self.guard;
+        self.program.push(inst, Origin { line: self.pc, location: self.location });
     }
 }

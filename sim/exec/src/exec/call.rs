@@ -137,7 +137,7 @@ pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             w.exit(same);
             continue;
         }
-        let site = &program.calls[program.code[return_to as usize - 1].x as usize];
+        let site = &program.calls[operands::Call::of(&program.code[return_to as usize - 1]).site() as usize];
         let caller = &program.functions[site.caller as usize];
         let (from_row, from_local) = (w.rbase, w.lbase);
         let mut group = w.here(return_to);

@@ -18,6 +18,9 @@ pub(crate) const PARAM: u32 = 4;
 /// Local memory at a constant offset in the running function's frame.
 pub const FRAME: u32 = 5;
 
+/// The strength of a load or a store that is nothing of the following.
+pub(crate) const PLAIN: u32 = 0x7fff_ffff;
+
 /// The strength of a load or a store that is volatile.
 pub const VOLATILE: u32 = 0x7fff_fffe;
 

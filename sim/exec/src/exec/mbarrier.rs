@@ -10,9 +10,9 @@ use crate::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::exec::per_lane::each;
 use crate::exec::refused;
 use crate::interface::{AccessKind, FaultKind};
+use crate::operations::build;
 use crate::operations::operands;
-use crate::operations::operands::blank;
-use crate::program::{Inst, LANES, Next, Operation, Slot};
+use crate::program::{Inst, LANES, Next, Slot, Update};
 use crate::warp::Warp;
 
 const COUNT: u64 = (1 << 20) - 1;
@@ -182,9 +182,8 @@ pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// The atomic operation of one element of a reduction: where it finds the element's address and the
 /// operand.
-pub(super) fn element_update(update: Operation, address: Slot, operand: Slot, space: u32) -> Inst {
-    let z = 1 << 4 | space;
-    Inst { d: operand, a: address, b: operand, c: operand, z, ..blank(update) }
+pub(super) fn element_update(update: Update, address: Slot, operand: Slot, space: u32) -> Inst {
+    build::Atomic { update, address, b: operand, c: operand, d: operand, offset: 0, space, scope: 0 }.into()
 }
 
 /// The directions of [`bulk_copy`]: from global to shared memory, from there to global memory,

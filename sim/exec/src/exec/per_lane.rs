@@ -1,7 +1,8 @@
 //! Combinators that turn a function of one lane's values into an instruction of a warp.
 
+use crate::operations::build::Applied;
 use crate::operations::operands;
-use crate::program::{Inst, LANES, LaneFunction, LaneOp, LaneTy, Next, ResultUse, Sem};
+use crate::program::{Inst, LANES, LaneFunction, LaneOp, LaneTy, Next, ResultUse, Sem, Slot};
 use crate::warp::Warp;
 
 /// A type of values in a register.
@@ -69,6 +70,11 @@ impl LaneFn {
     pub(crate) fn is(mut self, sem: Sem) -> LaneFn {
         self.op.sem = sem;
         self
+    }
+
+    /// The function of these rows, the first of which it takes.
+    pub(crate) fn of<const ROWS: usize>(self, rows: [Slot; ROWS]) -> Applied {
+        Applied::new(self.op, rows)
     }
 }
 

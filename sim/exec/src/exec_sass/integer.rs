@@ -2,7 +2,7 @@
 
 use crate::exec::per_lane::each;
 use crate::operations::operands;
-use crate::program::{Inst, Next, Pred};
+use crate::program::{Inst, Next};
 use crate::warp::Warp;
 
 /// Signs of sums: this operand is negated (complemented and one added, which carries).
@@ -13,11 +13,6 @@ pub const NEGATE_C: u32 = 4;
 pub const INVERT_A: u32 = 8;
 pub const INVERT_B: u32 = 16;
 pub const INVERT_C: u32 = 32;
-
-/// A predicate that is kept in 16 bits of an instruction: bit 15 negates.
-pub(crate) fn packed(pred: Pred) -> u64 {
-    u64::from(pred.0 & 0x7fff) | u64::from(pred.0 >> 31) << 15
-}
 
 #[inline(always)]
 fn term(value: u64, flags: u32, negate: u32, invert: u32) -> u64 {

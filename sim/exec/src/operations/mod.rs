@@ -1,6 +1,8 @@
 //! Answers from the table of operations: which function executes an instruction, how native code
 //! does, and which operands it has. Owns no knowledge of single operations: that is in `table`.
 
+pub(crate) mod build;
+pub(crate) mod encoding;
 pub mod operands;
 pub(crate) mod table;
 #[cfg(test)]
@@ -21,7 +23,8 @@ use crate::exec::{call, cluster_memory, control, fragment, load_store, matrix, m
 use crate::exec_sass::predicates::EXTENDED;
 use crate::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::float::float16::{Brain, Half};
-use crate::operations::operands::{call_arguments, call_returns, list, own_returns, unpacked};
+use crate::operations::encoding::{list, number};
+use crate::operations::operands::{call_arguments, call_returns, own_returns};
 use crate::operations::table::for_each_operation;
 use crate::operations::values::OUTWARD;
 use crate::program::{
@@ -85,27 +88,36 @@ type FindHomes = for<'p> fn(&'p Program, &Inst) -> Option<&'p [ArgumentHome]>;
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Nowhere,
-    A,
-    B,
-    C,
-    D,
-    /// `x`, or its low 32 bits; `y`; `z`.
-    X,
-    Y,
-    Z,
-    /// A number that is made of fields.
-    Of(fn(&Inst) -> u32),
+    Number(fn(&Inst) -> u32),
     /// So many from one on.
     Span(fn(&Inst) -> (u32, u32)),
     /// So many of the program's slots, from one on.
     List(fn(&Inst) -> (usize, usize)),
-    /// A predicate in 16 bits.
-    Packed(fn(&Inst) -> u64),
     /// Parameters or results of a function; None: nobody knows.
     Homes(FindHomes),
 }
 
-use Place::{A, B, C, D, Homes, List, Of, Packed, Span, X, Y, Z};
+/// A place of the table.
+macro_rules! place {
+    (Also($($place:tt)+)) => {
+        place!($($place)+)
+    };
+    (Span($first:tt, $count:tt)) => {
+        Place::Span(|i| (number!(i, $first), number!(i, $count)))
+    };
+    (List($($list:tt)+)) => {
+        Place::List(|i| list!(i, $($list)+))
+    };
+    (Homes($homes:ident)) => {
+        Place::Homes($homes)
+    };
+    (Fixed($number:literal)) => {
+        Place::Number(|_| $number)
+    };
+    ($($place:tt)+) => {
+        Place::Number(|i| number!(i, $($place)+))
+    };
+}
 
 /// An operand of an operation.
 #[derive(Clone, Copy)]
@@ -139,24 +151,16 @@ impl Operand {
         }
         Some(match self.place {
             Place::Nowhere => return None,
-            A => vec![i.a.0],
-            B => vec![i.b.0],
-            C => vec![i.c.0],
-            D => vec![i.d.0],
-            X => vec![i.x as u32],
-            Y => vec![i.y],
-            Z => vec![i.z],
-            Of(number) => vec![number(i)],
-            Span(span) => {
+            Place::Number(number) => vec![number(i)],
+            Place::Span(span) => {
                 let (first, count) = span(i);
                 (first..first + count).collect()
             }
-            List(list) => {
+            Place::List(list) => {
                 let (first, count) = list(i);
                 program.slots.get(first..first + count).unwrap_or(&[]).iter().map(|slot| slot.0).collect()
             }
-            Packed(bits) => vec![unpacked(bits(i)).0],
-            Homes(homes) => homes(program, i)?
+            Place::Homes(homes) => homes(program, i)?
                 .iter()
                 .filter_map(|home| match home {
                     ArgumentHome::Row(slot) => Some(slot.0),
@@ -195,7 +199,7 @@ const DEFAULT: Traits = Traits { whole: Whole::Stops, then: Then::Next, narrow: 
 
 macro_rules! answers {
     ($($(#[$doc:meta])* $name:ident $(($($p:ident: $ty:ty),+))? = $run:expr, $kind:expr,
-        [$($operand:ident: $role:ident $(($place:expr))? $(if $condition:expr)?),*],
+        [$($operand:ident: $role:ident $(($($place:tt)+))? $(if $condition:expr)?),*],
         {$($key:ident: $value:expr),*};)*) => {
         impl Operation {
             /// The function that executes it for a warp.
@@ -218,7 +222,11 @@ macro_rules! answers {
                 match self {
                     $(Operation::$name { .. } => {
                         const OPERANDS: &[Operand] = &[
-                            $(Operand::new(stringify!($operand), Role::$role)$(.at($place))?$(.when($condition))?),*
+                            $(
+                                Operand::new(stringify!($operand), Role::$role)
+                                    $(.at(place!($($place)+)))?
+                                    $(.when($condition))?
+                            ),*
                         ];
                         OPERANDS
                     })*

@@ -33,50 +33,21 @@
 //! }
 //! ```
 
+use crate::operations::encoding::{list, number, role};
 use crate::operations::table::for_each_operation;
 use crate::operations::values::{BARRIER_POPC, COMBINE_NONE, EXTENDED, OUTWARD};
 use crate::program::{ArgumentHome, Inst, Operation, Pred, Program, ResultUse, Slot};
 
-/// The predicate of `exec_sass::integer::packed`.
-#[inline(always)]
-pub(crate) fn unpacked(bits: u64) -> Pred {
-    let number = bits as u32 & 0x7fff;
-    let number = if number == 0x7fff { Pred::ALWAYS.0 } else { number };
-    Pred(number | (bits as u32 >> 15 & 1) << 31)
-}
-
-#[inline(always)]
-pub(super) fn list(first: u32, count: u32) -> (usize, usize) {
-    (first as usize, count as usize)
-}
-
 pub(super) fn call_arguments<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.calls.get(i.x as usize)?.arguments)
+    Some(&program.calls.get(i.fields.x as usize)?.arguments)
 }
 
 pub(super) fn call_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.calls.get(i.x as usize)?.returns)
+    Some(&program.calls.get(i.fields.x as usize)?.returns)
 }
 
 pub(super) fn own_returns<'p>(program: &'p Program, i: &Inst) -> Option<&'p [ArgumentHome]> {
-    Some(&program.functions.get(i.y as usize)?.returns)
-}
-
-/// An instruction of an operation, without operands.
-pub(crate) fn blank(op: Operation) -> Inst {
-    Inst {
-        op,
-        run: op.run(),
-        guard: Pred::ALWAYS,
-        d: Slot::NONE,
-        a: Slot::NONE,
-        b: Slot::NONE,
-        c: Slot::NONE,
-        x: 0,
-        y: 0,
-        z: 0,
-        place: 0,
-    }
+    Some(&program.functions.get(i.fields.y as usize)?.returns)
 }
 
 impl Inst {
@@ -84,37 +55,18 @@ impl Inst {
     pub(crate) fn meeting(&self) -> Option<Slot> {
         matches!(self.op, Operation::Meet).then(|| Meet::of(self).members())
     }
-}
 
-/// The number that is at a place.
-macro_rules! number {
-    ($i:expr, A) => {
-        $i.a.0
-    };
-    ($i:expr, B) => {
-        $i.b.0
-    };
-    ($i:expr, C) => {
-        $i.c.0
-    };
-    ($i:expr, D) => {
-        $i.d.0
-    };
-    ($i:expr, X) => {
-        $i.x as u32
-    };
-    ($i:expr, Y) => {
-        $i.y
-    };
-    ($i:expr, Z) => {
-        $i.z
-    };
-    ($i:expr, Of($number:expr)) => {
-        apply($i, $number)
-    };
-    ($i:expr, Packed($bits:expr)) => {
-        unpacked(apply($i, $bits)).0
-    };
+    /// What the lanes at a barrier of the block learn, and the row or predicate that holds it.
+    pub(crate) fn barrier_result(&self) -> (u32, Slot) {
+        let barrier = Barrier::of(self);
+        (barrier.what(), self.fields.d)
+    }
+
+    /// Of a branch: leads it to an instruction.
+    pub(crate) fn lead_to(&mut self, target: u32) {
+        debug_assert!(matches!(self.op, Operation::Branch | Operation::BranchIfApart), "{:?} leads nowhere", self.op);
+        self.fields.x = u64::from(target);
+    }
 }
 
 /// The function of an operand, by its role and its place.
@@ -123,15 +75,18 @@ macro_rules! operand {
     ($name:ident, Long, [X], []) => {
         #[inline(always)]
         pub fn $name(self) -> u64 {
-            self.0.x
+            self.0.fields.x
         }
     };
-    ($name:ident, $role:ident, [List($list:expr)], [$($condition:expr)?]) => {
+    ($name:ident, $role:ident, [Also($($place:tt)+)], $condition:tt) => {
+        operand! { $name, $role, [$($place)+], $condition }
+    };
+    ($name:ident, $role:ident, [List($($list:tt)+)], [$($condition:expr)?]) => {
         /// In the program's list of slots.
         #[inline(always)]
         pub fn $name(self, program: &Program) -> &[Slot] {
             $(debug_assert!(apply(self.0, $condition), "{:?} has no {}", self.0.op, stringify!($name));)?
-            let (first, count) = apply(self.0, $list);
+            let (first, count) = list!(self.0, $($list)+);
             &program.slots[first..][..count]
         }
     };
@@ -142,10 +97,10 @@ macro_rules! operand {
             $homes(program, self.0)
         }
     };
-    ($name:ident, $role:ident, [Span($span:expr)], []) => {
+    ($name:ident, $role:ident, [Span($first:tt, $count:tt)], []) => {
         #[inline(always)]
         pub fn $name(self) -> impl ExactSizeIterator<Item = role!($role)> {
-            let (first, count) = apply(self.0, $span);
+            let (first, count) = (number!(self.0, $first), number!(self.0, $count));
             (0..count).map(move |at| role!($role, first + at))
         }
     };
@@ -158,33 +113,6 @@ macro_rules! operand {
     };
 }
 
-/// The type of a role's operands, and an operand of it.
-macro_rules! role {
-    (Word $(, $number:expr)?) => { word!($($number)?) };
-    (Read $(, $number:expr)?) => { register!(Slot $(, $number)?) };
-    (Write $(, $number:expr)?) => { register!(Slot $(, $number)?) };
-    (Test $(, $number:expr)?) => { register!(Pred $(, $number)?) };
-    (Set $(, $number:expr)?) => { register!(Pred $(, $number)?) };
-}
-
-macro_rules! word {
-    () => {
-        u32
-    };
-    ($number:expr) => {
-        $number
-    };
-}
-
-macro_rules! register {
-    ($ty:ident) => {
-        $ty
-    };
-    ($ty:ident, $number:expr) => {
-        $ty($number)
-    };
-}
-
 /// These let a closure know the type of its parameter.
 #[inline(always)]
 fn apply_to<I, T>(i: I, f: impl FnOnce(I) -> T) -> T {
@@ -192,7 +120,7 @@ fn apply_to<I, T>(i: I, f: impl FnOnce(I) -> T) -> T {
 }
 
 #[inline(always)]
-fn apply<T>(i: &Inst, f: impl FnOnce(&Inst) -> T) -> T {
+pub(super) fn apply<T>(i: &Inst, f: impl FnOnce(&Inst) -> T) -> T {
     f(i)
 }
 
@@ -226,7 +154,7 @@ for_each_operation!(types);
 impl<'i> Lane<'i> {
     /// The rows that its function has: one to three.
     pub fn sources(self) -> impl ExactSizeIterator<Item = Slot> + Clone {
-        [self.0.a, self.0.b, self.0.c].into_iter().take(usize::from(self.0.arity()))
+        [self.0.fields.a, self.0.fields.b, self.0.fields.c].into_iter().take(usize::from(self.0.arity()))
     }
 }
 

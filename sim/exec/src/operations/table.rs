@@ -12,8 +12,8 @@
 //! - `kind` is how native code executes it for single lanes and packs (`Kind`).
 //! - The operands have the names that listings print. `Read` and `Write` are of rows, `Test` and
 //!   `Set` of predicates, `Word` and `Long` are numbers of 32 and 64 bits. `Any` reads every
-//!   register, as far as is known; native code then asks for no other operand. A condition says in
-//!   which instructions the operand is there.
+//!   register, as far as is known; native code then asks for no other operand. `encoding` lists
+//!   the places. A condition says in which instructions the operand is there.
 //! - The keys, all optional:
 //!   - `whole`: what native code of whole warps does with an operation that stops other native code
 //!     (`Whole`; default: it stops there as well);
@@ -22,8 +22,9 @@
 //!   - `pure`: the result depends on the operands alone (default: no; asked of `Kind::Foreign`).
 //!
 //! `program` makes the enumeration `Operation` from the table. The folder's `mod.rs` makes the
-//! functions that answer from it, `operands` a type for each row, by which the interpreter and
-//! native code read operands by their names.
+//! functions that answer from it. `build` makes a struct for each row, which becomes an
+//! instruction, and `operands` a type by which the interpreter and native code read it: both have
+//! the operands by their names.
 
 macro_rules! for_each_operation {
     ($row:ident) => {
@@ -31,7 +32,7 @@ macro_rules! for_each_operation {
             /// A function of one lane's values, applied to each lane.
             Lane(op: LaneOp) = op.run, Kind::Lane(op), [
                 a: Read(A), b: Read(B) if |i| i.arity() > 1, c: Read(C) if |i| i.arity() > 2,
-                combined: Test(C) if |i| i.outcome() != ResultUse::Value && i.y != COMBINE_NONE,
+                combined: Test(C) if |i| i.outcome() != ResultUse::Value && i.fields.y != COMBINE_NONE,
                 d: Write(D) if |i| i.outcome() != ResultUse::Predicate,
                 p: Set(D) if |i| i.outcome() == ResultUse::Predicate,
                 q: Set(Z) if |i| i.outcome() == ResultUse::Predicate,
@@ -50,23 +51,23 @@ macro_rules! for_each_operation {
                 [a: Test(A), b: Test(B), d: Set(D), function: Word(Y)], {};
             /// Bits of rows in rows of another width.
             Repack = control::repack, Kind::Repack, [
-                from: Read(List(|i| list(i.y + i.z, i.x as u32))), into: Write(List(|i| list(i.y, i.z))),
-                from_bits: Word(Of(|i| i.a.0)), into_bits: Word(Of(|i| i.b.0))
+                from: Read(List(X after Z)), into: Write(List(Z)),
+                from_bits: Word(A), into_bits: Word(B)
             ], {};
             /// A special register by its number.
             Special = control::special, Kind::Special, [d: Write(D), number: Word(Y)], {};
             /// R2P: predicates from the bits of a row. Those that the mask leaves out are kept.
             FromRegister = predicates::from_register, Kind::Foreign, [
-                a: Read(A), mask: Read(B), kept: Test(Span(|i| (i.z, 7))), into: Set(Span(|i| (i.z, 7))),
+                a: Read(A), mask: Read(B), kept: Test(Also(Span(Z, 7))), into: Set(Span(Z, 7)),
                 byte: Word(Y)
             ], { pure: true };
             /// P2R.
             ToRegister = predicates::to_register, Kind::Foreign,
-                [a: Read(A), mask: Read(B), from: Test(Span(|i| (i.z, 7))), d: Write(D), byte: Word(Y)],
+                [a: Read(A), mask: Read(B), from: Test(Span(Z, 7)), d: Write(D), byte: Word(Y)],
                 { pure: true };
             /// ISETP.
             IntCompare = predicates::compare, Kind::IntCompare, [
-                a: Read(A), b: Read(B), combined: Test(C), low: Test(X) if |i| i.y & EXTENDED != 0,
+                a: Read(A), b: Read(B), combined: Test(C), low: Test(X) if |i| i.fields.y & EXTENDED != 0,
                 p: Set(D), q: Set(Z), how: Word(Y)
             ], {};
             /// PLOP3: two truth tables of three predicates, a byte each.
@@ -82,19 +83,19 @@ macro_rules! for_each_operation {
 
             /// IADD3, with carries in predicates.
             Add3 = integer::add3, Kind::Add3, [
-                a: Read(A), b: Read(B), c: Read(C), carry: Test(Packed(|i| i.x)),
-                carry2: Test(Packed(|i| i.x >> 16)), d: Write(D), over: Set(Packed(|i| i.x >> 32)),
-                over2: Set(Packed(|i| i.x >> 48)), signs: Word(Y)
+                a: Read(A), b: Read(B), c: Read(C), carry: Test(Packed(X[0..16])),
+                carry2: Test(Packed(X[16..32])), d: Write(D), over: Set(Packed(X[32..48])),
+                over2: Set(Packed(X[48..64])), signs: Word(Y)
             ], {};
             /// The upper half of IMAD.WIDE, with carries in predicates.
             AddWide = integer::add_wide, Kind::AddWide, [
-                a: Read(A), b: Read(B), carry: Test(Packed(|i| i.x)), d: Write(D),
-                over: Set(Packed(|i| i.x >> 32))
+                a: Read(A), b: Read(B), carry: Test(Packed(X[0..16])), d: Write(D),
+                over: Set(Packed(X[32..48]))
             ], {};
             /// PTX's `add.cc` and its like; the flag is a row.
             WithCarry = with_carry, Kind::WithCarry, [
-                a: Read(A), b: Read(B), c: Read(C) if |i| i.y >> 3 & 1 != 0,
-                carry: Read(X) if |i| i.y & 1 != 0, d: Write(D), over: Write(X) if |i| i.y >> 1 & 1 != 0,
+                a: Read(A), b: Read(B), c: Read(C) if |i| i.fields.y >> 3 & 1 != 0,
+                carry: Read(X) if |i| i.fields.y & 1 != 0, d: Write(D), over: Write(X) if |i| i.fields.y >> 1 & 1 != 0,
                 how: Word(Y)
             ], {};
             /// FSETP and DSETP.
@@ -111,17 +112,17 @@ macro_rules! for_each_operation {
             /// Conversions between numbers of formats or numbers of bits.
             FloatToFloat = convert::float_to_float, Kind::Foreign,
                 [a: Read(A), d: Write(D), from: Word(Y), to: Word(Z), flags: Long(X)],
-                { pure: true, narrow: |i| i.z != convert::FLOAT64 };
+                { pure: true, narrow: |i| i.fields.z != convert::FLOAT64 };
             FloatToInt = convert::float_to_int, Kind::Foreign,
-                [a: Read(A), d: Write(D), from: Word(Y), bits: Word(Z), signed: Word(Of(|i| i.b.0)), flags: Long(X)],
-                { pure: true, narrow: |i| i.z <= 32 };
+                [a: Read(A), d: Write(D), from: Word(Y), bits: Word(Z), signed: Word(B), flags: Long(X)],
+                { pure: true, narrow: |i| i.fields.z <= 32 };
             IntToFloat = convert::int_to_float, Kind::Foreign,
-                [a: Read(A), d: Write(D), bits: Word(Y), to: Word(Z), signed: Word(Of(|i| i.b.0)), flags: Long(X)],
-                { pure: true, narrow: |i| i.z != convert::FLOAT64 };
+                [a: Read(A), d: Write(D), bits: Word(Y), to: Word(Z), signed: Word(B), flags: Long(X)],
+                { pure: true, narrow: |i| i.fields.z != convert::FLOAT64 };
             IntToInt = convert::int_to_int, Kind::Foreign, [
-                a: Read(A), d: Write(D), from_bits: Word(Y), to_bits: Word(Z), from_signed: Word(Of(|i| i.b.0)),
-                to_signed: Word(Of(|i| i.c.0)), kept: Long(X)
-            ], { pure: true, narrow: |i| i.x >> 32 == 0 };
+                a: Read(A), d: Write(D), from_bits: Word(Y), to_bits: Word(Z), from_signed: Word(B),
+                to_signed: Word(C), kept: Long(X)
+            ], { pure: true, narrow: |i| i.fields.x >> 32 == 0 };
             /// Two numbers in one word.
             PackPair = convert::pack_pair, Kind::Foreign,
                 [high: Read(A), low: Read(B), d: Write(D), to: Word(Z), flags: Long(X)],
@@ -174,83 +175,83 @@ macro_rules! for_each_operation {
             /// atomic.
             Load(ty: LaneTy) = of_cell!(ty, load_store::load),
                 Kind::Load { size: ty.size(), signed: ty.is_signed() }, [
-                    address: Read(A), d: Write(D) if |i| i.z >> 4 == 1,
-                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
-                    offset: Long(X), space: Word(Of(|i| i.z & 15)), count: Word(Of(|i| i.z >> 4)),
-                    bits: Word(Of(|i| i.c.0)), strength: Word(Of(|i| i.b.0))
+                    address: Read(A), d: Write(D) if |i| i.fields.z >> 4 == 1,
+                    all: Write(List(Z[4..32])) if |i| i.fields.z >> 4 != 1,
+                    offset: Long(X), space: Word(Z[0..4]), count: Word(Z[4..32]),
+                    bits: Word(C), strength: Word(B)
                 ], {};
             /// A load of a kernel's parameter at an offset that is known.
             LoadParam(ty: LaneTy) = of_cell!(ty, load_store::load_param),
                 Kind::LoadParam { size: ty.size(), signed: ty.is_signed() }, [
-                    d: Write(D) if |i| i.z >> 4 == 1,
-                    all: Write(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
-                    offset: Long(X), count: Word(Of(|i| i.z >> 4)), bits: Word(Of(|i| i.c.0))
+                    d: Write(D) if |i| i.fields.z >> 4 == 1,
+                    all: Write(List(Z[4..32])) if |i| i.fields.z >> 4 != 1,
+                    offset: Long(X), count: Word(Z[4..32]), bits: Word(C)
                 ], {};
             /// A store; `strength` marks those that are volatile or atomic.
             Store(ty: LaneTy) = of_cell!(ty, load_store::store), Kind::Store { size: ty.size() }, [
-                    address: Read(A), value: Read(B) if |i| i.z >> 4 == 1,
-                    all: Read(List(|i| list(i.y, i.z >> 4))) if |i| i.z >> 4 != 1,
-                    offset: Long(X), space: Word(Of(|i| i.z & 15)), count: Word(Of(|i| i.z >> 4)),
-                    strength: Word(Of(|i| i.d.0))
+                    address: Read(A), value: Read(B) if |i| i.fields.z >> 4 == 1,
+                    all: Read(List(Z[4..32])) if |i| i.fields.z >> 4 != 1,
+                    offset: Long(X), space: Word(Z[0..4]), count: Word(Z[4..32]),
+                    strength: Word(D)
                 ], {};
             /// LDC by a register.
             LoadBank(ty: LaneTy) = of_cell!(ty, memory::load_bank), Kind::Foreign,
                 [
-                    index: Read(A), d: Write(Span(|i| (i.d.0, i.y))), offset: Long(X), bank: Word(Z),
-                    bits: Word(Of(|i| i.c.0))
+                    index: Read(A), d: Write(Span(D, Y)), offset: Long(X), words: Word(Y), bank: Word(Z),
+                    bits: Word(C)
                 ], {};
             /// An access to 16 bytes, two rows for each operand.
             Wide(access: WideAccess) = atomic::wide(access), Kind::Stop, [
-                rest: Any, address: Read(A), old: Write(List(|i| list(i.y, 2))), value: Read(List(|i| list(i.y + 2, 2))),
-                other: Read(List(|i| list(i.y + 4, 2))), offset: Long(X), space: Word(Of(|i| i.z & 15))
+                rest: Any, address: Read(A), old: Write(List(2)), value: Read(List(2 after 2)),
+                other: Read(List(2 after 2, 2)), offset: Long(X), space: Word(Z[0..4])
             ], {};
             /// `atom` and `red`.
             Atomic(update: Update) = update_function(update), update.kind(),
                 [
                     address: Read(A), b: Read(B), c: Read(C), d: Write(D), offset: Long(X),
-                    space: Word(Of(|i| i.z & 15)), scope: Word(Y)
+                    space: Word(Z[0..4]), scope: Word(Y)
                 ], {};
             /// The same of vectors, element by element.
             AtomicVector(update: Update) = update_vector_function(update), Kind::Stop, [
-                rest: Any, address: Read(A), d: Write(List(|i| list(i.y, i.z >> 4))),
-                b: Read(List(|i| list(i.y + (i.z >> 4), i.z >> 4))), offset: Long(X), space: Word(Of(|i| i.z & 15)),
-                count: Word(Of(|i| i.z >> 4))
+                rest: Any, address: Read(A), d: Write(List(Z[4..32])),
+                b: Read(List(Z[4..32] after Z[4..32])), offset: Long(X), space: Word(Z[0..4]),
+                count: Word(Also(Z[4..32]))
             ], {};
             /// `cp.async` of `bytes` to shared memory.
             CopyAsync = load_store::copy_async, Kind::Foreign, [
-                to: Read(A), from: Read(B), size: Read(C), to_offset: Long(X), from_offset: Word(Of(|i| i.d.0)),
-                bytes: Word(Y), space: Word(Of(|i| i.z & 15))
+                to: Read(A), from: Read(B), size: Read(C), to_offset: Long(X), from_offset: Word(D),
+                bytes: Word(Y), space: Word(Z[0..4])
             ], {};
             /// Barriers in shared memory, and copies that report to them.
             MbarrierOperate = mbarrier::operate, Kind::Stop, [
                 rest: Any, address: Read(A), number: Read(B), d: Write(D), offset: Long(X),
-                space: Word(Of(|i| i.z & 15)), what: Word(Y)
+                space: Word(Z[0..4]), what: Word(Y)
             ], {};
             MbarrierTest = mbarrier::test, Kind::Stop, [
                 rest: Any, address: Read(A), phase: Read(B), p: Set(D), offset: Long(X),
-                space: Word(Of(|i| i.z & 15)), parity: Word(Y)
+                space: Word(Z[0..4]), parity: Word(Y)
             ], {};
             MbarrierPending = mbarrier::pending, Kind::Stop, [rest: Any, state: Read(A), d: Write(D)], {};
             BulkCopy = mbarrier::bulk_copy, Kind::Stop, [
                 rest: Any, to: Read(A), from: Read(B), size: Read(C), blocks: Read(D),
-                barrier: Read(X) if |i| i.y != OUTWARD, direction: Word(Y)
+                barrier: Read(X) if |i| i.fields.y != OUTWARD, direction: Word(Y)
             ], {};
             /// `element` and `operand` are where the operation of an element finds these two.
             BulkReduce = mbarrier::bulk_reduce, Kind::Stop, [
-                rest: Any, to: Read(A), from: Read(B), size: Read(C), barrier: Read(Of(|i| (i.x >> 16) as u32)),
-                element: Write(D), operand: Write(Z), reduction: Word(Y), space: Word(Of(|i| i.x as u32 & 15)),
-                bytes: Word(Of(|i| (i.x >> 4) as u32 & 0xff))
+                rest: Any, to: Read(A), from: Read(B), size: Read(C), barrier: Read(X[16..48]),
+                element: Write(D), operand: Write(Z), reduction: Word(Y), space: Word(X[0..4]),
+                bytes: Word(X[4..12])
             ], {};
             TensorTile = tensor::tile, Kind::Stop, [
-                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(|i| list(i.y, 5))),
-                element: Write(D), operand: Write(Z), what: Word(Of(|i| i.x as u32 & 15)),
-                reduction: Word(Of(|i| (i.x >> 32) as u32))
+                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(5)),
+                element: Write(D), operand: Write(Z), what: Word(X[0..4]),
+                reduction: Word(X[32..64])
             ], {};
             /// A texture or surface access.
             Texture = texture::access, Kind::Stop, [
-                object: Read(A), coordinates: Read(List(|i| list(i.y + (i.z & 0xff), i.z >> 8 & 0xff))),
-                values: Read(List(|i| list(i.y + (i.z & 0xff) + (i.z >> 8 & 0xff), i.z >> 16))),
-                results: Write(List(|i| list(i.y, i.z & 0xff))), text: Word(X)
+                object: Read(A), coordinates: Read(List(Z[8..16] after Z[0..8])),
+                values: Read(List(Z[16..32] after Z[0..8], Z[8..16])),
+                results: Write(List(Z[0..8])), text: Word(X)
             ], { whole: Whole::Call, narrow: |_| true };
 
             // Control.
@@ -274,7 +275,7 @@ macro_rules! for_each_operation {
             ], {};
             /// The end of a function.
             Return = call::ret, Kind::Stop,
-                [address: Read(Of(|_| 0)), returns: Read(Homes(own_returns)), function: Word(Y)],
+                [address: Read(Fixed(0)), returns: Read(Homes(own_returns)), function: Word(Y)],
                 { then: Then::Elsewhere };
             Exit = control::exit, Kind::Stop, [], { then: Then::End };
             Trap = control::trap, Kind::Stop, [], { then: Then::End };
@@ -295,7 +296,7 @@ macro_rules! for_each_operation {
             ], { whole: Whole::Shuffle, narrow: |_| true };
             /// `vote`; mode 3 is the ballot.
             Vote = warp_sync::vote, Kind::Stop, [
-                truth: Test(A), members: Read(B), d: Write(D) if |i| i.y == 3, p: Set(D) if |i| i.y != 3,
+                truth: Test(A), members: Read(B), d: Write(D) if |i| i.fields.y == 3, p: Set(D) if |i| i.fields.y != 3,
                 mode: Word(Y)
             ], { whole: Whole::Vote, narrow: |_| true };
             ActiveMask = warp_sync::active_mask, Kind::Stop, [d: Write(D)],
@@ -304,7 +305,7 @@ macro_rules! for_each_operation {
                 { whole: Whole::Call, narrow: |_| true };
             /// `match`; `all` is 1 for `match.all`.
             Match = warp_sync::match_values, Kind::Stop,
-                [value: Read(A), members: Read(B), d: Write(D), same: Set(Z) if |i| i.y == 1, all: Word(Y)],
+                [value: Read(A), members: Read(B), d: Write(D), same: Set(Z) if |i| i.fields.y == 1, all: Word(Y)],
                 { whole: Whole::Call, narrow: |_| true };
             /// `redux`.
             Reduce = warp_sync::reduce, Kind::Stop,
@@ -312,8 +313,8 @@ macro_rules! for_each_operation {
                 { whole: Whole::Call, narrow: |_| true };
             /// `bar`.
             Barrier = warp_sync::barrier, Kind::Stop, [
-                number: Read(A), threads: Read(B), truth: Test(C) if |i| i.y >= BARRIER_POPC,
-                d: Write(D) if |i| i.y == BARRIER_POPC, p: Set(D) if |i| i.y > BARRIER_POPC,
+                number: Read(A), threads: Read(B), truth: Test(C) if |i| i.fields.y >= BARRIER_POPC,
+                d: Write(D) if |i| i.fields.y == BARRIER_POPC, p: Set(D) if |i| i.fields.y > BARRIER_POPC,
                 what: Word(Y)
             ], { whole: Whole::Interpreted, narrow: |_| true };
             ClusterArrive = warp_sync::cluster_arrive, Kind::Stop, [], {};
@@ -322,35 +323,38 @@ macro_rules! for_each_operation {
             Begin = convergence::begin, Kind::Stop, [d: Write(D)], { whole: Whole::Everybody, narrow: |_| true };
             SetBarrier = convergence::set, Kind::Stop, [a: Read(A), d: Write(D)], { whole: Whole::Interpreted };
             GetBarrier = convergence::get, Kind::Stop,
-                [rest: Any, barrier: Read(A), cleared: Write(A) if |i| i.y == 1, d: Write(D), clear: Word(Y)], {};
+                [
+                    rest: Any, barrier: Read(A), cleared: Write(Also(A)) if |i| i.fields.y == 1, d: Write(D),
+                    clear: Word(Y)
+                ], {};
             /// BSYNC.
             Meet = convergence::meet, Kind::Stop, [members: Read(A)], { whole: Whole::Nothing };
             /// BREAK.
-            Leave = convergence::leave, Kind::Stop, [members: Read(D), kept: Write(D)],
+            Leave = convergence::leave, Kind::Stop, [members: Read(D), kept: Write(Also(D))],
                 { whole: Whole::Interpreted };
             /// `mma` and its like.
             Multiply = matrix::multiply, Kind::Stop, [
-                c: Read(List(|i| list(i.y + (i.z & 63), i.z >> 6 & 63))),
-                a: Read(List(|i| list(i.y + (i.z & 63) + (i.z >> 6 & 63), i.z >> 12 & 63))),
-                b: Read(List(|i| list(i.y + (i.z & 63) + (i.z >> 6 & 63) + (i.z >> 12 & 63), i.z >> 18 & 63))),
-                d: Write(List(|i| list(i.y, i.z & 63))), form: Long(X), opaque: Word(Of(|i| i.z >> 31))
-            ], { whole: Whole::Call, narrow: |i| i.x >> 12 & 7 != matrix::Element::F64 as u64 };
+                c: Read(List(Z[6..12] after Z[0..6])),
+                a: Read(List(Z[12..18] after Z[0..6], Z[6..12])),
+                b: Read(List(Z[18..24] after Z[0..6], Z[6..12], Z[12..18])),
+                d: Write(List(Z[0..6])), form: Long(X), opaque: Word(Z[31..32])
+            ], { whole: Whole::Call, narrow: |i| i.fields.x >> 12 & 7 != matrix::Element::F64 as u64 };
             /// How many rows each has says `form`; the first is `slots` of the program.
             MultiplySparse = multiply_sparse, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)], {};
             MultiplyNarrow = multiply_narrow, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)],
                 { whole: Whole::Interpreted };
             /// `ldmatrix` and `stmatrix`.
             MatrixRows = matrix::rows, Kind::Stop, [
-                address: Read(A), from: Read(List(|i| list(i.y, i.z >> 4 & 15))) if |i| i.x == 1,
-                into: Write(List(|i| list(i.y, i.z >> 4 & 15))) if |i| i.x != 1,
-                offset: Word(Of(|i| i.d.0)), store: Word(X), transposed: Word(Of(|i| i.z >> 30 & 1))
+                address: Read(A), from: Read(List(Z[4..8])) if |i| i.fields.x == 1,
+                into: Write(List(Z[4..8])) if |i| i.fields.x != 1,
+                offset: Word(D), store: Word(X), transposed: Word(Z[30..31])
             ], { whole: Whole::Call, narrow: |_| true };
             /// `wmma.load` and `wmma.store`.
             Transfer = fragment::transfer, Kind::Stop, [
                 address: Read(A), stride: Read(B),
-                from: Read(List(|i| list(i.y, i.z >> 8 & 63))) if |i| i.z >> 30 & 1 != 0,
-                into: Write(List(|i| list(i.y, i.z >> 8 & 63))) if |i| i.z >> 30 & 1 == 0,
-                offset: Word(Of(|i| i.d.0)), space: Word(Of(|i| i.z & 15)), store: Word(Of(|i| i.z >> 30 & 1)),
+                from: Read(List(Z[8..14])) if |i| i.fields.z >> 30 & 1 != 0,
+                into: Write(List(Z[8..14])) if |i| i.fields.z >> 30 & 1 == 0,
+                offset: Word(D), space: Word(Z[0..4]), store: Word(Z[30..31]),
                 form: Long(X)
             ], { whole: Whole::Call };
             /// `movmatrix`.

@@ -10,13 +10,12 @@ use device_code::ptx::Type;
 use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
 
 use crate::compile::function::Result;
-use crate::compile::load_store::updates;
-use crate::compile::{blank, lane};
 use crate::compile_sass::operands::SCRATCH;
 use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::BLOCK_SCOPE;
 use crate::exec::per_lane::op2;
-use crate::program::{Inst, Operation, Pred, Slot, Update, UpdateOp, WideAccess};
+use crate::operations::build;
+use crate::program::{Pred, Slot, Update, UpdateOp, WideAccess};
 
 const ARRIVES: u16 = 0x9b0;
 /// Its fields at 72..77 that say so.
@@ -47,7 +46,7 @@ fn elements(ty: AtomTy) -> u32 {
 }
 
 /// An operation, as PTX has it.
-fn operation(op: AtomOp, ty: AtomTy) -> Option<Operation> {
+fn operation(op: AtomOp, ty: AtomTy) -> Option<Update> {
     let kind = match op {
         AtomOp::Add | AtomOp::PopcInc => UpdateOp::Add,
         AtomOp::Min => UpdateOp::Min,
@@ -63,10 +62,10 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<Operation> {
     if ty == AtomTy::F32 {
         // Without `.FTZ`: the same in every memory.
         let update = Update { op: UpdateOp::AddEverywhere, ty: Type::F32 };
-        return (op == AtomOp::Add).then_some(Operation::Atomic(update));
+        return (op == AtomOp::Add).then_some(update);
     }
-    let (scalar, vector) = updates(Update { op: kind, ty: ptx_type(ty)? })?;
-    if elements(ty) > 1 { vector } else { Some(scalar) }
+    let update = Update { op: kind, ty: ptx_type(ty)? };
+    (if elements(ty) > 1 { update.has_vectors() } else { update.exists() }).then_some(update)
 }
 
 /// The scope, as atomic operations carry it.
@@ -105,7 +104,7 @@ pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) 
             let (a, x, _) = address(i, &i.mem[0], t)?;
             // The space asked about, at 73..75: global, local, shared.
             let y = bits(73, 75, t);
-            t.emit(Inst { d: Slot(d.0), a, x, y, ..blank(Operation::IsInSpace) });
+            t.emit(build::IsInSpace { address: a, p: d, offset: x, space: y });
         }
         _ => return Ok(false),
     }
@@ -114,11 +113,11 @@ pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) 
 
 /// One arrival of each lane; the barrier as it was is the result.
 fn arrive(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
     let returns = i.dst.is_some_and(|run| !run.is_dropped());
     let d = if returns { t.temporary() } else { SCRATCH };
-    let run = Operation::Atomic(Update { op: UpdateOp::Arrive, ty: Type::U64 });
-    t.emit(Inst { d, a, b: SCRATCH, c: SCRATCH, x, z: space | 1 << 4, ..blank(run) });
+    let update = Update { op: UpdateOp::Arrive, ty: Type::U64 };
+    t.emit(build::Atomic { update, address, b: SCRATCH, c: SCRATCH, d, offset, space, scope: 0 });
     if returns {
         t.split(i, d);
     }
@@ -130,15 +129,15 @@ fn atom_operand(operand: &InstOperand, ty: AtomTy, t: &mut Translation<'_>) -> R
 }
 
 fn update(i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2], t: &mut Translation<'_>) -> Result<()> {
-    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let Some(update) = operation(op, ty) else { return t.unsupported(i) };
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
     let returns = i.dst.is_some_and(|run| !run.is_dropped());
     let d = match (returns, ty.regs()) {
         (false, _) => SCRATCH,
         (true, 1) => t.dst(i, 0),
         (true, _) => t.temporary(),
     };
-    t.emit(Inst { d, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    t.emit(build::Atomic { update, address, b, c, d, offset, space, scope: scope_of(&i.mem[0]) });
     if returns && ty.regs() == 2 {
         t.split(i, d);
     }
@@ -153,17 +152,17 @@ fn update_wide(
     operands: [&InstOperand; 2],
     t: &mut Translation<'_>,
 ) -> Result<()> {
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
     let old = [t.temporary(), t.temporary()];
-    let mut slots = old.to_vec();
-    for operand in operands {
+    let mut values = [const { Vec::new() }; 2];
+    for (operand, halves) in operands.into_iter().zip(&mut values) {
         for half in [0, 2] {
             let (low, high) = (t.raw_word(operand, half)?, t.raw_word(operand, half + 1)?);
-            slots.push(t.joined(low, high));
+            halves.push(t.joined(low, high));
         }
     }
-    let y = t.list(&slots);
-    t.emit(Inst { a, x, y, z: space, ..blank(Operation::Wide(access)) });
+    let [value, other] = values;
+    t.emit(build::Wide { access, address, old: old.to_vec(), value, other, offset, space });
     for (half, value) in [0, 2].into_iter().zip(old) {
         let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
         t.halved(value, low, high);
@@ -174,15 +173,15 @@ fn update_wide(
 
 /// An operation on several words beside each other.
 fn update_elements(i: &MachineInst, op: AtomOp, ty: AtomTy, t: &mut Translation<'_>) -> Result<()> {
-    let Some(run) = operation(op, ty) else { return t.unsupported(i) };
+    let Some(update) = operation(op, ty) else { return t.unsupported(i) };
     let count = elements(ty);
-    let (a, x, space) = address(i, &i.mem[0], t)?;
-    let mut slots: Vec<Slot> = (0..count).map(|word| t.dst(i, word as u8)).collect();
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
+    let d: Vec<Slot> = (0..count).map(|word| t.dst(i, word as u8)).collect();
+    let mut b = Vec::new();
     for word in 0..count {
-        slots.push(t.raw_word(&i.src[0], word as u8)?);
+        b.push(t.raw_word(&i.src[0], word as u8)?);
     }
-    let y = t.list(&slots);
-    t.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
+    t.emit(build::AtomicVector { update, address, d, b, offset, space });
     done(i, t);
     Ok(())
 }
@@ -191,8 +190,7 @@ fn update_elements(i: &MachineInst, op: AtomOp, ty: AtomTy, t: &mut Translation<
 fn done(i: &MachineInst, t: &mut Translation<'_>) {
     let d = t.pdst(i, 0);
     if d != Pred::ALWAYS {
-        let a = Slot(Pred::ALWAYS.0);
-        t.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(Operation::Predicate) });
+        t.emit(build::Predicate { a: Pred::ALWAYS, b: Pred::ALWAYS, d, function: 0 });
     }
 }
 
@@ -201,17 +199,17 @@ fn compare_and_swap(i: &MachineInst, ty: AtomTy, cast: CasKind, t: &mut Translat
         return t.unsupported(i);
     }
     let kind = if ty.regs() == 2 { Type::U64 } else { Type::U32 };
-    let Some((run, _)) = updates(Update { op: UpdateOp::Compare, ty: kind }) else { return t.unsupported(i) };
+    let update = Update { op: UpdateOp::Compare, ty: kind };
     let (b, c) = (atom_operand(&i.src[0], ty, t)?, atom_operand(&i.src[1], ty, t)?);
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
     let old = t.temporary();
-    t.emit(Inst { d: old, a, b, c, x, y: scope_of(&i.mem[0]), z: space | 1 << 4, ..blank(run) });
+    t.emit(build::Atomic { update, address, b, c, d: old, offset, space, scope: scope_of(&i.mem[0]) });
     let result = if cast == CasKind::Cas {
         old
     } else {
         // A step of a retry loop asks only whether the swap was done.
         let d = t.temporary();
-        t.emit(Inst { d, a: old, b, ..lane(op2(|a: u64, b: u64| u64::from(a == b))) });
+        t.emit(op2(|a: u64, b: u64| u64::from(a == b)).of([old, b]).to(d));
         d
     };
     t.split(i, result);

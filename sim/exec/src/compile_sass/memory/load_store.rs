@@ -6,11 +6,11 @@ use device_code::sass::{
 };
 
 use crate::compile::function::Result;
-use crate::compile::{blank, lane};
 use crate::compile_sass::translation::Translation;
-use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED, STRONG};
+use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, PLAIN, SHARED, STRONG};
 use crate::exec::per_lane::{op1, op2, op2x};
-use crate::program::{Inst, LaneTy, Operation, Sem, Slot};
+use crate::operations::build::{self, Elements};
+use crate::program::{LaneTy, Sem, Slot};
 
 /// The number of a space as the functions of the core have it.
 fn space_number(space: AddressSpace) -> Option<u32> {
@@ -24,8 +24,8 @@ fn space_number(space: AddressSpace) -> Option<u32> {
 }
 
 /// Whether an access reaches other kernels atomically, as loads and stores carry it.
-fn strength_of(m: &MemOperand) -> Slot {
-    if m.strength == Strength::Device { Slot(STRONG) } else { Slot::NONE }
+fn strength_of(m: &MemOperand) -> u32 {
+    if m.strength == Strength::Device { STRONG } else { PLAIN }
 }
 
 /// Returns false when the instruction is of another family.
@@ -50,7 +50,7 @@ fn load_constant(i: &MachineInst, ty: MemTy, mode: u8, t: &mut Translation<'_>) 
         for word in 0..words {
             let operand = InstOperand { regs: 1, ..i.src[0] };
             let (a, d) = (t.raw_word(&operand, word)?, t.dst(i, word));
-            t.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
+            t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(d));
         }
         return Ok(());
     }
@@ -67,10 +67,10 @@ fn load_constant(i: &MachineInst, ty: MemTy, mode: u8, t: &mut Translation<'_>) 
         let (offset, address) = (t.temporary(), t.temporary());
         let x = constant.offset as i64 as u64;
         let run = op2x(|a: u32, _: u32, x: u64| a.wrapping_add(x as u32));
-        t.emit(Inst { d: offset, a: index, b: index, x, ..lane(run) });
+        t.emit(run.of([index, index]).with(x).to(offset));
         let run = op2x(|a: u32, _: u32, x: u64| u64::from(a).wrapping_add(x));
-        t.emit(Inst { d: address, a: offset, b: offset, x: start, ..lane(run) });
-        return load_from(i, ty, (address, 0, GLOBAL), Slot::NONE, t);
+        t.emit(run.of([offset, offset]).with(start).to(address));
+        return load_from(i, ty, (address, 0, GLOBAL), PLAIN, t);
     }
     // All words at once into rows of their own: the index may be one of the results.
     let first = t.temporary();
@@ -84,12 +84,12 @@ fn load_constant(i: &MachineInst, ty: MemTy, mode: u8, t: &mut Translation<'_>) 
         MemTy::S16 => LaneTy::I16,
         _ => LaneTy::U32,
     };
-    let x = constant.offset as i64 as u64;
-    let z = u32::from(bank);
-    t.emit(Inst { d: first, a: index, c: Slot(32), x, y: u32::from(words), z, ..blank(Operation::LoadBank(cell)) });
+    let offset = constant.offset as i64 as u64;
+    let (count, bank) = (u32::from(words), u32::from(bank));
+    t.emit(build::LoadBank { ty: cell, index, d: first, offset, words: count, bank, bits: 32 });
     for word in 0..words {
         let d = t.dst(i, word);
-        t.emit(Inst { d, a: Slot(first.0 + u32::from(word)), ..lane(op1(|a: u32| a).is(Sem::Move)) });
+        t.emit(op1(|a: u32| a).is(Sem::Move).of([Slot(first.0 + u32::from(word))]).to(d));
     }
     Ok(())
 }
@@ -104,12 +104,12 @@ pub(crate) fn address(i: &MachineInst, m: &MemOperand, t: &mut Translation<'_>) 
         if m.scale != 1 {
             let d = t.temporary();
             let x = u64::from(m.scale);
-            t.emit(Inst { d, a: base, b: base, x, ..lane(op2x(|a: u32, _: u32, x: u64| a.wrapping_mul(x as u32))) });
+            t.emit(op2x(|a: u32, _: u32, x: u64| a.wrapping_mul(x as u32)).of([base, base]).with(x).to(d));
             base = d;
         }
         if let Some(uniform) = m.ubase.filter(|uniform| !uniform.is_zero()) {
             let (d, b) = (t.temporary(), t.ureg(uniform));
-            t.emit(Inst { d, a: base, b, ..lane(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add)) });
+            t.emit(op2(|a: u32, b: u32| a.wrapping_add(b)).is(Sem::Add).of([base, b]).to(d));
             base = d;
         }
         return Ok((base, offset, space));
@@ -121,7 +121,7 @@ pub(crate) fn address(i: &MachineInst, m: &MemOperand, t: &mut Translation<'_>) 
         let high = t.ureg(UReg(uniform.0 + 1));
         let low = t.ureg(uniform);
         let (b, d) = (t.joined(low, high), t.temporary());
-        t.emit(Inst { d, a: base, b, ..lane(op2(|a: u64, b: u64| a.wrapping_add(b)).is(Sem::Add)) });
+        t.emit(op2(|a: u64, b: u64| a.wrapping_add(b)).is(Sem::Add).of([base, b]).to(d));
         base = d;
     }
     Ok((base, offset, space))
@@ -139,7 +139,7 @@ fn load(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         let a = t.constant(0);
         for word in 0..ty.regs() {
             let d = t.dst(i, word);
-            t.emit(Inst { d, a, ..lane(op1(|a: u32| a).is(Sem::Move)) });
+            t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(d));
         }
         t.guard = guard;
         under(&[wanted], t);
@@ -151,8 +151,8 @@ fn load(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
 fn load_from(
     i: &MachineInst,
     ty: MemTy,
-    (a, x, space): (Slot, u64, u32),
-    b: Slot,
+    (address, offset, space): (Slot, u64, u32),
+    strength: u32,
     t: &mut Translation<'_>,
 ) -> Result<()> {
     let (cell, count) = match ty {
@@ -165,15 +165,14 @@ fn load_from(
         MemTy::B128 => (LaneTy::U32, 4),
         MemTy::B256 => return t.unsupported(i),
     };
-    let d = t.dst(i, 0);
-    let slots: Vec<Slot> = (0..count as u8).map(|word| t.dst(i, word)).collect();
-    let y = if count > 1 { t.list(&slots) } else { 0 };
-    t.emit(Inst { d, a, b, c: Slot(32), x, y, z: space | count << 4, ..blank(Operation::Load(cell)) });
+    let rows = (0..count).map(|word| t.dst(i, word)).collect();
+    let Elements { one: d, all, count } = Elements::new(rows);
+    t.emit(build::Load { ty: cell, address, d, all, offset, space, count, bits: 32, strength });
     Ok(())
 }
 
 fn store(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
-    let (a, x, space) = address(i, &i.mem[0], t)?;
+    let (address, offset, space) = address(i, &i.mem[0], t)?;
     let (cell, count) = match ty {
         MemTy::U8 | MemTy::S8 => (LaneTy::U8, 1),
         MemTy::U16 | MemTy::S16 => (LaneTy::U16, 1),
@@ -182,12 +181,12 @@ fn store(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         MemTy::B128 => (LaneTy::U32, 4),
         MemTy::B256 => return t.unsupported(i),
     };
-    let mut slots = Vec::new();
-    for word in 0..count as u8 {
-        slots.push(t.raw_word(&i.src[0], word)?);
+    let mut rows = Vec::new();
+    for word in 0..count {
+        rows.push(t.raw_word(&i.src[0], word)?);
     }
-    let (b, y) = (slots[0], if count > 1 { t.list(&slots) } else { 0 });
-    let d = strength_of(&i.mem[0]);
-    t.emit(Inst { d, a, b, x, y, z: space | count << 4, ..blank(Operation::Store(cell)) });
+    let Elements { one: value, all, count } = Elements::new(rows);
+    let strength = strength_of(&i.mem[0]);
+    t.emit(build::Store { ty: cell, address, value, all, offset, space, count, strength });
     Ok(())
 }

@@ -10,11 +10,11 @@
 use crate::compile_sass::control::bits;
 use device_code::sass::{MachineInst, Opcode, Reg};
 
-use crate::compile::blank;
 use crate::compile::function::Result;
 use crate::compile_sass::operands::SCRATCH;
 use crate::compile_sass::translation::Translation;
-use crate::program::{Inst, Operation, Slot};
+use crate::operations::build;
+use crate::program::Slot;
 
 /// What is added to an opcode where the handle is in a register: TEX 0x160, TEX.B 0x161.
 const BINDLESS: u16 = 1;
@@ -240,18 +240,17 @@ fn value(word: u32, t: &mut Translation<'_>) -> Slot {
 
 /// Emits the instruction of that name.
 fn ask(name: &str, object: Slot, results: &[Slot], coordinates: &[Slot], values: &[Slot], t: &mut Translation<'_>) {
-    let y = t.list(&[results, coordinates, values].concat());
-    let x = text(name, t);
-    let z = results.len() as u32 | (coordinates.len() as u32) << 8 | (values.len() as u32) << 16;
-    t.emit(Inst { a: object, d: Slot::NONE, x, y, z, ..blank(Operation::Texture) });
+    let text = text(name, t);
+    let [results, coordinates, values] = [results, coordinates, values].map(<[Slot]>::to_vec);
+    t.emit(build::Texture { object, coordinates, values, results, text });
 }
 
 /// A text that an instruction refers to by number.
-fn text(text: &str, t: &mut Translation<'_>) -> u64 {
+fn text(text: &str, t: &mut Translation<'_>) -> u32 {
     let texts = &mut t.program.texts;
     let known = texts.iter().position(|known| known == text);
     known.unwrap_or_else(|| {
         texts.push(text.to_owned());
         texts.len() - 1
-    }) as u64
+    }) as u32
 }
