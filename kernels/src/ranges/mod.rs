@@ -85,9 +85,12 @@ mod memo;
 mod per_block;
 
 mod analysis;
+mod claims;
 mod handovers;
 mod held_locks;
 mod locks;
 mod losses;
+mod passed_tests;
+mod selections;
 
 pub(crate) use analysis::{Analysis, analyse};
