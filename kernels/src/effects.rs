@@ -5,7 +5,7 @@
 //! its addresses count from), and an [`Extent`] (which bytes, relative to that base). A [`Gap`]
 //! says where and why an extent is not known. Data only; `ranges` makes it.
 
-use crate::ir;
+use crate::ir::{self, Cmp};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -227,6 +227,9 @@ pub struct KernelAccess {
     pub voted: bool,
     /// The lock that the thread holds during all accesses of this kind through this base.
     pub lock: Option<Lock>,
+    /// The words in memory that decide which threads make the accesses of this kind through this
+    /// base.
+    pub selection: Option<Selection>,
     /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
     /// its line of PTX.
     pub at: u32,
@@ -241,6 +244,71 @@ pub struct Lock {
     pub role: LockRole,
 }
 
+/// An access that is made only where a word in memory has certain values: which word belongs to
+/// which bytes, and for which values of the word, taken as a number with a sign. (`ranges/selections.rs` argues
+/// what follows from two of them.)
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Selection {
+    /// A hash of how the addresses of the bytes follow from those of the words, and of the words'
+    /// size.
+    relation: u64,
+    lo: i32,
+    hi: i32,
+    /// All values but those from `lo` to `hi`.
+    outside: bool,
+}
+
+impl Selection {
+    /// The numbers between two ends that compare so with a value. The ends are those of all numbers
+    /// of some bits, with or without a sign. `None`: no number or each one does, or they are in two
+    /// pieces.
+    pub(crate) fn of(relation: u64, cmp: Cmp, value: i64, (least, most): (i64, i64)) -> Option<Self> {
+        let (lo, hi) = match cmp {
+            Cmp::Eq | Cmp::Ne => (value, value),
+            Cmp::Lt => (least, value.saturating_sub(1)),
+            Cmp::Le => (least, value),
+            Cmp::Gt => (value.saturating_add(1), most),
+            Cmp::Ge => (value, most),
+        };
+        let (lo, hi) = (lo.max(least), hi.min(most));
+        if lo > hi || (lo, hi) == (least, most) {
+            return None;
+        }
+        // The upper half of the numbers without a sign are the negative ones of those with a sign.
+        let count = most - least + 1;
+        let (lo, hi, inverted) = match least {
+            0 if hi < count / 2 => (lo, hi, false),
+            0 if lo >= count / 2 => (lo - count, hi - count, false),
+            0 if lo == 0 => (hi + 1 - count, -1, true),
+            0 if hi == most => (0, lo - 1, true),
+            0 => return None,
+            _ => (lo, hi, false),
+        };
+        let least = if least == 0 { -(count / 2) } else { least };
+        let most = least + count - 1;
+        let (lo, hi, outside) = match (lo, hi, inverted != (cmp == Cmp::Ne)) {
+            (lo, hi, true) if lo == least => (hi + 1, most, false),
+            (lo, hi, true) if hi == most => (least, lo - 1, false),
+            all => all,
+        };
+        let (lo, hi) = (i32::try_from(lo).ok()?, i32::try_from(hi).ok()?);
+        Some(Self { relation, lo, hi, outside })
+    }
+
+    /// Whether no byte is touched under both, as long as the words do not change.
+    #[must_use]
+    pub fn excludes(self, other: Self) -> bool {
+        let within = |inner: Self, outer: Self| outer.lo <= inner.lo && inner.hi <= outer.hi;
+        self.relation == other.relation
+            && match (self.outside, other.outside) {
+                (false, false) => self.hi < other.lo || other.hi < self.lo,
+                (false, true) => within(self, other),
+                (true, false) => within(other, self),
+                (true, true) => false,
+            }
+    }
+}
+
 /// How an access is ordered by the words of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockRole {
@@ -253,6 +321,9 @@ pub enum LockRole {
     Awaits,
     /// Both, each with some of the words.
     Passes,
+    /// A thread makes it only if it was the one that found the words as nobody had claimed them:
+    /// see `ranges/claims.rs`.
+    Claims,
 }
 
 impl LockRole {
@@ -306,4 +377,59 @@ pub enum Extent {
         /// Why.
         reason: Reason,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPARISONS: [Cmp; 6] = [Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne];
+
+    /// Whether a comparison selects a byte, read with or without a sign.
+    fn selects(cmp: Cmp, value: i64, signed: bool, byte: u8) -> bool {
+        let number = if signed { i64::from(byte.cast_signed()) } else { i64::from(byte) };
+        match cmp {
+            Cmp::Lt => number < value,
+            Cmp::Le => number <= value,
+            Cmp::Gt => number > value,
+            Cmp::Ge => number >= value,
+            Cmp::Eq => number == value,
+            Cmp::Ne => number != value,
+        }
+    }
+
+    #[test]
+    fn selections_that_exclude_each_other_have_no_value_in_common() {
+        let mut all = Vec::new();
+        for signed in [true, false] {
+            let ends = if signed { (-128, 127) } else { (0, 255) };
+            for cmp in COMPARISONS {
+                for value in [-129, -128, -127, -1, 0, 1, 2, 126, 127, 128, 129, 254, 255, 256] {
+                    let chosen: Vec<u8> = (0..=255).filter(|byte| selects(cmp, value, signed, *byte)).collect();
+                    all.extend(Selection::of(7, cmp, value, ends).map(|s| (s, chosen)));
+                }
+            }
+        }
+        let mut excluding = 0;
+        for (one, chosen) in &all {
+            for (other, others) in &all {
+                let apart = chosen.iter().all(|byte| !others.contains(byte));
+                assert!(!one.excludes(*other) || apart, "{one:?} {other:?}");
+                assert_eq!(one.excludes(*other), other.excludes(*one));
+                excluding += u32::from(one.excludes(*other));
+                let elsewhere = Selection { relation: 8, ..*other };
+                assert!(!one.excludes(elsewhere));
+            }
+        }
+        assert!(excluding > 1000, "{excluding}");
+        let of = |cmp, value, ends| Selection::of(7, cmp, value, ends).expect("a selection");
+        let (word, bytes) = ((i64::from(i32::MIN), i64::from(i32::MAX)), (0, 255));
+        for value in [-5, 0, 9] {
+            for (one, other) in [(Cmp::Eq, Cmp::Ne), (Cmp::Lt, Cmp::Ge), (Cmp::Gt, Cmp::Le)] {
+                assert!(of(one, value, word).excludes(of(other, value, word)));
+            }
+        }
+        assert!(of(Cmp::Lt, 200, bytes).excludes(of(Cmp::Ge, 200, bytes)));
+        assert!(of(Cmp::Eq, 200, bytes).excludes(of(Cmp::Gt, 0, (-128, 127))));
+    }
 }

@@ -33,7 +33,7 @@ mod tensor_extent;
 
 pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
-    Reason, WordExtent,
+    Reason, Selection, WordExtent,
 };
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};

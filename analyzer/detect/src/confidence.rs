@@ -46,6 +46,14 @@
 //! two. If it is one lock, the two exclude each other, and only their order is open; what it
 //! protects, the code does not say. Different locks excuse nothing.
 //!
+//! So are two claims: both kernels touch the bytes where a compare-and-swap has claimed a word for
+//! the thread, and that may be one word (`kernels`, `ranges/claims.rs`). No two threads claim one.
+//! Whether the word belongs to the element, and whether it was emptied in between, is not known.
+//!
+//! Selections are more than that: where the same words in memory select the threads of both sides,
+//! by values that exclude each other, no byte is touched by both (`kernels`,
+//! `ranges/selections.rs`), and there is no finding.
+//!
 //! So is a handover: one kernel stores to a word atomically behind its access, and an atomic load
 //! of what may be that word decides the access of the other, with a release and an acquire between
 //! (`kernels`, `ranges/handovers.rs`). Whether the load saw the store, the code does not say. Nor
@@ -146,6 +154,9 @@ pub enum Weakness {
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
+    /// Both kernels touch the bytes only where a compare-and-swap has claimed a word for the thread,
+    /// which may be one.
+    Claims,
     /// One kernel stores to a word atomically behind its access, and the other one has loaded such
     /// a word before.
     Handover,
@@ -168,12 +179,13 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HostFunction,
         Self::OpenWait,
         Self::Message,
         Self::Condition,
         Self::Locks,
+        Self::Claims,
         Self::Handover,
         Self::Indices,
         Self::Rim,
@@ -192,6 +204,7 @@ impl Weakness {
             Self::Message => "message",
             Self::Condition => "condition",
             Self::Locks => "locks",
+            Self::Claims => "claims",
             Self::Handover => "handover",
             Self::Indices => "indices",
             Self::Rim => "rim",
@@ -217,6 +230,10 @@ impl Confidence {
     /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when
     /// the two share no byte.
     pub(crate) fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
+        let selections = previous.site.selection.zip(access.site.selection);
+        if selections.is_some_and(|(one, other)| one.excludes(other)) {
+            return None;
+        }
         let confidence = Self::of(&previous.extent, &access.extent)?;
         let weakness = weakness(previous, access);
         Some((if weakness.is_some() { confidence.min(Self::Possible) } else { confidence }, weakness))
@@ -269,6 +286,7 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
         (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
         (previous.site.conditional || access.site.conditional, Weakness::Condition),
         (one_lock, Weakness::Locks),
+        (claims(previous, access), Weakness::Claims),
         (handover, Weakness::Handover),
         (texels, Weakness::Texels),
         (first || second, Weakness::Pieces),
@@ -278,6 +296,13 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
         (at_rim(a, b), Weakness::Rim),
     ];
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
+
+/// Whether each side has claimed a word before, which one thread only can. Two that were measured at
+/// common bytes have both succeeded.
+fn claims(a: &Access, b: &Access) -> bool {
+    let (Some(one), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    one.may_be_claimed(other) && !(a.site.measured && b.site.measured)
 }
 
 /// Whether one of two accesses may tell the other one by an atomic store that it is over. Two

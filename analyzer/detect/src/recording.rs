@@ -5,6 +5,7 @@
 
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Lock, Site, Slot, Touch};
+use kernels::Selection;
 use smallvec::SmallVec;
 
 /// Maximum number of accesses in a recording.
@@ -24,6 +25,7 @@ pub(crate) struct RecordedAccess {
     pub(crate) kind: AccessKind,
     pub(crate) guessed: bool,
     pub(crate) lock: Option<Box<Lock>>,
+    pub(crate) selection: Option<Box<Selection>>,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
@@ -63,7 +65,7 @@ impl ReplayRecorder {
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
                 let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
-                let &Site { param, at, guessed, lock, .. } = site;
+                let &Site { param, at, guessed, lock, selection, .. } = site;
                 let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
                 self.steps.push(RecordedAccess {
                     start,
@@ -76,6 +78,7 @@ impl ReplayRecorder {
                     kind,
                     guessed,
                     lock: lock.map(Box::new),
+                    selection: selection.map(Box::new),
                     generation,
                 });
             }

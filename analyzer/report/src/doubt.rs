@@ -133,6 +133,10 @@ impl Elaborator<'_> {
                 "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \
                  is one lock, is not known",
             ),
+            Some(Weakness::Claims) => Some(
+                "both kernels touch these bytes only where a compare-and-swap has claimed a word for the thread, which \
+                 one thread only can; whether the word belongs to these bytes is not known",
+            ),
             Some(Weakness::Handover) => Some(
                 "one kernel stores to a word atomically behind its access, and an atomic load of that word leads \
                  the other one to these bytes; whether the load saw the store is not known",

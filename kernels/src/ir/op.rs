@@ -22,6 +22,19 @@ pub enum Cmp {
 }
 
 impl Cmp {
+    /// The relation that holds where this one does not.
+    #[must_use]
+    pub(crate) fn negated(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+        }
+    }
+
     /// The same relation with its sides exchanged.
     #[must_use]
     pub(crate) fn mirrored(self) -> Cmp {

@@ -128,10 +128,13 @@ pub(super) fn memory(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) ->
                     return true;
                 }
                 let mem = Mem { space: MemSpace::Global, kind: AccessKind::Atomic, bytes, addr };
-                // What a compare-and-swap compares.
+                // What a compare-and-swap compares, and what it stores.
                 let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
-                let value: Option<SrcOperand> = compared.map(|ty| lower.src(o.get(2), class(ty)));
-                ordered(lower, op, |lower| lower.emit(Op::Mem(mem), value.as_slice(), &[]));
+                let values: SmallVec<[SrcOperand; 2]> = match compared {
+                    Some(ty) => [2, 3].map(|k| lower.src(o.get(k), class(ty))).into(),
+                    None => SmallVec::new(),
+                };
+                ordered(lower, op, |lower| lower.emit(Op::Mem(mem), &values, &[]));
             }
             if op.parts[0] == "atom" {
                 lower.give_up(i, Reason::AtomicResult);

@@ -210,12 +210,12 @@ pub(super) fn memory(lower: &mut Lower<'_>, i: &MachineInst) {
     }
     // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
     // is not known: they may not happen.
-    let only_if: SmallVec<[SrcOperand; 1]> = match i.op {
+    let only_if: SmallVec<[SrcOperand; 2]> = match i.op {
         S::CopyAsync { zfill: true, .. } => SmallVec::from_slice(&[lower.unknown(i, Class::Pred, Reason::Instruction)]),
         S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Lower::pred(i.psrc[0])]),
-        // What is compared comes first.
+        // What is compared comes first, then what is stored.
         S::AtomCas { .. } if i.mem[0].strength != Strength::Block && i.src.first().is_some_and(|s| s.regs <= 2) => {
-            SmallVec::from_slice(&[lower.src(i, &i.src[0])])
+            i.src.iter().take(2).map(|operand| lower.src(i, operand)).collect()
         }
         S::Load { .. } if !i.psrc[0].always() => {
             SmallVec::from_slice(&[lower.unknown(i, Class::Pred, Reason::Instruction)])

@@ -10,6 +10,7 @@ use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, S
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
 use crate::ranges::by_thread::Plan;
+use crate::ranges::claims;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::Int;
@@ -30,6 +31,7 @@ use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
+use crate::ranges::selections::{Selections, Selectors, selectors};
 use crate::ranges::ways;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,8 @@ pub(crate) struct Analysis {
     pub(super) locks: Vec<locks::Held>,
     /// The branches that a launch takes if it is asked for locks: their conditions and outcomes.
     pub(super) asked: Vec<(NodeId, bool)>,
+    /// See `selections`.
+    pub(super) selectors: Selectors,
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
@@ -130,9 +134,11 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let looked_up_by = per_block::block_axis(&graph);
     let live = cfg.without(&ways::never_taken(&graph, &branches));
     let (mut locks, asked) = locks::held(&graph, &live, &branches, &origins);
+    claims::mark(&graph, &live, &branches, &origins, &mut locks);
+    let selectors = selectors(&graph, &cfg, &branches);
     handovers::mark(&graph, &live, &branches, &mut locks);
     let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
-    Analysis { graph, cfg, branches, origins, locks, asked, looked_up_by, cache, plan }
+    Analysis { graph, cfg, branches, origins, locks, asked, selectors, looked_up_by, cache, plan }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -334,7 +340,7 @@ impl Analysis {
             |found| self.by_thread(launch, found),
         );
         inputs.extend(kept.bytes());
-        self.resolve_all(&kept.result, launch, out);
+        inputs.extend(self.resolve_all(&kept.result, launch, out));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
@@ -352,27 +358,33 @@ impl Analysis {
         self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
     }
 
-    /// Appends accesses with the numbers of the launch.
-    fn resolve_all(&self, found: &EvaluatedAccesses<Extent>, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let Some(locks) = HeldLocks::of(self, launch) else {
-            out.extend(found.iter().flat_map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
-            return;
-        };
+    /// Appends accesses with the numbers of the launch. Returns the parameter bytes that say more
+    /// about them.
+    fn resolve_all(
+        &self,
+        found: &EvaluatedAccesses<Extent>,
+        launch: &LaunchArgs<'_>,
+        out: &mut Vec<KernelAccess>,
+    ) -> Vec<Range<usize>> {
+        let (locks, selections) = (HeldLocks::of(self, launch), Selections::of(self, launch));
         let mut done = Vec::new();
         for (kind, r, at) in found {
+            let selection = selections.as_ref().and_then(|all| all.during(*kind, r.base));
             let mut put = |r: &ReachedBytes<Extent>, lock: Option<Lock>| {
                 let resolved = self.resolve(*kind, r, *at, launch).into_iter();
-                out.extend(resolved.map(|access| KernelAccess { lock: lock.clone(), ..access }));
+                out.extend(resolved.map(|access| KernelAccess { lock: lock.clone(), selection, ..access }));
             };
-            match locks.parts(*kind, r.base) {
-                None => put(r, locks.during(*kind, r.base)),
+            match locks.as_ref().map(|locks| (locks, locks.parts(*kind, r.base))) {
+                None => put(r, None),
+                Some((locks, None)) => put(r, locks.during(*kind, r.base)),
                 Some(_) if done.contains(&(*kind, r.base)) => {}
-                Some(parts) => {
+                Some((_, Some(parts))) => {
                     done.push((*kind, r.base));
                     parts.iter().for_each(|(part, lock)| put(part, lock.clone()));
                 }
             }
         }
+        selections.map_or_else(Vec::new, |all| all.bytes().collect())
     }
 
     /// Whether some address of a kind through a base is made of what other threads answered.
@@ -383,7 +395,7 @@ impl Analysis {
     }
 
     /// An access with the numbers of the launch: one, apart from those of several `__constant__`
-    /// variables. Its lock is left out.
+    /// variables. Its lock and its selection are left out.
     pub(super) fn resolve(
         &self,
         kind: AccessKind,
@@ -392,7 +404,16 @@ impl Analysis {
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
         let voted = matches!(r.extent, Extent::Bounded { exact: false, .. }) && self.is_voted(kind, r.base);
-        let one = |base, extent| KernelAccess { base, kind, several: r.several, extent, voted, lock: None, at };
+        let one = |base, extent| KernelAccess {
+            base,
+            kind,
+            several: r.several,
+            extent,
+            voted,
+            lock: None,
+            selection: None,
+            at,
+        };
         let bank = self.graph.constants.as_ref();
         let base = match r.base {
             SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {

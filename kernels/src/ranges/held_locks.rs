@@ -1,7 +1,8 @@
 //! The locks of a launch: which of them are held during its accesses, and where their words lie.
 //!
 //! Owns the step from the critical sections of a kernel ([`crate::ranges::locks`]) to one launch of
-//! it, and the same step for handovers ([`crate::ranges::handovers`]). Only the accesses that the
+//! it, and the same step for claims and handovers ([`crate::ranges::claims`],
+//! [`crate::ranges::handovers`]). Only the accesses that the
 //! launch can make count: a look without the lock, for which a parameter asks that is not set,
 //! takes no lock away from the others. A lock for which a parameter asks is held where it is set.
 //!
@@ -101,6 +102,10 @@ impl<'a> HeldLocks<'a> {
     fn held(&self, by: &Held) -> Option<Lock> {
         section(by, self.asked, &self.words).or_else(|| {
             let made = |k: &&u32| self.made[**k as usize];
+            let claims: SmallVec<[u32; 2]> = by.claims.iter().filter(made).copied().collect();
+            if !claims.is_empty() {
+                return Some(lock(claims.iter(), &self.words, LockRole::Claims));
+            }
             let gives: SmallVec<[u32; 2]> = by.gives.iter().filter(made).copied().collect();
             let awaits: SmallVec<[u32; 2]> = by.awaits.iter().filter(made).copied().collect();
             let role = match (gives.is_empty(), awaits.is_empty()) {

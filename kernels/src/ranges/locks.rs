@@ -67,6 +67,8 @@ pub(super) struct Held {
     /// They are held only where the launch takes the locks that it may be asked for: see
     /// [`asked_for`].
     pub(super) asked: bool,
+    /// The words that the thread has claimed before the access: see [`crate::ranges::claims`].
+    pub(super) claims: Words,
     /// The words that tell others that the access was made: see [`crate::ranges::handovers`].
     pub(super) gives: Words,
     /// The words that tell that it may be made.
@@ -76,12 +78,13 @@ pub(super) struct Held {
 impl Held {
     /// Nothing orders the access.
     pub(super) fn is_empty(&self) -> bool {
-        self.words.is_empty() && self.gives.is_empty() && self.awaits.is_empty()
+        self.all().next().is_none()
     }
 
     /// The accesses that go through any of the words.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words.iter().chain(&self.gives).chain(&self.awaits).copied()
+        let orders = self.gives.iter().chain(&self.awaits);
+        self.words.iter().chain(&self.claims).chain(orders).copied()
     }
 }
 
@@ -139,7 +142,7 @@ fn asked_for(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>]) -> (Vec<Asked>, 
 }
 
 /// Whether a condition rests on nothing but what is the same in all threads of a launch.
-fn is_uniform(g: &Graph, cond: NodeId) -> bool {
+pub(super) fn is_uniform(g: &Graph, cond: NodeId) -> bool {
     let (mut work, mut seen) = (vec![cond], FxHashSet::default());
     while let Some(n) = work.pop() {
         if !seen.insert(n) {
@@ -383,7 +386,7 @@ fn reachable(cfg: &Cfg, from: BlockId, without: &[BlockId]) -> FxHashSet<BlockId
 /// Whether two nodes stand for one value: the same function of the same values, wherever it is
 /// computed. A word that a thread loads twice from one address counts as one: the pointer to a lock
 /// does not change while the lock is held.
-fn same_value(g: &Graph, a: NodeId, b: NodeId) -> bool {
+pub(super) fn same_value(g: &Graph, a: NodeId, b: NodeId) -> bool {
     let mut budget = MAX_NODES;
     same(g, a, b, &mut budget)
 }

@@ -85,10 +85,13 @@ mod memo;
 mod per_block;
 
 mod analysis;
+mod claims;
 mod handovers;
 mod held_locks;
 mod locks;
 mod losses;
+mod passed_tests;
+mod selections;
 mod ways;
 
 pub(crate) use analysis::{Analysis, analyse};

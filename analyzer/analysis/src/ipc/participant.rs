@@ -109,8 +109,8 @@ impl Member {
     pub(crate) fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
-        // Another process has the lock at another address.
-        let site = Site { lock: access.site.lock.map(Lock::anywhere), ..access.site };
+        // Another process has the lock at another address, and the words that select.
+        let site = Site { lock: access.site.lock.map(Lock::anywhere), selection: None, ..access.site };
         let access = Access { extent: moved, site, ..access.clone() };
         if self.sites.len() < MAX_SITES {
             self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());

@@ -40,6 +40,7 @@ impl OpContext {
             texels: false,
             conditional: self.is_conditional,
             lock: None,
+            selection: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{AccessKind, Allocations, Cause, Extent, Lock, Pieces, Precision};
+use kernels::LockRole;
 use trace::{ImageId, MemoryKind, Region};
 
 /// Maximum number of words of a pointer table that are looked up for one access.
@@ -45,8 +46,9 @@ impl Work<'_, '_> {
                         self.site.guessed = effect.guessed();
                         self.site.lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         self.site.lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
+                        self.site.selection = effect.selection;
                         self.effect(effect, image);
-                        (self.site.guessed, self.site.lock) = (false, None);
+                        (self.site.guessed, self.site.lock, self.site.selection) = (false, None, None);
                     }
                 }
             }
@@ -115,7 +117,11 @@ impl Work<'_, '_> {
     fn lock(&mut self, HeldLock(words, role): &HeldLock, image: ImageId) -> Lock {
         let mut whole: Option<Lock> = None;
         for (base, bytes) in words {
-            let word = self.lock_word(base, bytes, image).unwrap_or(Lock::ANY);
+            let word = match (self.lock_word(base, bytes, image), role) {
+                (None, LockRole::Claims) => self.words_behind(base, image),
+                (word, _) => word,
+            };
+            let word = word.unwrap_or(Lock::ANY);
             whole = Some(whole.map_or(word, |lock| lock.or(word)));
         }
         whole.unwrap_or(Lock::ANY).with_role(*role)
@@ -140,6 +146,26 @@ impl Work<'_, '_> {
         let within = matches!(place.home, Home::Root(_)) && length <= place.end.saturating_sub(place.address);
         let strides = dims.iter().filter(|dim| dim.count > 1).map(|dim| dim.stride);
         within.then(|| Lock::words(place.address, place.address + length, *width, strides))
+    }
+
+    /// The words that an address of unknown extent may be: those of the allocation, or of the
+    /// variable. Elsewhere it is no element of the table that the program claims words of.
+    fn words_behind(&mut self, base: &EffectBase, image: ImageId) -> Option<Lock> {
+        let place = match base {
+            EffectBase::Param(_, value) => self.locate(*value)?,
+            EffectBase::Global(name) => {
+                let Some((ptr, size)) = self.memory.global(image, name) else {
+                    self.spoil();
+                    return None;
+                };
+                let place = self.locate(ptr)?;
+                let within = matches!(place.home, Home::Root(_)) && size <= place.end.saturating_sub(place.address);
+                return within.then(|| Lock::between(place.address, place.address + size));
+            }
+            _ => return None,
+        };
+        let (start, end) = self.memory.bounds(&place);
+        matches!(place.home, Home::Root(_)).then(|| Lock::between(start, end))
     }
 
     /// Whether accesses through a table of pointers could not be followed.

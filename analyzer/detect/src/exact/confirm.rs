@@ -66,6 +66,7 @@ impl Confirm {
                     | Weakness::Texels
                     | Weakness::Pieces
                     | Weakness::Calls
+                    | Weakness::Claims
             )
         );
         if race.confidence < least && !guessed && !settles {

@@ -44,8 +44,9 @@ impl RecordedAccess {
         site: &Site,
         races: &mut Vec<Race>,
     ) {
-        let &mut Self { start, end, kind, param, at, guessed, ref lock, ref odd, .. } = self;
-        let site = &Site { param, at, guessed, lock: lock.as_deref().copied(), ..*site };
+        let &mut Self { start, end, kind, param, at, guessed, ref lock, ref selection, ref odd, .. } = self;
+        let (lock, selection) = (lock.as_deref().copied(), selection.as_deref().copied());
+        let site = &Site { param, at, guessed, lock, selection, ..*site };
         let view = &op.0.view(op.1, op.2);
         let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
         if kind.writes() && !memory.contents.is_empty() {
@@ -119,6 +120,7 @@ impl ReplayLog {
             if step.odd.is_some()
                 || step.guessed
                 || step.lock.is_some()
+                || step.selection.is_some()
                 || site.conditional
                 || watched
                 || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)

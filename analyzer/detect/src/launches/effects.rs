@@ -9,7 +9,7 @@ use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
 use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
-use kernels::{Gap, LockRole, Reason};
+use kernels::{Gap, LockRole, Reason, Selection};
 use std::sync::Arc;
 use trace::LaunchShape;
 
@@ -156,12 +156,15 @@ pub struct Effect {
     pub(crate) voted: bool,
     /// The lock that the thread holds meanwhile.
     pub(crate) lock: Option<HeldLock>,
+    /// The words in memory that decide which threads make it.
+    pub(crate) selection: Option<Selection>,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: None, constant: false, voted: false, lock: None }
+        let (constant, voted) = (false, false);
+        Self { base, kind, bytes, at: 0, why: None, constant, voted, lock: None, selection: None }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

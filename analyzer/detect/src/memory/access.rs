@@ -7,6 +7,7 @@ use super::allocation::AllocationId;
 use super::extent::Extent;
 use super::lock::Lock;
 use crate::memory::Region;
+use kernels::Selection;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.
@@ -147,6 +148,8 @@ pub struct Site {
     pub conditional: bool,
     /// The lock that the thread of the kernel holds meanwhile.
     pub lock: Option<Lock>,
+    /// The words in memory that decide which threads of the kernel make it.
+    pub selection: Option<Selection>,
 }
 
 impl Site {
@@ -170,6 +173,7 @@ impl Site {
             texels: false,
             conditional: false,
             lock: None,
+            selection: None,
         }
     }
 }

@@ -86,6 +86,12 @@ impl Lock {
         self.role == LockRole::Section && other.role == LockRole::Section && self.meets(other)
     }
 
+    /// Whether the two name words that are claimed, and may name one.
+    pub(crate) fn may_be_claimed(self, other: Self) -> bool {
+        let claims = self.role == LockRole::Claims && other.role == LockRole::Claims;
+        claims && !self.is_anywhere() && !other.is_anywhere() && self.meets(other)
+    }
+
     /// Whether the two may have a word in common.
     fn meets(self, other: Self) -> bool {
         let stride = gcd(u64::from(self.stride), u64::from(other.stride));

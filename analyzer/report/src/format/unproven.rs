@@ -27,6 +27,7 @@ pub(crate) fn weak(report: &Report) -> String {
         invariant(Weakness::Indices, "selected by loaded indices on both sides"),
         invariant(Weakness::Texels, "of texels that are not known (--exact or --confirm tells, on the simulated GPU)"),
         invariant(Weakness::Pieces, "around bytes that data select (--exact or --confirm tells)"),
+        invariant(Weakness::Claims, "of elements that threads claim by compare-and-swap"),
         invariant(Weakness::Locks, "of critical sections, which a lock may order"),
         (
             of(Weakness::Handover),

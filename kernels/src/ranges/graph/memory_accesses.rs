@@ -4,7 +4,7 @@
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
 use super::build::Builder;
-use super::node::{Access, Kind, NodeId, StoredWords, Target, Width};
+use super::node::{Access, Given, Kind, NodeId, StoredWords, Swap, Target, Width};
 use super::ssa::Def;
 use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
 use crate::ranges::graph::cas_loops::CompareAndSwap;
@@ -35,9 +35,44 @@ pub(crate) fn access(builder: &mut Builder<'_>, b: u32, i: u32, inst: &Inst, m: 
     }
     if m.kind == AccessKind::Atomic && !inst.srcs.is_empty() {
         builder.swaps.push(CompareAndSwap { access: builder.g.accesses.len(), block: b, inst: i });
+        let mut value = |k: usize| inst.srcs.get(k).and_then(|o| given(builder, o, m.bytes, b, i));
+        let (compared, stored) = (value(0), value(1));
+        builder.g.swaps.push(Swap { access: builder.g.accesses.len() as u32, compared, stored });
     }
     let block = BlockId(b);
     builder.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
+}
+
+/// An operand of an instruction of this width, if it is a number that all threads have.
+fn given(builder: &mut Builder<'_>, o: &SrcOperand, bytes: u32, b: u32, i: u32) -> Option<Given> {
+    if o.prefix != Prefix::None {
+        return None;
+    }
+    match (bytes, o.src) {
+        // Words that do not pair would make a node of their own.
+        (8, Src::Pair(low, high)) => {
+            let halves = [low, high].map(|v| {
+                let n = builder.operand32(&SrcOperand::var(v), b, i);
+                Given::of(&builder.g, n)
+            });
+            match halves {
+                [Some(Given::Number(low)), Some(Given::Number(high))] => Some(Given::Number(high << 32 | low)),
+                [Some(Given::Param(low, 4)), Some(Given::Param(high, 4))] if high == low + 4 => {
+                    Some(Given::Param(low, 8))
+                }
+                _ => None,
+            }
+        }
+        (4, _) => {
+            let n = builder.operand32(o, b, i);
+            Given::of(&builder.g, n)
+        }
+        (8, _) => {
+            let n = builder.operand64(o, b, i);
+            Given::of(&builder.g, n)
+        }
+        _ => None,
+    }
 }
 
 /// Does the address choose by predicate `p` (or its negation) somewhere?

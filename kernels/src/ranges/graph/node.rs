@@ -229,6 +229,38 @@ pub(crate) struct Access {
     pub(crate) at: u32,
 }
 
+/// A number that is the same in all threads, as far as the code tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Given {
+    /// It is in the code.
+    Number(u64),
+    /// Bytes at a parameter offset.
+    Param(u16, u8),
+}
+
+impl Given {
+    /// The number that a node is.
+    pub(crate) fn of(g: &Graph, n: NodeId) -> Option<Given> {
+        let node = g.node(n);
+        match node.kind {
+            Kind::Const(v) => Some(Given::Number(v & u64::MAX >> (64 - node.width.bits()))),
+            Kind::Param(at, bytes) => Some(Given::Param(at, bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// A compare-and-swap of 4 or 8 bytes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Swap {
+    /// The number of its access.
+    pub(crate) access: u32,
+    /// What it compares the word with, if that is given.
+    pub(crate) compared: Option<Given>,
+    /// What it stores then.
+    pub(crate) stored: Option<Given>,
+}
+
 /// An instruction that orders accesses.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct SyncPoint {
@@ -267,6 +299,8 @@ pub(crate) struct Graph {
     pub(crate) accesses: Vec<Access>,
     /// Fences and barriers.
     pub(crate) syncs: Vec<SyncPoint>,
+    /// Compare-and-swaps, by their accesses.
+    pub(crate) swaps: Vec<Swap>,
     /// Branch condition of each block that has one.
     pub(crate) conds: Vec<Option<NodeId>>,
     /// Stores to local memory.

@@ -86,11 +86,12 @@ impl<'a> New<'a> {
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
     /// rule 3 of what may be forgotten. A guess says less than what is known, what
     /// a condition may leave out less than what surely runs, and what is made under a lock less
-    /// than what is not, or under fewer locks.
+    /// than what is not, or under fewer locks. So does what some words in memory select.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
         let excused = self.touch.site.lock.is_some_and(|new| !e.site.lock.is_some_and(|old| old.holds(new)));
-        let Site { guessed, conditional, .. } = *self.touch.site;
+        let Site { guessed, conditional, selection, .. } = *self.touch.site;
+        let excused = excused || selection.is_some() && selection != e.site.selection;
         if guessed && !e.site.guessed || conditional && !e.site.conditional || excused {
             return false;
         }
@@ -151,7 +152,8 @@ enum Verdict {
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
     if e.is_of(touch.epoch, touch.site.node) {
-        if e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
+        let selects = e.site.selection.is_some() && e.site.selection != touch.site.selection;
+        if !selects && e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
             return Verdict::Redundant;
         }
     } else {
