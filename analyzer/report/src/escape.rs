@@ -81,7 +81,7 @@ disarm! {
     Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside, arguments, started;
         actor, verb, does_both, to_output, guessed, symbol, node, param, from, to, precision, process;
     Inside: file, source; line;
-    AllocationInfo: name, call, stack, freed; kind, address, size;
+    AllocationInfo: name, call, stack, freed; kind, levels, address, size;
     Synchronisation: facts, missing, mend; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;

@@ -9,6 +9,7 @@ mod in_place;
 mod instrumented;
 mod ipc;
 mod messages;
+mod mip_levels;
 mod mpi;
 mod mpi_library;
 mod picked_bytes;

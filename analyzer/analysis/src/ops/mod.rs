@@ -131,6 +131,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             state.memory.array(array, info);
         }
         Op::ArrayAt { array, address } => state.memory.array_at(array, address),
+        Op::ArrayLevels { array, ends } => state.memory.array_levels(array, ends.iter().collect()),
         Op::ArrayDestroy { array } => {
             let view = state.ordering.view(epoch, None);
             let site = state.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);
