@@ -7,10 +7,10 @@
 
 use trace::{GraphExecId, Op, StreamId};
 
+use crate::condition::Condition;
 use crate::engine::Engine;
 use crate::rules::events::join_event;
 use crate::state::graph_exec::ExternalNode;
-use crate::state::sync_vars::Condition;
 
 /// The graph is new or was made anew: its nodes follow.
 pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {

@@ -12,6 +12,7 @@ mod messages;
 mod mip_levels;
 mod mpi;
 mod mpi_library;
+mod open_waits;
 mod picked_bytes;
 mod random;
 mod recursion;
