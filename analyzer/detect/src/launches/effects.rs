@@ -154,6 +154,9 @@ pub struct Effect {
     pub(crate) constant: bool,
     /// The bytes are a bound, and what other threads answered picks those that are touched.
     pub(crate) voted: bool,
+    /// The bytes are a bound, and loaded values alone select those that are touched: it is the
+    /// range of their types.
+    pub(crate) looked_up: bool,
     /// The lock that the thread holds meanwhile.
     pub(crate) lock: Option<HeldLock>,
 }
@@ -161,7 +164,7 @@ pub struct Effect {
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: None, constant: false, voted: false, lock: None }
+        Self { base, kind, bytes, at: 0, why: None, constant: false, voted: false, looked_up: false, lock: None }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

@@ -441,7 +441,8 @@ impl Known {
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let lock =
             a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role));
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted: a.voted, lock });
+        let (voted, looked_up) = (a.voted, a.looked_up);
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted, looked_up, lock });
     }
 }
 

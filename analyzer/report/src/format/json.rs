@@ -156,6 +156,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
                 "unknown": c.launches_unknown,
                 "indirect": c.launches_indirect,
                 "measured": c.launches_measured,
+                "in_part": c.launches_in_part,
                 "learned": c.launches_learned,
                 "unmeasured": c.launches_unmeasured,
                 "reasons": c.reasons,
@@ -469,8 +470,8 @@ fn memory(m: &AllocationInfo) -> Value {
         "name": m.name,
         "address": format!("{:#x}", m.address),
         "size": m.size,
-        "call": m.call,
         "levels": m.levels,
+        "call": m.call,
         "stack": stack(&m.stack),
         "freed": stack(&m.freed),
     })
