@@ -213,11 +213,11 @@ fn textures_keep_their_prediction() {
 /// the prediction is exact or the simulated GPU has measured them too.
 #[test]
 fn launches_with_texels_are_measured_in_part_on_a_device() {
-    let object = Does { param: 0, kind: AccessKind::Read, bytes: Shape::Object };
     for (simulated, textured) in [(false, true), (true, true), (false, false), (true, false)] {
         let mut m = Measured::new(AnalysisOptions::default());
         m.p.raw(Op::ObjectCreate { object: 5, region: Region::pitched(X, 48, 8, 64), writable: false });
-        let effects = if textured { vec![object] } else { scatters().to_vec() };
+        let object = Does { param: 0, kind: AccessKind::Read, bytes: Shape::Object };
+        let effects = if textured { vec![object] } else { Vec::from(scatters()) };
         let k = m.p.kernel("sample", &effects);
         let launch = m.launch(A, k, if textured { 5 } else { X });
         m.touched(launch, if simulated { exact_flags::SIMULATED } else { 0 }, &[]);

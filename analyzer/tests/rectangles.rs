@@ -91,5 +91,5 @@ fn a_pitched_texture_shows_its_rows_and_nothing_between_them() {
         seen[which] += 1;
         assert_eq!(p.verdict(), Vec::from_iter(expected), "case {case}: {shown:?} {copied:?}");
     }
-    assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
+    assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
 }
